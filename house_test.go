@@ -64,26 +64,33 @@ func files(t *testing.T) []file {
 // may says which of the product's packages each room may import; rooms below one of these may also
 // import their parents.
 var may = map[string][]string{
-	"internal":             {}, // leaves that every room but state may import
-	"state":                {},
-	"state/jetstream":      {"state"},
-	"state/outbox":         {"state"},
-	"state/statetest":      {"state"},
-	"playbooks":            {"state"},
-	"webhook":              {"state"},
-	"rules":                {"state"},
-	"rules/enrich":         {"state", "rules"},
-	"notify":               {"state"},
-	"remediate":            {"state", "state/outbox", "playbooks"},
-	"lab":                  {"state"},
-	"cmd/paramedic":        nil, // wires all
-	"notify/slack":         {"state", "notify"},
-	"notify/pagerduty":     {"state", "notify"},
-	"notify/console":       {"state", "notify"},
-	"notify/web":           {"state", "notify"},
-	"notify/wording":       {"state", "notify"},
-	"remediate/kube":       {"state", "remediate"},
-	"remediate/simcluster": {"state", "remediate"},
+	"internal":         {}, // leaves that every room but state may import
+	"state":            {},
+	"state/jetstream":  {"state"},
+	"state/outbox":     {"state"},
+	"state/statetest":  {"state"},
+	"playbooks":        {"state"},
+	"webhook":          {"state"},
+	"rules":            {"state"},
+	"rules/enrich":     {"state", "rules"},
+	"notify":           {"state"},
+	"remediate":        {"state", "state/outbox", "playbooks"}, // and every room below it but its adapters
+	"lab":              {"state"},
+	"cmd/paramedic":    nil, // wires all
+	"notify/slack":     {"state", "notify"},
+	"notify/pagerduty": {"state", "notify"},
+	"notify/console":   {"state", "notify"},
+	"notify/web":       {"state", "notify"},
+	"notify/wording":   {"state", "notify"},
+
+	"remediate/cluster":       {},
+	"remediate/engineflag":    {"remediate/cluster"},
+	"remediate/policy":        {"state", "playbooks"},
+	"remediate/verify":        {"state"},
+	"remediate/guard":         {"state", "playbooks", "remediate/cluster", "remediate/engineflag", "remediate/policy", "remediate/verify"},
+	"remediate/kube":          {"remediate/cluster"},
+	"remediate/simcluster":    {"state", "remediate/cluster"},
+	"remediate/remediatetest": {"state", "state/statetest", "playbooks", "remediate/cluster", "remediate/policy"},
 }
 
 func TestRoomsImportOnlyWhatThePlanAllows(t *testing.T) {

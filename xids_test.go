@@ -12,9 +12,9 @@ import (
 	"paramedic/rules"
 )
 
-// The engineer reads of an Xid in the playbook, is paged for it by the rule pack, and told what to
-// do by the catalogue: one list, three places.
-func TestXidsAreTheSameInCataloguePlaybookAndRulePack(t *testing.T) {
+// The playbook, the rule pack and the catalogue must list the same Xids, because the engineer meets
+// all three.
+func TestXidsAgreeInCataloguePlaybookAndRulePack(t *testing.T) {
 	catalog, problems, err := rules.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -40,7 +40,8 @@ func TestXidsAreTheSameInCataloguePlaybookAndRulePack(t *testing.T) {
 		codes := codesIn(t, strings.TrimSpace(m[1]))
 		rows = append(rows, codes...)
 		for _, code := range codes {
-			for need, word := range map[string]string{"reset": "reset the GPU", "reboot": "reboot", "link": "NVLink workflow", "none": "nothing", "restart_fabric_manager": "fabric manager",
+			for need, word := range map[string]string{"reset": "reset the GPU", "reboot": "reboot", "link": "NVLink workflow",
+				"none": "nothing", "restart_fabric_manager": "fabric manager",
 				"restart_app": "restart the pod", "restart_then_reset": "reset when convenient", "ask_the_driver": "what it says"} {
 				if slices.Contains(byNeed[need], code) && !strings.Contains(m[3], word) {
 					t.Errorf("the playbook's table says %q of Xid %d, which needs %s", strings.TrimSpace(m[3]), code, need)
@@ -60,7 +61,8 @@ func TestXidsAreTheSameInCataloguePlaybookAndRulePack(t *testing.T) {
 		same("the rule pack's fatal Xids", matching(m[1], all), byClass["hardware"])
 	}
 	for _, m := range rest {
-		same("the rule pack's other Xids", slices.DeleteFunc(slices.Clone(all), func(code int) bool { return slices.Contains(matching(m[1], all), code) }), byClass["application"])
+		same("the rule pack's other Xids", slices.DeleteFunc(slices.Clone(all),
+			func(code int) bool { return slices.Contains(matching(m[1], all), code) }), byClass["application"])
 	}
 }
 
@@ -73,7 +75,7 @@ func read(t *testing.T, file string) string {
 	return string(raw)
 }
 
-// codesIn reads "48, 62, 144 to 150 or 158".
+// codesIn parses a list such as "48, 62, 144 to 150 or 158".
 func codesIn(t *testing.T, list string) []int {
 	t.Helper()
 	var out []int

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
 	"paramedic/state"
 )
 
@@ -14,35 +16,33 @@ const (
 	restartWorkerKind = playbooks.ActionRestartWorker
 )
 
-// A Verb is one permission in Kubernetes' terms.
+// A Verb is one permission of Kubernetes RBAC.
 type Verb struct{ Group, Resource, Verb string }
 
-// An action is one kind of first aid. It MUST take at most one effect per call of apply and undo,
-// and MUST look whether that effect happened before it repeats it.
+// An action is one kind of first aid. It MUST take at most one effect per call of apply and undo.
+// Before it repeats an effect it MUST read whether that effect happened.
 type action interface {
-	// verbs are the writes that it needs; reads are in ReadVerbs.
+	// verbs lists the write permissions that the action needs. Reads are in ReadVerbs.
 	verbs() []Verb
-	metrics() []metric
-	// target chooses the one object, from what the incident says.
+	guard.Kind
+	// target chooses the one object to act on, given the incident.
 	target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error)
-	// draft completes the plan from live reads; an error says why the remedy does not apply.
-	draft(s *scene) error
-	// write prepares the effect and its inverse, from fresh reads.
-	write(s *scene, opID string) (state.Write, error)
-	dryRun(ctx context.Context, s *scene, w state.Write) error
-	// apply goes on from a recorded intent, live waits until the effect is in force, undo goes on
-	// from a recorded intent to roll back.
+	// draft completes the plan from live reads. It returns an error that says why the remedy does
+	// not apply.
+	draft(s *guard.Scene) error
+	// apply continues from a recorded intent. live waits until the effect is in force. undo
+	// continues from a recorded intent to roll back.
 	apply(ctx context.Context, r *stage) advance
 	live(ctx context.Context, r *stage) advance
 	undo(ctx context.Context, r *stage) advance
-	// still returns, while the change is verified, where the run goes because the change is no
-	// longer its own; no state: it is.
+	// still runs while the change is verified. It returns the state to go to if the change is no
+	// longer the run's own, and no state otherwise.
 	still(ctx context.Context, r *stage) (advance, error)
 	reversible() bool
 }
 
-// actionOf is the action of a kind. To add one, add its file and a case here, and its verbs to the
-// Roles under deploy.
+// actionOf returns the action of a kind. To add one, add its file and a case here, and its verbs to
+// the Roles under deploy.
 func actionOf(kind string) (action, bool) {
 	switch kind {
 	case setEngineArgKind:
@@ -53,7 +53,8 @@ func actionOf(kind string) (action, bool) {
 	return nil, false
 }
 
-// WriteVerbs are the write permissions that first aid needs in the namespaces that it may treat.
+// WriteVerbs returns the write permissions that first aid needs in the namespaces that it may
+// treat.
 func WriteVerbs() []Verb {
 	var out []Verb
 	for _, kind := range playbooks.Actions() {
@@ -64,7 +65,7 @@ func WriteVerbs() []Verb {
 	return out
 }
 
-// ReadVerbs are the read permissions that planning, guarding and verifying need.
+// ReadVerbs returns the read permissions that planning, guarding and verifying need.
 func ReadVerbs() []Verb {
 	return []Verb{{"", "namespaces", "get"}, {"", "pods", "get"}, {"", "pods", "list"}, {"", "services", "list"},
 		{"apps", "deployments", "get"}, {"apps", "statefulsets", "get"}, {"apps", "replicasets", "list"},
@@ -74,18 +75,18 @@ func ReadVerbs() []Verb {
 // A stage is one delivery of a run's effect.
 type stage struct {
 	cfg     *Config
-	cluster Cluster
+	cluster cluster.Cluster
 	act     *state.Action // the runner's own copy, whose journal may be written
 	in      state.Incident
 	now     time.Time
-	due     time.Time // when the step was to be taken; zero: at once
-	// optedOut says that the namespace is no longer opted in: then not even what was started is
-	// undone by the bot.
+	due     time.Time // the step's due time; zero: at once
+	// optedOut means that the namespace is no longer opted in. The bot then does not even undo its
+	// own change.
 	optedOut bool
 }
 
-// An advance is what came of one step: the state to go to, or to stay in, and how long to wait
-// until the next.
+// An advance is the result of one step: the state to go to, or to stay in, and how long to wait
+// until the next step.
 type advance struct {
 	to   state.ActionState
 	text string
@@ -94,7 +95,7 @@ type advance struct {
 
 func (r *stage) stay(wait time.Duration) advance { return advance{to: r.act.State, wait: wait} }
 
-// note writes the journal.
+// note writes an entry of the journal.
 func (r *stage) note(key, value string) {
 	if r.act.Journal == nil {
 		r.act.Journal = map[string]string{}
@@ -102,12 +103,12 @@ func (r *stage) note(key, value string) {
 	r.act.Journal[key] = value
 }
 
-// stopped says why no new effect may be started; empty: it may. What was started is still verified
-// and undone. It is asked right before each write, and reads what is recorded by then: reading the
-// cluster takes a while, and a person may have said no meanwhile.
+// stopped returns why no new effect may be started, or "". Verification and rollback of a change
+// that was made go on regardless. It is asked right before each write and reads the recorded state:
+// reading the cluster takes a while, and a person may cancel meanwhile.
 func (r *stage) stopped() string {
 	if h, halted := r.cfg.View.Halted(r.act.Target.Cluster); halted {
-		return "first aid was halted by " + h.Actor.String() + reasonOf(h.Reason)
+		return "first aid was halted by " + guard.HaltedBy(h)
 	}
 	if now, ok := r.cfg.View.Action(r.act.ID); ok && now.Journal[state.CalledOff] != "" {
 		r.note(state.CalledOff, now.Journal[state.CalledOff])
@@ -119,7 +120,7 @@ func (r *stage) stopped() string {
 	return r.stricter()
 }
 
-// stamp notes when something first was so, and gives that time.
+// stamp returns the time of the first call with this key, and records it in the journal.
 func (r *stage) stamp(key string) time.Time {
 	if t, err := time.Parse(time.RFC3339Nano, r.act.Journal[key]); err == nil {
 		return t
@@ -128,7 +129,7 @@ func (r *stage) stamp(key string) time.Time {
 	return r.now
 }
 
-// person hands the run over, with the patch that would undo it.
+// person hands the run over to a person, with the command that undoes the write.
 func (r *stage) person(text string) advance {
 	if r.act.Write.Inverse != "" {
 		text += "; to undo it by hand: " + undoCommand(r.act)

@@ -1,31 +1,32 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
-// freshIntent is how long the guards' answers that led to an intent vouch for its write. Usually
-// the write follows within a second; a crash, a busy queue or an API server that was away make it
-// late.
+// freshIntent is how long the guards' answers that led to an intent are good for its write. Usually
+// the write follows within a second. A crash, a busy queue or an unreachable API server delays it.
 const freshIntent = 10 * time.Second
 
 // late reports whether the guards' answers that led to the intent are too old to write on.
 func (r *stage) late() bool { return r.cfg.Clock.Now().Sub(r.act.Write.At) > freshIntent }
 
-// mayWrite reports whether the intent's first write may be made now. Where it may not, it returns
-// the step to take instead. The guards are asked first: reading takes a while, and a person may say
-// no meanwhile.
+// mayWrite reports whether the intent's first write may be made now. If not, it returns the step to
+// take instead. It asks the guards first: reading takes a while, and a person may cancel meanwhile.
 func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
 	if r.cfg.Clock.Now().Sub(r.act.Write.At) > r.cfg.Timing.Stale {
-		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}, false
+		tooOld := "the intent is too old to be carried out; nothing was written"
+		return advance{to: state.Superseded, text: tooOld}, false
 	}
 	if r.late() {
-		switch decision, why, retry := r.askAgain(ctx, guards()); decision {
+		switch decision, why, retry := r.askAgain(ctx, guard.All()); decision {
 		case state.Allow:
 		case state.Hold:
 			return r.stay(pause(r.now, retry, time.Minute)), false
@@ -39,17 +40,15 @@ func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
 	return advance{}, true
 }
 
-// mayEvict reports whether the drained worker may be evicted now. Where it may not, it returns the
-// step to take instead.
+// mayEvict reports whether the drained worker may be evicted now. If not, it returns the step to
+// take instead.
 //
-// Its intent is as old as the drain was long. Guards that judge by what the isolation itself
-// changes are not asked: the worker's signals fade or vanish, and the labels are not those that the
-// write was prepared for. In place of their capacity tooFew counts the other workers.
+// The intent is as old as the drain was long. The guards that judge what the isolation itself
+// changes are left out: the worker's signals fade or vanish, and the labels are no longer those
+// that the write was prepared for. Instead of capacity, noOtherReady counts the other workers.
 func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
 	if r.late() {
-		list := slices.DeleteFunc(guards(), func(g guard) bool {
-			return g.name == "evidence" || g.name == "capacity" || g.name == "verifiability"
-		})
+		list := guard.Without("evidence", "capacity", "verifiability")
 		switch decision, why, _ := r.askAgain(ctx, list); decision {
 		case state.Allow:
 		case state.Hold:
@@ -59,15 +58,15 @@ func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
 			return r.stay(0), false
 		}
 	}
-	if why := or(k.tooFew(ctx, r), r.stopped()); why != "" {
+	if why := cmp.Or(k.noOtherReady(ctx, r), r.stopped()); why != "" {
 		r.note(keyUndo, why)
 		return r.stay(0), false
 	}
 	return advance{}, true
 }
 
-// blocked waits for what keeps the eviction from happening, but not for long: the worker is out of
-// serving meanwhile.
+// blocked waits until the eviction is possible, for at most Timing.Blocked, because the worker is
+// out of serving meanwhile.
 func (r *stage) blocked(format, why string) advance {
 	if r.now.Sub(r.stamp(keyBlocked)) < r.cfg.Timing.Blocked {
 		return r.stay(r.cfg.Timing.Poll)
@@ -77,24 +76,24 @@ func (r *stage) blocked(format, why string) advance {
 }
 
 // askAgain asks the guards about the run on fresh reads, and records their answers.
-func (r *stage) askAgain(ctx context.Context, list []guard) (state.Decision, string, time.Time) {
+func (r *stage) askAgain(ctx context.Context, list []guard.Guard) (state.Decision, string, time.Time) {
 	s := r.cfg.survey(ctx, r.in, r.act)
-	r.act.Guards = ask(ctx, s, list)
-	return weigh(r.act.Guards)
+	r.act.Guards = guard.Ask(ctx, s, list)
+	return guard.Weigh(r.act.Guards)
 }
 
-// stricter returns the mode that is in force now where it trusts the bot less than the one that the
-// run was planned in.
+// stricter returns the mode in force now, if it trusts the bot less than the mode in which the run
+// was planned. Otherwise it returns "".
 func (r *stage) stricter() string {
-	rule := r.cfg.ruleFor(r.act.Cause, r.act.Kind, r.act.Target)
-	if slices.Index(modes, rule.mode) >= slices.Index(modes, Mode(r.act.Mode)) {
+	rule := r.cfg.For(r.act.Cause, r.act.Kind, r.act.Target)
+	if !rule.Mode.StricterThan(policy.Mode(r.act.Mode)) {
 		return ""
 	}
-	return fmt.Sprintf("the mode is %s now (%s)", rule.mode, rule.because)
+	return fmt.Sprintf("the mode is %s now (%s)", rule.Mode, rule.Because)
 }
 
-// pause returns how long to wait until a time, but at most so long; a time that has passed says
-// nothing of when to look again.
+// pause returns how long to wait until a time, and at most the given time. It returns the latter if
+// the time has passed.
 func pause(now, until time.Time, most time.Duration) time.Duration {
 	if wait := until.Sub(now); wait > 0 && wait < most {
 		return wait

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
 func TestUnlistedApproverIsRefused(t *testing.T) { // 17
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Name: "gpu team", Approvers: []string{"lin"}}}
+	w := newWorld(t, setArg, policy.Approve)
+	w.cfg.Policies = []policy.Policy{{Name: "gpu team", Approvers: []string{"lin"}}}
 	w.plan()
 	w.approve(sre)
 	a := w.step()
@@ -21,8 +22,8 @@ func TestUnlistedApproverIsRefused(t *testing.T) { // 17
 }
 
 func TestUnverifiedNameIsNoApprovers(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Name: "gpu team", Approvers: []string{"asha"}}}
+	w := newWorld(t, setArg, policy.Approve)
+	w.cfg.Policies = []policy.Policy{{Name: "gpu team", Approvers: []string{"asha"}}}
 	w.plan()
 	by := sre
 	by.Unverified = true
@@ -54,8 +55,8 @@ func TestGuardAsksWhoNotWhichDoor(t *testing.T) { // 17
 		{[]string{"lin"}, slack, "not among the approvers of this action (remediate.policies[].approvers): lin"},
 		{[]string{"lin"}, api, "not among the approvers of this action (remediate.policies[].approvers): lin"},
 	} {
-		w := newWorld(t, setArg, remediate.Approve)
-		w.cfg.Policies = []remediate.Policy{{Name: "gpu team", Approvers: c.approvers}}
+		w := newWorld(t, setArg, policy.Approve)
+		w.cfg.Policies = []policy.Policy{{Name: "gpu team", Approvers: c.approvers}}
 		w.plan()
 		w.approve(c.by)
 		a := w.step()
@@ -75,26 +76,26 @@ func TestGuardAsksWhoNotWhichDoor(t *testing.T) { // 17
 // Where two policies leave no person who may approve, the plan says so at once instead of waiting
 // for an approval that cannot come.
 func TestDisjointApproversDenyThePlan(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
+	w := newWorld(t, setArg, policy.Approve)
+	w.cfg.Policies = []policy.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
 	a := w.plan()
 	if w.wantDenied(a, "approval"); a.State != state.Denied || !strings.Contains(a.Reason, "no approver in common") {
 		t.Errorf("%s: %s", a.State, a.Reason)
 	}
 
-	w = newWorld(t, setArg, remediate.Approve)
+	w = newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
-	w.cfg.Policies = []remediate.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
+	w.cfg.Policies = []policy.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
 	w.wantDenied(w.step(), "approval") // the policies came after the approval
 	w.wantWrites(0)
 }
 
 // A plan is shown anew when a changed configuration names others to approve it.
 func TestNewApproversGetANewPlan(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	old := w.plan()
-	w.cfg.Policies = []remediate.Policy{{Name: "1", Approvers: []string{"lin"}}}
+	w.cfg.Policies = []policy.Policy{{Name: "1", Approvers: []string{"lin"}}}
 	a := w.plan()
 	if was, _ := w.Action(old.ID); was.State != state.Superseded || a.ID == old.ID || !slices.Equal(a.Approvers, []string{"lin"}) {
 		t.Errorf("the old plan is %s, the new one is for %v", was.State, a.Approvers)
@@ -103,8 +104,8 @@ func TestNewApproversGetANewPlan(t *testing.T) {
 
 // The general limits loosen the defaults; a policy tightens them again where it matches.
 func TestGeneralLimitsReplaceTheDefaults(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Limits = remediate.Limits{ApprovalTTL: time.Hour, PerIncident: 4}
+	w := newWorld(t, setArg, policy.Approve)
+	w.cfg.Limits = policy.Limits{ApprovalTTL: time.Hour, PerIncident: 4}
 	if a := w.plan(); !a.ExpiresAt.Equal(w.clock.now.Add(time.Hour)) {
 		t.Errorf("it waits for approval until %s, want an hour", a.ExpiresAt)
 	}
@@ -115,9 +116,9 @@ func TestGeneralLimitsReplaceTheDefaults(t *testing.T) {
 		t.Errorf("%s: %+v", a.State, a.Guards)
 	}
 
-	w = newWorld(t, setArg, remediate.Approve)
-	w.cfg.Limits = remediate.Limits{ApprovalTTL: time.Hour}
-	w.cfg.Policies = []remediate.Policy{{Name: "1", Pools: []string{"vllm-llama"}, Limits: remediate.Limits{ApprovalTTL: 10 * time.Minute}}, {Name: "2", Pools: []string{"other"}, Limits: remediate.Limits{ApprovalTTL: time.Minute}}}
+	w = newWorld(t, setArg, policy.Approve)
+	w.cfg.Limits = policy.Limits{ApprovalTTL: time.Hour}
+	w.cfg.Policies = []policy.Policy{{Name: "1", Pools: []string{"vllm-llama"}, Limits: policy.Limits{ApprovalTTL: 10 * time.Minute}}, {Name: "2", Pools: []string{"other"}, Limits: policy.Limits{ApprovalTTL: time.Minute}}}
 	if a := w.plan(); !a.ExpiresAt.Equal(w.clock.now.Add(10 * time.Minute)) {
 		t.Errorf("it waits for approval until %s, want ten minutes", a.ExpiresAt)
 	}
@@ -128,13 +129,13 @@ func TestFirstAidRefusesWrongLimits(t *testing.T) {
 	for want, change := range map[string]func(*remediate.Config){
 		"remediate.limits.cooldown: must be from 5m to 24h, and is 1m": func(c *remediate.Config) { c.Limits.Cooldown = time.Minute },
 		"(gpu): limits.cooldown: 5m would have no effect": func(c *remediate.Config) {
-			c.Policies = []remediate.Policy{{Name: "gpu", Limits: remediate.Limits{Cooldown: 5 * time.Minute}}}
+			c.Policies = []policy.Policy{{Name: "gpu", Limits: policy.Limits{Cooldown: 5 * time.Minute}}}
 		},
 		"remediate.limits.floor: 64 is above the ceiling of 32":               func(c *remediate.Config) { c.Limits.Floor, c.Limits.Ceiling = 64, 32 },
 		"remediate.limits.eviction_percent: must be from 1 to 50, and is 100": func(c *remediate.Config) { c.Limits.EvictionPercent = 100 },
 		"remediate.limits.per_target_day: must be from 1 to 12, and is -1":    func(c *remediate.Config) { c.Limits.PerTargetDay = -1 },
 	} {
-		c := newWorld(t, setArg, remediate.Approve).cfg
+		c := newWorld(t, setArg, policy.Approve).cfg
 		change(&c)
 		if _, err := remediate.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -145,8 +146,8 @@ func TestFirstAidRefusesWrongLimits(t *testing.T) {
 // Two policies that match one pool may leave no value between floor and ceiling: then nothing is
 // set.
 func TestFloorAboveTheCeilingSetsNothing(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Name: "1", Limits: remediate.Limits{Floor: 256}}, {Name: "2", Limits: remediate.Limits{Ceiling: 128}}}
+	w := newWorld(t, setArg, policy.Approve)
+	w.cfg.Policies = []policy.Policy{{Name: "1", Limits: policy.Limits{Floor: 256}}, {Name: "2", Limits: policy.Limits{Ceiling: 128}}}
 	a := w.plan()
 	if w.wantDenied(a, "plan"); !strings.Contains(a.Reason, "the floor is 256 and the ceiling 128") {
 		t.Error(a.Reason)
@@ -155,7 +156,7 @@ func TestFloorAboveTheCeilingSetsNothing(t *testing.T) {
 
 // A step upwards is bounded by max_factor as one downwards is.
 func TestFactorBoundsAStepUpwards(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.remedy.Params["direction"] = "raise"
 	w.cfg.Limits.MaxFactor = 1.25
 	w.sick = func(string, int) map[string]float64 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -24,7 +24,7 @@ func TestBreakerCountsEveryFailure(t *testing.T) { // 33, 34
 	for _, ends := range [][]state.ActionState{
 		{state.RolledBack, state.RolledBack}, {state.NeedsHuman, state.RolledBack}, {state.Superseded, state.NeedsHuman}, {state.RollbackIntent, state.NeedsHuman},
 	} {
-		w := newWorld(t, setArg, remediate.Auto)
+		w := newWorld(t, setArg, policy.Auto)
 		w.fail(ends...)
 		a := w.plan()
 		w.wantDenied(a, "breaker")
@@ -41,7 +41,7 @@ func TestBreakerCountsEveryFailure(t *testing.T) { // 33, 34
 			}
 		}
 	}
-	w := newWorld(t, setArg, remediate.Auto)
+	w := newWorld(t, setArg, policy.Auto)
 	w.fail(state.Denied, state.Expired, state.RolledBack)
 	for _, g := range w.plan().Guards {
 		if g.Guard == "breaker" && g.Decision != state.Allow {
@@ -51,20 +51,20 @@ func TestBreakerCountsEveryFailure(t *testing.T) { // 33, 34
 }
 
 func TestTrippedBreakerStopsNoRecovery(t *testing.T) { // 33
-	w := newWorld(t, setArg, remediate.Auto)
+	w := newWorld(t, setArg, policy.Auto)
 	w.plan()
 	w.until(state.Verifying)
 	w.fail(state.RolledBack, state.NeedsHuman)
 	w.until(state.Succeeded)
 
-	w = newWorld(t, setArg, remediate.Auto)
+	w = newWorld(t, setArg, policy.Auto)
 	w.sick = harmed
 	w.plan()
 	w.until(state.RollbackIntent)
 	w.fail(state.RolledBack, state.NeedsHuman)
 	w.until(state.RolledBack)
 
-	w = newWorld(t, restart, remediate.Auto)
+	w = newWorld(t, restart, policy.Auto)
 	w.plan()
 	w.untilNoted("isolated")
 	w.fail(state.RolledBack, state.NeedsHuman)

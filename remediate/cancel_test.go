@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
 )
@@ -16,19 +17,19 @@ type reading struct {
 	during func()
 }
 
-func (c reading) Workload(ctx context.Context, r remediate.Ref) (remediate.Workload, error) {
+func (c reading) Workload(ctx context.Context, r cluster.Ref) (cluster.Workload, error) {
 	w, err := c.Cluster.Workload(ctx, r)
 	c.during()
 	return w, err
 }
 
-func (c reading) Pod(ctx context.Context, namespace, name string) (remediate.Pod, error) {
+func (c reading) Pod(ctx context.Context, namespace, name string) (cluster.Pod, error) {
 	p, err := c.Cluster.Pod(ctx, namespace, name)
 	c.during()
 	return p, err
 }
 
-func (c reading) Pods(ctx context.Context, w remediate.Workload) ([]remediate.Pod, error) {
+func (c reading) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, error) {
 	pods, err := c.Cluster.Pods(ctx, w)
 	c.during()
 	return pods, err
@@ -43,7 +44,7 @@ func TestANoThatComesWhileAStepReadsStopsItsWrite(t *testing.T) {
 	} {
 		for _, c := range []struct{ kind, before string }{{setArg, "patch"}, {restart, "isolation"}, {restart, "eviction"}} {
 			t.Run(name+" before the "+c.before, func(t *testing.T) {
-				w := newWorld(t, c.kind, remediate.Auto)
+				w := newWorld(t, c.kind, policy.Auto)
 				w.plan()
 				w.until(state.Intent)
 				for c.before == "eviction" && w.actions[0].Journal["drained"] == "" {

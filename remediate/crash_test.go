@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -24,7 +25,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 		s := &storm{rand: rand.New(rand.NewPCG(seed, 1)), before: -1}
 		kind := []string{setArg, restart}[seed%2]
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := newWorld(t, kind, remediate.Approve)
+			w := newWorld(t, kind, policy.Approve)
 			if kind == setArg {
 				w.sick = []func(string, int) map[string]float64{exhausted, harmed, func(p string, _ int) map[string]float64 { return exhausted(p, 256) }}[seed/2%3]
 			}
@@ -49,7 +50,7 @@ type storm struct {
 func (s *storm) one(in int) bool { return s.rand.IntN(in) == 0 }
 
 func (s *storm) run(t *testing.T, w *world) {
-	w.cfg.Timing = remediate.Timing{Interval: time.Minute, Samples: 5}
+	w.cfg.Timing = policy.Timing{Interval: time.Minute, Samples: 5}
 	w.cluster.StartDelay = time.Duration(s.rand.IntN(90)) * time.Second
 	id := w.plan().ID
 	w.approve(sre)
@@ -70,7 +71,7 @@ func (s *storm) run(t *testing.T, w *world) {
 		}
 		if a.State == state.Intent && s.before < 0 && s.one(15) {
 			if s.before = len(w.cluster.Changes()); s.one(2) {
-				w.cfg.Mode = remediate.Observe
+				w.cfg.Mode = policy.Observe
 			} else {
 				w.actions[0].Journal[state.CalledOff] = "asha"
 			}
@@ -124,7 +125,7 @@ func (s *storm) edit(w *world, a state.Action) {
 		p, err := w.cluster.Pod(context.Background(), "llm", "vllm-llama-1")
 		if err == nil && p.UID == a.Target.UID {
 			s.edited = "mine"
-			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Labels["serving"] = "mine" })
+			w.cluster.EditPod("llm", "vllm-llama-1", func(p *cluster.Pod) { p.Labels["serving"] = "mine" })
 		}
 		return
 	}

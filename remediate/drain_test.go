@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -34,7 +34,7 @@ func TestDrainWaitsForALaterScrape(t *testing.T) { // 30
 		late time.Duration // after the isolation
 		want bool
 	}{{"from before it", -time.Second, false}, {"of the same moment", 0, false}, {"while Services follow the label", time.Second, false}, {"from after it", 6 * time.Second, true}} {
-		w := newWorld(t, restart, remediate.Approve)
+		w := newWorld(t, restart, policy.Approve)
 		at := isolate(t, w)
 		w.scraped = func() time.Time { return at.Add(c.late) }
 		for range 5 {
@@ -48,7 +48,7 @@ func TestDrainWaitsForALaterScrape(t *testing.T) { // 30
 
 // The API server may take its time to take the worker out of serving, which serves meanwhile.
 func TestIsolationIsOfTheEndOfItsWrite(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.cluster.Before = func(string, string) error {
 		w.clock.now = w.clock.now.Add(14 * time.Second)
 		return nil
@@ -65,7 +65,7 @@ func TestDrainTakesNoNumberForNothing(t *testing.T) { // 30
 		"NaN":     func(v map[string]float64) { v["requests_running"] = math.NaN() },
 		"missing": func(v map[string]float64) { delete(v, "requests_running") },
 	} {
-		w := newWorld(t, restart, remediate.Approve)
+		w := newWorld(t, restart, policy.Approve)
 		at := isolate(t, w)
 		w.sick = func(pod string, seqs int) map[string]float64 {
 			v := leaking(pod, seqs)

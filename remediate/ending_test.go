@@ -5,26 +5,27 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
 // A node whose kubelet is gone never confirms that its pod ended.
 func TestWorkerThatNeverEndsNeedsHuman(t *testing.T) {
 	for _, evicted := range []bool{true, false} {
-		w := newWorld(t, restart, remediate.Approve)
+		w := newWorld(t, restart, policy.Approve)
 		w.plan()
 		w.approve(sre)
 		w.until(state.Intent)
 		w.cluster.Before = func(verb, object string) error {
 			if strings.HasSuffix(object, "/eviction") {
-				w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Terminating = true })
+				w.cluster.EditPod("llm", "vllm-llama-1", func(p *cluster.Pod) { p.Terminating = true })
 				return errLost
 			}
 			return nil
 		}
 		if !evicted {
-			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Terminating = true })
+			w.cluster.EditPod("llm", "vllm-llama-1", func(p *cluster.Pod) { p.Terminating = true })
 		}
 		began := w.clock.now
 		a := w.actions[0]

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
 // One reading that fails at the end of the window is made up for.
 func TestLastReadingIsMadeUpFor(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	a := w.until(state.Verifying)
@@ -26,7 +26,7 @@ func TestLastReadingIsMadeUpFor(t *testing.T) {
 // What the verdict rests on may go dark when the trouble comes back.
 func TestSignalThatFadesIsNoSuccess(t *testing.T) {
 	for _, signal := range []string{"preemption_rate", "error_rate"} {
-		w := newWorld(t, setArg, remediate.Approve)
+		w := newWorld(t, setArg, policy.Approve)
 		w.plan()
 		w.approve(sre)
 		a := w.until(state.Verifying)

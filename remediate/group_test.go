@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
 )
 
 // ranks puts two pods of the pool into one parallel group.
-func ranks(p remediate.Pod) (state.Worker, bool) {
+func ranks(p cluster.Pod) (state.Worker, bool) {
 	w, ok := single(p)
 	if slices.Contains(pods(2), p.Name) {
 		w.Group = "0"
@@ -29,12 +30,12 @@ func TestRankOfAGroupIsNotRestarted(t *testing.T) {
 		{"as the evidence shows now", func(w *world) { w.known = ranks }, "vllm-llama-0, vllm-llama-1"},
 		{"as the diagnosis saw it", func(w *world) {
 			for _, name := range pods(3) {
-				g, _ := ranks(remediate.Pod{Namespace: "llm", Name: name})
+				g, _ := ranks(cluster.Pod{Namespace: "llm", Name: name})
 				w.seen.Workers = append(w.seen.Workers, g)
 			}
 		}, "vllm-llama-0, vllm-llama-1"},
 		{"of a pool that cannot be read", func(w *world) {
-			g, _ := ranks(remediate.Pod{Namespace: "llm", Name: "vllm-llama-1"})
+			g, _ := ranks(cluster.Pod{Namespace: "llm", Name: "vllm-llama-1"})
 			g.PoolKind = "LeaderWorkerSet"
 			w.seen.Workers = append(w.seen.Workers, g)
 		}, "parallel group 0"},
@@ -44,7 +45,7 @@ func TestRankOfAGroupIsNotRestarted(t *testing.T) {
 				w.in.Diagnosis.Findings[i].Pod = ""
 			}
 			for _, name := range pods(2) {
-				g, _ := ranks(remediate.Pod{Namespace: "llm", Name: name})
+				g, _ := ranks(cluster.Pod{Namespace: "llm", Name: name})
 				w.seen.Workers = append(w.seen.Workers, g)
 			}
 		}, "parallel group 0"},
@@ -57,17 +58,17 @@ func TestRankOfAGroupIsNotRestarted(t *testing.T) {
 			})(w)
 		}, "not known"},
 		{"of which nothing is known", func(w *world) {
-			w.known = func(remediate.Pod) (state.Worker, bool) { return state.Worker{}, false }
+			w.known = func(cluster.Pod) (state.Worker, bool) { return state.Worker{}, false }
 		}, "not known"},
 		{"guessed from labels alone", func(w *world) {
-			w.known = func(p remediate.Pod) (state.Worker, bool) { g, ok := single(p); g.UID = ""; return g, ok }
+			w.known = func(p cluster.Pod) (state.Worker, bool) { g, ok := single(p); g.UID = ""; return g, ok }
 		}, "not known"},
 		{"known of the pod before it", func(w *world) {
-			w.known = func(p remediate.Pod) (state.Worker, bool) { g, ok := single(p); g.UID = "before"; return g, ok }
+			w.known = func(p cluster.Pod) (state.Worker, bool) { g, ok := single(p); g.UID = "before"; return g, ok }
 		}, "not known"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, restart, remediate.Auto)
+			w := newWorld(t, restart, policy.Auto)
 			c.set(w)
 			if a := w.plan(); a.State != state.Denied || !strings.Contains(a.Reason, c.says) {
 				t.Errorf("%s: %s", a.State, a.Reason)
@@ -80,7 +81,7 @@ func TestRankOfAGroupIsNotRestarted(t *testing.T) {
 // A group may be seen only after the plan was made: the guards ask again before anything is
 // written.
 func TestGroupSeenLateStopsTheRestart(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Admitted)
@@ -92,8 +93,8 @@ func TestGroupSeenLateStopsTheRestart(t *testing.T) {
 }
 
 func TestNeighbourOfAGroupIsRestarted(t *testing.T) {
-	w := newWorld(t, restart, remediate.Auto)
-	w.known = func(p remediate.Pod) (state.Worker, bool) {
+	w := newWorld(t, restart, policy.Auto)
+	w.known = func(p cluster.Pod) (state.Worker, bool) {
 		g, ok := single(p)
 		if slices.Contains([]string{"vllm-llama-3", "vllm-llama-4"}, p.Name) {
 			g.Group = "0"
@@ -113,7 +114,7 @@ func TestPartOfAnEngineIsNotRolledOut(t *testing.T) {
 			d.Args = append(d.Args, "--nnodes=2", "--node-rank=0")
 		}),
 	} {
-		w := newWorld(t, setArg, remediate.Auto)
+		w := newWorld(t, setArg, policy.Auto)
 		set(w)
 		a := w.plan()
 		if a.State != state.Denied {

@@ -9,12 +9,15 @@ import (
 	"time"
 
 	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
 )
 
 func TestEveryReasonIsShown(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Suggest)
+	w := newWorld(t, setArg, policy.Suggest)
 	a := w.plan()
 	var order []string
 	clumsy := regexp.MustCompile(`\dm0s|\dh0m`)
@@ -43,7 +46,7 @@ func redeploy(change func(*simcluster.Deployment)) func(*world) {
 		change(&d)
 		w.cluster = simcluster.New(w.clock)
 		w.cfg.Clusters["prod"] = w.cluster
-		w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, remediate.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
+		w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
 		w.cluster.AddDeployment(d)
 		w.clock.now = was
 	}
@@ -71,7 +74,7 @@ func TestGuards(t *testing.T) {
 		}, "kubectl label namespace llm"},
 		{"own namespace", setArg, "target", func(w *world) { w.cfg.SelfNamespace = "llm" }, "bot's own"},
 		{"gang worker", restart, "target", func(w *world) {
-			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Labels["leaderworkerset.sigs.k8s.io/name"] = "x" })
+			w.cluster.EditPod("llm", "vllm-llama-1", func(p *cluster.Pod) { p.Labels["leaderworkerset.sigs.k8s.io/name"] = "x" })
 		}, "gang"},
 		{"no longer true", setArg, "evidence", func(w *world) {
 			w.sick = func(p string, _ int) map[string]float64 { v := exhausted(p, 128); v["kv_usage"] = .6; return v }
@@ -98,13 +101,13 @@ func TestGuards(t *testing.T) {
 			}
 		}, "could not carry"},
 		{"only the controller's labels", restart, "plan", func(w *world) {
-			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, remediate.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm"}})
+			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm"}})
 		}, "paramedic.dev/serving"},
 		{"dry run forbidden", setArg, "verifiability", func(w *world) { w.cfg.Clusters["prod"] = readOnly{w.cluster} }, "apply the namespaced Role"},
 		{"no cluster access", setArg, "plan", func(w *world) { w.cfg.Clusters = nil }, "no write access"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c.kind, remediate.Approve)
+			w := newWorld(t, c.kind, policy.Approve)
 			c.set(w)
 			a := w.plan()
 			if a.State != state.Denied {
@@ -123,12 +126,12 @@ func TestGuards(t *testing.T) {
 
 type readOnly struct{ *simcluster.Cluster }
 
-func (readOnly) PatchWorkload(context.Context, remediate.Ref, []byte, bool) (remediate.Workload, error) {
-	return remediate.Workload{}, remediate.ErrForbidden
+func (readOnly) PatchWorkload(context.Context, cluster.Ref, []byte, bool) (cluster.Workload, error) {
+	return cluster.Workload{}, cluster.ErrForbidden
 }
 
 func TestOneSignalIsEnoughOnlyWhereAPersonJudges(t *testing.T) {
-	for mode, want := range map[remediate.Mode]state.ActionState{remediate.Auto: state.Denied, remediate.Approve: state.AwaitingApproval} {
+	for mode, want := range map[policy.Mode]state.ActionState{policy.Auto: state.Denied, policy.Approve: state.AwaitingApproval} {
 		w := newWorld(t, setArg, mode)
 		w.in.Diagnosis.Findings = append(w.in.Diagnosis.Findings[:1], state.Finding{Signal: "symptom:preemptions", Weight: 4})
 		if a := w.plan(); a.State != want {
@@ -138,21 +141,21 @@ func TestOneSignalIsEnoughOnlyWhereAPersonJudges(t *testing.T) {
 }
 
 func TestSmallPoolNeedsAPersonUnlessTheRolloutAddsFirst(t *testing.T) {
-	w := newWorld(t, restart, remediate.Auto)
+	w := newWorld(t, restart, policy.Auto)
 	w.cluster = simcluster.New(w.clock)
 	w.cfg.Clusters["prod"] = w.cluster
-	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, remediate.Selection{Name: "vllm", Selector: map[string]string{"serving": "yes"}})
+	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, cluster.Selection{Name: "vllm", Selector: map[string]string{"serving": "yes"}})
 	w.cluster.AddDeployment(simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"}, PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
 		Container: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=256"}, Replicas: 4, Pods: pods(4)})
 	w.wantDenied(w.plan(), "capacity")
-	w.cfg.Mode = remediate.Approve
+	w.cfg.Mode = policy.Approve
 	if a := w.plan(); a.State != state.AwaitingApproval {
 		t.Errorf("%s %s", a.State, a.Reason)
 	}
 }
 
 func TestHumanEditAndRolloutHold(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=256")
 	w.plan()
 	w.approve(sre)
@@ -163,8 +166,8 @@ func TestHumanEditAndRolloutHold(t *testing.T) {
 }
 
 func TestFreezeWindowHolds(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{{Name: "night", From: "22:00", To: "07:00"}}}}
+	w := newWorld(t, setArg, policy.Approve)
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", From: "22:00", To: "07:00"}}}}
 	a := w.plan()
 	for _, g := range a.Guards {
 		if g.Guard == "freeze_window" && (g.Decision != state.Hold || g.RetryAt.Hour() != 7) {
@@ -174,9 +177,9 @@ func TestFreezeWindowHolds(t *testing.T) {
 }
 
 func TestTheStrictestPolicyHolds(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Auto)
-	w.cfg.Policies = []remediate.Policy{{Name: "a", Mode: remediate.Auto, Approvers: []string{"asha", "lin"}}, {Name: "b", Mode: remediate.Approve, Approvers: []string{"lin"}, Limits: remediate.Limits{Floor: 160}},
-		{Name: "elsewhere", Namespaces: []string{"other"}, Mode: remediate.Observe}}
+	w := newWorld(t, setArg, policy.Auto)
+	w.cfg.Policies = []policy.Policy{{Name: "a", Mode: policy.Auto, Approvers: []string{"asha", "lin"}}, {Name: "b", Mode: policy.Approve, Approvers: []string{"lin"}, Limits: policy.Limits{Floor: 160}},
+		{Name: "elsewhere", Namespaces: []string{"other"}, Mode: policy.Observe}}
 	a := w.plan()
 	if a.Mode != "approve" || len(a.Approvers) != 1 || a.Params["to"] != "160" {
 		t.Errorf("%s %v %v", a.Mode, a.Approvers, a.Params)
@@ -184,7 +187,9 @@ func TestTheStrictestPolicyHolds(t *testing.T) {
 }
 
 func TestConfigProblemsAreAllListed(t *testing.T) {
-	_, err := remediate.New(remediate.Config{Mode: "yolo", Policies: []remediate.Policy{{Actions: []string{"reboot"}, Freeze: []remediate.FreezeWindow{{Days: []string{"someday"}, From: "1", To: "2"}}}}})
+	_, err := remediate.New(remediate.Config{Site: guard.Site{Rules: policy.Rules{Mode: "yolo", Policies: []policy.Policy{
+		{Actions: []string{"reboot"}, Freeze: []policy.FreezeWindow{{Days: []string{"someday"}, From: "1", To: "2"}}},
+	}}}})
 	for _, want := range []string{"yolo", "reboot", "22:00"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %s", err, want)
@@ -197,7 +202,7 @@ func TestSafeValueComesFromTheCacheAndTheLengths(t *testing.T) {
 		blocks, length, running float64
 		want                    string
 	}{{10000, 1000, 160, "136"}, {1000, 4000, 4, "64"}, {100000, 1000, 200, "168"}} {
-		w := newWorld(t, setArg, remediate.Suggest)
+		w := newWorld(t, setArg, policy.Suggest)
 		w.sick = func(p string, n int) map[string]float64 {
 			v := exhausted(p, n)
 			v["kv_blocks_total"], v["kv_block_size"], v["prompt_length_mean"], v["output_length_mean"] = c.blocks, 16, c.length/2, c.length/2
@@ -233,7 +238,7 @@ func TestSafeValueHoldsForModelsWhoseLayersDiffer(t *testing.T) {
 		{"halved if what runs cannot be read", "lower", 256, 89, "requests_running", "128"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Suggest)
+			w := newWorld(t, setArg, policy.Suggest)
 			redeploy(func(d *simcluster.Deployment) {
 				d.Args = []string{"--model=gemma", fmt.Sprint("--max-num-seqs=", c.cap)}
 			})(w)
@@ -262,7 +267,7 @@ func TestWithoutAPersonMoreIsForbidden(t *testing.T) {
 			d.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
 		})},
 	} {
-		for mode, want := range map[remediate.Mode]state.Decision{remediate.Auto: state.Deny, remediate.Approve: state.Allow} {
+		for mode, want := range map[policy.Mode]state.Decision{policy.Auto: state.Deny, policy.Approve: state.Allow} {
 			t.Run(name+" in mode "+string(mode), func(t *testing.T) {
 				w := newWorld(t, setArg, mode)
 				c.set(w)

@@ -1,19 +1,24 @@
 package remediate
 
-import "paramedic/state"
+import (
+	"cmp"
 
-// putBack reports whether the run's write is undone, though not by the run: the value is the one
-// from before. What declares the workload elsewhere, or a person, decided so.
-func putBack(w Workload, wr state.Write) bool {
+	"paramedic/remediate/cluster"
+	"paramedic/state"
+)
+
+// putBack reports whether another hand undid the run's write: the value is the one from before the
+// write.
+func putBack(w cluster.Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
 	return w.UID == wr.UID && ok && live == wr.Old
 }
 
-// handedOff ends a run whose write was put back by another hand: nothing of it is left to verify or
-// to undo.
-func handedOff(w Workload) advance {
+// handedOff ends a run whose write was put back by another hand. Nothing is left to verify or to
+// undo.
+func handedOff(w cluster.Workload) advance {
 	text := "the old value is back, and Paramedic did not put it there: it is not written again"
-	if owner := or(declarative(w), helmRelease(w)); owner != "" {
+	if owner := cmp.Or(w.Declared(), w.HelmRelease()); owner != "" {
 		text += "; " + owner + ": set it in its source"
 	}
 	return advance{to: state.Superseded, text: text}

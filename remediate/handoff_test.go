@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -18,7 +19,7 @@ func (w *world) putBack() {
 func TestGitOpsRevertSupersedes(t *testing.T) { // 24
 	for _, at := range []state.ActionState{state.Applied, state.Verifying, state.RollbackIntent} {
 		t.Run(string(at), func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Auto)
+			w := newWorld(t, setArg, policy.Auto)
 			if at == state.RollbackIntent {
 				w.sick = harmed
 			}
@@ -48,7 +49,7 @@ func TestGitOpsRevertSupersedes(t *testing.T) { // 24
 
 // Who put it back left no mark: the next incident of the pool must not write it again all the same.
 func TestPutBackIsNotTriedAgain(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Auto)
+	w := newWorld(t, setArg, policy.Auto)
 	w.plan()
 	w.until(state.Verifying)
 	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=256")
@@ -77,16 +78,16 @@ func TestWrittenNothingLocksNothing(t *testing.T) {
 		"the workload is another one": {setArg, func(w *world) {
 			w.cluster.Edit(pool, "kubectl-create", func(doc map[string]any) { doc["metadata"].(map[string]any)["uid"] = "another" })
 		}, state.Superseded},
-		"the patch is forbidden": {setArg, func(w *world) { w.cluster.Before = always(remediate.ErrForbidden) }, state.Denied},
-		"the patch is refused":   {setArg, func(w *world) { w.cluster.Before = always(remediate.ErrRefused) }, state.Denied},
+		"the patch is forbidden": {setArg, func(w *world) { w.cluster.Before = always(cluster.ErrForbidden) }, state.Denied},
+		"the patch is refused":   {setArg, func(w *world) { w.cluster.Before = always(cluster.ErrRefused) }, state.Denied},
 		"the labels were changed": {restart, func(w *world) {
-			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Labels["serving"] = "mine" })
+			w.cluster.EditPod("llm", "vllm-llama-1", func(p *cluster.Pod) { p.Labels["serving"] = "mine" })
 		}, state.Superseded},
-		"isolating is forbidden": {restart, func(w *world) { w.cluster.Before = always(remediate.ErrForbidden) }, state.Denied},
-		"isolating is refused":   {restart, func(w *world) { w.cluster.Before = always(remediate.ErrRefused) }, state.Denied},
+		"isolating is forbidden": {restart, func(w *world) { w.cluster.Before = always(cluster.ErrForbidden) }, state.Denied},
+		"isolating is refused":   {restart, func(w *world) { w.cluster.Before = always(cluster.ErrRefused) }, state.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.kind, remediate.Approve)
+			w := newWorld(t, c.kind, policy.Approve)
 			w.plan()
 			w.approve(sre)
 			id := w.until(state.Intent).ID
@@ -110,9 +111,9 @@ func TestWrittenNothingLocksNothing(t *testing.T) {
 
 // What a dry run does not show may refuse every real write: the bot does not ask for ever.
 func TestRefusedWritesAreBounded(t *testing.T) { // 44
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	asked := 0
-	w.cluster.Before = func(string, string) error { asked++; return remediate.ErrRefused }
+	w.cluster.Before = func(string, string) error { asked++; return cluster.ErrRefused }
 	for range 12 {
 		w.clock.now = w.clock.now.Add(5 * time.Minute)
 		w.in.StartedAt, w.in.OpenedAt = w.clock.now.Add(-10*time.Minute), w.clock.now.Add(-9*time.Minute)
@@ -136,7 +137,7 @@ func always(err error) func(string, string) error {
 // A write that the cluster takes for a conflict, or does not answer, again and again: each ends,
 // and none is tried in a loop without a pause.
 func TestWriteWithoutEndComesToAnEnd(t *testing.T) { // 44
-	for name, err := range map[string]error{"conflict": remediate.ErrConflict, "no answer": errLost, "gone": remediate.ErrNotFound} {
+	for name, err := range map[string]error{"conflict": cluster.ErrConflict, "no answer": errLost, "gone": cluster.ErrNotFound} {
 		for what, c := range map[string]struct {
 			kind  string
 			begun func(w *world)
@@ -149,7 +150,7 @@ func TestWriteWithoutEndComesToAnEnd(t *testing.T) { // 44
 			"the putting back": {restart, func(w *world) { w.untilNoted("drained"); w.halt = &state.Halt{Actor: sre} }, []state.ActionState{state.NeedsHuman}},
 		} {
 			t.Run(what+", "+name, func(t *testing.T) {
-				w := newWorld(t, c.kind, remediate.Approve)
+				w := newWorld(t, c.kind, policy.Approve)
 				w.plan()
 				w.approve(sre)
 				c.begun(w)
@@ -188,7 +189,7 @@ func (w *world) untilNoted(key string) {
 // The API server turns requests away for a while: the run waits, writes once, and costs no budget
 // that it did not use.
 func TestTurnedAwayForAWhileWritesOnce(t *testing.T) { // 44
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Intent)

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
 func TestHoldLastsUntilItsTime(t *testing.T) {
 	freeze := func(w *world) time.Time {
 		end := w.clock.now.Add(9 * time.Hour)
-		w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{{Name: "night", Start: w.clock.now, End: end}}}}
+		w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now, End: end}}}}
 		return end
 	}
 	cooldown := func(w *world) time.Time {
@@ -23,17 +23,17 @@ func TestHoldLastsUntilItsTime(t *testing.T) {
 		return w.clock.now.Add(30 * time.Minute)
 	}
 	edit := func(w *world) time.Time {
-		w.cfg.Policies = []remediate.Policy{{Limits: remediate.Limits{HumanEdit: time.Hour}}}
+		w.cfg.Policies = []policy.Policy{{Limits: policy.Limits{HumanEdit: time.Hour}}}
 		w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=256")
 		return w.clock.now.Add(time.Hour)
 	}
 	for name, hold := range map[string]func(*world) time.Time{"freeze_window": freeze, "history": cooldown, "ownership": edit} {
-		for _, mode := range []remediate.Mode{remediate.Approve, remediate.Auto} {
+		for _, mode := range []policy.Mode{policy.Approve, policy.Auto} {
 			t.Run(name+" in mode "+string(mode), func(t *testing.T) {
 				w := newWorld(t, setArg, mode)
 				end := hold(w)
 				w.plan()
-				if mode == remediate.Approve {
+				if mode == policy.Approve {
 					w.approve(sre)
 				}
 				a := w.step()
@@ -52,7 +52,7 @@ func TestHoldLastsUntilItsTime(t *testing.T) {
 
 // A hold that names no end may never end: it is given up, and planned again then.
 func TestHoldWithoutAnEndIsGivenUp(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.actions = append(w.actions, state.Action{ID: "ACT-0", Incident: "INC-0", Kind: "another", State: state.Verifying,
@@ -72,7 +72,7 @@ func TestHoldWithoutAnEndIsGivenUp(t *testing.T) {
 // An approval is not kept for a bot that was away: only a hold that was on record keeps it.
 func TestApprovalExpiresWhileTheBotIsAway(t *testing.T) { // 14
 	for _, begun := range []state.ActionState{state.Approved, state.Admitted} {
-		w := newWorld(t, setArg, remediate.Approve)
+		w := newWorld(t, setArg, policy.Approve)
 		id := w.plan().ID
 		w.approve(sre)
 		w.until(begun)
@@ -86,8 +86,8 @@ func TestApprovalExpiresWhileTheBotIsAway(t *testing.T) { // 14
 }
 
 func TestHealedPoolIsNotTreatedAfterAHold(t *testing.T) { // 13
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(3 * time.Hour)}}}}
+	w := newWorld(t, setArg, policy.Approve)
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(3 * time.Hour)}}}}
 	w.plan()
 	w.approve(sre)
 	w.step()
@@ -101,8 +101,8 @@ func TestHealedPoolIsNotTreatedAfterAHold(t *testing.T) { // 13
 // Nobody can approve what was planned to ask nobody: where people are to be asked now, it is
 // planned for them.
 func TestStricterModeIsPlannedAgain(t *testing.T) {
-	for mode, want := range map[remediate.Mode]state.ActionState{remediate.Approve: state.AwaitingApproval, remediate.Suggest: state.Proposed} {
-		w := newWorld(t, setArg, remediate.Auto)
+	for mode, want := range map[policy.Mode]state.ActionState{policy.Approve: state.AwaitingApproval, policy.Suggest: state.Proposed} {
+		w := newWorld(t, setArg, policy.Auto)
 		old := w.plan().ID
 		w.cfg.Mode = mode
 		w.take(w.bot().Run.Deliver(context.Background(), state.Effect{ID: "run", Action: old}).Inputs)
@@ -116,8 +116,8 @@ func TestStricterModeIsPlannedAgain(t *testing.T) {
 // What is held in mode auto is not planned anew because the time in which people would approve is
 // over.
 func TestHeldRunStaysTheSamePlan(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Auto)
-	w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(9 * time.Hour)}}}}
+	w := newWorld(t, setArg, policy.Auto)
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(9 * time.Hour)}}}}
 	w.plan()
 	w.step()
 	w.clock.now = w.clock.now.Add(time.Hour)
@@ -140,17 +140,17 @@ func TestUnwrittenEndIsPlannedAgain(t *testing.T) {
 			w.blind = false
 		},
 		"given up where nobody is asked": func(w *world) {
-			w.actions, w.cfg.Mode = nil, remediate.Auto
+			w.actions, w.cfg.Mode = nil, policy.Auto
 			w.plan()
 			w.actions = append(w.actions, state.Action{ID: "ACT-0", Incident: "INC-0", Kind: "another", State: state.Verifying,
 				Target: state.Target{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama"},
 				Steps:  []state.ActionStep{{State: state.Intent, At: w.clock.now.Add(-8 * time.Hour)}}})
 			w.until(state.Denied)
-			w.actions, w.cfg.Mode = w.actions[:1], remediate.Approve
+			w.actions, w.cfg.Mode = w.actions[:1], policy.Approve
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
+			w := newWorld(t, setArg, policy.Approve)
 			w.plan()
 			end(w)
 			old := w.actions[0].ID
@@ -166,7 +166,7 @@ func TestUnwrittenEndIsPlannedAgain(t *testing.T) {
 
 // What is denied for the reasons that stopped it before is not told again and again.
 func TestSameDenialIsRecordedOnce(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.blind = true
@@ -187,7 +187,7 @@ func TestSameDenialIsRecordedOnce(t *testing.T) {
 // However short an approval is good for, the window before the write fits in.
 func TestShortApprovalOutlastsBaseline(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute, 15 * time.Minute} {
-		w := newWorld(t, setArg, remediate.Approve)
+		w := newWorld(t, setArg, policy.Approve)
 		w.cfg.Limits.ApprovalTTL = ttl
 		w.plan()
 		w.clock.now = w.clock.now.Add(ttl - time.Second)

@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
 // later are changes of the world after an intent was recorded, each of which makes its write wrong.
 var later = map[string]func(*world){
-	"mode is observe":             func(w *world) { w.cfg.Mode = remediate.Observe },
+	"mode is observe":             func(w *world) { w.cfg.Mode = policy.Observe },
 	"the incident is resolved":    func(w *world) { w.in.Status = state.StatusResolved },
 	"no alert of the incident":    func(w *world) { w.in.ActiveAlerts = 0 },
 	"no longer true":              healed,
-	"not among the approvers":     func(w *world) { w.cfg.Policies = []remediate.Policy{{Approvers: []string{"lin"}}} },
+	"not among the approvers":     func(w *world) { w.cfg.Policies = []policy.Policy{{Approvers: []string{"lin"}}} },
 	"signals still speak":         func(w *world) { w.blind = true },
 	"actions failed within":       tripped,
 	"verdict is now host_failure": func(w *world) { w.in.Diagnosis.Cause = "host_failure" },
@@ -45,7 +45,7 @@ func TestOldIntentIsJudgedAgain(t *testing.T) {
 	for want, change := range later {
 		for _, kind := range []string{setArg, restart} {
 			t.Run(kind+" when "+want, func(t *testing.T) {
-				w := newWorld(t, kind, remediate.Approve)
+				w := newWorld(t, kind, policy.Approve)
 				w.plan()
 				w.approve(sre)
 				w.until(state.Intent)
@@ -63,11 +63,11 @@ func TestOldIntentIsJudgedAgain(t *testing.T) {
 
 func TestStricterModeStopsAFreshIntent(t *testing.T) {
 	for mode, set := range map[string]func(*world){
-		"suggest": func(w *world) { w.cfg.Mode = remediate.Suggest },
-		"approve": func(w *world) { w.cfg.Policies = []remediate.Policy{{Name: "careful", Mode: remediate.Approve}} },
+		"suggest": func(w *world) { w.cfg.Mode = policy.Suggest },
+		"approve": func(w *world) { w.cfg.Policies = []policy.Policy{{Name: "careful", Mode: policy.Approve}} },
 	} {
 		for _, kind := range []string{setArg, restart} {
-			w := newWorld(t, kind, remediate.Auto)
+			w := newWorld(t, kind, policy.Auto)
 			w.plan()
 			w.until(state.Intent)
 			set(w)
@@ -81,7 +81,7 @@ func TestStricterModeStopsAFreshIntent(t *testing.T) {
 
 func TestOldIntentThatHoldsIsWrittenOnce(t *testing.T) { // 1
 	for _, kind := range []string{setArg, restart} {
-		w := newWorld(t, kind, remediate.Approve)
+		w := newWorld(t, kind, policy.Approve)
 		w.plan()
 		w.approve(sre)
 		w.until(state.Intent)
@@ -92,12 +92,12 @@ func TestOldIntentThatHoldsIsWrittenOnce(t *testing.T) { // 1
 }
 
 func TestHeldIntentWritesNothing(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	a := w.until(state.Intent)
 	w.clock.now = w.clock.now.Add(time.Minute)
-	w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{{Name: "launch", Start: w.clock.now.Add(-time.Second), End: w.clock.now.Add(time.Hour)}}}}
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now.Add(-time.Second), End: w.clock.now.Add(time.Hour)}}}}
 	if got := w.step(); got.State != state.Intent || !strings.Contains(reasonOf(got, "freeze_window"), "launch") {
 		t.Fatalf("%s %s", got.State, got.Reason)
 	}
@@ -127,7 +127,7 @@ func reasonOf(a state.Action, guard string) string {
 // A drain takes minutes. Who forbids the action meanwhile keeps the worker.
 func TestEvictionIsJudgedAgain(t *testing.T) {
 	freeze := func(w *world) {
-		w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{{Name: "launch", Start: w.clock.now, End: w.clock.now.Add(time.Hour)}}}}
+		w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now, End: w.clock.now.Add(time.Hour)}}}}
 	}
 	storm := func(w *world) {
 		w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
@@ -141,7 +141,7 @@ func TestEvictionIsJudgedAgain(t *testing.T) {
 		"is the bot's own":      func(w *world) { w.cfg.SelfNamespace = "llm" },
 	} {
 		t.Run(want, func(t *testing.T) {
-			w := newWorld(t, restart, remediate.Approve)
+			w := newWorld(t, restart, policy.Approve)
 			w.plan()
 			w.approve(sre)
 			for w.actions[0].Journal["drained"] == "" {
@@ -159,7 +159,7 @@ func TestEvictionIsJudgedAgain(t *testing.T) {
 
 // A worker that is out of its Service is often out of Prometheus too: that is no reason to keep it.
 func TestIsolatedWorkerMayVanishFromTheMetrics(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	for w.actions[0].Journal["isolated"] == "" {
@@ -177,7 +177,7 @@ func TestIsolatedWorkerMayVanishFromTheMetrics(t *testing.T) {
 
 // Two runs of one pool cannot hold each other up: the one that recorded its intent goes first.
 func TestIntentGoesBeforeAnAdmittedRun(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Intent)
@@ -192,8 +192,8 @@ func TestIntentGoesBeforeAnAdmittedRun(t *testing.T) {
 }
 
 func TestDrainMayOutliveTheApproval(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Limits: remediate.Limits{ApprovalTTL: 3 * time.Minute}}}
+	w := newWorld(t, restart, policy.Approve)
+	w.cfg.Policies = []policy.Policy{{Limits: policy.Limits{ApprovalTTL: 3 * time.Minute}}}
 	w.sick = func(pod string, n int) map[string]float64 {
 		v := leaking(pod, n)
 		v["requests_running"] = 3 // so that the drain takes all its time
@@ -205,11 +205,11 @@ func TestDrainMayOutliveTheApproval(t *testing.T) {
 }
 
 func TestIDsAreInTheOrderOfPlanning(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	last := state.ActionID("")
 	for i := range 20 {
 		w.clock.now = w.clock.now.Add(time.Hour)
-		w.cfg.Policies = []remediate.Policy{{Limits: remediate.Limits{Floor: []int{8, 200}[i%2]}}} // a plan of its own each time
+		w.cfg.Policies = []policy.Policy{{Limits: policy.Limits{Floor: []int{8, 200}[i%2]}}} // a plan of its own each time
 		a := w.plan()
 		if a.ID <= last {
 			t.Fatalf("plan %d has the ID %s, the one before it %s", i, a.ID, last)

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"paramedic/remediate/cluster"
 )
 
-// An op is one operation of a JSON Patch (RFC 6902). A nil Value is null: a test for null passes
-// where the member is absent.
+// An op is one operation of a JSON Patch (RFC 6902). A nil Value is null: a test for null passes if
+// the member is missing.
 type op struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -18,7 +20,7 @@ func test(path string, value any) op    { return op{"test", path, value} }
 func replace(path string, value any) op { return op{"replace", path, value} }
 func add(path string, value any) op     { return op{"add", path, value} }
 
-// encode is the patch as it is sent and recorded.
+// encode returns the patch as it is sent and recorded.
 func encode(ops ...op) string {
 	b, err := json.Marshal(ops)
 	if err != nil { // values are strings, numbers and maps of strings
@@ -38,12 +40,12 @@ func pointer(tokens ...any) string {
 	return b.String()
 }
 
-// mark sets the op-id annotation. Where there are no annotations at all it adds the map, and only
-// if there still are none, for an added map replaces what is there.
+// mark returns the operations that set the op-id annotation. If the object has no annotations, they
+// add the map, and test that there still are none, because adding a map replaces an existing one.
 func mark(annotations map[string]string, opID string) []op {
 	if len(annotations) == 0 {
 		all := pointer("metadata", "annotations")
-		return []op{test(all, nil), add(all, map[string]string{OpIDAnnotation: opID})}
+		return []op{test(all, nil), add(all, map[string]string{cluster.OpIDAnnotation: opID})}
 	}
-	return []op{add(pointer("metadata", "annotations", OpIDAnnotation), opID)}
+	return []op{add(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID)}
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"paramedic/playbooks"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
 )
@@ -21,7 +22,7 @@ import (
 // did not help is not tried again for a day, by a new incident neither, and after a success there
 // is a pause and a number that it does not exceed.
 func TestKeep5038WhatDidNotHelpIsNotRunAgain(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Auto)
+	w := newWorld(t, setArg, policy.Auto)
 	w.sick = harmed
 	w.plan()
 	w.until(state.RolledBack)
@@ -37,7 +38,7 @@ func TestKeep5038WhatDidNotHelpIsNotRunAgain(t *testing.T) {
 	}
 	w.wantWrites(writes)
 
-	w = newWorld(t, restart, remediate.Auto)
+	w = newWorld(t, restart, policy.Auto)
 	for i := range 12 {
 		w.sickens(i)
 		if a := w.plan(); a.State == state.Proposed {
@@ -94,7 +95,7 @@ func TestNVSentinel450WhatIsDaysOldIsNotDone(t *testing.T) {
 	for _, begun := range []state.ActionState{state.Approved, state.Admitted, state.Intent} {
 		for _, kind := range []string{setArg, restart} {
 			for _, halted := range []bool{true, false} {
-				w := newWorld(t, kind, remediate.Approve)
+				w := newWorld(t, kind, policy.Approve)
 				id := w.plan().ID
 				w.approve(sre)
 				w.until(begun)
@@ -128,14 +129,14 @@ func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 		"cancelled": func(w *world) { w.actions[0].Journal[state.CalledOff] = "asha" },
 		"halted":    func(w *world) { w.halt = &state.Halt{Actor: sre} },
 		"put back by hand": func(w *world) {
-			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Labels["serving"] = "yes" })
+			w.cluster.EditPod("llm", "vllm-llama-1", func(p *cluster.Pod) { p.Labels["serving"] = "yes" })
 		},
 		"went away": func(w *world) {
-			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Name = "another" })
+			w.cluster.EditPod("llm", "vllm-llama-1", func(p *cluster.Pod) { p.Name = "another" })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, restart, remediate.Approve)
+			w := newWorld(t, restart, policy.Approve)
 			w.sick = func(pod string, seqs int) map[string]float64 {
 				v := leaking(pod, seqs)
 				v["requests_running"] = 3 // so that the drain goes on
@@ -174,7 +175,7 @@ func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 func TestWhatWasCalledOffIsNotPlannedAgain(t *testing.T) {
 	for name, changed := range map[string]bool{"in time": false, "and overtaken by another change": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Auto)
+			w := newWorld(t, setArg, policy.Auto)
 			w.plan()
 			w.until(state.Intent)
 			w.actions[0].Journal[state.CalledOff] = "asha"
@@ -210,7 +211,7 @@ func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {
 		}, state.Superseded, "nothing was written"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c.kind, remediate.Approve)
+			w := newWorld(t, c.kind, policy.Approve)
 			w.plan()
 			w.approve(sre)
 			w.until(state.Intent)
@@ -229,7 +230,7 @@ func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {
 // API server tries it before anybody is asked: what it refuses is not offered.
 func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
 	for _, kind := range []string{setArg, restart} {
-		w := newWorld(t, kind, remediate.Approve)
+		w := newWorld(t, kind, policy.Approve)
 		w.cfg.Clusters["prod"] = refusing{w.cluster}
 		a := w.plan()
 		if a.State != state.Denied {
@@ -244,7 +245,7 @@ func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
 	// And what is offered applies: the real patch, on the object that it was made for, is taken at
 	// the first try.
 	for _, kind := range []string{setArg, restart} {
-		w := newWorld(t, kind, remediate.Approve)
+		w := newWorld(t, kind, policy.Approve)
 		w.plan()
 		w.approve(sre)
 		w.until(state.Applied)
@@ -254,14 +255,14 @@ func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
 // refusing is a cluster whose admission takes no change.
 type refusing struct{ *simcluster.Cluster }
 
-var errAdmission = fmt.Errorf("admission webhook denied the request: %w", remediate.ErrRefused)
+var errAdmission = fmt.Errorf("admission webhook denied the request: %w", cluster.ErrRefused)
 
-func (refusing) PatchWorkload(context.Context, remediate.Ref, []byte, bool) (remediate.Workload, error) {
-	return remediate.Workload{}, errAdmission
+func (refusing) PatchWorkload(context.Context, cluster.Ref, []byte, bool) (cluster.Workload, error) {
+	return cluster.Workload{}, errAdmission
 }
 
-func (refusing) PatchPod(context.Context, string, string, []byte, bool) (remediate.Pod, error) {
-	return remediate.Pod{}, errAdmission
+func (refusing) PatchPod(context.Context, string, string, []byte, bool) (cluster.Pod, error) {
+	return cluster.Pod{}, errAdmission
 }
 
 func (refusing) Evict(context.Context, string, string, string, bool) error { return errAdmission }
@@ -278,7 +279,7 @@ func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
 		{"arg": "trust_remote_code", "direction": "raise"},
 		{},
 	} {
-		w := newWorld(t, setArg, remediate.Auto)
+		w := newWorld(t, setArg, policy.Auto)
 		w.remedy.Params = params
 		if a := w.plan(); a.State != state.Denied || a.Command != "" {
 			t.Errorf("%v: %s, %q", params, a.State, a.Command)
@@ -286,7 +287,7 @@ func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
 		w.wantWrites(0)
 	}
 
-	w := newWorld(t, setArg, remediate.Auto)
+	w := newWorld(t, setArg, policy.Auto)
 	w.remedy.Params["to"], w.remedy.Params["from"] = "8 --enable-x", "$(reboot)" // a playbook cannot choose the values
 	w.plan()
 	w.until(state.Succeeded)
@@ -294,7 +295,7 @@ func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
 		t.Errorf("args %q", got)
 	}
 
-	w = newWorld(t, setArg, remediate.Suggest)
+	w = newWorld(t, setArg, policy.Suggest)
 	redeploy(func(d *simcluster.Deployment) { d.Args = []string{"--model=it's; reboot $(id)", "--max-num-seqs=256"} })(w)
 	w.in.Diagnosis.Scope.Pods = []string{"x; reboot"}
 	a := w.plan()
@@ -304,7 +305,7 @@ func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
 	}
 
 	// An action that a playbook makes up is none.
-	w = newWorld(t, setArg, remediate.Auto)
+	w = newWorld(t, setArg, policy.Auto)
 	w.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
 		return playbooks.Playbook{FirstAid: []playbooks.Remedy{{Action: "exec", Params: map[string]string{"command": "reboot"}}}}, true
 	}
@@ -326,7 +327,7 @@ func shellWords(command string) ([]string, error) {
 // restarted it. Here, where the owner allows it, the hung worker is taken out of service and
 // replaced, and its drain does not wait for requests that can never end.
 func TestVLLM5784AHungEngineIsReplaced(t *testing.T) {
-	w := newWorld(t, restart, remediate.Auto)
+	w := newWorld(t, restart, policy.Auto)
 	hung := func(pod string) map[string]float64 {
 		v := map[string]float64{"requests_running": 10, "requests_waiting": 0, "generation_tokens_rate": 400, "ttft_p95": 1, "error_rate": 0}
 		if pod == "vllm-llama-1" {

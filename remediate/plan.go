@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 	"paramedic/state/outbox"
 )
@@ -33,7 +36,8 @@ func (p *Planner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	}
 	inputs, again := p.plan(ctx, in)
 	if err := ctx.Err(); err != nil {
-		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "planning was interrupted", RetryAt: now.Add(p.cfg.Timing.Poll)}}
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "planning was interrupted",
+			RetryAt: now.Add(p.cfg.Timing.Poll)}}
 	}
 	out := outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: !again}, Inputs: inputs}
 	if again {
@@ -54,7 +58,8 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		return p.callOff(in, nil, state.Superseded, "there is no playbook for it"), false
 	}
 	if p.overtaken(in.ID) >= overtakenMost {
-		return p.callOff(in, nil, state.Superseded, "its plans come to nothing at their write: the workload changes, or the cluster refuses"), false
+		return p.callOff(in, nil, state.Superseded,
+			"its plans come to nothing at their write: the workload changes, or the cluster refuses"), false
 	}
 	if p.cfg.Clusters[in.Cluster] == nil && !p.cfg.Mode.Writes() {
 		return nil, false // nothing to propose where the workload cannot even be read; the playbook says it in words
@@ -80,7 +85,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		case same && old.State == state.Denied:
 			again = true
 			continue
-		case wrote(old) || old.State.Running():
+		case guard.Wrote(old) || old.State.Running():
 			keep[old.ID] = true
 			continue
 		}
@@ -99,7 +104,7 @@ const overtakenMost = 3
 // or refused by the cluster.
 func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	for _, a := range p.cfg.View.ActionsOf(id) {
-		if (a.State == state.Superseded || a.State == state.Denied) && !written(a).IsZero() {
+		if (a.State == state.Superseded || a.State == state.Denied) && !guard.Written(a).IsZero() {
 			n++
 		}
 	}
@@ -108,14 +113,17 @@ func (p *Planner) overtaken(id state.IncidentID) (n int) {
 
 // draft is the action that the remedy amounts to now. It is refused where it cannot be, or where a
 // guard denies it in a mode that would write: it is then recorded with every reason.
-func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy) (state.Action, bool) {
+func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action,
+	r playbooks.Remedy) (state.Action, bool) {
 	now := p.cfg.Clock.Now()
-	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
+	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed,
+		Params: map[string]string{}}
 	maps.Copy(a.Params, r.Params)
 	refuse := func(err error) (state.Action, bool) {
-		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(), At: now})
-		a.Change = or(a.Change, r.Action)
-		a.Why = or(a.Why, r.Text)
+		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(),
+			At: now})
+		a.Change = cmp.Or(a.Change, r.Action)
+		a.Why = cmp.Or(a.Why, r.Text)
 		return a, true
 	}
 	t, err := kind.target(in, ev, a.Params)
@@ -124,22 +132,22 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 		return refuse(err)
 	}
 	s := p.cfg.survey(ctx, in, &a)
-	a.Mode, a.Approvers = string(s.rule.mode), s.rule.approvers
-	if s.problem != nil {
-		return refuse(s.problem)
+	a.Mode, a.Approvers = string(s.Rule.Mode), s.Rule.Approvers
+	if s.Problem != nil {
+		return refuse(s.Problem)
 	}
 	if err := kind.draft(s); err != nil {
 		return refuse(err)
 	}
-	a.ExpiresAt = now.Add(s.rule.ApprovalTTL)
-	a.Guards = ask(ctx, s, guards())
-	if decision, _, _ := weigh(a.Guards); decision == state.Deny && s.rule.mode.Writes() {
+	a.ExpiresAt = now.Add(s.Rule.ApprovalTTL)
+	a.Guards = guard.Ask(ctx, s, guard.All())
+	if decision, _, _ := guard.Weigh(a.Guards); decision == state.Deny && s.Rule.Mode.Writes() {
 		return a, true
 	}
-	if s.rule.mode == Approve {
+	if s.Rule.Mode == policy.Approve {
 		a.State = state.AwaitingApproval
 	}
-	if !s.rule.mode.Writes() {
+	if !s.Rule.Mode.Writes() {
 		a.ExpiresAt = time.Time{}
 	}
 	return a, false
@@ -149,20 +157,12 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 // same ID. The IDs of an incident's actions are in the order in which they were planned: before
 // counts those of this plan that come first.
 func (p *Planner) identify(a state.Action, in state.Incident, before int) state.Action {
-	a.PlanHash = planHash(&a)
+	a.PlanHash = guard.PlanHash(&a)
 	n := len(p.cfg.View.ActionsOf(in.ID)) + before
-	seed := strings.Join([]string{string(in.ID), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Params["arg"]}, "|")
+	seed := strings.Join([]string{string(in.ID), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID,
+		a.Params["arg"]}, "|")
 	a.ID = state.NewActionID(in.OpenedAt.Add(time.Duration(n)*time.Millisecond), seed)
 	return a
-}
-
-// planHash binds an approval to what is done to which object.
-func planHash(a *state.Action) string {
-	parts := []string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change}
-	for _, k := range slices.Sorted(maps.Keys(a.Params)) {
-		parts = append(parts, k, a.Params[k])
-	}
-	return state.Hash(parts...)
 }
 
 // standing returns the incident's newest run of the remedy, and whether it stands for the same
@@ -180,7 +180,9 @@ func (p *Planner) standing(a state.Action, refused bool) (state.Action, bool) {
 		if !b.State.BeforeEffect() {
 			return b, false
 		}
-		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) && b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] && near(b.Params["to"], a.Params["to"])
+		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) &&
+			b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] &&
+			near(b.Params["to"], a.Params["to"])
 		expired := b.State == state.AwaitingApproval && !b.ExpiresAt.After(p.cfg.Clock.Now())
 		return b, same && !expired
 	}
@@ -210,7 +212,8 @@ func denials(a state.Action) string {
 // declined says whether a person said no to the remedy, in whatever form it was planned then: it is
 // not proposed to them again.
 func (p *Planner) declined(a state.Action) bool {
-	return slices.ContainsFunc(p.cfg.View.ActionsOf(a.Incident), func(b state.Action) bool { return b.SameRemedy(&a) && b.Declined() })
+	return slices.ContainsFunc(p.cfg.View.ActionsOf(a.Incident),
+		func(b state.Action) bool { return b.SameRemedy(&a) && b.Declined() })
 }
 
 // events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are
@@ -223,7 +226,7 @@ func (p *Planner) events(a state.Action, refused bool) []state.Input {
 	}
 	a.State, a.Steps[0].State = state.Proposed, state.Proposed
 	first := event(now, "", a)
-	_, why, _ := weigh(a.Guards)
+	_, why, _ := guard.Weigh(a.Guards)
 	a.Steps = slices.Clone(a.Steps)
 	if a.Move(state.Denied, now, why, self) != nil {
 		return []state.Input{first}
@@ -232,7 +235,8 @@ func (p *Planner) events(a state.Action, refused bool) []state.Input {
 }
 
 // callOff ends the incident's actions that have not written anything, but for those to keep.
-func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to state.ActionState, why string) []state.Input {
+func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to state.ActionState,
+	why string) []state.Input {
 	var out []state.Input
 	now := p.cfg.Clock.Now()
 	for _, a := range p.cfg.View.ActionsOf(in.ID) {
@@ -251,7 +255,8 @@ func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to st
 // repetition.
 func event(now time.Time, from state.ActionState, a state.Action) state.Input {
 	return state.Input{
-		ID: state.Hash("action", string(a.ID), string(from), string(a.State), strconv.Itoa(len(a.Steps)), fmt.Sprint(now.UnixNano())),
+		ID: state.Hash("action", string(a.ID), string(from), string(a.State), strconv.Itoa(len(a.Steps)),
+			fmt.Sprint(now.UnixNano())),
 		At: now, Cluster: a.Target.Cluster, Action: &state.ActionEvent{From: from, Action: a},
 	}
 }

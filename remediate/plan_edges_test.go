@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -25,7 +26,7 @@ func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 		"there is only wrong": {[]playbooks.Remedy{refused}, true},
 	} {
 		p, _ := planned()
-		p.cfg.Mode = Suggest
+		p.cfg.Mode = policy.Suggest
 		p.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{FirstAid: c.list}, true }
 		if out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done == c.again || out.Outcome.RetryAt.IsZero() == c.again {
 			t.Errorf("%s: %+v", name, out.Outcome)
@@ -37,9 +38,9 @@ func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 // reasons.
 func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 	p, m := planned(waiting(func(a *state.Action) { a.Params["to"], a.Params["labels"] = "48", "" }))
-	p.cfg.Mode = Approve
+	p.cfg.Mode = policy.Approve
 	got := map[state.ActionState]int{}
-	inputs, again := p.plan(t.Context(), m.incidents[0]) // no evidence speaks for it
+	inputs, again := p.plan(t.Context(), m.Incidents[0]) // no evidence speaks for it
 	for _, in := range inputs {
 		a := in.Action.Action
 		if got[a.State]++; a.State == state.Superseded && a.ID != "ACT-1" {
@@ -53,10 +54,10 @@ func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 
 // What only reads never runs out, and what waits for a person does.
 func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
-	for mode, expires := range map[Mode]time.Time{Observe: {}, Suggest: {}, Approve: noon.Add(15 * time.Minute), Auto: noon.Add(15 * time.Minute)} {
+	for mode, expires := range map[policy.Mode]time.Time{policy.Observe: {}, policy.Suggest: {}, policy.Approve: noon.Add(15 * time.Minute), policy.Auto: noon.Add(15 * time.Minute)} {
 		p, m := planned()
 		p.cfg.Mode = mode
-		inputs, _ := p.plan(t.Context(), m.incidents[0])
+		inputs, _ := p.plan(t.Context(), m.Incidents[0])
 		if len(inputs) == 0 || !inputs[0].Action.Action.ExpiresAt.Equal(expires) {
 			t.Errorf("%s: %+v", mode, inputs)
 		}
@@ -66,7 +67,7 @@ func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
 // The IDs of an incident's actions are those of a second delivery, and in the order of the plans.
 func TestActionIDsRepeatAndKeepTheirOrder(t *testing.T) {
 	p, m := planned()
-	in := m.incidents[0]
+	in := m.Incidents[0]
 	var ids []state.ActionID
 	for n, c := range []struct {
 		change func(*state.Action)
@@ -79,7 +80,7 @@ func TestActionIDsRepeatAndKeepTheirOrder(t *testing.T) {
 		}
 		ids = append(ids, first.ID)
 	}
-	m.actions = []state.Action{waiting(nil), waiting(nil), waiting(nil), waiting(nil)}
+	m.Actions = []state.Action{waiting(nil), waiting(nil), waiting(nil), waiting(nil)}
 	ids = append(ids, p.identify(waiting(nil), in, 0).ID) // once more, after those
 	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 5 {
 		t.Errorf("%v", ids)

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/state"
+	"paramedic/remediate/cluster"
 )
 
 func TestHalfOfTheReadingsMakeNoBaseline(t *testing.T) {
 	for n, known := range map[int]bool{3: false, 4: true, 6: true} {
 		s := calm(setEngineArgKind)
-		s.cfg.Timing.Samples = 12 // six readings
-		s.act.Verify.Before = map[string][]float64{"kv_usage": slices.Repeat([]float64{.9}, n)}
-		if _, ok := s.baseline()["kv_usage"]; ok != known {
+		s.Site.Timing.Samples = 12 // six readings
+		s.Action.Verify.Before = map[string][]float64{"kv_usage": slices.Repeat([]float64{.9}, n)}
+		if _, ok := s.Baseline()["kv_usage"]; ok != known {
 			t.Errorf("%d of 6 readings: %t", n, ok)
 		}
 	}
@@ -24,28 +24,11 @@ func TestPauseAsLongAsTheWindowBeginsItAnew(t *testing.T) {
 	const window = 5 * interval
 	for late, kept := range map[time.Duration]int{0: 2, window: 2, window + moment: 1} {
 		s := calm(setEngineArgKind)
-		s.act.Params["direction"] = "lower"
-		s.each("kv_usage", .9)
-		s.act.Verify.Before = map[string][]float64{"kv_usage": {.9}}
-		if more := s.observe(s.now.Add(-late)); !more || len(s.act.Verify.Before["kv_usage"]) != kept {
-			t.Errorf("%s late: %v, more %t", late, s.act.Verify.Before, more)
-		}
-	}
-}
-
-func TestOnlyMeasuredTroubleLeads(t *testing.T) {
-	for base, leads := range map[float64]bool{0: false, .05: false, .06: true} {
-		s := calm(setEngineArgKind)
-		s.act.Params["direction"] = "lower"
-		if got := s.leading(map[string]float64{"preemption_rate": base}); slices.Contains(got, "preemption_rate") != leads {
-			t.Errorf("%g a second: %v", base, got)
-		}
-	}
-	for weight, rests := range map[float64]bool{-1: false, 0: false, 1: true} {
-		s := calm(setEngineArgKind)
-		s.in.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .9, Weight: weight}}
-		if got := s.restsOn(metric{signal: "kv_usage"}, .9, true); got != rests {
-			t.Errorf("weight %g: %t", weight, got)
+		s.Action.Params["direction"] = "lower"
+		each(s, "kv_usage", .9)
+		s.Action.Verify.Before = map[string][]float64{"kv_usage": {.9}}
+		if more := s.Observe(s.Now.Add(-late)); !more || len(s.Action.Verify.Before["kv_usage"]) != kept {
+			t.Errorf("%s late: %v, more %t", late, s.Action.Verify.Before, more)
 		}
 	}
 }
@@ -54,27 +37,27 @@ func TestOnlyMeasuredTroubleLeads(t *testing.T) {
 func TestWorkerIsReadWhateverItsPoolIsCalled(t *testing.T) {
 	for _, pool := range []string{"vllm", "", "engine"} {
 		s := calm(setEngineArgKind)
-		s.sample("kv_usage", "vllm-0", .5, 0)
-		s.ev.Samples[0].Entity.Pool = pool
-		if got, ok := s.newest("kv_usage", "vllm-0"); !ok || got.Value != .5 {
+		sample(s, "kv_usage", "vllm-0", .5, 0)
+		s.Evidence.Samples[0].Entity.Pool = pool
+		if got, ok := s.Newest("kv_usage", "vllm-0"); !ok || got.Value != .5 {
 			t.Errorf("pool %q: %v %t", pool, got, ok)
 		}
 	}
 	s := calm(setEngineArgKind)
-	s.sample("kv_usage", "", .5, 0)
-	s.ev.Samples[0].Entity.Pool = "engine"
-	if _, ok := s.newest("kv_usage", ""); ok {
+	sample(s, "kv_usage", "", .5, 0)
+	s.Evidence.Samples[0].Entity.Pool = "engine"
+	if _, ok := s.Newest("kv_usage", ""); ok {
 		t.Error("another pool's value is this one's")
 	}
 }
 
 func TestPoolIsReadAsTheKindThatItIs(t *testing.T) {
-	for kind, want := range map[string]Ref{setEngineArgKind: {"llm", "StatefulSet", "vllm"}, restartWorkerKind: {"llm", "LeaderWorkerSet", "vllm"}} {
+	for kind, want := range map[string]cluster.Ref{setEngineArgKind: {Namespace: "llm", Kind: "StatefulSet", Name: "vllm"}, restartWorkerKind: {Namespace: "llm", Kind: "LeaderWorkerSet", Name: "vllm"}} {
 		s := calm(kind)
-		if s.act.Params["pool_kind"] = "LeaderWorkerSet"; kind == setEngineArgKind {
-			s.act.Target.Kind = "StatefulSet"
+		if s.Action.Params["pool_kind"] = "LeaderWorkerSet"; kind == setEngineArgKind {
+			s.Action.Target.Kind = "StatefulSet"
 		}
-		if got := s.poolRef(); got != want {
+		if got := s.PoolRef(); got != want {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -88,33 +71,43 @@ func TestSafeValueNeedsEachOfItsSignals(t *testing.T) {
 			s := calm(setEngineArgKind)
 			for _, signal := range signals {
 				if signal != without {
-					s.each(signal, 16)
+					each(s, signal, 16)
 				} else if signal != "kv_blocks_total" && v < 0 {
-					s.each(signal, v)
+					each(s, signal, v)
 				} else if signal == "kv_block_size" {
-					s.each(signal, 0)
+					each(s, signal, 0)
 				}
 			}
-			if n, how := s.safeByTokens(); strings.HasPrefix(how, "it takes") != (without != "") || n < 0 {
+			if n, how := safeByTokens(s); strings.HasPrefix(how, "it takes") != (without != "") || n < 0 {
 				t.Errorf("without %q: %d, %s", without, n, how)
 			}
 		}
 	}
 	s := calm(setEngineArgKind) // nothing at all
-	s.each("kv_blocks_total", 1000)
-	if _, how := s.safeByTokens(); !strings.HasPrefix(how, "it takes") {
+	each(s, "kv_blocks_total", 1000)
+	if _, how := safeByTokens(s); !strings.HasPrefix(how, "it takes") {
 		t.Error(how)
 	}
 }
 
 func TestOnlyValueBetweenTheLimitsIsTaken(t *testing.T) {
 	s := calm(setEngineArgKind)
-	s.rule.Floor, s.rule.Ceiling = 64, 64
-	if to, _, err := s.compute(100, "lower"); to != 64 || err != nil {
+	s.Rule.Floor, s.Rule.Ceiling = 64, 64
+	if to, _, err := compute(s, 100, "lower"); to != 64 || err != nil {
 		t.Errorf("%d %v", to, err)
 	}
-	s.rule.Floor = 65
-	if _, _, err := s.compute(100, "lower"); err == nil || !strings.Contains(err.Error(), "the limits allow no value") {
+	s.Rule.Floor = 65
+	if _, _, err := compute(s, 100, "lower"); err == nil || !strings.Contains(err.Error(), "the limits allow no value") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestOnlyMeasuredTroubleLeads(t *testing.T) {
+	for base, leads := range map[float64]bool{0: false, .05: false, .06: true} {
+		s := calm(setEngineArgKind)
+		s.Action.Params["direction"] = "lower"
+		if got := s.Leading(map[string]float64{"preemption_rate": base}); slices.Contains(got, "preemption_rate") != leads {
+			t.Errorf("%g a second: %v", base, got)
+		}
 	}
 }

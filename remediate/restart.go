@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -36,16 +39,22 @@ func (restartWorker) verbs() []Verb {
 
 func (restartWorker) reversible() bool { return false }
 
-func (restartWorker) metrics() []metric {
-	return []metric{
-		{signal: "kv_usage", also: []string{"kv_idle_usage"}, unit: "ratio", agg: aggMax, target: true, better: 0.8, worse: 1.2, noise: 0.05},
-		{signal: "container_memory", also: []string{"container_memory_slope"}, unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
-		{signal: "process_rss", unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
-		{signal: "gpu_fb_used", also: []string{"gpu_fb_slope"}, unit: "MiB", agg: aggMax, target: true, better: 0.98, worse: 1.02, cause: "gpu_memory_leak"},
-		{signal: "generation_tokens_rate", unit: "1/s", agg: aggSum, target: true, higher: true, better: 1.3, worse: 0.5, noise: 1, cause: "engine_hang"},
-		{signal: "ttft_p95", unit: "s", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.5},
-		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02, rolling: rolling{worse: 2, noise: 0.1}},
-		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99, rolling: rolling{worse: 0.99}},
+func (restartWorker) Metrics() []verify.Metric {
+	return []verify.Metric{
+		{Signal: "kv_usage", Also: []string{"kv_idle_usage"}, Unit: "ratio", Agg: verify.AggMax, Target: true, Better: 0.8, Worse: 1.2,
+			Noise: 0.05},
+		{Signal: "container_memory", Also: []string{"container_memory_slope"}, Unit: "bytes", Agg: verify.AggMax, Target: true,
+			Better: 0.85, Worse: 1.2},
+		{Signal: "process_rss", Unit: "bytes", Agg: verify.AggMax, Target: true, Better: 0.85, Worse: 1.2},
+		{Signal: "gpu_fb_used", Also: []string{"gpu_fb_slope"}, Unit: "MiB", Agg: verify.AggMax, Target: true, Better: 0.98, Worse: 1.02,
+			Cause: "gpu_memory_leak"},
+		{Signal: "generation_tokens_rate", Unit: "1/s", Agg: verify.AggSum, Target: true, Higher: true, Better: 1.3, Worse: 0.5, Noise: 1,
+			Cause: "engine_hang"},
+		{Signal: "ttft_p95", Unit: "s", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.5},
+		{Signal: "error_rate", Unit: "ratio", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.02,
+			Rolling: verify.Rolling{Worse: 2, Noise: 0.1}},
+		{Signal: "replicas_ready", Unit: "pods", Agg: verify.AggReady, Guardrail: true, Higher: true, Worse: 0.99,
+			Rolling: verify.Rolling{Worse: 0.99}},
 	}
 }
 
@@ -68,7 +77,7 @@ func (restartWorker) target(in state.Incident, ev state.Evidence, params map[str
 		}
 	}
 	for _, pod := range pods {
-		if why := groupOf(ev, t.Namespace, pod); why != "" {
+		if why := guard.GroupOf(ev, t.Namespace, pod); why != "" {
 			return t, errors.New(why)
 		}
 	}
@@ -79,27 +88,28 @@ func (restartWorker) target(in state.Incident, ev state.Evidence, params map[str
 	return t, nil
 }
 
-func (restartWorker) draft(s *scene) error {
-	a := s.act
+func (restartWorker) draft(s *guard.Scene) error {
+	a := s.Action
 	a.Change = fmt.Sprintf("restart pod %s/%s", a.Target.Namespace, a.Target.Name)
-	if !slices.ContainsFunc(s.pods, func(p Pod) bool { return p.UID == s.pod.UID }) {
-		return fmt.Errorf("pod %s does not belong to %s", s.pod.Name, s.w.Name)
+	if !slices.ContainsFunc(s.Pods, func(p cluster.Pod) bool { return p.UID == s.Pod.UID }) {
+		return fmt.Errorf("pod %s does not belong to %s", s.Pod.Name, s.Workload.Name)
 	}
-	labels, err := s.isolation()
+	labels, err := isolation(s)
 	if err != nil {
 		return err
 	}
-	a.Target.UID = s.pod.UID
-	a.Params["pod"] = s.pod.Name
+	a.Target.UID = s.Pod.UID
+	a.Params["pod"] = s.Pod.Name
 	a.Params["labels"] = strings.Join(labels, ",")
 	a.Why = fmt.Sprintf("A restart frees what only this worker holds. It is taken out of serving (%s), runs what it has begun for up to %s, and is then evicted under its disruption budget; what still runs then is lost, and so is its prefix cache.",
-		a.Params["labels"], state.FormatDuration(drainTime(a, s.cfg.Timing)))
+		a.Params["labels"], state.FormatDuration(drainTime(a, s.Site.Timing)))
 	set := make([]string, len(labels))
 	for i, l := range labels {
 		set[i] = l + "=" + isolated
 	}
 	a.Command = fmt.Sprintf("kubectl -n %[1]s label pod %[2]s --overwrite %[3]s && sleep %.0[4]f && kubectl create --raw /api/v1/namespaces/%[1]s/pods/%[2]s/eviction -f - <<< %[5]s",
-		a.Target.Namespace, s.pod.Name, strings.Join(set, " "), drainTime(a, s.cfg.Timing).Seconds(), quote(evictionBody(a.Target)))
+		a.Target.Namespace, s.Pod.Name, strings.Join(set, " "), drainTime(a,
+			s.Site.Timing).Seconds(), quote(evictionBody(a.Target)))
 	return nil
 }
 
@@ -116,25 +126,26 @@ func evictionBody(t state.Target) string {
 // isolation are the labels to change so that no Service selects the worker any more, while its
 // controller and its disruption budget still do: a controller that lost it would start another
 // worker, a budget that lost it would not protect the pool.
-func (s *scene) isolation() ([]string, error) {
-	if s.w.Odd {
-		return nil, fmt.Errorf("the selector of %s is not only labels, so it is not certain which label is free to change", s.w.Name)
+func isolation(s *guard.Scene) ([]string, error) {
+	if s.Workload.ComplexSelector {
+		return nil, fmt.Errorf("the selector of %s is not only labels, so it is not certain which label is free to change", s.Workload.Name)
 	}
-	taken := maps.Clone(s.w.Selector)
+	taken := maps.Clone(s.Workload.Selector)
 	if taken == nil {
 		taken = map[string]string{}
 	}
-	for _, b := range s.ns.Budgets {
+	for _, b := range s.Namespace.Budgets {
 		maps.Copy(taken, b.Selector)
 	}
 	var out []string
 	serving := false
-	for _, svc := range s.ns.Services {
-		if !selects(svc.Selector, s.pod.Labels) {
+	for _, svc := range s.Namespace.Services {
+		if !cluster.Selects(svc.Selector, s.Pod.Labels) {
 			continue
 		}
 		serving = true
-		free := slices.DeleteFunc(slices.Sorted(maps.Keys(svc.Selector)), func(k string) bool { _, is := taken[k]; return is })
+		free := slices.DeleteFunc(slices.Sorted(maps.Keys(svc.Selector)),
+			func(k string) bool { _, is := taken[k]; return is })
 		if len(free) == 0 {
 			return nil, fmt.Errorf("every label that Service %s selects on is also its controller's or disruption budget's: add a label such as paramedic.dev/serving=true to the pod template and to that Service's selector", svc.Name)
 		}
@@ -149,36 +160,38 @@ func (s *scene) isolation() ([]string, error) {
 	return out, nil
 }
 
-func (restartWorker) write(s *scene, opID string) (state.Write, error) {
-	labels, err := s.isolation()
+func (restartWorker) Write(s *guard.Scene, opID string) (state.Write, error) {
+	labels, err := isolation(s)
 	if err != nil {
 		return state.Write{}, err
 	}
-	if joined := strings.Join(labels, ","); joined != s.act.Params["labels"] {
-		return state.Write{}, fmt.Errorf("the labels to change are %s now, and were %s when this was planned", joined, s.act.Params["labels"])
+	if joined := strings.Join(labels, ","); joined != s.Action.Params["labels"] {
+		return state.Write{}, fmt.Errorf("the labels to change are %s now, and were %s when this was planned", joined,
+			s.Action.Params["labels"])
 	}
-	uid := test(pointer("metadata", "uid"), s.pod.UID)
+	uid := test(pointer("metadata", "uid"), s.Pod.UID)
 	ops := []op{uid}
-	back := []op{uid, test(pointer("metadata", "annotations", OpIDAnnotation), opID)}
+	back := []op{uid, test(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID)}
 	old := map[string]string{}
 	for _, l := range labels {
 		path := pointer("metadata", "labels", l)
-		old[l] = s.pod.Labels[l]
+		old[l] = s.Pod.Labels[l]
 		ops = append(ops, test(path, old[l]), replace(path, isolated))
 		back = append(back, test(path, isolated), replace(path, old[l]))
 	}
-	ops = append(ops, mark(s.pod.Annotations, opID)...)
-	back = append(back, replace(pointer("metadata", "annotations", OpIDAnnotation), opID+undone))
+	ops = append(ops, mark(s.Pod.Annotations, opID)...)
+	back = append(back, replace(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID+undone))
 	was, err := json.Marshal(old)
 	if err != nil {
 		return state.Write{}, fmt.Errorf("recording the labels: %w", err)
 	}
-	return state.Write{OpID: opID, UID: s.pod.UID, Old: string(was), New: isolated, Path: "/metadata/labels", Patch: encode(ops...), Inverse: encode(back...)}, nil
+	return state.Write{OpID: opID, UID: s.Pod.UID, Old: string(was), New: isolated, Path: "/metadata/labels",
+		Patch: encode(ops...), Inverse: encode(back...)}, nil
 }
 
-func (restartWorker) dryRun(ctx context.Context, s *scene, w state.Write) error {
-	if _, err := s.cluster.PatchPod(ctx, s.pod.Namespace, s.pod.Name, []byte(w.Patch), true); err != nil {
+func (restartWorker) DryRun(ctx context.Context, s *guard.Scene, w state.Write) error {
+	if _, err := s.Cluster.PatchPod(ctx, s.Pod.Namespace, s.Pod.Name, []byte(w.Patch), true); err != nil {
 		return err
 	}
-	return s.cluster.Evict(ctx, s.pod.Namespace, s.pod.Name, s.pod.UID, true)
+	return s.Cluster.Evict(ctx, s.Pod.Namespace, s.Pod.Name, s.Pod.UID, true)
 }

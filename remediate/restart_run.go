@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -16,7 +20,7 @@ import (
 func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	a, wr := r.act, r.act.Write
 	pod, err := r.cluster.Pod(ctx, a.Target.Namespace, a.Target.Name)
-	gone := errors.Is(err, ErrNotFound) || err == nil && pod.UID != wr.UID
+	gone := errors.Is(err, cluster.ErrNotFound) || err == nil && pod.UID != wr.UID
 	if err != nil && !gone {
 		return r.retry(err)
 	}
@@ -33,12 +37,12 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 		return k.putBack(ctx, r, pod)
 	case a.Journal[keyIsolated] == "":
 		return k.isolate(ctx, r, pod)
-	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
+	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
 		return advance{to: state.NeedsHuman, text: relabelled}
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
 	}
-	if why := or(r.stopped(), r.watch(ctx, k)); why != "" { // the others carry its load: if they fail at that, it is put back
+	if why := cmp.Or(r.stopped(), r.watch(ctx, k)); why != "" { // the others carry its load: if they fail at that, it is put back
 		r.note(keyUndo, why)
 		return r.stay(0)
 	}
@@ -50,22 +54,25 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 
 // ending waits for a worker to be gone. It may never be: a kubelet that is away confirms no end,
 // and a finalizer may stay.
-func (r *stage) ending(pod Pod) advance {
+func (r *stage) ending(pod cluster.Pod) advance {
 	most := r.cfg.Timing.Rollout
 	switch since := r.stamp(keyEvicted); {
 	case r.now.Sub(since) <= most:
 		return r.stay(r.cfg.Timing.Poll)
-	case pod.Annotations[OpIDAnnotation] != r.act.Write.OpID:
-		return advance{to: state.Superseded, text: "the worker was deleted by another hand before it was isolated; nothing was written"}
+	case pod.Annotations[cluster.OpIDAnnotation] != r.act.Write.OpID:
+		return advance{to: state.Superseded,
+			text: "the worker was deleted by another hand before it was isolated; nothing was written"}
 	}
-	return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is still terminating after %s: see whether its node is up", state.FormatDuration(most))}
+	return advance{to: state.NeedsHuman,
+		text: fmt.Sprintf("the worker is still terminating after %s: see whether its node is up",
+			state.FormatDuration(most))}
 }
 
 const relabelled = "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"
 
 // out reports whether every label that was changed still has the isolating value. Of a record that
 // cannot be read none has.
-func (restartWorker) out(pod Pod, wr state.Write) bool {
+func (restartWorker) out(pod cluster.Pod, wr state.Write) bool {
 	old := oldLabels(wr)
 	for l := range old {
 		if pod.Labels[l] != wr.New {
@@ -83,7 +90,7 @@ func oldLabels(wr state.Write) map[string]string {
 	return old
 }
 
-func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
+func (k restartWorker) isolate(ctx context.Context, r *stage, pod cluster.Pod) advance {
 	wr := r.act.Write
 	// It served until its labels were seen changed, or the write was answered: not the delivery's
 	// time.
@@ -91,15 +98,16 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 		r.note(keyIsolated, r.cfg.Clock.Now().Format(time.RFC3339Nano))
 		return r.stay(0)
 	}
-	switch ours := pod.Annotations[OpIDAnnotation] == wr.OpID; {
+	switch ours := pod.Annotations[cluster.OpIDAnnotation] == wr.OpID; {
 	case ours && k.out(pod, wr):
 		return done()
 	case ours: // the answer was lost, and some of the labels may still keep the worker from serving
 		return advance{to: state.NeedsHuman, text: relabelled}
 	}
 	old := oldLabels(wr)
-	if len(old) == 0 || !selects(old, pod.Labels) {
-		return advance{to: state.Superseded, text: "the worker's labels were changed before it was isolated; nothing was written"}
+	if len(old) == 0 || !cluster.Selects(old, pod.Labels) {
+		return advance{to: state.Superseded,
+			text: "the worker's labels were changed before it was isolated; nothing was written"}
 	}
 	if instead, ok := r.mayWrite(ctx); !ok {
 		return instead
@@ -108,11 +116,12 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	switch {
 	case err == nil:
 		return done()
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, cluster.ErrConflict):
 		return r.contend("isolate_conflict", err, func(why string) advance {
-			return advance{to: state.Superseded, text: "isolating the worker conflicts with other changes, nothing was written: " + why}
+			return advance{to: state.Superseded,
+				text: "isolating the worker conflicts with other changes, nothing was written: " + why}
 		})
-	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
 		return advance{to: state.Denied, text: "isolating the worker was refused, nothing was written: " + err.Error()}
 	}
 	return r.retry(err)
@@ -120,7 +129,7 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 
 // drainTime is how long what the worker runs may go on: what a hung engine runs is lost already, so
 // that its playbook asks for less.
-func drainTime(a *state.Action, t Timing) time.Duration {
+func drainTime(a *state.Action, t policy.Timing) time.Duration {
 	if d, err := time.ParseDuration(a.Params["drain"]); err == nil && d > 0 {
 		return min(d, t.Drain)
 	}
@@ -135,23 +144,27 @@ const following = 5 * time.Second
 // or until the deadline.
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
-	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, poolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})
-	v := values(ev, "requests_running", since.Add(following), func(e state.Entity) bool { return e.Pod == a.Target.Name })
+	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, guard.PoolScope(a.Target, ""), r.in.StartedAt,
+		[]string{"requests_running"})
+	v := guard.ValuesOf(ev, "requests_running", since.Add(following),
+		func(e state.Entity) bool { return e.Pod == a.Target.Name })
 	switch {
 	case len(v) > 0 && slices.Max(v) == 0:
 		r.note("drained_text", "it runs nothing")
 	case r.now.Sub(since) < most:
 		return r.stay(r.cfg.Timing.Poll)
 	case len(v) > 0:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", state.FormatDuration(most), slices.Max(v)))
+		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", state.FormatDuration(most),
+			slices.Max(v)))
 	default:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read", state.FormatDuration(most)))
+		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read",
+			state.FormatDuration(most)))
 	}
 	r.stamp(keyDrained)
 	return r.stay(0)
 }
 
-func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
+func (k restartWorker) evict(ctx context.Context, r *stage, pod cluster.Pod) advance {
 	a := r.act
 	if instead, ok := k.mayEvict(ctx, r); !ok {
 		return instead
@@ -161,9 +174,9 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 	case err == nil:
 		r.stamp(keyEvicted)
 		return r.stay(r.cfg.Timing.Poll)
-	case errors.Is(err, ErrBlocked):
+	case errors.Is(err, cluster.ErrBlocked):
 		return r.blocked("the eviction was refused for %s: %s", err.Error())
-	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
 		r.note(keyUndo, "the eviction was refused: "+err.Error())
 		return r.stay(0)
 	}
@@ -174,11 +187,13 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 	})
 }
 
-// tooFew asks again, right before the eviction, whether another worker is ready: the drain may have
+// noOtherReady asks again, right before the eviction, whether another worker is ready: the drain may have
 // taken minutes.
-func (restartWorker) tooFew(ctx context.Context, r *stage) string {
+func (restartWorker) noOtherReady(ctx context.Context, r *stage) string {
 	a := r.act
-	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
+	w, err := r.cluster.Workload(ctx,
+		cluster.Ref{Namespace: a.Target.Namespace, Kind: cmp.Or(a.Params["pool_kind"], "Deployment"),
+			Name: a.Target.Pool})
 	if err != nil {
 		return fmt.Sprintf("the pool could not be read before the eviction: %v", err)
 	}
@@ -186,28 +201,29 @@ func (restartWorker) tooFew(ctx context.Context, r *stage) string {
 	if err != nil {
 		return fmt.Sprintf("the pool's workers could not be read before the eviction: %v", err)
 	}
-	others := slices.DeleteFunc(pods, func(p Pod) bool { return p.UID == a.Write.UID })
-	if n := ready(others); n < 1 {
+	others := slices.DeleteFunc(pods, func(p cluster.Pod) bool { return p.UID == a.Write.UID })
+	if n := cluster.CountReady(others); n < 1 {
 		return "no other worker is ready any more"
 	}
 	return ""
 }
 
 // putBack restores the labels, and hands over.
-func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
+func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) advance {
 	a, wr := r.act, r.act.Write
 	why := a.Journal[keyUndo]
 	switch {
-	case pod.Annotations[OpIDAnnotation] == wr.OpID+undone:
+	case pod.Annotations[cluster.OpIDAnnotation] == wr.OpID+undone:
 		if by := a.Journal[state.CalledOff]; by != "" {
 			r.note(state.Released, by) // who called it off knows
 		}
 		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
-	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
-		return advance{to: state.NeedsHuman, text: why + "; the worker's labels were changed, and not by Paramedic: they are left as they are"}
+	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
+		return advance{to: state.NeedsHuman,
+			text: why + "; the worker's labels were changed, and not by Paramedic: they are left as they are"}
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Inverse), false)
-	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrRefused) {
+	if errors.Is(err, cluster.ErrForbidden) || errors.Is(err, cluster.ErrRefused) {
 		return r.person(why + "; the worker could not be put back into serving: " + err.Error())
 	}
 	if err == nil {
@@ -222,19 +238,23 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
 // one.
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
-	since := reached(*a, state.Applied).At
-	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
+	since := guard.FirstStep(*a, state.Applied).At
+	w, err := r.cluster.Workload(ctx,
+		cluster.Ref{Namespace: a.Target.Namespace, Kind: cmp.Or(a.Params["pool_kind"], "Deployment"),
+			Name: a.Target.Pool})
 	if err == nil {
-		var pods []Pod
+		var pods []cluster.Pod
 		if pods, err = r.cluster.Pods(ctx, w); err == nil {
-			if fresh := replacement(pods, a, drainedAt(a)); fresh != "" && ready(pods) >= w.Replicas {
+			if fresh := replacement(pods, a, drainedAt(a)); fresh != "" && cluster.CountReady(pods) >= w.Replicas {
 				r.note("replacement", fresh)
 				return advance{to: state.Verifying, text: "replaced by " + fresh}
 			}
 		}
 	}
 	if r.now.Sub(since) > r.cfg.Timing.Rollout {
-		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s", state.FormatDuration(r.cfg.Timing.Rollout))}
+		return advance{to: state.NeedsHuman,
+			text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s",
+				state.FormatDuration(r.cfg.Timing.Rollout))}
 	}
 	return r.stay(r.cfg.Timing.Poll)
 }
@@ -244,15 +264,16 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 func drainedAt(a *state.Action) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, a.Journal[keyDrained])
 	if err != nil {
-		t = reached(*a, state.Applied).At
+		t = guard.FirstStep(*a, state.Applied).At
 	}
 	return t
 }
 
 // replacement is the ready worker that came after the drain. Kubernetes' times are whole seconds.
-func replacement(pods []Pod, a *state.Action, drained time.Time) string {
+func replacement(pods []cluster.Pod, a *state.Action, drained time.Time) string {
 	for _, p := range pods {
-		if p.UID != a.Write.UID && p.Ready && !p.Terminating && !p.Created.Before(drained.Truncate(time.Second).Add(-time.Second)) {
+		if p.UID != a.Write.UID && p.Ready && !p.Terminating &&
+			!p.Created.Before(drained.Truncate(time.Second).Add(-time.Second)) {
 			return p.Name
 		}
 	}
@@ -261,7 +282,7 @@ func replacement(pods []Pod, a *state.Action, drained time.Time) string {
 
 func (restartWorker) still(ctx context.Context, r *stage) (advance, error) {
 	pod, err := r.cluster.Pod(ctx, r.act.Target.Namespace, r.act.Journal["replacement"])
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return advance{}, err
 	}
 	if err != nil || pod.Terminating {

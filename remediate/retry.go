@@ -7,12 +7,13 @@ import (
 	"paramedic/state"
 )
 
-// retry looks again later. Whether the write happened is found out then.
+// retry waits and looks again. The next look finds out whether the write happened.
 func (r *stage) retry(err error) advance {
 	since := r.stamp("trouble")
 	r.note("trouble_text", err.Error())
 	if r.now.Sub(since) > r.cfg.Timing.Stale {
-		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
+		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v",
+			state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
 	}
 	return r.backOff(since)
 }
@@ -22,8 +23,8 @@ func (r *stage) backOff(since time.Time) advance {
 	return r.stay(max(r.cfg.Timing.Poll, min(time.Minute, r.now.Sub(since)/2)))
 }
 
-// contend tries a write again that did not take effect, though what is read allows it. It gives up
-// after the time for which an intent is good; the key names the write.
+// contend tries a write again that did not take effect, although the object allows it. It gives up
+// after Timing.Stale. The key names the write.
 func (r *stage) contend(key string, err error, giveUp func(why string) advance) advance {
 	since := r.stamp(key)
 	r.note("trouble_text", err.Error())

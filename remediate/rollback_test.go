@@ -6,25 +6,26 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
 // blip is a reader that fails while it is down.
 type blip struct {
-	remediate.Cluster
+	cluster.Cluster
 	down *bool
 }
 
-func (b blip) Workload(ctx context.Context, ref remediate.Ref) (remediate.Workload, error) {
+func (b blip) Workload(ctx context.Context, ref cluster.Ref) (cluster.Workload, error) {
 	if *b.down {
-		return remediate.Workload{}, errLost
+		return cluster.Workload{}, errLost
 	}
 	return b.Cluster.Workload(ctx, ref)
 }
 
 func TestSecondBlipEndsNoRollback(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.cluster.StartDelay = 15 * time.Minute
 	w.sick = harmed
 	down := false
@@ -50,7 +51,7 @@ func TestSecondBlipEndsNoRollback(t *testing.T) {
 }
 
 func TestRollbackThatFailsForLongNeedsHuman(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
 	w.plan()
 	w.approve(sre)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 	"paramedic/state/outbox"
 )
@@ -44,7 +46,7 @@ func (m moved) ActionsOf(id state.IncidentID) []state.Action {
 func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	now := r.cfg.Clock.Now()
 	a, _ := r.cfg.View.Action(e.Action) // one that is not known has no state
-	if !a.State.Running() && !(a.State == state.Proposed && Mode(a.Mode) == Auto) {
+	if !a.State.Running() && !(a.State == state.Proposed && policy.Mode(a.Mode) == policy.Auto) {
 		return done(e)
 	}
 	if a.Form > state.ActionForm {
@@ -68,7 +70,8 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 		adv = r.step(ctx, st, kind)
 	}
 	if ctx.Err() != nil && interruptible(from, adv.to) {
-		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "interrupted", RetryAt: now.Add(r.cfg.Timing.Poll)}}
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "interrupted",
+			RetryAt: now.Add(r.cfg.Timing.Poll)}}
 	}
 	inputs := r.advance(ctx, st, from, adv)
 	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}, Inputs: inputs}
@@ -106,7 +109,8 @@ func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState,
 		a.Verify.Until = a.Verify.Settle.Add(r.cfg.Timing.Window)
 		a.NextAt = a.Verify.Settle
 	}
-	r.cfg.Logger.InfoContext(ctx, "step", "action", a.ID, "incident", a.Incident, "from", from, "to", a.State, "reason", adv.text)
+	r.cfg.Logger.InfoContext(ctx, "step", "action", a.ID, "incident", a.Incident, "from", from, "to", a.State, "reason",
+		adv.text)
 	inputs := []state.Input{event(st.now, from, *a)}
 	if adv.to == state.Superseded && st.in.Open() {
 		cfg := *r.cfg
@@ -126,7 +130,7 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	if a.State == state.Intent || a.State == state.RollbackIntent {
 		if ns, err := st.cluster.Namespace(ctx, a.Target.Namespace); err != nil {
 			return st.retry(err)
-		} else if !r.cfg.optedIn(ns, Mode(a.Mode)) {
+		} else if !r.cfg.OptedIn(ns.Labels, policy.Mode(a.Mode)) {
 			st.optedOut = true
 		}
 	}
@@ -151,22 +155,24 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if why := st.stricter(); why != "" {
 		return advance{to: state.Superseded, text: why}
 	}
-	if Mode(a.Mode) != Auto && !a.DecidedAt.Before(a.ExpiresAt) {
+	if policy.Mode(a.Mode) != policy.Auto && !a.DecidedAt.Before(a.ExpiresAt) {
 		return advance{to: state.Expired, text: "the approval came too late"}
 	}
-	if end := r.cfg.approvedUntil(a, r.cfg.ruleFor(a.Cause, a.Kind, a.Target)); Mode(a.Mode) != Auto && !st.now.Before(end) {
-		return advance{to: state.Expired, text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
+	if end := r.cfg.ApprovedUntil(a, r.cfg.For(a.Cause, a.Kind, a.Target)); policy.Mode(a.Mode) != policy.Auto &&
+		!st.now.Before(end) {
+		return advance{to: state.Expired,
+			text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
-	if s.problem == nil {
-		s.peersEvidence(ctx)
+	if s.Problem == nil {
+		s.PeersEvidence(ctx)
 	}
 	begun := len(a.Verify.Before) > 0 // its first reading was taken when it was admitted
-	if begun && s.observe(st.due) {
+	if begun && s.Observe(st.due) {
 		return st.stay(r.cfg.Timing.Interval)
 	}
-	a.Guards = ask(ctx, s, guards())
-	decision, why, retry := weigh(a.Guards)
+	a.Guards = guard.Ask(ctx, s, guard.All())
+	decision, why, retry := guard.Weigh(a.Guards)
 	if decision == state.Hold {
 		a.Verify.Before = nil
 		return r.held(st, why, retry)
@@ -176,16 +182,16 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	}
 	delete(a.Journal, keyHeld)
 	if !begun {
-		s.observe(time.Time{})
+		s.Observe(time.Time{})
 		return advance{to: state.Admitted, text: "all guards allow", wait: r.cfg.Timing.Interval}
 	}
-	w, err := kind.write(s, state.Hash("op", string(a.ID), a.PlanHash, strconv.Itoa(len(a.Steps))))
+	w, err := kind.Write(s, state.Hash("op", string(a.ID), a.PlanHash, strconv.Itoa(len(a.Steps))))
 	if err != nil {
 		return advance{to: state.Denied, text: "the write cannot be prepared: " + err.Error()}
 	}
 	w.At = st.now
-	a.Write, a.Verify.Baseline = w, s.baseline()
-	a.Verify.Leading = s.leading(a.Verify.Baseline)
+	a.Write, a.Verify.Baseline = w, s.Baseline()
+	a.Verify.Leading = s.Leading(a.Verify.Baseline)
 	return advance{to: state.Intent, text: "all guards allow, on fresh reads"}
 }
 
@@ -208,15 +214,3 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 
 // keyHeld is the journal's key for since when the run is held by what names no end.
 const keyHeld = "held"
-
-// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of
-// a hold. It lasts for the window that is read before the write, however short approval_expires is,
-// or no such approval would ever be carried out.
-func (c *Config) approvedUntil(a *state.Action, r rule) time.Time {
-	end := a.ExpiresAt
-	if held, err := time.Parse(time.RFC3339Nano, a.Journal[state.HeldUntil]); err == nil && held.After(end) {
-		end = held
-	}
-	t := c.Timing.orDefaults()
-	return end.Add(max(r.ApprovalTTL, time.Duration(t.readings()+1)*t.Interval))
-}

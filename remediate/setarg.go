@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/text"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/engineflag"
+	"paramedic/remediate/guard"
 	"paramedic/state"
 )
 
@@ -24,10 +29,10 @@ func (setEngineArg) reversible() bool { return true }
 
 func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	if arg := params["arg"]; arg != "max_num_seqs" {
-		return state.Target{}, fmt.Errorf("only max_num_seqs can be set, not %q", clip(arg))
+		return state.Target{}, fmt.Errorf("only max_num_seqs can be set, not %q", text.Line(arg, 60))
 	}
 	if d := params["direction"]; d != "lower" && d != "raise" {
-		return state.Target{}, fmt.Errorf("direction is lower or raise, not %q", clip(d))
+		return state.Target{}, fmt.Errorf("direction is lower or raise, not %q", text.Line(d, 60))
 	}
 	t, err := poolTarget(in, ev)
 	t.Name = t.Pool
@@ -37,7 +42,8 @@ func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[stri
 // poolTarget is the pool that the incident is about.
 func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
 	sc := in.Diagnosis.Scope
-	t := state.Target{Cluster: in.Cluster, Namespace: or(sc.Namespace, in.Scope.Namespace), Pool: or(sc.Pool, in.Scope.Pool), Kind: "Deployment"}
+	t := state.Target{Cluster: in.Cluster, Namespace: cmp.Or(sc.Namespace, in.Scope.Namespace),
+		Pool: cmp.Or(sc.Pool, in.Scope.Pool), Kind: "Deployment"}
 	if t.Namespace == "" || t.Pool == "" {
 		return t, errors.New("the incident does not name one pool")
 	}
@@ -49,165 +55,56 @@ func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
 	return t, nil
 }
 
-func (setEngineArg) draft(s *scene) error {
-	a, arg := s.act, capFlag(s.w.Containers)
+func (setEngineArg) draft(s *guard.Scene) error {
+	a, arg := s.Action, engineflag.CapFlag(s.Workload.Containers)
 	a.Change = arg // until the values are known, for refusals
-	if s.w.Kind != "Deployment" {
-		return fmt.Errorf("%s is a %s: set %s in it by hand", s.w.Name, s.w.Kind, arg)
+	if s.Workload.Kind != "Deployment" {
+		return fmt.Errorf("%s is a %s: set %s in it by hand", s.Workload.Name, s.Workload.Kind, arg)
 	}
-	p, err := locate(s.w.Containers, arg)
+	p, err := engineflag.Locate(s.Workload.Containers, arg)
 	if err != nil {
 		return err
 	}
-	from := p.value
-	if p.absent {
-		v := s.of("max_num_seqs")
+	from := p.Value
+	if p.Absent {
+		v := s.Of("max_num_seqs")
 		if len(v) == 0 || slices.Min(v) != slices.Max(v) {
-			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force", spelt(arg))
+			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force", engineflag.Spelled(arg))
 		}
 		from = int(v[0])
 	}
-	to, why, err := s.compute(from, a.Params["direction"])
+	to, why, err := compute(s, from, a.Params["direction"])
 	if err != nil {
 		return err
 	}
-	a.Target.UID, a.Target.Container = s.w.UID, s.w.Containers[p.container].Name
+	a.Target.UID, a.Target.Container = s.Workload.UID, s.Workload.Containers[p.Container].Name
 	a.Params["from"], a.Params["to"] = strconv.Itoa(from), strconv.Itoa(to)
 	a.Change = fmt.Sprintf("%s %d → %d", arg, from, to)
 	a.Why = why
-	a.Command = kubectl(a.Target, encode(test(p.path(), tokenOf(p)), replaceOf(p, p.with(arg, to))))
+	a.Command = kubectl(a.Target, encode(test(pathOf(p), tokenOf(p)), replaceOf(p, p.With(arg, to))))
 	return nil
-}
-
-// compute is the safe value, or where it is not known half of the present value and, for raising,
-// what goes by the cache's use alone; never against the remedy's direction, within the limits, and
-// rounded down to a multiple of eight, which engines capture graphs for. Where the cache's use is
-// not known nothing is raised.
-func (s *scene) compute(from int, direction string) (int, string, error) {
-	safe, how := s.safe()
-	bound := "" // what keeps the value from being the wanted one
-	to, why := from/2, fmt.Sprintf("half of %d, for the safe value cannot be computed: %s", from, how)
-	if safe > 0 {
-		to, why = safe, how
-	}
-	if direction == "lower" {
-		if safe >= from {
-			to, why = from/2, fmt.Sprintf("half of %d: the formula allows more (%s), but the cache is exhausted", from, how)
-		}
-		if least := int(float64(from) / s.rule.MaxFactor); to < least {
-			bound = fmt.Sprintf("%d is as low as one step goes from %d (max_factor %g); wanted was %d, %s", least/8*8, from, s.rule.MaxFactor, to, why)
-			to = least
-		}
-	} else {
-		if safe <= 0 {
-			if to, why = s.safeByUse(); to <= 0 {
-				return 0, "", fmt.Errorf("how much the KV cache has left is not known, so raising is not safe: %s", why)
-			}
-		}
-		if most := int(float64(from) * min(2, s.rule.MaxFactor)); to > most {
-			bound = fmt.Sprintf("%d is as high as one step goes from %d; the cache allows %d, %s", most/8*8, from, to, why)
-			to = most
-		}
-	}
-	wanted := to
-	to = to / 8 * 8
-	if s.rule.Floor > s.rule.Ceiling {
-		return 0, "", fmt.Errorf("the limits allow no value: the floor is %d and the ceiling %d", s.rule.Floor, s.rule.Ceiling)
-	}
-	if low, high := s.rule.Floor, s.rule.Ceiling; to < low || to > high {
-		bound = fmt.Sprintf("%d is the nearest that floor %d and ceiling %d allow; wanted was %d, %s", min(max(to, low), high), low, high, wanted, why)
-		to = min(max(to, low), high)
-	}
-	if direction == "lower" && to >= from {
-		return 0, "", fmt.Errorf("%d is as low as it may go (floor %d)", from, s.rule.Floor)
-	}
-	if direction == "raise" && to <= from {
-		return 0, "", fmt.Errorf("more than %d would not be safe: %s (ceiling %d)", from, why, s.rule.Ceiling)
-	}
-	if bound != "" {
-		return to, bound + ".", nil
-	}
-	return to, fmt.Sprintf("%d is %s.", to, why), nil
-}
-
-// KVFill is how much of the KV cache a safe max_num_seqs plans for; the rest is for requests that
-// are longer than the average one. The tuning formula of the source articles has it.
-const KVFill = .85
-
-// safe is max_num_seqs by what a request takes of the KV cache; 0 where that is not known.
-//
-// It is the smaller of two numbers. One goes by tokens: as many requests of the mean length as the
-// cache has blocks for. It is right only where every block keeps its tokens for all layers: of a
-// model with windows, chunks or states in some layers, each group of layers has blocks of its own,
-// and a request takes several times as many. Nothing that engines export says what model it is, so
-// the other number goes by what the running requests hold, whatever their layers keep.
-func (s *scene) safe() (int, string) {
-	n, how := s.safeByTokens()
-	if held, text := s.safeByUse(); n > 0 && held < n {
-		return held, text
-	}
-	return n, how
-}
-
-// safeByUse goes by what the requests hold that run now, over the pool: it is one worker's number,
-// for all have one template.
-func (s *scene) safeByUse() (int, string) {
-	var used, running float64
-	for _, p := range s.pods {
-		u, ok1 := s.newest("kv_usage", p.Name)
-		r, ok2 := s.newest("requests_running", p.Name)
-		if ok1 && ok2 {
-			used, running = used+u.Value, running+r.Value
-		}
-	}
-	if used <= 0 || running <= 0 {
-		return 0, "it takes kv_usage and requests_running of a worker that runs something"
-	}
-	return int(KVFill * running / used), fmt.Sprintf("what 85 %% of the KV cache hold, of which a running request holds %.2g %%", 100*used/running)
-}
-
-// safeByTokens goes by the cache's size and the present lengths.
-func (s *scene) safeByTokens() (int, string) {
-	mean := func(signal string) float64 {
-		v := s.of(signal)
-		if len(v) == 0 {
-			return 0
-		}
-		return sum(v) / float64(len(v))
-	}
-	blocks, size := s.of("kv_blocks_total"), mean("kv_block_size")
-	prompt, output := mean("prompt_length_mean"), mean("output_length_mean")
-	if len(blocks) == 0 || size <= 0 || prompt <= 0 || output <= 0 {
-		return 0, "it takes kv_blocks_total, kv_block_size, prompt_length_mean and output_length_mean"
-	}
-	length := prompt + output
-	cache := fmt.Sprintf("%.0f blocks of %.0f tokens", slices.Min(blocks), size)
-	if size == 1 { // SGLang counts its cache in tokens
-		cache = fmt.Sprintf("%.0f tokens of KV cache", slices.Min(blocks))
-	}
-	return int(slices.Min(blocks) * KVFill / (length / size)), fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
 }
 
 // tokenOf and replaceOf are the value that has to be there before, and the operation that changes
 // it; an absent flag is appended where the list ends now.
-func tokenOf(p place) any {
-	if p.absent {
+func tokenOf(p engineflag.Place) any {
+	if p.Absent {
 		return nil
 	}
-	return p.token
+	return p.Token
 }
 
-func replaceOf(p place, value string) op {
-	if p.absent {
-		return add(p.path(), value)
+func replaceOf(p engineflag.Place, value string) op {
+	if p.Absent {
+		return add(pathOf(p), value)
 	}
-	return replace(p.path(), value)
+	return replace(pathOf(p), value)
 }
 
-func (setEngineArg) write(s *scene, opID string) (state.Write, error) {
-	a := s.act
-	flag := capFlag(s.w.Containers)
-	p, err := locate(s.w.Containers, flag)
+func (setEngineArg) Write(s *guard.Scene, opID string) (state.Write, error) {
+	a := s.Action
+	flag := engineflag.CapFlag(s.Workload.Containers)
+	p, err := engineflag.Locate(s.Workload.Containers, flag)
 	if err != nil {
 		return state.Write{}, err
 	}
@@ -215,39 +112,43 @@ func (setEngineArg) write(s *scene, opID string) (state.Write, error) {
 	if err != nil {
 		return state.Write{}, fmt.Errorf("the plan has no value: %w", err)
 	}
-	if !p.absent && strconv.Itoa(p.value) != a.Params["from"] {
-		return state.Write{}, fmt.Errorf("%s is %d now, and was %s when this was planned", flag, p.value, a.Params["from"])
+	if !p.Absent && strconv.Itoa(p.Value) != a.Params["from"] {
+		return state.Write{}, fmt.Errorf("%s is %d now, and was %s when this was planned", flag, p.Value,
+			a.Params["from"])
 	}
-	uid := test(pointer("metadata", "uid"), s.w.UID)
-	name := test(pointer("spec", "template", "spec", "containers", p.container, "name"), s.w.Containers[p.container].Name)
-	value := p.with(flag, to)
+	uid := test(pointer("metadata", "uid"), s.Workload.UID)
+	name := test(pointer("spec", "template", "spec", "containers", p.Container, "name"),
+		s.Workload.Containers[p.Container].Name)
+	value := p.With(flag, to)
 	// The generation changes with the spec and not with the status: a rollout that begins now fails
 	// the test, a heartbeat does not. An absent flag has no old value to test; the generation
 	// vouches for the list instead.
-	ops := []op{uid, test(pointer("metadata", "generation"), s.w.Generation), name}
-	back := []op{uid, test(pointer("metadata", "annotations", OpIDAnnotation), opID), name, test(p.path(), value)}
-	if p.absent {
-		back = append(back, op{"remove", p.path(), nil})
+	ops := []op{uid, test(pointer("metadata", "generation"), s.Workload.Generation), name}
+	back := []op{uid, test(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID), name,
+		test(pathOf(p), value)}
+	if p.Absent {
+		back = append(back, op{"remove", pathOf(p), nil})
 	} else {
-		ops = append(ops, test(p.path(), p.token))
-		back = append(back, replace(p.path(), p.token))
+		ops = append(ops, test(pathOf(p), p.Token))
+		back = append(back, replace(pathOf(p), p.Token))
 	}
 	ops = append(ops, replaceOf(p, value))
-	ops = append(ops, mark(s.w.Annotations, opID)...)
-	back = append(back, replace(pointer("metadata", "annotations", OpIDAnnotation), opID+undone))
-	return state.Write{OpID: opID, UID: s.w.UID, Old: p.token, New: value, Path: p.path(), Patch: encode(ops...), Inverse: encode(back...)}, nil
+	ops = append(ops, mark(s.Workload.Annotations, opID)...)
+	back = append(back, replace(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID+undone))
+	return state.Write{OpID: opID, UID: s.Workload.UID, Old: p.Token, New: value, Path: pathOf(p),
+		Patch: encode(ops...), Inverse: encode(back...)}, nil
 }
 
 // undone marks the op-id of a write that was rolled back.
 const undone = "-undone"
 
-func (setEngineArg) dryRun(ctx context.Context, s *scene, w state.Write) error {
-	_, err := s.cluster.PatchWorkload(ctx, s.poolRef(), []byte(w.Patch), true)
+func (setEngineArg) DryRun(ctx context.Context, s *guard.Scene, w state.Write) error {
+	_, err := s.Cluster.PatchWorkload(ctx, s.PoolRef(), []byte(w.Patch), true)
 	return err
 }
 
 // valueAt is the string of a workload's pod template at a path that a place made.
-func valueAt(w Workload, path string) (string, bool) {
+func valueAt(w cluster.Workload, path string) (string, bool) {
 	t := strings.Split(path, "/")
 	if len(t) != 8 {
 		return "", false
@@ -269,19 +170,21 @@ func valueAt(w Workload, path string) (string, bool) {
 
 func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	a, wr := r.act, r.act.Write
-	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name})
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	w, err := r.cluster.Workload(ctx,
+		cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name})
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return r.retry(err)
 	}
 	live, ok := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.Superseded, text: "the workload was replaced before the write; nothing was written"}
-	case w.Annotations[OpIDAnnotation] == wr.OpID:
+	case w.Annotations[cluster.OpIDAnnotation] == wr.OpID:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: "the cluster has it"}
 	case !ok || live != wr.Old:
-		return advance{to: state.Superseded, text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", clip(live))}
+		return advance{to: state.Superseded,
+			text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", text.Line(live, 60))}
 	case a.Journal["conflict"] != "":
 		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
 	}
@@ -293,76 +196,85 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	case err == nil:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: a.Change + " was written"}
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, cluster.ErrConflict):
 		r.note("conflict", err.Error())
 		return r.stay(0)
-	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
 		return advance{to: state.Denied, text: "the write was refused, nothing was written: " + err.Error()}
 	}
 	return r.retry(err)
 }
 
 // ours says whether the live value is still what the run wrote.
-func ours(w Workload, wr state.Write) bool {
+func ours(w cluster.Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
-	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[OpIDAnnotation] == wr.OpID
+	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[cluster.OpIDAnnotation] == wr.OpID
 }
 
 func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	a := r.act
-	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name})
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	w, err := r.cluster.Workload(ctx,
+		cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name})
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	since := reached(*a, state.Applied).At
+	since := guard.FirstStep(*a, state.Applied).At
 	switch {
 	case err == nil && putBack(w, a.Write):
 		return handedOff(w)
 	case err != nil || !ours(w, a.Write):
-		return advance{to: state.NeedsHuman, text: "the workload was changed after the write, and not by Paramedic: it is left as it is"}
+		return advance{to: state.NeedsHuman,
+			text: "the workload was changed after the write, and not by Paramedic: it is left as it is"}
 	case !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.Verifying, text: "the rollout is complete"}
 	case r.now.Sub(since) > r.cfg.Timing.Rollout:
-		return advance{to: state.RollbackIntent, text: fmt.Sprintf("the rollout is not complete after %s (%d of %d updated, %d ready)", state.FormatDuration(r.cfg.Timing.Rollout), w.Updated, w.Replicas, w.Ready)}
+		return advance{to: state.RollbackIntent,
+			text: fmt.Sprintf("the rollout is not complete after %s (%d of %d updated, %d ready)",
+				state.FormatDuration(r.cfg.Timing.Rollout), w.Updated, w.Replicas, w.Ready)}
 	}
 	return r.stay(r.cfg.Timing.Poll)
 }
 
 func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 	t := r.act.Target
-	w, err := r.cluster.Workload(ctx, Ref{t.Namespace, t.Kind, t.Name})
+	w, err := r.cluster.Workload(ctx, cluster.Ref{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name})
 	switch {
-	case err != nil && !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, cluster.ErrNotFound):
 		return advance{}, err
 	case err == nil && putBack(w, r.act.Write):
 		return handedOff(w), nil
 	case err != nil || !ours(w, r.act.Write):
-		return advance{to: state.NeedsHuman, text: "the workload was changed while the write was verified, and not by Paramedic: it is left as it is"}, nil
+		return advance{to: state.NeedsHuman,
+				text: "the workload was changed while the write was verified, and not by Paramedic: it is left as it is"},
+			nil
 	}
 	return advance{}, nil
 }
 
 func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	a, wr := r.act, r.act.Write
-	ref := Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name}
+	ref := cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name}
 	w, err := r.cluster.Workload(ctx, ref)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	began := reached(*a, state.RollbackIntent)
-	back := w.Annotations[OpIDAnnotation] == wr.OpID+undone
+	began := guard.FirstStep(*a, state.RollbackIntent)
+	back := w.Annotations[cluster.OpIDAnnotation] == wr.OpID+undone
 	live, _ := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.NeedsHuman, text: "the workload was replaced; there is nothing of ours to undo"}
 	case back && live != wr.Old:
-		return advance{to: state.NeedsHuman, text: "the workload was changed after the rollback: it is left as it is now"}
+		return advance{to: state.NeedsHuman,
+			text: "the workload was changed after the rollback: it is left as it is now"}
 	case back && !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", began.Text)}
 	case back && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
-		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready, w.Replicas)}
+		return advance{to: state.NeedsHuman,
+			text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready,
+				w.Replicas)}
 	case back:
 		return r.stay(r.cfg.Timing.Poll)
 	case putBack(w, wr):
@@ -370,26 +282,35 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid before the rollback")
 	case !ours(w, wr):
-		return advance{to: state.NeedsHuman, text: "the workload was changed after the write: it is not rolled back over that change"}
+		return advance{to: state.NeedsHuman,
+			text: "the workload was changed after the write: it is not rolled back over that change"}
 	}
 	_, err = r.cluster.PatchWorkload(ctx, ref, []byte(wr.Inverse), false)
 	switch {
 	case err == nil:
 		return r.stay(0) // the next look tells
-	case errors.Is(err, ErrConflict):
-		return r.contend("undo_conflict", err, func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
-	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+	case errors.Is(err, cluster.ErrConflict):
+		return r.contend("undo_conflict", err,
+			func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
+	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
 		return r.person("the rollback was refused: " + err.Error())
 	}
-	return r.contend("undo_trouble", err, func(why string) advance { return r.person("the rollback could not be written: " + why) })
+	return r.contend("undo_trouble", err,
+		func(why string) advance { return r.person("the rollback could not be written: " + why) })
 }
 
 // kubectl is the command that does what a patch does.
 func kubectl(t state.Target, patch string) string {
-	return fmt.Sprintf("kubectl -n %s patch %s %s --type=json -p %s", t.Namespace, strings.ToLower(t.Kind), t.Name, quote(patch))
+	return fmt.Sprintf("kubectl -n %s patch %s %s --type=json -p %s", t.Namespace, strings.ToLower(t.Kind), t.Name,
+		quote(patch))
 }
 
 func undoCommand(a *state.Action) string { return kubectl(a.Target, a.Write.Inverse) }
 
 // quote is a string as one word of a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// path is the JSON pointer of the string within a workload.
+func pathOf(p engineflag.Place) string {
+	return pointer("spec", "template", "spec", "containers", p.Container, p.List, p.Index)
+}

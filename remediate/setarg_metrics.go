@@ -1,17 +1,23 @@
 package remediate
 
-func (setEngineArg) metrics() []metric {
-	return []metric{
-		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "lower", ends: true, better: 0.2, worse: 1.5, noise: 0.05},
-		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},
-		{signal: "kv_usage", unit: "ratio", agg: aggMax, direction: "lower", better: 0.93, worse: 1.1, noise: 0.02},
-		{signal: "requests_waiting", unit: "requests", agg: aggSum, direction: "raise", better: 0.7, worse: 1.5, noise: 2},
-		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "raise", better: 0.7, worse: 1.3, noise: 0.25},
+import (
+	"paramedic/remediate/verify"
+)
+
+func (setEngineArg) Metrics() []verify.Metric {
+	return []verify.Metric{
+		{Signal: "preemption_rate", Unit: "1/s", Agg: verify.AggSum, Direction: "lower", Ends: true, Better: 0.2, Worse: 1.5, Noise: 0.05},
+		{Signal: "preemption_rate", Unit: "1/s", Agg: verify.AggSum, Direction: "raise", Guardrail: true, Worse: 1.5, Noise: 0.2},
+		{Signal: "kv_usage", Unit: "ratio", Agg: verify.AggMax, Direction: "lower", Better: 0.93, Worse: 1.1, Noise: 0.02},
+		{Signal: "requests_waiting", Unit: "requests", Agg: verify.AggSum, Direction: "raise", Better: 0.7, Worse: 1.5, Noise: 2},
+		{Signal: "ttft_p95", Unit: "s", Agg: verify.AggMax, Direction: "raise", Better: 0.7, Worse: 1.3, Noise: 0.25},
 		// A lower cap moves requests from the cache to the queue. While the queue that the trouble
 		// left drains, first tokens are late; that is harm only if users wait twice as long. But if
 		// late first tokens are part of the trouble, they have to end.
-		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "lower", guardrail: true, better: 0.7, worse: 2, noise: 1},
-		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02, rolling: rolling{worse: 2, noise: 0.1}},
-		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99, rolling: rolling{worse: 0.99}},
+		{Signal: "ttft_p95", Unit: "s", Agg: verify.AggMax, Direction: "lower", Guardrail: true, Better: 0.7, Worse: 2, Noise: 1},
+		{Signal: "error_rate", Unit: "ratio", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.02,
+			Rolling: verify.Rolling{Worse: 2, Noise: 0.1}},
+		{Signal: "replicas_ready", Unit: "pods", Agg: verify.AggReady, Guardrail: true, Higher: true, Worse: 0.99,
+			Rolling: verify.Rolling{Worse: 0.99}},
 	}
 }

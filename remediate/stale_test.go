@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -32,7 +32,7 @@ func (w *world) spoil(v float64) {
 func TestUnreadValuesAllowNothing(t *testing.T) { // 30
 	for name, spoil := range unread {
 		for _, kind := range []string{setArg, restart} {
-			w := newWorld(t, kind, remediate.Approve)
+			w := newWorld(t, kind, policy.Approve)
 			w.plan()
 			w.approve(sre)
 			w.until(state.Admitted)
@@ -56,7 +56,7 @@ func TestUnreadValuesAllowNothing(t *testing.T) { // 30
 func TestUnreadValuesVerifyNothing(t *testing.T) { // 30
 	for name, spoil := range unread {
 		for _, kind := range []string{setArg, restart} {
-			w := newWorld(t, kind, remediate.Approve)
+			w := newWorld(t, kind, policy.Approve)
 			w.plan()
 			w.approve(sre)
 			w.until(state.Verifying)
@@ -73,7 +73,7 @@ func TestUnreadValuesVerifyNothing(t *testing.T) { // 30
 
 // What was scraped before the change settled shows the time before it.
 func TestScrapeFromBeforeSettlingIsNoSample(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Verifying)

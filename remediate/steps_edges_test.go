@@ -9,16 +9,19 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/remediatetest"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
 // delivered returns the states of the events of one delivery of the run, and what is said of the
 // last.
 func (b *bedside) delivered(ctx context.Context, known bool) (states []state.ActionState, text string) {
-	m := b.cfg.View.(*memory)
-	m.recorded, b.cfg.Logger = b.act, quietLogger
+	m := b.cfg.View.(*remediatetest.View)
+	m.Recorded, b.cfg.Logger = b.act, quietLogger
 	if known {
-		m.incidents = []state.Incident{b.in}
+		m.Incidents = []state.Incident{b.in}
 	}
 	for _, in := range (&Runner{cfg: b.cfg}).Deliver(ctx, state.Effect{ID: "run", Action: b.act.ID}).Inputs {
 		a := in.Action.Action
@@ -71,7 +74,7 @@ func TestBaselineReadsThePeers(t *testing.T) {
 		b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: "kv_usage", Value: .5, At: noon, Entity: state.Entity{Namespace: "llm", Pool: "b", Pod: "b-0"}})
 	})
 	(&Runner{cfg: b.cfg}).admit(t.Context(), b.stage, setEngineArg{})
-	if v := b.act.Verify.Before; len(v["kv_usage"]) != 1 || len(v[peerPrefix+"kv_usage"]) != 1 || v[peerPrefix+"kv_usage"][0] != .5 {
+	if v := b.act.Verify.Before; len(v["kv_usage"]) != 1 || len(v[verify.PeerPrefix+"kv_usage"]) != 1 || v[verify.PeerPrefix+"kv_usage"][0] != .5 {
 		t.Errorf("%v", v)
 	}
 }
@@ -119,18 +122,18 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 	drained := func(b *bedside) {
 		b.note(keyIsolated, ago(time.Minute))
 		b.note(keyDrained, ago(time.Second))
-		b.p.pod, b.p.podErr = Pod{}, errAway
+		b.p.pod, b.p.podErr = cluster.Pod{}, errAway
 	}
 	runStrides(t, func() *bedside { return attend(restartWorkerKind, state.Intent) }, restartWorker{}.apply, []stride{
 		{name: "not readable when it is drained", set: drained, to: state.Intent, wait: poll},
-		{name: "gone when it is drained", set: func(b *bedside) { drained(b); b.p.podErr = ErrNotFound }, to: state.Applied, says: "is gone"},
+		{name: "gone when it is drained", set: func(b *bedside) { drained(b); b.p.podErr = cluster.ErrNotFound }, to: state.Applied, says: "is gone"},
 		{name: "the record of its labels is not readable", set: func(b *bedside) {
 			b.act.Write.Old, b.p.pod.Labels["zone"] = `{"serving":"yes","zone":1}`, ""
 		}, to: state.Superseded, says: "labels were changed"},
 	})
 	ending := func(since time.Duration) func(*bedside) {
 		return func(b *bedside) {
-			b.p.pod.Terminating, b.p.pod.Annotations[OpIDAnnotation] = true, "op"
+			b.p.pod.Terminating, b.p.pod.Annotations[cluster.OpIDAnnotation] = true, "op"
 			b.note(keyEvicted, ago(since))
 		}
 	}
@@ -138,9 +141,9 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 		{name: "terminating for as long as it may", set: ending(30 * time.Minute), to: state.Intent, wait: poll},
 		{name: "terminating for longer", set: ending(30*time.Minute + moment), to: state.NeedsHuman, says: "still terminating after 30m"},
 	})
-	fresh := func(created time.Duration, change func(*Pod)) func(*bedside) {
+	fresh := func(created time.Duration, change func(*cluster.Pod)) func(*bedside) {
 		return func(b *bedside) {
-			b.p.pods[0] = Pod{Namespace: "llm", Name: "vllm-new", UID: "pod-9", Ready: true, Created: noon.Add(-time.Minute + created)}
+			b.p.pods[0] = cluster.Pod{Namespace: "llm", Name: "vllm-new", UID: "pod-9", Ready: true, Created: noon.Add(-time.Minute + created)}
 			if change != nil {
 				change(&b.p.pods[0])
 			}
@@ -152,13 +155,13 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 	live := func(set func(*bedside)) func(*bedside) { // the pool has its number without the new one
 		return func(b *bedside) {
 			set(b)
-			b.p.pods = append(b.p.pods, Pod{Namespace: "llm", Name: "more", UID: "pod-8", Ready: true})
+			b.p.pods = append(b.p.pods, cluster.Pod{Namespace: "llm", Name: "more", UID: "pod-8", Ready: true})
 		}
 	}
 	runStrides(t, func() *bedside { return attend(restartWorkerKind, state.Applied) }, restartWorker{}.live, []stride{
 		{name: "later", set: noted(fresh(0, nil)), to: state.Verifying, says: "vllm-new"},
 		{name: "earlier", set: noted(fresh(-time.Minute, nil)), to: state.Applied, wait: poll},
-		{name: "later, and terminating", set: noted(live(fresh(0, func(p *Pod) { p.Terminating = true }))), to: state.Applied, wait: poll},
+		{name: "later, and terminating", set: noted(live(fresh(0, func(p *cluster.Pod) { p.Terminating = true }))), to: state.Applied, wait: poll},
 		{name: "later than when it was found gone", set: fresh(0, nil), to: state.Verifying, says: "vllm-new"},
 		{name: "earlier than when it was found gone", set: fresh(-time.Minute, nil), to: state.Applied, wait: poll},
 	})
@@ -168,7 +171,7 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 func TestCapIsJudgedOnlyByWhatWasRead(t *testing.T) {
 	nowhere := func(b *bedside) { b.act.Write.Old, b.p.w.Containers = "", nil } // the flag was appended
 	old := func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }
-	deleted := func(b *bedside) { b.p.wErr = ErrNotFound }
+	deleted := func(b *bedside) { b.p.wErr = cluster.ErrNotFound }
 	both := func(b *bedside) { old(b); deleted(b) }
 	in := func(st state.ActionState) func() *bedside {
 		return func() *bedside { return attend(setEngineArgKind, st) }
@@ -187,13 +190,16 @@ func TestCapIsJudgedOnlyByWhatWasRead(t *testing.T) {
 	}, []stride{{name: "put back and deleted while verified", set: both, to: state.NeedsHuman, says: "while the write was verified"}})
 	runStrides(t, in(state.RollbackIntent), setEngineArg{}.undo, []stride{
 		{name: "begun long ago", set: func(b *bedside) { b.act.Steps[1].At = noon.Add(-time.Hour) }, to: state.RollbackIntent, wrote: "inverse"},
-		{name: "conflict", set: func(b *bedside) { b.p.patchErr = ErrConflict }, to: state.RollbackIntent, wait: poll, wrote: "inverse"},
-		{name: "conflict for long", set: func(b *bedside) { b.p.patchErr = ErrConflict; b.note("undo_conflict", ago(10*time.Minute+moment)) },
+		{name: "conflict", set: func(b *bedside) { b.p.patchErr = cluster.ErrConflict }, to: state.RollbackIntent, wait: poll, wrote: "inverse"},
+		{name: "conflict for long", set: func(b *bedside) {
+			b.p.patchErr = cluster.ErrConflict
+			b.note("undo_conflict", ago(10*time.Minute+moment))
+		},
 			to: state.NeedsHuman, says: "conflicts with other changes", wrote: "inverse"},
 	})
 	s := calm(setEngineArgKind)
-	s.w.Containers, s.act.Params["from"], s.act.Params["to"] = nil, "0", "8"
-	if _, err := (setEngineArg{}).write(s, "op"); err == nil || !strings.Contains(err.Error(), "no container is known") {
+	s.Workload.Containers, s.Action.Params["from"], s.Action.Params["to"] = nil, "0", "8"
+	if _, err := (setEngineArg{}).Write(s, "op"); err == nil || !strings.Contains(err.Error(), "no container is known") {
 		t.Errorf("%v", err)
 	}
 }

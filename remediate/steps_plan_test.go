@@ -8,21 +8,26 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
+	"paramedic/remediate/remediatetest"
 	"paramedic/state"
 )
 
 // planned is a planner of one remedy, with what it remembers of the incident.
-func planned(remember ...state.Action) (*Planner, *memory) {
+func planned(remember ...state.Action) (*Planner, *remediatetest.View) {
 	s := calm(setEngineArgKind)
-	m := s.cfg.View.(*memory)
-	s.in.Diagnosis.Playbook = "pb"
-	m.incidents, m.actions = []state.Incident{s.in}, remember
-	s.cfg.Clock, s.cfg.Gauge, s.cfg.Logger = still{noon}, gauged{&s.ev}, quietLogger
-	s.cfg.Clusters = map[string]Cluster{"prod": &patient{w: s.w, pods: s.pods, ns: s.ns}}
-	s.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
+	m := s.Site.View.(*remediatetest.View)
+	s.Incident.Diagnosis.Playbook = "pb"
+	m.Incidents, m.Actions = []state.Incident{s.Incident}, remember
+	cfg := &Config{Site: *s.Site, Logger: quietLogger}
+	cfg.Clock, cfg.Gauge = still{noon}, gauged{&s.Evidence}
+	cfg.Clusters = map[string]cluster.Cluster{"prod": &patient{w: s.Workload, pods: s.Pods, ns: s.Namespace}}
+	cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
 		return playbooks.Playbook{FirstAid: []playbooks.Remedy{{Action: setEngineArgKind, Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}}}, true
 	}
-	return &Planner{cfg: s.cfg}, m
+	return &Planner{cfg: cfg}, m
 }
 
 // a plan of the pool that waits for approval.
@@ -78,7 +83,7 @@ func TestStandingPlanIsTheSameInAllThatMatters(t *testing.T) {
 		if (got.ID != "") != c.stands || same != c.same {
 			t.Errorf("%s: %q stands, same %t", name, got.ID, same)
 		}
-		if m.actions = nil; !c.stands {
+		if m.Actions = nil; !c.stands {
 			continue
 		}
 		if _, same := p.standing(waiting(c.fresh), c.refused); same {
@@ -97,23 +102,23 @@ func TestPlanningStopsWhereItHelpsNobody(t *testing.T) {
 	never := func(a state.Action) state.Action { a.Steps = a.Steps[1:]; return a }
 	wrote := func(a state.Action) state.Action { a.State = state.Succeeded; return a }
 	for name, c := range map[string]struct {
-		set      func(*Planner, *memory)
+		set      func(*Planner, *remediatetest.View)
 		remember []state.Action
 		planned  int
 	}{
 		"a remedy":              {planned: 1},
-		"no verdict's playbook": {set: func(_ *Planner, m *memory) { m.incidents[0].Diagnosis.Playbook = "" }},
-		"no such playbook": {set: func(p *Planner, _ *memory) {
+		"no verdict's playbook": {set: func(_ *Planner, m *remediatetest.View) { m.Incidents[0].Diagnosis.Playbook = "" }},
+		"no such playbook": {set: func(p *Planner, _ *remediatetest.View) {
 			was := p.cfg.Playbook
 			p.cfg.Playbook = func(d state.Diagnosis) (playbooks.Playbook, bool) { pb, _ := was(d); return pb, false }
 		}},
-		"the incident is resolved":         {set: func(_ *Planner, m *memory) { m.incidents[0].Status = state.StatusResolved }},
-		"the incident is forgotten":        {set: func(_ *Planner, m *memory) { m.incidents = nil }},
+		"the incident is resolved":         {set: func(_ *Planner, m *remediatetest.View) { m.Incidents[0].Status = state.StatusResolved }},
+		"the incident is forgotten":        {set: func(_ *Planner, m *remediatetest.View) { m.Incidents = nil }},
 		"overtaken thrice":                 {remember: []state.Action{overtaken("A"), overtaken("B"), overtaken("C")}},
 		"overtaken twice":                  {remember: []state.Action{overtaken("A"), overtaken("B")}, planned: 1},
 		"superseded before any intent":     {remember: []state.Action{overtaken("A"), overtaken("B"), never(overtaken("C"))}, planned: 1},
 		"written thrice":                   {remember: []state.Action{wrote(overtaken("A")), wrote(overtaken("B")), wrote(overtaken("C"))}, planned: 1},
-		"no cluster, in a mode that reads": {set: func(p *Planner, _ *memory) { p.cfg.Clusters, p.cfg.Mode = nil, Suggest }},
+		"no cluster, in a mode that reads": {set: func(p *Planner, _ *remediatetest.View) { p.cfg.Clusters, p.cfg.Mode = nil, policy.Suggest }},
 		"a person said no": {remember: []state.Action{waiting(func(a *state.Action) {
 			a.State, a.Journal = state.Succeeded, map[string]string{state.CalledOff: "asha"}
 		})}},
@@ -155,7 +160,7 @@ func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 	for st, ends := range map[state.ActionState]bool{state.Proposed: true, state.AwaitingApproval: true, state.Approved: true, state.Admitted: true,
 		state.Intent: false, state.Verifying: false, state.Succeeded: false, state.Denied: false} {
 		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
-		m.incidents[0].Status = state.StatusResolved
+		m.Incidents[0].Status = state.StatusResolved
 		out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"})
 		if (len(out.Inputs) == 1) != ends || ends && out.Inputs[0].Action.Action.State != state.Cancelled {
 			t.Errorf("%s: %+v", st, out.Inputs)
@@ -163,81 +168,83 @@ func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 	}
 	for _, st := range []state.ActionState{state.Intent, state.Applied, state.Verifying, state.RollbackIntent} {
 		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
-		if got := p.callOff(m.incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
+		if got := p.callOff(m.Incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
 			t.Errorf("%s: a run under way was superseded by a plan", st)
 		}
 	}
 	p, m := planned(waiting(nil))
-	if got := p.callOff(m.incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
+	if got := p.callOff(m.Incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestDryRunRefusedIsNoPlan(t *testing.T) {
 	for name, c := range map[string]struct {
-		set  func(*bedside, *scene)
+		set  func(*bedside, *guard.Scene)
 		want state.Decision
 		says string
 	}{
-		"passes":                {func(*bedside, *scene) {}, state.Allow, "the dry run passed"},
-		"only reads":            {func(b *bedside, s *scene) { s.rule.mode, b.p.dry = Suggest, ErrForbidden }, state.Allow, "only reads"},
-		"forbidden":             {func(b *bedside, _ *scene) { b.p.dry = ErrForbidden }, state.Deny, "apply the namespaced Role"},
-		"blocked":               {func(b *bedside, _ *scene) { b.p.dry = ErrBlocked }, state.Hold, "is refused now"},
-		"failed":                {func(b *bedside, _ *scene) { b.p.dry = errAway }, state.Deny, "a dry run failed"},
-		"nothing to read":       {func(_ *bedside, s *scene) { s.ev.Samples = nil }, state.Deny, "would show an improvement"},
-		"only guardrails":       {func(_ *bedside, s *scene) { s.ev.Samples = nil; s.each("ttft_p95", 1) }, state.Deny, "would show an improvement"},
-		"the value moved on":    {func(_ *bedside, s *scene) { s.act.Params["from"] = "64" }, state.Deny, "cannot be prepared"},
-		"the plan has no value": {func(_ *bedside, s *scene) { s.act.Params["to"] = "" }, state.Deny, "cannot be prepared"},
-		"the value is unsure":   {func(_ *bedside, s *scene) { s.w.Containers = nil }, state.Deny, "cannot be prepared"},
+		"passes":                {func(*bedside, *guard.Scene) {}, state.Allow, "the dry run passed"},
+		"only reads":            {func(b *bedside, s *guard.Scene) { s.Rule.Mode, b.p.dry = policy.Suggest, cluster.ErrForbidden }, state.Allow, "only reads"},
+		"forbidden":             {func(b *bedside, _ *guard.Scene) { b.p.dry = cluster.ErrForbidden }, state.Deny, "apply the namespaced Role"},
+		"blocked":               {func(b *bedside, _ *guard.Scene) { b.p.dry = cluster.ErrBlocked }, state.Hold, "is refused now"},
+		"failed":                {func(b *bedside, _ *guard.Scene) { b.p.dry = errAway }, state.Deny, "a dry run failed"},
+		"nothing to read":       {func(_ *bedside, s *guard.Scene) { s.Evidence.Samples = nil }, state.Deny, "would show an improvement"},
+		"only guardrails":       {func(_ *bedside, s *guard.Scene) { s.Evidence.Samples = nil; each(s, "ttft_p95", 1) }, state.Deny, "would show an improvement"},
+		"the value moved on":    {func(_ *bedside, s *guard.Scene) { s.Action.Params["from"] = "64" }, state.Deny, "cannot be prepared"},
+		"the plan has no value": {func(_ *bedside, s *guard.Scene) { s.Action.Params["to"] = "" }, state.Deny, "cannot be prepared"},
+		"the value is unsure":   {func(_ *bedside, s *guard.Scene) { s.Workload.Containers = nil }, state.Deny, "cannot be prepared"},
 	} {
 		b, s := attend(setEngineArgKind, state.Admitted), calm(setEngineArgKind)
-		s.cluster, s.act.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
-		s.each("kv_usage", .99)
-		s.each("preemption_rate", 5)
+		s.Cluster, s.Action.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
+		each(s, "kv_usage", .99)
+		each(s, "preemption_rate", 5)
 		c.set(b, s)
-		if got := verifiability(t.Context(), s); got.decision != c.want || !strings.Contains(got.reason, c.says) {
-			t.Errorf("%s: %s %q", name, got.decision, got.reason)
+		if got := answer(t.Context(), s, "verifiability"); got.Decision != c.want || !strings.Contains(got.Reason, c.says) {
+			t.Errorf("%s: %s %q", name, got.Decision, got.Reason)
 		}
 	}
 }
 
 func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
-	service := func(labels ...string) Selection {
+	service := func(labels ...string) cluster.Selection {
 		sel := map[string]string{}
 		for _, l := range labels {
 			sel[l] = "1"
 		}
-		return Selection{Name: "svc", Selector: sel}
+		return cluster.Selection{Name: "svc", Selector: sel}
 	}
 	for name, c := range map[string]struct {
-		set  func(*scene)
+		set  func(*guard.Scene)
 		want []string
 		says string
 	}{
-		"one label":                     {func(*scene) {}, []string{"serving"}, ""},
-		"a selector that is odd":        {func(s *scene) { s.w.Odd = true }, nil, "not only labels"},
-		"no service":                    {func(s *scene) { s.ns.Services = nil }, nil, "no Service selects"},
-		"a service of other workers":    {func(s *scene) { s.ns.Services = append(s.ns.Services, service("other")) }, []string{"serving"}, ""},
-		"only a service of others":      {func(s *scene) { s.ns.Services = []Selection{service("other")} }, nil, "no Service selects"},
-		"a service of everything":       {func(s *scene) { s.ns.Services = []Selection{service()} }, nil, "no Service selects"},
-		"the budget's label":            {func(s *scene) { s.ns.Budgets = []Budget{{Selector: map[string]string{"serving": "1"}}} }, nil, "is also its controller's"},
-		"a controller without labels":   {func(s *scene) { s.w.Selector = nil }, []string{"app"}, ""},
-		"one label for two services":    {func(s *scene) { s.ns.Services = append(s.ns.Services, service("serving", "zone")) }, []string{"serving"}, ""},
-		"two labels for two services":   {func(s *scene) { s.ns.Services = append(s.ns.Services, service("zone")) }, []string{"serving", "zone"}, ""},
-		"a value that is not the pod's": {func(s *scene) { s.pod.Labels["serving"] = "2" }, nil, "no Service selects"},
+		"one label":                  {func(*guard.Scene) {}, []string{"serving"}, ""},
+		"a selector that is odd":     {func(s *guard.Scene) { s.Workload.ComplexSelector = true }, nil, "not only labels"},
+		"no service":                 {func(s *guard.Scene) { s.Namespace.Services = nil }, nil, "no Service selects"},
+		"a service of other workers": {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("other")) }, []string{"serving"}, ""},
+		"only a service of others":   {func(s *guard.Scene) { s.Namespace.Services = []cluster.Selection{service("other")} }, nil, "no Service selects"},
+		"a service of everything":    {func(s *guard.Scene) { s.Namespace.Services = []cluster.Selection{service()} }, nil, "no Service selects"},
+		"the budget's label": {func(s *guard.Scene) {
+			s.Namespace.Budgets = []cluster.Budget{{Selector: map[string]string{"serving": "1"}}}
+		}, nil, "is also its controller's"},
+		"a controller without labels":   {func(s *guard.Scene) { s.Workload.Selector = nil }, []string{"app"}, ""},
+		"one label for two services":    {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("serving", "zone")) }, []string{"serving"}, ""},
+		"two labels for two services":   {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("zone")) }, []string{"serving", "zone"}, ""},
+		"a value that is not the pod's": {func(s *guard.Scene) { s.Pod.Labels["serving"] = "2" }, nil, "no Service selects"},
 	} {
 		s := calm(restartWorkerKind)
-		s.pod.Labels = map[string]string{"app": "1", "serving": "1", "zone": "1"}
-		s.w.Selector = map[string]string{"app": "1"}
-		s.ns.Services = []Selection{service("app", "serving")}
+		s.Pod.Labels = map[string]string{"app": "1", "serving": "1", "zone": "1"}
+		s.Workload.Selector = map[string]string{"app": "1"}
+		s.Namespace.Services = []cluster.Selection{service("app", "serving")}
 		c.set(s)
-		got, err := s.isolation()
+		got, err := isolation(s)
 		if !slices.Equal(got, c.want) || (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 		// The write is of the labels that were planned, or none.
-		s.act.Params["labels"] = "serving"
-		if _, err := (restartWorker{}).write(s, "op"); (err == nil) != slices.Equal(c.want, []string{"serving"}) {
+		s.Action.Params["labels"] = "serving"
+		if _, err := (restartWorker{}).Write(s, "op"); (err == nil) != slices.Equal(c.want, []string{"serving"}) {
 			t.Errorf("%s: writes %v", name, err)
 		}
 	}
@@ -269,7 +276,7 @@ func TestRestartNeedsOneKnownWorker(t *testing.T) {
 			in.Diagnosis.Scope, in.Scope = state.Scope{Pool: "vllm", Pods: []string{"a"}}, state.Scope{}
 		}, ""},
 	} {
-		in := calm(restartWorkerKind).in
+		in := calm(restartWorkerKind).Incident
 		c.set(&in)
 		got, err := restartWorker{}.target(in, state.Evidence{}, map[string]string{})
 		if (err == nil) != (c.want != "") || err == nil && got.Name != c.want {
@@ -278,7 +285,7 @@ func TestRestartNeedsOneKnownWorker(t *testing.T) {
 	}
 	// It has to be one of the pool's, by its UID.
 	s := calm(restartWorkerKind)
-	s.pod.UID = "pod-9"
+	s.Pod.UID = "pod-9"
 	if err := (restartWorker{}).draft(s); err == nil || !strings.Contains(err.Error(), "does not belong to vllm") {
 		t.Errorf("%v", err)
 	}
@@ -294,7 +301,7 @@ func TestPoolKindComesFromItsWorkers(t *testing.T) {
 		"another's":     {[]state.Worker{{Pool: "b", PoolKind: "StatefulSet"}}, "Deployment"},
 		"not told last": {[]state.Worker{{Pool: "vllm", PoolKind: "StatefulSet"}, {Pool: "vllm"}}, "StatefulSet"},
 	} {
-		if got, err := poolTarget(calm(setEngineArgKind).in, state.Evidence{Workers: c.workers}); err != nil || got.Kind != c.want {
+		if got, err := poolTarget(calm(setEngineArgKind).Incident, state.Evidence{Workers: c.workers}); err != nil || got.Kind != c.want {
 			t.Errorf("%s: %s %v", name, got.Kind, err)
 		}
 	}

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/remediatetest"
 	"paramedic/state"
 )
 
 // label is the worker's label that is changed, which says whether it serves.
 func (b *bedside) label(value, op string) *bedside {
-	b.p.pod.Labels["serving"], b.p.pod.Annotations[OpIDAnnotation] = value, op
+	b.p.pod.Labels["serving"], b.p.pod.Annotations[cluster.OpIDAnnotation] = value, op
 	return b
 }
 
@@ -36,7 +38,7 @@ func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
 	runStrides(t, begin, restartWorker{}.apply, []stride{
 		{name: "as planned", to: state.Intent, wrote: "patch"},
 		{name: "isolated already", set: func(b *bedside) { b.label(isolated, "op") }, to: state.Intent},
-		{name: "gone", set: func(b *bedside) { b.p.podErr = ErrNotFound }, to: state.Superseded, says: "went away by itself"},
+		{name: "gone", set: func(b *bedside) { b.p.podErr = cluster.ErrNotFound }, to: state.Superseded, says: "went away by itself"},
 		{name: "another of its name", set: func(b *bedside) { b.p.pod.UID = "pod-9" }, to: state.Superseded, says: "went away by itself"},
 		{name: "not readable", set: func(b *bedside) { b.p.podErr = errAway }, to: state.Intent, wait: poll},
 		{name: "terminating", set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
@@ -47,14 +49,17 @@ func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
 		{name: "an unreadable record of the labels", set: func(b *bedside) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels were changed before"},
 		{name: "a record of the labels that is readable in part", set: func(b *bedside) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels were changed before"},
 		{name: "isolated, by an unreadable record", set: func(b *bedside) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels were changed after"},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Denied, says: "halted"},
-		{name: "conflict", set: failing(ErrConflict), to: state.Intent, wait: poll, wrote: "patch"},
-		{name: "conflict for long", set: func(b *bedside) { failing(ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute+moment)) },
+		{name: "halted", set: func(b *bedside) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
+		{name: "conflict", set: failing(cluster.ErrConflict), to: state.Intent, wait: poll, wrote: "patch"},
+		{name: "conflict for long", set: func(b *bedside) {
+			failing(cluster.ErrConflict)(b)
+			b.note("isolate_conflict", ago(10*time.Minute+moment))
+		},
 			to: state.Superseded, says: "did not succeed for 10m", wrote: "patch"},
-		{name: "conflict for a while", set: func(b *bedside) { failing(ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute)) },
+		{name: "conflict for a while", set: func(b *bedside) { failing(cluster.ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute)) },
 			to: state.Intent, wait: time.Minute, wrote: "patch"},
-		{name: "forbidden", set: failing(ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
-		{name: "refused", set: failing(ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "patch"},
 	})
 }
@@ -123,25 +128,25 @@ func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
 	}
 	runStrides(t, drainedWorker, restartWorker{}.apply, []stride{
 		{name: "as planned", to: state.Intent, wait: poll, wrote: "evict pod-0"},
-		{name: "gone", set: func(b *bedside) { b.p.podErr = ErrNotFound }, to: state.Applied, says: "is gone"},
+		{name: "gone", set: func(b *bedside) { b.p.podErr = cluster.ErrNotFound }, to: state.Applied, says: "is gone"},
 		{name: "another of its name", set: func(b *bedside) { b.p.pod.UID = "pod-9" }, to: state.Applied, says: "is gone"},
 		{name: "terminating", set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
 		{name: "no other worker is ready", set: others(false), to: state.Intent},
 		{name: "one other worker is ready", set: func(b *bedside) { b.p.pods = b.p.pods[:2] }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "the pool is not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Intent},
 		{name: "the workers are not readable", set: func(b *bedside) { b.p.podsErr = errAway }, to: state.Intent},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Intent},
+		{name: "halted", set: func(b *bedside) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Intent},
 		{name: "late: the guards deny", set: func(b *bedside) {
 			b.act.Write.At, b.in.Status = noon.Add(-freshIntent-moment), state.StatusResolved
 			b.act.Target.UID = "x"
 		}, to: state.Intent},
 		{name: "late: the guards hold", set: func(b *bedside) { b.act.Write.At, b.p.w.Paused = noon.Add(-freshIntent-moment), true }, to: state.Intent, wait: poll},
 		{name: "late: the guards allow", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
-		{name: "blocked", set: failing(ErrBlocked), to: state.Intent, wait: poll, wrote: "evict pod-0"},
-		{name: "blocked for less than it may", set: func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute-moment)) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
-		{name: "blocked for long", set: func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, to: state.Intent, wrote: "evict pod-0"},
-		{name: "forbidden", set: failing(ErrForbidden), to: state.Intent, wrote: "evict pod-0"},
-		{name: "refused", set: failing(ErrRefused), to: state.Intent, wrote: "evict pod-0"},
+		{name: "blocked", set: failing(cluster.ErrBlocked), to: state.Intent, wait: poll, wrote: "evict pod-0"},
+		{name: "blocked for less than it may", set: func(b *bedside) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute-moment)) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
+		{name: "blocked for long", set: func(b *bedside) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, to: state.Intent, wrote: "evict pod-0"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Intent, wrote: "evict pod-0"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.Intent, wrote: "evict pod-0"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "evict pod-0"},
 	})
 	for name, c := range map[string]struct {
@@ -152,9 +157,9 @@ func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
 		"no other worker":  {others(false), "no other worker is ready any more"},
 		"pool unknown":     {func(b *bedside) { b.p.wErr = errAway }, "the pool could not be read before the eviction: connection refused"},
 		"workers unknown":  {func(b *bedside) { b.p.podsErr = errAway }, "the pool's workers could not be read before the eviction: connection refused"},
-		"blocked for long": {func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, "the eviction was refused for 15m: blocked by a disruption budget"},
-		"forbidden":        {failing(ErrForbidden), "the eviction was refused: forbidden"},
-		"refused":          {failing(ErrRefused), "the eviction was refused: refused"},
+		"blocked for long": {func(b *bedside) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, "the eviction was refused for 15m: blocked by a disruption budget"},
+		"forbidden":        {failing(cluster.ErrForbidden), "the eviction was refused: forbidden"},
+		"refused":          {failing(cluster.ErrRefused), "the eviction was refused: refused"},
 		"answer lost":      {failing(errAway), ""},
 	} {
 		b := drainedWorker()
@@ -178,8 +183,8 @@ func TestWorkerIsPutBackOnlyIfItIsStillOut(t *testing.T) {
 		{name: "back", set: func(b *bedside) { b.label("yes", "op"+undone) }, to: state.NeedsHuman, says: "why; the worker serves again"},
 		{name: "labelled otherwise", set: func(b *bedside) { b.label("no", "op") }, to: state.NeedsHuman, says: "left as they are"},
 		{name: "written by another", set: func(b *bedside) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "left as they are"},
-		{name: "forbidden", set: failing(ErrForbidden), to: state.NeedsHuman, says: "could not be put back into serving: forbidden", wrote: "inverse"},
-		{name: "refused", set: failing(ErrRefused), to: state.NeedsHuman, says: "could not be put back into serving: refused", wrote: "inverse"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "could not be put back into serving: forbidden", wrote: "inverse"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "could not be put back into serving: refused", wrote: "inverse"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "inverse"},
 	})
 	// A person who called it off has taken care of it by that; one who did not is still asked for.
@@ -196,9 +201,9 @@ func TestWorkerIsPutBackOnlyIfItIsStillOut(t *testing.T) {
 }
 
 func TestReplacementIsANewReadyWorker(t *testing.T) {
-	fresh := func(change func(*Pod)) func(*bedside) {
+	fresh := func(change func(*cluster.Pod)) func(*bedside) {
 		return func(b *bedside) {
-			p := Pod{Namespace: "llm", Name: "vllm-9", UID: "pod-9", Ready: true, Created: noon.Add(-time.Minute)}
+			p := cluster.Pod{Namespace: "llm", Name: "vllm-9", UID: "pod-9", Ready: true, Created: noon.Add(-time.Minute)}
 			change(&p)
 			b.p.pods = append(b.p.pods[1:], p)
 		}
@@ -210,20 +215,20 @@ func TestReplacementIsANewReadyWorker(t *testing.T) {
 		return b
 	}
 	runStrides(t, begin, restartWorker{}.live, []stride{
-		{name: "a new one", set: fresh(func(*Pod) {}), to: state.Verifying, says: "replaced by vllm-9"},
-		{name: "one of the same second", set: fresh(func(p *Pod) { p.Created = p.Created.Add(-time.Second) }), to: state.Verifying},
-		{name: "an older one", set: fresh(func(p *Pod) { p.Created = p.Created.Add(-time.Second - moment) }), to: state.Applied, wait: poll},
-		{name: "the old one", set: fresh(func(p *Pod) { p.UID = "pod-0" }), to: state.Applied, wait: poll},
-		{name: "not ready", set: fresh(func(p *Pod) { p.Ready = false }), to: state.Applied, wait: poll},
-		{name: "terminating", set: fresh(func(p *Pod) { p.Terminating = true }), to: state.Applied, wait: poll},
-		{name: "not ready, in a pool that has enough", set: func(b *bedside) { fresh(func(p *Pod) { p.Ready = false })(b); b.p.w.Replicas = 4 }, to: state.Applied, wait: poll},
-		{name: "too few in all", set: func(b *bedside) { fresh(func(*Pod) {})(b); b.p.w.Replicas = 6 }, to: state.Applied, wait: poll},
+		{name: "a new one", set: fresh(func(*cluster.Pod) {}), to: state.Verifying, says: "replaced by vllm-9"},
+		{name: "one of the same second", set: fresh(func(p *cluster.Pod) { p.Created = p.Created.Add(-time.Second) }), to: state.Verifying},
+		{name: "an older one", set: fresh(func(p *cluster.Pod) { p.Created = p.Created.Add(-time.Second - moment) }), to: state.Applied, wait: poll},
+		{name: "the old one", set: fresh(func(p *cluster.Pod) { p.UID = "pod-0" }), to: state.Applied, wait: poll},
+		{name: "not ready", set: fresh(func(p *cluster.Pod) { p.Ready = false }), to: state.Applied, wait: poll},
+		{name: "terminating", set: fresh(func(p *cluster.Pod) { p.Terminating = true }), to: state.Applied, wait: poll},
+		{name: "not ready, in a pool that has enough", set: func(b *bedside) { fresh(func(p *cluster.Pod) { p.Ready = false })(b); b.p.w.Replicas = 4 }, to: state.Applied, wait: poll},
+		{name: "too few in all", set: func(b *bedside) { fresh(func(*cluster.Pod) {})(b); b.p.w.Replicas = 6 }, to: state.Applied, wait: poll},
 		{name: "none", to: state.Applied, wait: poll},
-		{name: "the pool is not readable", set: func(b *bedside) { fresh(func(*Pod) {})(b); b.p.wErr = errAway }, to: state.Applied, wait: poll},
-		{name: "the workers are not readable", set: func(b *bedside) { fresh(func(*Pod) {})(b); b.p.podsErr = errAway }, to: state.Applied, wait: poll},
+		{name: "the pool is not readable", set: func(b *bedside) { fresh(func(*cluster.Pod) {})(b); b.p.wErr = errAway }, to: state.Applied, wait: poll},
+		{name: "the workers are not readable", set: func(b *bedside) { fresh(func(*cluster.Pod) {})(b); b.p.podsErr = errAway }, to: state.Applied, wait: poll},
 		{name: "none for as long as it may take", set: long(30 * time.Minute), to: state.Applied, wait: poll},
 		{name: "none for longer", set: long(30*time.Minute + moment), to: state.NeedsHuman, says: "no ready replacement after 30m"},
-		{name: "no record of the drain", set: func(b *bedside) { fresh(func(*Pod) {})(b); delete(b.act.Journal, keyDrained) }, to: state.Verifying},
+		{name: "no record of the drain", set: func(b *bedside) { fresh(func(*cluster.Pod) {})(b); delete(b.act.Journal, keyDrained) }, to: state.Verifying},
 	})
 	for name, c := range map[string]struct {
 		set    func(*bedside)
@@ -232,7 +237,7 @@ func TestReplacementIsANewReadyWorker(t *testing.T) {
 	}{
 		"there":        {set: func(*bedside) {}},
 		"not readable": {set: func(b *bedside) { b.p.podErr = errAway }, failed: true},
-		"gone":         {set: func(b *bedside) { b.p.podErr = ErrNotFound }, to: state.NeedsHuman},
+		"gone":         {set: func(b *bedside) { b.p.podErr = cluster.ErrNotFound }, to: state.NeedsHuman},
 		"terminating":  {set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.NeedsHuman},
 	} {
 		b := attend(restartWorkerKind, state.Verifying)
@@ -251,7 +256,7 @@ func TestRunnerIgnoresUnknownAndEarlyWork(t *testing.T) {
 		done bool
 		to   state.ActionState
 	}{
-		"no such run":                          {func(b *bedside) { b.cfg.View.(*memory).recorded = nil }, true, ""},
+		"no such run":                          {func(b *bedside) { b.cfg.View.(*remediatetest.View).Recorded = nil }, true, ""},
 		"proposed, to be approved":             {func(b *bedside) { b.act.State, b.act.Mode = state.Proposed, "approve" }, true, ""},
 		"awaiting, planned as auto":            {func(b *bedside) { b.act.State = state.AwaitingApproval }, true, ""},
 		"ended":                                {func(b *bedside) { b.act.State = state.Succeeded }, true, ""},
@@ -260,16 +265,16 @@ func TestRunnerIgnoresUnknownAndEarlyWork(t *testing.T) {
 		"an unknown action":                    {func(b *bedside) { b.act.Kind = "reboot" }, true, state.NeedsHuman},
 		"an unknown cluster":                   {func(b *bedside) { b.cfg.Clusters = nil }, true, state.NeedsHuman},
 		"an unknown action, nothing written":   {func(b *bedside) { b.act.Kind, b.act.State = "reboot", state.Admitted }, true, state.Denied},
-		"an unknown incident, nothing written": {func(b *bedside) { b.act.State = state.Admitted; b.cfg.View.(*memory).incidents = nil }, true, state.Cancelled},
-		"an unknown incident, about to write":  {func(b *bedside) { b.cfg.View.(*memory).incidents = nil }, true, state.Superseded},
+		"an unknown incident, nothing written": {func(b *bedside) { b.act.State = state.Admitted; b.cfg.View.(*remediatetest.View).Incidents = nil }, true, state.Cancelled},
+		"an unknown incident, about to write":  {func(b *bedside) { b.cfg.View.(*remediatetest.View).Incidents = nil }, true, state.Superseded},
 	} {
 		b := attend(restartWorkerKind, state.Intent)
-		m := b.cfg.View.(*memory)
+		m := b.cfg.View.(*remediatetest.View)
 		b.in.Status = state.StatusResolved // so that nothing is planned again
-		m.recorded, m.incidents = b.act, []state.Incident{b.in}
+		m.Recorded, m.Incidents = b.act, []state.Incident{b.in}
 		b.cfg.Logger = quietLogger
 		b.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{}, false }
-		b.p.podErr = ErrNotFound
+		b.p.podErr = cluster.ErrNotFound
 		c.set(b)
 		res := (&Runner{cfg: b.cfg}).Deliver(context.Background(), state.Effect{ID: "run", Action: "ACT-5"})
 		var to state.ActionState

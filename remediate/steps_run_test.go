@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
+	"paramedic/remediate/remediatetest"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -28,8 +32,8 @@ func TestCutOffStepIsRecordedOnlyIfItWrote(t *testing.T) {
 	}
 	for _, cut := range []bool{false, true} {
 		b := attend(setEngineArgKind, state.Applied)
-		m := b.cfg.View.(*memory)
-		m.recorded, m.incidents, b.cfg.Logger = b.act, []state.Incident{b.in}, quietLogger
+		m := b.cfg.View.(*remediatetest.View)
+		m.Recorded, m.Incidents, b.cfg.Logger = b.act, []state.Incident{b.in}, quietLogger
 		b.p.w.Updated = 1 // so that it stays
 		ctx, cancel := context.WithCancel(t.Context())
 		if cut {
@@ -48,9 +52,9 @@ func TestCutOffStepIsRecordedOnlyIfItWrote(t *testing.T) {
 func admission(change func(*bedside)) *bedside {
 	b := attend(setEngineArgKind, state.Approved)
 	a := b.act
-	a.Mode, b.cfg.Mode = "approve", Approve
+	a.Mode, b.cfg.Mode = "approve", policy.Approve
 	a.Params = map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
-	a.PlanHash = planHash(a)
+	a.PlanHash = guard.PlanHash(a)
 	a.DecidedBy, a.DecidedAt, a.ExpiresAt = state.Actor{ID: "asha", Via: "api", Role: state.Responder}, noon.Add(-time.Minute), noon.Add(14*time.Minute)
 	a.Steps = []state.ActionStep{{State: state.AwaitingApproval, At: noon.Add(-2 * time.Minute)}, {State: state.Approved, At: noon.Add(-time.Minute)}}
 	b.p.w.Containers[0].Args[0], b.p.w.Annotations = "--max-num-seqs=100", nil
@@ -84,7 +88,7 @@ func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 	}
 	frozen := func(until time.Duration) func(*bedside) {
 		return func(b *bedside) {
-			b.cfg.Policies = []Policy{{Freeze: []FreezeWindow{{Name: "w", Start: noon.Add(-time.Hour), End: noon.Add(until)}}}}
+			b.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "w", Start: noon.Add(-time.Hour), End: noon.Add(until)}}}}
 		}
 	}
 	held := func(since time.Duration) func(*bedside) {
@@ -97,7 +101,7 @@ func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 		{name: "admitted, no baseline was begun", set: func(b *bedside) { b.act.State = state.Admitted }, to: state.Admitted, wait: interval},
 		{name: "admitted, nothing can be read", set: func(b *bedside) { b.readings(3); b.ev.Samples = nil }, to: state.Denied, says: "evidence"},
 		{name: "resolved", set: func(b *bedside) { b.in.Status = state.StatusResolved }, to: state.Cancelled, says: "was resolved"},
-		{name: "a stricter mode", set: func(b *bedside) { b.cfg.Mode = Suggest }, to: state.Superseded, says: "the mode is suggest now"},
+		{name: "a stricter mode", set: func(b *bedside) { b.cfg.Mode = policy.Suggest }, to: state.Superseded, says: "the mode is suggest now"},
 		{name: "approved too late", set: decided(-time.Minute, -time.Minute), to: state.Expired, says: "came too late"},
 		{name: "approved just in time", set: decided(-time.Minute-moment, -time.Minute), to: state.Admitted, wait: interval},
 		{name: "approved too long ago", set: decided(-20*time.Minute, -15*time.Minute), to: state.Expired, says: "ran out at 12:00:00 UTC"},
@@ -106,7 +110,7 @@ func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 		{name: "approved lately, held before that", set: func(b *bedside) { b.note(state.HeldUntil, ago(time.Hour)) }, to: state.Admitted, wait: interval},
 		{name: "approved long ago, held by what is no time", set: func(b *bedside) { decided(-2*time.Hour, -time.Hour)(b); b.note(state.HeldUntil, "soon") }, to: state.Expired},
 		{name: "mode auto needs no approval", set: func(b *bedside) {
-			b.act.Mode, b.cfg.Mode, b.cfg.Limits.Signals = "auto", Auto, 1
+			b.act.Mode, b.cfg.Mode, b.cfg.Limits.Signals = "auto", policy.Auto, 1
 			b.act.DecidedAt, b.act.ExpiresAt = time.Time{}, time.Time{}
 		}, to: state.Admitted, wait: interval},
 		{name: "the cluster is not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Denied, says: "not known: reading Deployment llm/vllm: connection refused"},
@@ -136,7 +140,7 @@ func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 func TestWriteAndBaselineAreRecordedWithTheIntent(t *testing.T) {
 	b := admission(func(b *bedside) {
 		b.readings(4)
-		b.act.Verify.Before[peerPrefix+"kv_usage"] = []float64{.5, .5}
+		b.act.Verify.Before[verify.PeerPrefix+"kv_usage"] = []float64{.5, .5}
 		b.in.Scope.Model = "llama"
 		for _, pool := range []string{"b", "", "vllm"} { // of which only one is another pool's
 			b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: "kv_usage", Value: map[string]float64{"b": .5}[pool] + .1, At: noon, Entity: state.Entity{Namespace: "llm", Pool: pool, Pod: "b-0" + pool}})
@@ -200,21 +204,6 @@ func TestFollowingPlanSeesTheStep(t *testing.T) {
 	}
 }
 
-func TestGuardsRememberWhatBeganAndTheIncidentsOwn(t *testing.T) {
-	begun := []state.ActionStep{{State: state.Intent}}
-	of := func(id state.ActionID, in state.IncidentID, steps []state.ActionStep) state.Action {
-		return waiting(func(a *state.Action) { a.ID, a.Incident, a.Steps = id, in, steps })
-	}
-	_, m := planned(of("own, begun", "INC-1", begun), of("own, waits", "INC-1", nil), of("other, begun", "INC-2", begun), of("other, waits", "INC-2", nil))
-	var got []string
-	for _, a := range remembered(m, "INC-1") {
-		got = append(got, string(a.ID))
-	}
-	if want := "own, begun; other, begun; own, waits"; strings.Join(got, "; ") != want {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestSurveyNamesWhatCannotBeRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(*bedside)
@@ -229,13 +218,16 @@ func TestSurveyNamesWhatCannotBeRead(t *testing.T) {
 		b := attend(restartWorkerKind, state.Approved)
 		c.set(b)
 		s := b.cfg.survey(t.Context(), b.in, b.act)
-		if s.problem == nil != (c.says == "") || s.problem != nil && !strings.Contains(s.problem.Error(), c.says) {
-			t.Errorf("%s: %v", name, s.problem)
+		if s.Problem == nil != (c.says == "") || s.Problem != nil && !strings.Contains(s.Problem.Error(), c.says) {
+			t.Errorf("%s: %v", name, s.Problem)
 		}
 	}
 	b := attend(restartWorkerKind, state.Approved)
 	b.in.Diagnosis.Findings = []state.Finding{{Signal: "a", Weight: 1}, {Signal: "b"}, {Signal: "c", Weight: -1}, {Signal: "symptom:d", Weight: 1}}
-	if got := b.cfg.survey(t.Context(), b.in, b.act).signals(); !slices.Contains(got, "a") || slices.Contains(got, "b") || slices.Contains(got, "c") || slices.Contains(got, "symptom:d") ||
+	asked := &asked{}
+	b.cfg.Gauge = asked
+	b.cfg.survey(t.Context(), b.in, b.act)
+	if got := asked.signals; !slices.Contains(got, "a") || slices.Contains(got, "b") || slices.Contains(got, "c") || slices.Contains(got, "symptom:d") ||
 		!slices.Contains(got, "container_memory") {
 		t.Errorf("%v", got)
 	}

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/remediatetest"
 	"paramedic/state"
 )
 
@@ -18,18 +21,22 @@ var quietLogger = slog.New(slog.DiscardHandler)
 
 // A patient is a cluster of one pool that answers as a test says, and notes what is written.
 type patient struct {
-	w                                                     Workload
-	pod                                                   Pod
-	pods                                                  []Pod
-	ns                                                    Namespace
+	w                                                     cluster.Workload
+	pod                                                   cluster.Pod
+	pods                                                  []cluster.Pod
+	ns                                                    cluster.Namespace
 	wErr, podErr, podsErr, nsErr, patchErr, evictErr, dry error
 	wrote                                                 []string
 }
 
-func (p *patient) Workload(context.Context, Ref) (Workload, error)      { return p.w, p.wErr }
-func (p *patient) Pod(context.Context, string, string) (Pod, error)     { return p.pod, p.podErr }
-func (p *patient) Pods(context.Context, Workload) ([]Pod, error)        { return p.pods, p.podsErr }
-func (p *patient) Namespace(context.Context, string) (Namespace, error) { return p.ns, p.nsErr }
+func (p *patient) Workload(context.Context, cluster.Ref) (cluster.Workload, error) {
+	return p.w, p.wErr
+}
+func (p *patient) Pod(context.Context, string, string) (cluster.Pod, error) { return p.pod, p.podErr }
+func (p *patient) Pods(context.Context, cluster.Workload) ([]cluster.Pod, error) {
+	return p.pods, p.podsErr
+}
+func (p *patient) Namespace(context.Context, string) (cluster.Namespace, error) { return p.ns, p.nsErr }
 func (p *patient) note(dryRun bool, what string, err error) error {
 	if dryRun {
 		return p.dry
@@ -38,11 +45,11 @@ func (p *patient) note(dryRun bool, what string, err error) error {
 	return err
 }
 
-func (p *patient) PatchWorkload(_ context.Context, _ Ref, patch []byte, dryRun bool) (Workload, error) {
+func (p *patient) PatchWorkload(_ context.Context, _ cluster.Ref, patch []byte, dryRun bool) (cluster.Workload, error) {
 	return p.w, p.note(dryRun, string(patch), p.patchErr)
 }
 
-func (p *patient) PatchPod(_ context.Context, _, _ string, patch []byte, dryRun bool) (Pod, error) {
+func (p *patient) PatchPod(_ context.Context, _, _ string, patch []byte, dryRun bool) (cluster.Pod, error) {
 	return p.pod, p.note(dryRun, string(patch), p.patchErr)
 }
 
@@ -65,21 +72,6 @@ func (g gauged) Read(_ context.Context, _ string, sc state.Scope, _ time.Time, _
 	return ev
 }
 
-func (m *memory) BegunActions() []state.Action {
-	return slices.DeleteFunc(slices.Clone(m.actions), func(a state.Action) bool { return !a.Begun() })
-}
-
-func (m *memory) ActionsOf(id state.IncidentID) []state.Action {
-	return slices.DeleteFunc(slices.Clone(m.actions), func(a state.Action) bool { return a.Incident != id })
-}
-
-func (m *memory) Action(state.ActionID) (state.Action, bool) {
-	if m.recorded == nil {
-		return state.Action{}, false
-	}
-	return *m.recorded, true
-}
-
 // A bedside is a run of a calm scene in one state, with its patient.
 type bedside struct {
 	*stage
@@ -92,24 +84,25 @@ type bedside struct {
 // by then is in place.
 func attend(kind string, st state.ActionState) *bedside {
 	s := calm(kind)
-	a := s.act
+	a := s.Action
 	a.State, a.Journal = st, map[string]string{}
 	a.Write = state.Write{OpID: "op", UID: "dep-1", Path: "/spec/template/spec/containers/0/args/0", Old: "--max-num-seqs=100", New: "--max-num-seqs=50", Patch: "patch", Inverse: "inverse", At: noon}
-	s.w.Annotations = map[string]string{}
-	s.pod.Labels = map[string]string{"app": "vllm", "serving": "yes"}
-	s.pod.Annotations = map[string]string{}
+	s.Workload.Annotations = map[string]string{}
+	s.Pod.Labels = map[string]string{"app": "vllm", "serving": "yes"}
+	s.Pod.Annotations = map[string]string{}
 	if kind == restartWorkerKind {
 		a.Write = state.Write{OpID: "op", UID: "pod-0", Path: "/metadata/labels", Old: `{"serving":"yes"}`, New: isolated, Patch: "patch", Inverse: "inverse", At: noon}
 	}
 	a.Steps = []state.ActionStep{{State: state.Intent, At: noon.Add(-2 * time.Minute)}}
 	if st != state.Intent {
 		a.Steps = append(a.Steps, state.ActionStep{State: st, At: noon.Add(-time.Minute), Text: "because"})
-		s.w.Containers[0].Args[0], s.w.Annotations[OpIDAnnotation] = a.Write.New, "op"
+		s.Workload.Containers[0].Args[0], s.Workload.Annotations[cluster.OpIDAnnotation] = a.Write.New, "op"
 	}
-	p := &patient{w: s.w, pod: s.pod, pods: s.pods, ns: s.ns}
-	s.cfg.Clock, s.cfg.Clusters = still{noon}, map[string]Cluster{"prod": p}
-	b := &bedside{stage: &stage{cfg: s.cfg, cluster: p, act: a, in: s.in, now: noon}, p: p, ev: &s.ev}
-	s.cfg.Gauge = gauged{b.ev}
+	p := &patient{w: s.Workload, pod: s.Pod, pods: s.Pods, ns: s.Namespace}
+	cfg := &Config{Site: *s.Site}
+	cfg.Clock, cfg.Clusters = still{noon}, map[string]cluster.Cluster{"prod": p}
+	b := &bedside{stage: &stage{cfg: cfg, cluster: p, act: a, in: s.Incident, now: noon}, p: p, ev: &s.Evidence}
+	cfg.Gauge = gauged{b.ev}
 	return b
 }
 
@@ -148,7 +141,53 @@ type dryRuns struct {
 	patch, evict error
 }
 
-func (d *dryRuns) PatchPod(context.Context, string, string, []byte, bool) (Pod, error) {
+func (d *dryRuns) PatchPod(context.Context, string, string, []byte, bool) (cluster.Pod, error) {
 	return d.pod, d.patch
 }
 func (d *dryRuns) Evict(context.Context, string, string, string, bool) error { return d.evict }
+
+var noon = remediatetest.Noon
+
+// moment is the shortest time: a bound is tested at it, and one moment before.
+const moment = time.Nanosecond
+
+func ptr(v float64) *float64 { return &v }
+
+// calm returns a scene of a sick pool for which every guard that it is made for allows.
+func calm(kind string) *guard.Scene {
+	c := remediatetest.Calm(kind)
+	s := &guard.Scene{Site: &guard.Site{Rules: c.Rules, View: c.View}, Now: noon, Incident: c.Incident, Action: c.Action, Namespace: c.Namespace, Workload: c.Workload, Pods: c.Pods, Pod: c.Pod, Evidence: c.Evidence}
+	s.Kind, _ = actionOf(kind)
+	s.Rule = s.Site.For(s.Action.Cause, kind, s.Action.Target)
+	return s
+}
+
+// sample adds a value that a worker reports.
+func sample(s *guard.Scene, signal, pod string, value float64, age time.Duration) {
+	remediatetest.Add(&s.Evidence, signal, pod, value, s.Now.Add(-age))
+}
+
+// each adds a value that every worker of the pool reports now.
+func each(s *guard.Scene, signal string, value float64) {
+	for _, p := range s.Pods {
+		sample(s, signal, p.Name, value, 0)
+	}
+}
+
+// asked is a gauge that notes the signals that it is asked for.
+type asked struct{ signals []string }
+
+func (a *asked) Read(_ context.Context, _ string, _ state.Scope, _ time.Time, signals []string) state.Evidence {
+	a.signals = signals
+	return state.Evidence{}
+}
+
+// answer returns what one guard says of a scene.
+func answer(ctx context.Context, s *guard.Scene, name string) state.GuardResult {
+	for _, g := range guard.Ask(ctx, s, guard.All()) {
+		if g.Guard == name {
+			return g
+		}
+	}
+	return state.GuardResult{}
+}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/remediatetest"
 	"paramedic/state"
 )
 
@@ -18,9 +20,9 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.patchErr = err } }
 	runStrides(t, begin, setEngineArg{}.apply, []stride{
 		{name: "as planned", to: state.Applied, says: "was written", wrote: "patch"},
-		{name: "written already", set: func(b *bedside) { b.p.w.Annotations[OpIDAnnotation] = "op" }, to: state.Applied, says: "the cluster has it"},
+		{name: "written already", set: func(b *bedside) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op" }, to: state.Applied, says: "the cluster has it"},
 		{name: "of another UID", set: func(b *bedside) { b.p.w.UID = "dep-2" }, to: state.Superseded, says: "was replaced"},
-		{name: "deleted", set: func(b *bedside) { b.p.wErr = ErrNotFound }, to: state.Superseded, says: "was replaced"},
+		{name: "deleted", set: func(b *bedside) { b.p.wErr = cluster.ErrNotFound }, to: state.Superseded, says: "was replaced"},
 		{name: "not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Intent, wait: poll},
 		{name: "another value", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.Superseded, says: "was changed to"},
 		{name: "another container list", set: func(b *bedside) { b.p.w.Containers = nil }, to: state.Superseded, says: "was changed to"},
@@ -37,18 +39,18 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 		}, to: state.Applied, says: "was written", wrote: "patch"},
 		{name: "after a conflict", set: func(b *bedside) { b.note("conflict", "x") }, to: state.Superseded, says: "changed under the plan"},
 		{name: "called off", set: func(b *bedside) {
-			b.cfg.View.(*memory).recorded = &state.Action{Journal: map[string]string{state.CalledOff: "asha"}}
+			b.cfg.View.(*remediatetest.View).Recorded = &state.Action{Journal: map[string]string{state.CalledOff: "asha"}}
 		}, to: state.Denied, says: "called off by asha"},
-		{name: "not called off", set: func(b *bedside) { b.cfg.View.(*memory).recorded = b.act }, to: state.Applied, wrote: "patch"},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Denied, says: "halted"},
+		{name: "not called off", set: func(b *bedside) { b.cfg.View.(*remediatetest.View).Recorded = b.act }, to: state.Applied, wrote: "patch"},
+		{name: "halted", set: func(b *bedside) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
 		{name: "opted out", set: func(b *bedside) { b.optedOut = true }, to: state.Denied, says: "opted out"},
 		{name: "as old as it may be", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent) }, to: state.Applied, wrote: "patch"},
 		{name: "older: the guards deny", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Denied, says: "stopped before the write"},
 		{name: "nearly far too old: the guards deny", set: func(b *bedside) { b.act.Write.At = noon.Add(-10 * time.Minute) }, to: state.Denied, says: "stopped before the write"},
 		{name: "far too old", set: func(b *bedside) { b.act.Write.At = noon.Add(-10*time.Minute - moment) }, to: state.Superseded, says: "too old"},
-		{name: "conflict", set: failing(ErrConflict), to: state.Intent, wrote: "patch"},
-		{name: "forbidden", set: failing(ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
-		{name: "refused", set: failing(ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
+		{name: "conflict", set: failing(cluster.ErrConflict), to: state.Intent, wrote: "patch"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "patch"},
 		{name: "answer lost for long", set: func(b *bedside) { failing(errAway)(b); b.note("trouble", ago(10*time.Minute+moment)) },
 			to: state.NeedsHuman, says: "cannot be reached for 10m", wrote: "patch"},
@@ -69,10 +71,10 @@ func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 		{name: "rolling for as long as it may", set: since(30 * time.Minute), to: state.Applied, wait: poll},
 		{name: "rolling for longer", set: since(30*time.Minute + moment), to: state.RollbackIntent, says: "not complete after 30m"},
 		{name: "not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Applied, wait: poll},
-		{name: "deleted", set: func(b *bedside) { b.p.w, b.p.wErr = Workload{}, ErrNotFound }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "deleted", set: func(b *bedside) { b.p.w, b.p.wErr = cluster.Workload{}, cluster.ErrNotFound }, to: state.NeedsHuman, says: "was changed after the write"},
 		{name: "of another UID", set: func(b *bedside) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "was changed after the write"},
 		{name: "another value", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "another writer of the value", set: func(b *bedside) { b.p.w.Annotations[OpIDAnnotation] = "op-2" }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "another writer of the value", set: func(b *bedside) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op-2" }, to: state.NeedsHuman, says: "was changed after the write"},
 		{name: "no place any more", set: func(b *bedside) { b.p.w.Containers, b.act.Write.New = nil, "" }, to: state.NeedsHuman, says: "was changed after the write"},
 		{name: "put back by another hand", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "Paramedic did not put it there"},
 		{name: "put back on another UID", set: func(b *bedside) { b.p.w.Containers[0].Args[0], b.p.w.UID = b.act.Write.Old, "dep-2" }, to: state.NeedsHuman, says: "was changed after the write"},
@@ -91,9 +93,9 @@ func TestChangedCapIsNoLongerVerified(t *testing.T) {
 	}{
 		"still ours":     {set: func(*bedside) {}},
 		"not readable":   {set: func(b *bedside) { b.p.wErr = errAway }, failed: true},
-		"deleted":        {set: func(b *bedside) { b.p.wErr = ErrNotFound }, to: state.NeedsHuman},
+		"deleted":        {set: func(b *bedside) { b.p.wErr = cluster.ErrNotFound }, to: state.NeedsHuman},
 		"another value":  {set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman},
-		"another writer": {set: func(b *bedside) { b.p.w.Annotations[OpIDAnnotation] = "x" }, to: state.NeedsHuman},
+		"another writer": {set: func(b *bedside) { b.p.w.Annotations[cluster.OpIDAnnotation] = "x" }, to: state.NeedsHuman},
 		"put back":       {set: func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded},
 	} {
 		b := attend(setEngineArgKind, state.Verifying)
@@ -109,7 +111,7 @@ func TestCapIsRolledBackOnlyOverItself(t *testing.T) {
 	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.patchErr = err } }
 	done := func(change func(*bedside)) func(*bedside) {
 		return func(b *bedside) {
-			b.p.w.Annotations[OpIDAnnotation], b.p.w.Containers[0].Args[0] = "op"+undone, b.act.Write.Old
+			b.p.w.Annotations[cluster.OpIDAnnotation], b.p.w.Containers[0].Args[0] = "op"+undone, b.act.Write.Old
 			change(b)
 		}
 	}
@@ -122,13 +124,13 @@ func TestCapIsRolledBackOnlyOverItself(t *testing.T) {
 		{name: "undone, rolling for longer", set: done(func(b *bedside) { b.p.w.Updated = 1; b.act.Steps[1].At = noon.Add(-30*time.Minute - moment) }),
 			to: state.NeedsHuman, says: "rollout is not complete"},
 		{name: "not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.RollbackIntent, wait: poll},
-		{name: "deleted", set: func(b *bedside) { b.p.wErr = ErrNotFound }, to: state.NeedsHuman, says: "was replaced"},
+		{name: "deleted", set: func(b *bedside) { b.p.wErr = cluster.ErrNotFound }, to: state.NeedsHuman, says: "was replaced"},
 		{name: "of another UID", set: func(b *bedside) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "was replaced"},
 		{name: "another value", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "not rolled back over that change"},
 		{name: "put back by another hand", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "did not put it there"},
 		{name: "opted out", set: func(b *bedside) { b.optedOut = true }, to: state.NeedsHuman, says: "to undo it by hand: kubectl"},
-		{name: "forbidden", set: failing(ErrForbidden), to: state.NeedsHuman, says: "rollback was refused", wrote: "inverse"},
-		{name: "refused", set: failing(ErrRefused), to: state.NeedsHuman, says: "rollback was refused", wrote: "inverse"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "rollback was refused", wrote: "inverse"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "rollback was refused", wrote: "inverse"},
 		{name: "answer lost", set: failing(errAway), to: state.RollbackIntent, wait: poll, wrote: "inverse"},
 	})
 }

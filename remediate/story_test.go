@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"paramedic/playbooks"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -18,7 +19,7 @@ const (
 )
 
 func TestApprovedCapHealsThePool(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	a := w.plan()
 	if a.State != state.AwaitingApproval || a.Change != "max_num_seqs 256 → 128" {
 		t.Fatalf("%s %q %s %+v", a.State, a.Change, a.Reason, a.Guards)
@@ -35,7 +36,7 @@ func TestApprovedCapHealsThePool(t *testing.T) {
 }
 
 func TestAutoAsksNobody(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Auto)
+	w := newWorld(t, setArg, policy.Auto)
 	if a := w.plan(); a.State != state.Proposed {
 		t.Fatalf("%s %s", a.State, a.Reason)
 	}
@@ -43,7 +44,7 @@ func TestAutoAsksNobody(t *testing.T) {
 }
 
 func TestHarmIsRolledBackOnce(t *testing.T) { // 6, 51
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
 	w.plan()
 	w.approve(sre)
@@ -62,7 +63,7 @@ func TestHarmIsRolledBackOnce(t *testing.T) { // 6, 51
 }
 
 func TestLeakingWorkerIsDrainedEvictedAndReplaced(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	a := w.plan()
 	if a.State != state.AwaitingApproval || a.Change != "restart pod llm/vllm-llama-1" {
 		t.Fatalf("%s %q %s", a.State, a.Change, a.Reason)
@@ -75,7 +76,7 @@ func TestLeakingWorkerIsDrainedEvictedAndReplaced(t *testing.T) {
 // What a hung engine runs never ends: its playbook asks for a short drain, and the plan that people
 // approve says so.
 func TestAPlaybookMayAskForAShorterDrain(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.remedy.Params = map[string]string{"drain": "30s"}
 	if a := w.plan(); !strings.Contains(a.Why, "for up to 30s") || !strings.Contains(a.Command, "sleep 30 ") {
 		t.Errorf("%s\n%s", a.Why, a.Command)
@@ -83,7 +84,7 @@ func TestAPlaybookMayAskForAShorterDrain(t *testing.T) {
 }
 
 func TestObserveAndSuggestWriteNothing(t *testing.T) { // 47
-	for _, mode := range []remediate.Mode{remediate.Observe, remediate.Suggest} {
+	for _, mode := range []policy.Mode{policy.Observe, policy.Suggest} {
 		for _, kind := range []string{setArg, restart} {
 			w := newWorld(t, kind, mode)
 			var asked []string
@@ -102,7 +103,7 @@ func TestObserveAndSuggestWriteNothing(t *testing.T) { // 47
 }
 
 func TestSecondPlanOfTheSameAddsNothing(t *testing.T) { // 8, 9
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	e := state.Effect{Incident: w.in.ID}
 	one, two := w.bot().Plan.Deliver(context.Background(), e), w.bot().Plan.Deliver(context.Background(), e)
 	if one.Inputs[0].Action.Action.ID != two.Inputs[0].Action.Action.ID {
@@ -115,7 +116,7 @@ func TestSecondPlanOfTheSameAddsNothing(t *testing.T) { // 8, 9
 }
 
 func TestCrashAfterIntentBeforeTheWrite(t *testing.T) { // 1
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Intent)
@@ -125,7 +126,7 @@ func TestCrashAfterIntentBeforeTheWrite(t *testing.T) { // 1
 }
 
 func TestCrashBetweenTheWriteAndItsRecord(t *testing.T) { // 2
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	a := w.until(state.Intent)
@@ -136,7 +137,7 @@ func TestCrashBetweenTheWriteAndItsRecord(t *testing.T) { // 2
 }
 
 func TestWriteThatTimedOutButLanded(t *testing.T) { // 3
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.cluster.After = func(string, string) error { return errLost }
 	w.plan()
 	w.approve(sre)
@@ -145,7 +146,7 @@ func TestWriteThatTimedOutButLanded(t *testing.T) { // 3
 }
 
 func TestEvictedNameThatCameBackIsNotEvictedAgain(t *testing.T) { // 4
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	for w.actions[0].Journal["drained"] == "" {
@@ -155,14 +156,14 @@ func TestEvictedNameThatCameBackIsNotEvictedAgain(t *testing.T) { // 4
 	wl, _ := w.cluster.Workload(context.Background(), pool)
 	ps, _ := w.cluster.Pods(context.Background(), wl)
 	fresh := ps[len(ps)-1].Name
-	w.cluster.EditPod("llm", fresh, func(p *remediate.Pod) { p.Name = "vllm-llama-1" })
+	w.cluster.EditPod("llm", fresh, func(p *cluster.Pod) { p.Name = "vllm-llama-1" })
 	w.sick = func(string, int) map[string]float64 { return leaking("", 0) }
 	w.until(state.Succeeded)
 	w.wantWrites(2)
 }
 
 func TestRestartDuringVerificationKeepsTheDeadline(t *testing.T) { // 5
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	a := w.until(state.Verifying)
@@ -176,7 +177,7 @@ func TestRestartDuringVerificationKeepsTheDeadline(t *testing.T) { // 5
 }
 
 func TestApprovalAfterResolutionCancels(t *testing.T) { // 13
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.in.Status = state.StatusResolved
@@ -186,7 +187,7 @@ func TestApprovalAfterResolutionCancels(t *testing.T) { // 13
 }
 
 func TestLateApprovalExpires(t *testing.T) { // 14
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.clock.now = w.clock.now.Add(16 * time.Minute)
 	w.approve(sre)
@@ -196,7 +197,7 @@ func TestLateApprovalExpires(t *testing.T) { // 14
 }
 
 func TestPlanThatWasTamperedWithIsRefused(t *testing.T) { // 19
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.actions[0].Params["to"] = "8"
@@ -204,7 +205,7 @@ func TestPlanThatWasTamperedWithIsRefused(t *testing.T) { // 19
 }
 
 func TestHumanEditBeforeTheWriteStopsIt(t *testing.T) { // 20
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Intent)
@@ -218,7 +219,7 @@ func TestHumanEditBeforeTheWriteStopsIt(t *testing.T) { // 20
 }
 
 func TestHumanEditAfterTheWriteIsNotRolledBack(t *testing.T) { // 21
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
 	w.plan()
 	w.approve(sre)
@@ -231,7 +232,7 @@ func TestHumanEditAfterTheWriteIsNotRolledBack(t *testing.T) { // 21
 }
 
 func TestRolloutThatBeginsBetweenCheckAndWrite(t *testing.T) { // 25
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Intent)
@@ -249,7 +250,7 @@ func TestRolloutThatBeginsBetweenCheckAndWrite(t *testing.T) { // 25
 }
 
 func TestShutdownWhileGuardsAreAskedDeniesNothing(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -261,7 +262,7 @@ func TestShutdownWhileGuardsAreAskedDeniesNothing(t *testing.T) {
 }
 
 func TestBlockedEvictionEndsWithThePersonAndTheWorkerBack(t *testing.T) { // 26
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	for w.actions[0].Journal["isolated"] == "" {
@@ -281,20 +282,20 @@ func TestBlockedEvictionEndsWithThePersonAndTheWorkerBack(t *testing.T) { // 26
 }
 
 func TestTwoBudgetsAreExplained(t *testing.T) { // 27
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.cluster.AddBudget("llm", "a", map[string]string{"app": "vllm"}, 1)
 	w.cluster.AddBudget("llm", "b", map[string]string{"app": "vllm"}, 1)
 	w.wantDenied(w.plan(), "capacity")
 }
 
 func TestPrometheusDown(t *testing.T) { // 29, 30
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.blind = true
 	a := w.plan()
 	w.wantDenied(a, "evidence")
 	w.wantDenied(a, "verifiability")
 
-	w = newWorld(t, setArg, remediate.Approve)
+	w = newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Verifying)
@@ -306,7 +307,7 @@ func TestPrometheusDown(t *testing.T) { // 29, 30
 }
 
 func TestNoClearChangeIsInconclusiveAndKept(t *testing.T) { // 30, 31
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = func(p string, _ int) map[string]float64 { return exhausted(p, 256) }
 	w.plan()
 	w.approve(sre)
@@ -320,7 +321,7 @@ func TestNoClearChangeIsInconclusiveAndKept(t *testing.T) { // 30, 31
 }
 
 func TestHaltStopsNewEffectsAndNoRollback(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Intent)
@@ -330,7 +331,7 @@ func TestHaltStopsNewEffectsAndNoRollback(t *testing.T) {
 	}
 	w.wantWrites(0)
 
-	w = newWorld(t, setArg, remediate.Approve)
+	w = newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
 	w.plan()
 	w.approve(sre)
@@ -340,12 +341,12 @@ func TestHaltStopsNewEffectsAndNoRollback(t *testing.T) {
 }
 
 func TestPermissionRevokedMidFlight(t *testing.T) { // 43
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
 	w.plan()
 	w.approve(sre)
 	w.until(state.RollbackIntent)
-	w.cluster.Before = func(string, string) error { return remediate.ErrForbidden }
+	w.cluster.Before = func(string, string) error { return cluster.ErrForbidden }
 	w.until(state.NeedsHuman)
 	w.cluster.Before = nil
 	other := w.in
@@ -361,7 +362,7 @@ func TestPermissionRevokedMidFlight(t *testing.T) { // 43
 }
 
 func TestNamespaceOptedOutMidFlight(t *testing.T) { // 58
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
 	w.plan()
 	w.approve(sre)
@@ -376,7 +377,7 @@ func TestNamespaceOptedOutMidFlight(t *testing.T) { // 58
 
 // What nobody has written a playbook for is triaged by hand, by people.
 func TestThePlaybookOfTheUnknownTreatsNothing(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
 		return playbooks.Playbook{ID: "unknown", FirstAid: []playbooks.Remedy{w.remedy}}, true
 	}

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
 // First tokens show whether a raised cap helps. Of a lowered one they show only harm, and without
 // preemptions and the cache's use nothing would show that it helped.
 func TestUnverifiableRemedyIsDenied(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = func(pod string, seqs int) map[string]float64 {
 		v := exhausted(pod, seqs)
 		delete(v, "kv_usage")
@@ -29,7 +29,7 @@ func TestUnverifiableRemedyIsDenied(t *testing.T) {
 
 // A metric of one cause verifies no other: a hung engine's tokens say nothing of a leak.
 func TestForeignMetricVerifiesNothing(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.sick = func(pod string, seqs int) map[string]float64 {
 		v := map[string]float64{"generation_tokens_rate": 400, "gpu_fb_used": 70000, "ttft_p95": 1, "error_rate": 0}
 		v["kv_idle_usage"] = leaking(pod, seqs)["kv_idle_usage"]

@@ -5,6 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -13,17 +17,17 @@ import (
 func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 	a := &state.Action{Cause: "host_memory_leak", Params: map[string]string{}}
 	a.Verify.Leading = []string{"container_memory"}
-	a.Verify.Baseline = map[string]float64{"container_memory": 61e9, "kv_usage": 0.8733333, peerPrefix + "kv_usage": 0.5}
-	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048}, peerPrefix + "kv_usage": {0.25, 0.25}}
-	verdict, text := judge(a, restartWorker{}.metrics(), 2)
+	a.Verify.Baseline = map[string]float64{"container_memory": 61e9, "kv_usage": 0.8733333, verify.PeerPrefix + "kv_usage": 0.5}
+	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048}, verify.PeerPrefix + "kv_usage": {0.25, 0.25}}
+	verdict, text := verify.Judge(a, restartWorker{}.Metrics(), 2)
 	want := "better: kv_usage 87.3 % → 0.48 % (by its peers it would be 43.7 % untouched), container_memory 56.8 GiB → 1.12 GiB"
 	if verdict != state.Better || text != want {
 		t.Errorf("%s %q\nwant %q", verdict, text, want)
 	}
 	for _, kind := range []action{setEngineArg{}, restartWorker{}} {
-		for _, m := range kind.metrics() {
-			if m.unit == "" {
-				t.Errorf("%s has no unit", m.signal)
+		for _, m := range kind.Metrics() {
+			if m.Unit == "" {
+				t.Errorf("%s has no unit", m.Signal)
 			}
 		}
 	}
@@ -46,7 +50,7 @@ func TestWhatGetsWellAgainIsNoHarm(t *testing.T) {
 		"rising":  {[]float64{4, 5, 9, 16, 17.5, 18, 19, 21}, state.Worse},
 	} {
 		a.Verify.Samples = map[string][]float64{"preemption_rate": calm, "kv_usage": slices.Repeat([]float64{.65}, 8), "ttft_p95": c.ttft}
-		if got, text := judge(a, setEngineArg{}.metrics(), 8); got != c.want {
+		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 8); got != c.want {
 			t.Errorf("%s: %s, %s", name, got, text)
 		}
 	}
@@ -88,25 +92,32 @@ func TestLeadingSignalsAreTheVerdicts(t *testing.T) {
 		"of another cause": {restartWorker{}, nil, "kv_leak", []state.Finding{finding("generation_tokens_rate", 0, 400, 8)},
 			map[string]float64{"generation_tokens_rate": 0}, nil},
 	} {
-		s := &scene{kind: c.kind, act: &state.Action{Cause: c.cause, Params: c.params}}
-		s.in.Diagnosis.Findings = c.findings
-		if got := s.leading(c.base); !slices.Equal(got, c.want) {
+		s := &guard.Scene{Kind: c.kind, Action: &state.Action{Cause: c.cause, Params: c.params}}
+		s.Incident.Diagnosis.Findings = c.findings
+		if got := s.Leading(c.base); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
 
 // Peers that got worse show that it was not the change. They do not end the trouble.
+func TestSignalIsNamedOnce(t *testing.T) {
+	all := verify.Signals(setEngineArg{}.Metrics())
+	if n := len(all); n < 5 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
+		t.Errorf("%v", all)
+	}
+}
+
 func TestPeersAloneMakeNothingBetter(t *testing.T) {
 	a := &state.Action{Params: map[string]string{"direction": "lower"}}
 	a.Verify.Leading = []string{"kv_usage"}
-	a.Verify.Baseline = map[string]float64{"kv_usage": .99, peerPrefix + "kv_usage": .4}
-	a.Verify.Samples = map[string][]float64{"kv_usage": {.99, .99, .99}, peerPrefix + "kv_usage": {.8, .8, .8}}
-	if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Inconclusive {
+	a.Verify.Baseline = map[string]float64{"kv_usage": .99, verify.PeerPrefix + "kv_usage": .4}
+	a.Verify.Samples = map[string][]float64{"kv_usage": {.99, .99, .99}, verify.PeerPrefix + "kv_usage": {.8, .8, .8}}
+	if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3); got != state.Inconclusive {
 		t.Errorf("%s: %s", got, text)
 	}
 	a.Verify.Samples["kv_usage"] = []float64{.6, .6, .6}
-	if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Better {
+	if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3); got != state.Better {
 		t.Errorf("%s: %s", got, text)
 	}
 }
@@ -126,20 +137,20 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 		a.Verify = state.Verification{Leading: []string{"preemption_rate", "kv_usage"},
 			Baseline: map[string]float64{"preemption_rate": 5, "kv_usage": .99, "error_rate": 0},
 			Samples:  map[string][]float64{"preemption_rate": {0, 0, 0}, "kv_usage": {.6, .6, .6}, "error_rate": {0, 0, 0}}}
-		if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Better {
+		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3); got != state.Better {
 			t.Fatalf("as it is: %s: %s", got, text)
 		}
 		change(&a.Verify)
-		if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Inconclusive {
+		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3); got != state.Inconclusive {
 			t.Errorf("%s: %s: %s", name, got, text)
 		}
 	}
 }
 
 func TestBaselineLacksWhatIsSeldomRead(t *testing.T) {
-	s := &scene{cfg: &Config{Timing: Timing{}.orDefaults()}, act: &state.Action{}}
-	s.act.Verify.Before = map[string][]float64{"kv_usage": {.9, .99, .98}, "error_rate": {0, 0}}
-	if got := s.baseline(); len(got) != 1 || got["kv_usage"] != .98 {
+	s := &guard.Scene{Site: &guard.Site{Rules: policy.Rules{Timing: policy.Timing{}.OrDefaults()}}, Action: &state.Action{}}
+	s.Action.Verify.Before = map[string][]float64{"kv_usage": {.9, .99, .98}, "error_rate": {0, 0}}
+	if got := s.Baseline(); len(got) != 1 || got["kv_usage"] != .98 {
 		t.Errorf("%v", got)
 	}
 }
@@ -173,7 +184,7 @@ func TestCourseOfTheSamplesDecides(t *testing.T) {
 	} {
 		a := &state.Action{Cause: c.cause, Params: map[string]string{"direction": "lower"}}
 		a.Verify.Leading, a.Verify.Baseline, a.Verify.Samples = c.leading, c.base, c.samples
-		if got, text := judge(a, c.kind.metrics(), 9); got != c.want {
+		if got, text := verify.Judge(a, c.kind.Metrics(), 9); got != c.want {
 			t.Errorf("%s: %s, %s", name, got, text)
 		}
 	}
@@ -191,19 +202,19 @@ func TestPoolsValueStandsForItsWorkers(t *testing.T) {
 		"of no pool":       {"", now, false},
 		"before the write": {"llama", now.Add(-90 * time.Second), false},
 	} {
-		s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: setEngineArg{}, w: Workload{Ref: Ref{Name: "llama"}},
-			act: &state.Action{Params: map[string]string{"direction": "lower"}}}
-		s.ev.Samples = []state.Sample{{Signal: "ttft_p95", Value: 8, At: c.at, Entity: state.Entity{Pool: c.pool}}}
-		if _, got := s.measure("", now.Add(-time.Minute).UnixNano())["ttft_p95"]; got != c.want {
+		s := &guard.Scene{Site: &guard.Site{}, Now: now, Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults()}, Kind: setEngineArg{}, Workload: cluster.Workload{Ref: cluster.Ref{Name: "llama"}},
+			Action: &state.Action{Params: map[string]string{"direction": "lower"}}}
+		s.Evidence.Samples = []state.Sample{{Signal: "ttft_p95", Value: 8, At: c.at, Entity: state.Entity{Pool: c.pool}}}
+		if _, got := s.Measure("", now.Add(-time.Minute).UnixNano())["ttft_p95"]; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: restartWorker{}, w: Workload{Ref: Ref{Name: "llama"}}, act: &state.Action{}}
-	s.ev.Samples = []state.Sample{{Signal: "kv_usage", Value: .9, At: now, Entity: state.Entity{Pool: "llama"}}}
-	if got, ok := s.measure("llama-1", 0)["kv_usage"]; ok {
+	s := &guard.Scene{Site: &guard.Site{}, Now: now, Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults()}, Kind: restartWorker{}, Workload: cluster.Workload{Ref: cluster.Ref{Name: "llama"}}, Action: &state.Action{}}
+	s.Evidence.Samples = []state.Sample{{Signal: "kv_usage", Value: .9, At: now, Entity: state.Entity{Pool: "llama"}}}
+	if got, ok := s.Measure("llama-1", 0)["kv_usage"]; ok {
 		t.Errorf("the pool's value is the worker's: %v", got)
 	}
-	if got := (Timing{Samples: 4}).readings(); got != 3 {
+	if got := (policy.Timing{Samples: 4}).Readings(); got != 3 {
 		t.Errorf("%d readings", got)
 	}
 }

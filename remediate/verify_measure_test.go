@@ -1,19 +1,23 @@
 package remediate
 
 import (
-	"context"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
 // report adds a value that names its pool and its pod, or only one of the two.
-func (s *scene) report(signal, pool, pod string, value float64, age time.Duration) {
-	s.ev.Samples = append(s.ev.Samples, state.Sample{Signal: signal, Value: value, At: s.now.Add(-age),
+func report(s *guard.Scene, signal, pool, pod string, value float64, age time.Duration) {
+	s.Evidence.Samples = append(s.Evidence.Samples, state.Sample{Signal: signal, Value: value, At: s.Now.Add(-age),
 		Entity: state.Entity{Cluster: "prod", Namespace: "llm", Pool: pool, Pod: pod}})
 }
 
@@ -22,50 +26,50 @@ func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, direction string // empty: set_engine_arg, lower
 		cause           state.Cause
-		set             func(*scene)
+		set             func(*guard.Scene)
 		want            map[string]float64 // beside the number of workers
 	}{
-		"all workers": {set: func(s *scene) { s.each("kv_usage", .5); s.each("preemption_rate", 2) },
+		"all workers": {set: func(s *guard.Scene) { each(s, "kv_usage", .5); each(s, "preemption_rate", 2) },
 			want: map[string]float64{"kv_usage": .5, "preemption_rate": 10}},
-		"a sum that lacks a worker": {set: func(s *scene) {
-			s.each("preemption_rate", 2)
-			s.ev.Samples = s.ev.Samples[1:]
-			s.report("kv_usage", "vllm", "vllm-1", .5, 0)
+		"a sum that lacks a worker": {set: func(s *guard.Scene) {
+			each(s, "preemption_rate", 2)
+			s.Evidence.Samples = s.Evidence.Samples[1:]
+			report(s, "kv_usage", "vllm", "vllm-1", .5, 0)
 		}, want: map[string]float64{"kv_usage": .5}},
-		"another pool": {set: func(s *scene) {
-			s.each("kv_usage", .5)
-			s.report("kv_usage", "b", "b-0", .7, 0)
-			s.report("kv_usage", "b", "b-1", .8, 0)
-			s.report("preemption_rate", "b", "b-1", 3, 0)
+		"another pool": {set: func(s *guard.Scene) {
+			each(s, "kv_usage", .5)
+			report(s, "kv_usage", "b", "b-0", .7, 0)
+			report(s, "kv_usage", "b", "b-1", .8, 0)
+			report(s, "preemption_rate", "b", "b-1", 3, 0)
 		}, want: map[string]float64{"kv_usage": .5, "peers:kv_usage": .8, "peers:preemption_rate": 3}},
-		"a worker that is gone": {set: func(s *scene) { s.each("kv_usage", .5); s.report("kv_usage", "vllm", "vllm-9", .99, 0) },
+		"a worker that is gone": {set: func(s *guard.Scene) { each(s, "kv_usage", .5); report(s, "kv_usage", "vllm", "vllm-9", .99, 0) },
 			want: map[string]float64{"kv_usage": .5}},
-		"a worker of no pool": {set: func(s *scene) { s.each("kv_usage", .5); s.report("kv_usage", "", "x-0", .99, 0) },
+		"a worker of no pool": {set: func(s *guard.Scene) { each(s, "kv_usage", .5); report(s, "kv_usage", "", "x-0", .99, 0) },
 			want: map[string]float64{"kv_usage": .5}},
-		"a worker under another pool's name": {set: func(s *scene) { s.report("kv_usage", "b", "vllm-0", .9, 0) },
+		"a worker under another pool's name": {set: func(s *guard.Scene) { report(s, "kv_usage", "b", "vllm-0", .9, 0) },
 			want: map[string]float64{"kv_usage": .9}},
-		"as old as may be, of the pool": {set: func(s *scene) { s.report("ttft_p95", "vllm", "", 8, minutes) },
+		"as old as may be, of the pool": {set: func(s *guard.Scene) { report(s, "ttft_p95", "vllm", "", 8, minutes) },
 			want: map[string]float64{"ttft_p95": 8}},
-		"older, of the pool": {set: func(s *scene) { s.report("ttft_p95", "vllm", "", 8, minutes+moment) }},
-		"what shows another direction": {direction: "raise", set: func(s *scene) { s.each("kv_usage", .5); s.each("requests_waiting", 4) },
+		"older, of the pool": {set: func(s *guard.Scene) { report(s, "ttft_p95", "vllm", "", 8, minutes+moment) }},
+		"what shows another direction": {direction: "raise", set: func(s *guard.Scene) { each(s, "kv_usage", .5); each(s, "requests_waiting", 4) },
 			want: map[string]float64{"requests_waiting": 20}},
-		"the treated worker": {kind: restartWorkerKind, set: func(s *scene) {
-			s.each("kv_usage", .3)
-			s.ev.Samples[0].Value, s.ev.Samples[2].Value = .9, .4
-			s.report("kv_usage", "b", "b-0", .99, 0)
-			s.each("error_rate", .1)
-			s.report("error_rate", "b", "b-0", .2, 0)
+		"the treated worker": {kind: restartWorkerKind, set: func(s *guard.Scene) {
+			each(s, "kv_usage", .3)
+			s.Evidence.Samples[0].Value, s.Evidence.Samples[2].Value = .9, .4
+			report(s, "kv_usage", "b", "b-0", .99, 0)
+			each(s, "error_rate", .1)
+			report(s, "error_rate", "b", "b-0", .2, 0)
 		}, want: map[string]float64{"kv_usage": .9, "peers:kv_usage": .4, "error_rate": .1, "peers:error_rate": .2}},
-		"the treated worker's own sum": {kind: restartWorkerKind, cause: "engine_hang", set: func(s *scene) { s.report("generation_tokens_rate", "vllm", "vllm-0", 7, 0) },
+		"the treated worker's own sum": {kind: restartWorkerKind, cause: "engine_hang", set: func(s *guard.Scene) { report(s, "generation_tokens_rate", "vllm", "vllm-0", 7, 0) },
 			want: map[string]float64{"generation_tokens_rate": 7}},
-		"what shows another cause": {kind: restartWorkerKind, set: func(s *scene) { s.each("generation_tokens_rate", 7) }},
+		"what shows another cause": {kind: restartWorkerKind, set: func(s *guard.Scene) { each(s, "generation_tokens_rate", 7) }},
 	} {
-		s := calm(or(c.kind, setEngineArgKind))
-		s.act.Cause, s.act.Params["direction"] = or(c.cause, s.act.Cause), or(c.direction, "lower")
+		s := calm(cmp.Or(c.kind, setEngineArgKind))
+		s.Action.Cause, s.Action.Params["direction"] = cmp.Or(c.cause, s.Action.Cause), cmp.Or(c.direction, "lower")
 		c.set(s)
-		want := map[string]float64{"replicas_ready": 5, wantedSignal: 5}
+		want := map[string]float64{"replicas_ready": 5, verify.WantedSignal: 5}
 		maps.Copy(want, c.want)
-		if got := s.reading(); !maps.Equal(got, want) {
+		if got := s.Reading(); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
@@ -74,11 +78,11 @@ func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
 // Without the workload and its workers no value can be told from another pool's.
 func TestUnreadPoolHasNoReading(t *testing.T) {
 	s := calm(setEngineArgKind)
-	s.act.Params["direction"] = "lower"
-	s.unread, s.w, s.pods = errAway, Workload{}, nil
-	s.report("error_rate", "", "", .4, 0)
-	s.report("error_rate", "vllm", "vllm-0", .4, 0)
-	if got := s.reading(); len(got) != 0 {
+	s.Action.Params["direction"] = "lower"
+	s.Unread, s.Workload, s.Pods = errAway, cluster.Workload{}, nil
+	report(s, "error_rate", "", "", .4, 0)
+	report(s, "error_rate", "vllm", "vllm-0", .4, 0)
+	if got := s.Reading(); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
 }
@@ -93,15 +97,15 @@ func TestPeersAreTheModelsOtherPools(t *testing.T) {
 		"one worker of a pool": {restartWorkerKind, "llama", nil},
 	} {
 		far := calm(c.kind)
-		far.report("kv_usage", "b", "b-0", .5, 0)
-		far.report("kv_usage", "", "x-0", .5, 0)
-		far.report("kv_usage", "vllm", "vllm-9", .5, 0)
-		far.report("kv_usage", "b", "vllm-0", .5, 0)
+		report(far, "kv_usage", "b", "b-0", .5, 0)
+		report(far, "kv_usage", "", "x-0", .5, 0)
+		report(far, "kv_usage", "vllm", "vllm-9", .5, 0)
+		report(far, "kv_usage", "b", "vllm-0", .5, 0)
 		s := calm(c.kind)
-		s.cfg.Gauge, s.in.Scope.Model = gauged{&far.ev}, c.model
-		s.peersEvidence(t.Context())
+		s.Site.Gauge, s.Incident.Scope.Model = gauged{&far.Evidence}, c.model
+		s.PeersEvidence(t.Context())
 		var got []string
-		for _, v := range s.ev.Samples {
+		for _, v := range s.Evidence.Samples {
 			got = append(got, v.Entity.Pod)
 		}
 		if !slices.Equal(got, c.want) {
@@ -113,14 +117,14 @@ func TestPeersAreTheModelsOtherPools(t *testing.T) {
 // Two metrics of one signal would be two opinions on one series of samples.
 func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
 	for _, kind := range []action{setEngineArg{}, restartWorker{}} {
-		for _, m := range kind.metrics() {
-			if m.rolling != (rolling{}) && !m.guardrail {
-				t.Errorf("%s is watched while the change takes effect, and is no guardrail", m.signal)
+		for _, m := range kind.Metrics() {
+			if m.Rolling != (verify.Rolling{}) && !m.Guardrail {
+				t.Errorf("%s is watched while the change takes effect, and is no guardrail", m.Signal)
 			}
 			for _, direction := range []string{"lower", "raise"} {
-				a := &state.Action{Cause: m.cause, Params: map[string]string{"direction": direction}}
-				if all := applying(kind.metrics(), a); len(names(all)) != len(all) {
-					t.Errorf("cause %q, %s: %v", m.cause, direction, all)
+				a := &state.Action{Cause: m.Cause, Params: map[string]string{"direction": direction}}
+				if all := verify.Applying(kind.Metrics(), a); len(verify.Signals(all)) != len(all) {
+					t.Errorf("cause %q, %s: %v", m.Cause, direction, all)
 				}
 			}
 		}
@@ -129,18 +133,18 @@ func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
 
 func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
 	s := calm(setEngineArgKind)
-	s.cfg.Timing = Timing{Samples: 12}.orDefaults() // six readings
-	s.act.Verify.Before = map[string][]float64{"kv_usage": {.9, .9, .9}, "preemption_rate": {5, 5, 5, 5}}
-	if got := s.baseline(); !maps.Equal(got, map[string]float64{"preemption_rate": 5}) {
+	s.Site.Timing = policy.Timing{Samples: 12}.OrDefaults() // six readings
+	s.Action.Verify.Before = map[string][]float64{"kv_usage": {.9, .9, .9}, "preemption_rate": {5, 5, 5, 5}}
+	if got := s.Baseline(); !maps.Equal(got, map[string]float64{"preemption_rate": 5}) {
 		t.Errorf("%v", got)
 	}
 	// A pause as long as the window is none of it yet.
 	for pause, want := range map[time.Duration]int{6 * interval: 2, 6*interval + moment: 1} {
-		s.act.Verify.Before = map[string][]float64{"kv_usage": {.9}}
-		s.act.Params["direction"], s.ev.Samples = "lower", nil
-		s.each("kv_usage", .9)
-		if s.observe(noon.Add(-pause)); len(s.act.Verify.Before["kv_usage"]) != want {
-			t.Errorf("after %s: %v", pause, s.act.Verify.Before)
+		s.Action.Verify.Before = map[string][]float64{"kv_usage": {.9}}
+		s.Action.Params["direction"], s.Evidence.Samples = "lower", nil
+		each(s, "kv_usage", .9)
+		if s.Observe(noon.Add(-pause)); len(s.Action.Verify.Before["kv_usage"]) != want {
+			t.Errorf("after %s: %v", pause, s.Action.Verify.Before)
 		}
 	}
 }
@@ -158,8 +162,8 @@ func TestNothingToImproveLeadsNothing(t *testing.T) {
 		"with weight":          {map[string]float64{"kv_usage": .99}, []state.Finding{{Signal: "kv_usage", Value: .99, Weight: 1}}, "kv_usage"},
 	} {
 		s := calm(setEngineArgKind)
-		s.act.Params["direction"], s.in.Diagnosis.Findings = "lower", c.findings
-		if got := strings.Join(s.leading(c.base), " "); got != c.want {
+		s.Action.Params["direction"], s.Incident.Diagnosis.Findings = "lower", c.findings
+		if got := strings.Join(s.Leading(c.base), " "); got != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -169,7 +173,7 @@ func TestNothingToImproveLeadsNothing(t *testing.T) {
 func TestGuardrailsAloneTellNothing(t *testing.T) {
 	got := map[string]float64{"ttft_p95": 1, "error_rate": 0, "replicas_ready": 5}
 	for direction, want := range map[string]bool{"lower": false, "raise": true} {
-		if informative(setEngineArg{}, &state.Action{Params: map[string]string{"direction": direction}}, got) != want {
+		if verify.Informative(setEngineArg{}.Metrics(), &state.Action{Params: map[string]string{"direction": direction}}, got) != want {
 			t.Errorf("%s: %t", direction, !want)
 		}
 	}
@@ -188,9 +192,9 @@ func TestIdlePoolHasNoSafeValue(t *testing.T) {
 		"less than nothing": {-.5, 10, 0, "it takes kv_usage and requests_running"},
 	} {
 		s := calm(setEngineArgKind)
-		s.each("kv_usage", c.used)
-		s.each("requests_running", c.running)
-		if got, how := s.safeByUse(); got != c.want || !strings.Contains(how, c.says) {
+		each(s, "kv_usage", c.used)
+		each(s, "requests_running", c.running)
+		if got, how := safeByUse(s); got != c.want || !strings.Contains(how, c.says) {
 			t.Errorf("%s: %d, %s", name, got, how)
 		}
 	}
@@ -210,14 +214,14 @@ func TestLeadingSignalNeedsBothEndsOfItsWay(t *testing.T) {
 		"seldom in the window": {seldom, []string{"kv_usage", "preemption_rate"}, state.Deny},
 	} {
 		b, s := attend(setEngineArgKind, state.Admitted), calm(setEngineArgKind)
-		s.cluster, s.act.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
-		s.in.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .99, Baseline: ptr(.6), Weight: 5}}
-		s.act.Verify.Before = c.before
+		s.Cluster, s.Action.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
+		s.Incident.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .99, Baseline: ptr(.6), Weight: 5}}
+		s.Action.Verify.Before = c.before
 		for _, signal := range c.now {
-			s.each(signal, map[string]float64{"kv_usage": .99, "preemption_rate": 5}[signal])
+			each(s, signal, map[string]float64{"kv_usage": .99, "preemption_rate": 5}[signal])
 		}
-		if got := verifiability(context.Background(), s); got.decision != c.want || c.want == state.Deny && !strings.Contains(got.reason, "kv_usage cannot be read") {
-			t.Errorf("%s: %s, %s", name, got.decision, got.reason)
+		if got := answer(t.Context(), s, "verifiability"); got.Decision != c.want || c.want == state.Deny && !strings.Contains(got.Reason, "kv_usage cannot be read") {
+			t.Errorf("%s: %s, %s", name, got.Decision, got.Reason)
 		}
 	}
 }

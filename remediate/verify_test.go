@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -40,7 +41,7 @@ func TestTroubleThatGoesOnIsNoSuccess(t *testing.T) {
 		}, "preemption_rate could not be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
+			w := newWorld(t, setArg, policy.Approve)
 			usual := .5
 			w.in.Diagnosis.Findings = append(w.in.Diagnosis.Findings, state.Finding{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 2, Unit: "s"})
 			w.sick = c.sick
@@ -57,7 +58,7 @@ func TestTroubleThatGoesOnIsNoSuccess(t *testing.T) {
 
 // What ends for a while and is back before the window ends has not ended.
 func TestTroubleThatIsBackInTheWindowIsNoSuccess(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	a := w.until(state.Verifying)
@@ -75,7 +76,7 @@ func TestTroubleThatIsBackInTheWindowIsNoSuccess(t *testing.T) {
 
 // A verdict's signal that cannot be read before the write could not show an improvement after it.
 func TestUnreadLeadingSignalDeniesTheWrite(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = func(p string, seqs int) map[string]float64 {
 		v := exhausted(p, seqs)
 		delete(v, "preemption_rate")
@@ -91,7 +92,7 @@ func TestVerdictThatNothingWouldShowIsDenied(t *testing.T) {
 		{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 5, Unit: "s"},
 		{Signal: "requests_running", Value: 80, Baseline: &usual, Weight: 5, Unit: "requests"},
 	} {
-		w := newWorld(t, setArg, remediate.Approve)
+		w := newWorld(t, setArg, policy.Approve)
 		w.in.Diagnosis.Findings = []state.Finding{f}
 		w.sick = func(p string, n int) map[string]float64 {
 			v := exhausted(p, n)
@@ -104,7 +105,7 @@ func TestVerdictThatNothingWouldShowIsDenied(t *testing.T) {
 
 // A window in which nothing can be read is not waited for: the guards say why.
 func TestBlindBaselineIsDeniedAtOnce(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Admitted)
@@ -116,7 +117,7 @@ func TestBlindBaselineIsDeniedAtOnce(t *testing.T) {
 
 // One odd moment before the write is not what the time after it is compared with.
 func TestBaselineIsTheMedianOfAWindow(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	began := w.clock.now
@@ -139,7 +140,7 @@ func TestBaselineIsTheMedianOfAWindow(t *testing.T) {
 
 // Readings of before a pause are not of the window before the write.
 func TestBaselineIsReadAnewAfterAPause(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Admitted)
@@ -152,7 +153,7 @@ func TestBaselineIsReadAnewAfterAPause(t *testing.T) {
 
 // While the API server cannot be read, the number of ready workers is unknown, which is no loss.
 func TestUnreadPoolIsNoHarm(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Verifying)
@@ -164,10 +165,10 @@ func TestUnreadPoolIsNoHarm(t *testing.T) {
 }
 
 // halfBlind reads pods and no workloads.
-type halfBlind struct{ remediate.Cluster }
+type halfBlind struct{ cluster.Cluster }
 
-func (halfBlind) Workload(context.Context, remediate.Ref) (remediate.Workload, error) {
-	return remediate.Workload{}, errLost
+func (halfBlind) Workload(context.Context, cluster.Ref) (cluster.Workload, error) {
+	return cluster.Workload{}, errLost
 }
 
 func TestTroubleThatComesBackCountsAsFailed(t *testing.T) { // 53
@@ -181,7 +182,7 @@ func TestTroubleThatComesBackCountsAsFailed(t *testing.T) { // 53
 		"it had never been over": {70 * time.Minute, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
+			w := newWorld(t, setArg, policy.Approve)
 			w.plan()
 			w.approve(sre)
 			a := w.until(state.Succeeded)
@@ -208,7 +209,7 @@ func TestTroubleThatComesBackCountsAsFailed(t *testing.T) { // 53
 // A wrong rule that fires everywhere trips the breaker. No new run begins; a run under way is still
 // verified and undone.
 func TestTrippedBreakerStopsNoRollback(t *testing.T) { // 33
-	w := newWorld(t, setArg, remediate.Auto)
+	w := newWorld(t, setArg, policy.Auto)
 	w.sick = harmed
 	w.plan()
 	w.until(state.Verifying)
@@ -231,7 +232,7 @@ func TestTrippedBreakerStopsNoRollback(t *testing.T) { // 33
 // A run that a newer version recorded may mean by its fields what this one does not know.
 func TestNewerRecordIsLeftAlone(t *testing.T) { // 55
 	for _, at := range []state.ActionState{state.Approved, state.Intent, state.Verifying} {
-		w := newWorld(t, setArg, remediate.Approve)
+		w := newWorld(t, setArg, policy.Approve)
 		w.plan()
 		w.approve(sre)
 		w.until(at)
@@ -251,15 +252,15 @@ func TestNewerRecordIsLeftAlone(t *testing.T) { // 55
 
 // What a hold or a pause lies between is no window.
 func TestHoldBeginsTheBaselineAnew(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Admitted)
 	for range 3 {
 		w.step()
 	}
-	night := remediate.FreezeWindow{Name: "night", Start: w.clock.now, End: w.clock.now.Add(3 * time.Minute)}
-	w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{night}}}
+	night := policy.FreezeWindow{Name: "night", Start: w.clock.now, End: w.clock.now.Add(3 * time.Minute)}
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{night}}}
 	if a := w.step(); a.State != state.Admitted || len(a.Verify.Before) != 0 {
 		t.Fatalf("%s: %v", a.State, a.Verify.Before)
 	}
@@ -271,7 +272,7 @@ func TestHoldBeginsTheBaselineAnew(t *testing.T) {
 
 // Some gateways tell latencies of the pool and of no worker.
 func TestPoolsOwnValueIsMeasured(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Gauge = pooled{w}
 	w.plan()
 	w.approve(sre)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -23,7 +25,7 @@ func TestRollbackWaitsForWhatItWasFor(t *testing.T) {
 			}
 			b := verified(setEngineArgKind, 10, base, during, map[string]float64{"kv_usage": .5, "error_rate": now})
 			b.act.State, b.act.Steps[1].State = state.RollbackIntent, state.RollbackIntent
-			b.p.w.Annotations[OpIDAnnotation], b.p.w.Containers[0].Args[0] = "op"+undone, b.act.Write.Old
+			b.p.w.Annotations[cluster.OpIDAnnotation], b.p.w.Containers[0].Args[0] = "op"+undone, b.act.Write.Old
 			b.act.Verify.Undone = map[string][]float64{"error_rate": slices.Repeat([]float64{now}, sampled)}
 			b.note(keyRestored, ago(restored))
 			return b
@@ -75,7 +77,7 @@ func TestRecoveryAsksForWhatGotWorse(t *testing.T) {
 		"watched, not enough": {v(2, map[string][]float64{"error_rate": few(0), "ttft_p95": few(9)}), "error_rate is 0 % again", "", ""},
 	} {
 		a := &state.Action{Params: map[string]string{"direction": "lower"}, Verify: c.v}
-		again, still, unread := recovered(a, setEngineArg{}.metrics(), Timing{Samples: 4}.orDefaults())
+		again, still, unread := verify.Recovered(a, setEngineArg{}.Metrics(), 4, 3)
 		slices.Sort(again)
 		if got := []string{strings.Join(again, ", "), strings.Join(still, ", "), strings.Join(unread, ", ")}; !slices.Equal(got, []string{c.again, c.still, c.unread}) {
 			t.Errorf("%s: %q", name, got)
@@ -88,7 +90,7 @@ func TestRecoveryAsksForWhatGotWorse(t *testing.T) {
 func TestLateRollbackIsWritten(t *testing.T) {
 	begin := func() *bedside { return attend(setEngineArgKind, state.RollbackIntent) }
 	conflict := func(since time.Duration) func(*bedside) {
-		return func(b *bedside) { b.p.patchErr = ErrConflict; b.note("undo_conflict", ago(since)) }
+		return func(b *bedside) { b.p.patchErr = cluster.ErrConflict; b.note("undo_conflict", ago(since)) }
 	}
 	runStrides(t, begin, setEngineArg{}.undo, []stride{
 		{name: "long ago", set: func(b *bedside) { b.act.Steps[1].At = noon.Add(-time.Hour) }, to: state.RollbackIntent, wrote: "inverse"},

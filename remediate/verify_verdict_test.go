@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -52,7 +53,7 @@ func TestVerdictNamesWhatWasSeen(t *testing.T) {
 		for signal, x := range c.now {
 			a.Verify.Samples[signal] = slices.Repeat([]float64{x}, 3)
 		}
-		if got, text := judge(a, c.kind.metrics(), 3); got != c.verdict || text != c.says {
+		if got, text := verify.Judge(a, c.kind.Metrics(), 3); got != c.verdict || text != c.says {
 			t.Errorf("%s: %s, %q\nwant %s, %q", name, got, text, c.verdict, c.says)
 		}
 	}
@@ -112,23 +113,9 @@ func TestUnknownReplacementIsNoSample(t *testing.T) {
 	}
 }
 
-// What was sampled by a version that did not count the workers wanted is judged by the ready ones.
-func TestOldSamplesAreJudgedByReadyWorkers(t *testing.T) {
-	v := &state.Verification{Baseline: map[string]float64{wantedSignal: 5}}
-	for name, c := range map[string]struct{ wanted, want []float64 }{
-		"counted":         {[]float64{5, 4}, []float64{5, 5}},
-		"not counted":     {nil, []float64{5, 4}},
-		"counted at last": {[]float64{4}, []float64{5, 4}},
-	} {
-		if got := wanted(v, map[string][]float64{wantedSignal: c.wanted}, []float64{5, 4}); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 // rollout is a run whose rollout goes on, and that has seen harm for so many readings.
 func rollout(seen int, now map[string]float64) *bedside {
-	b := verified(setEngineArgKind, 0, map[string]float64{"error_rate": .01, "ttft_p95": 1, "kv_usage": .5, "replicas_ready": 5, wantedSignal: 5}, nil, now)
+	b := verified(setEngineArgKind, 0, map[string]float64{"error_rate": .01, "ttft_p95": 1, "kv_usage": .5, "replicas_ready": 5, verify.WantedSignal: 5}, nil, now)
 	b.act.State, b.act.Steps[1].State = state.Applied, state.Applied
 	b.act.Verify.Watched = map[string][]float64{"error_rate": slices.Repeat([]float64{.4}, seen), "replicas_ready": slices.Repeat([]float64{4}, seen)}
 	b.p.w.Updated = 1
@@ -155,7 +142,7 @@ func TestWatchedGuardrailsEndARollout(t *testing.T) {
 		"a worker lost":                     {seen: 4, now: calmly, set: func(b *bedside) { b.p.pods[0].Ready = false }, says: "replicas_ready 5 pods → 4 pods"},
 		"a worker that the change stops":    {seen: 4, now: calmly, set: func(b *bedside) { b.p.pods[0].Ready = false; b.p.w.MaxSurge, b.p.w.MaxUnavailable = 0, 1 }},
 		"all workers, as the strategy says": {seen: 4, now: calmly, set: func(b *bedside) { b.p.w.Recreate = true; b.p.pods = nil }},
-		"the pool is not readable":          {seen: 4, now: harm, set: func(b *bedside) { b.p.podsErr = errAway; delete(b.act.Verify.Baseline, wantedSignal) }},
+		"the pool is not readable":          {seen: 4, now: harm, set: func(b *bedside) { b.p.podsErr = errAway; delete(b.act.Verify.Baseline, verify.WantedSignal) }},
 	} {
 		b := rollout(c.seen, c.now)
 		if c.set != nil {

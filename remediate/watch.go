@@ -3,29 +3,12 @@ package remediate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
-
-// wantedSignal is how many workers the pool should have. An autoscaler may change it at any time.
-const wantedSignal = "replicas_desired"
-
-// wanted returns the numbers of ready workers plus those that the pool no longer wants, so that an
-// autoscaler that takes a worker does no harm.
-func wanted(v *state.Verification, samples map[string][]float64, ready []float64) []float64 {
-	before, now := v.Baseline[wantedSignal], samples[wantedSignal]
-	if len(now) != len(ready) {
-		return ready // an older version sampled only those that are ready
-	}
-	out := slices.Clone(ready)
-	for i := range out {
-		out[i] += max(0, before-now[i])
-	}
-	return out
-}
 
 // The journal's keys of this file.
 const (
@@ -43,20 +26,20 @@ func (r *stage) watch(ctx context.Context, kind action) string {
 	}
 	r.note(keyWatched, r.now.Format(time.RFC3339Nano))
 	s := r.cfg.survey(ctx, r.in, a)
-	got, v := s.reading(), &a.Verify
+	got, v := s.Reading(), &a.Verify
 	var breached []string
-	for _, m := range applying(kind.metrics(), a) {
-		if m.rolling == (rolling{}) {
+	for _, m := range verify.Applying(kind.Metrics(), a) {
+		if m.Rolling == (verify.Rolling{}) {
 			continue
 		}
-		if !s.breaches(m, got) {
-			delete(v.Watched, m.signal)
+		if !s.Breaches(m, got) {
+			delete(v.Watched, m.Signal)
 			continue
 		}
-		keep(&v.Watched, map[string]float64{m.signal: got[m.signal]})
-		if len(v.Watched[m.signal]) >= t.readings() {
-			breached = append(breached, fmt.Sprintf("%s %s → %s", m.signal,
-				state.FormatValue(v.Baseline[m.signal], m.unit), state.FormatValue(got[m.signal], m.unit)))
+		verify.Keep(&v.Watched, map[string]float64{m.Signal: got[m.Signal]})
+		if len(v.Watched[m.Signal]) >= t.Readings() {
+			breached = append(breached, fmt.Sprintf("%s %s → %s", m.Signal,
+				state.FormatValue(v.Baseline[m.Signal], m.Unit), state.FormatValue(got[m.Signal], m.Unit)))
 		}
 	}
 	if len(breached) == 0 {
@@ -65,32 +48,6 @@ func (r *stage) watch(ctx context.Context, kind action) string {
 	v.Verdict = state.Worse
 	v.Text = "guardrail breached while the change took effect: " + strings.Join(breached, ", ")
 	return v.Text
-}
-
-// breaches reports whether a guardrail is worse than a change may cost while it takes effect. What
-// cannot be read is no breach: the verification that follows judges it.
-func (s *scene) breaches(m metric, got map[string]float64) bool {
-	base, known := s.act.Verify.Baseline[m.signal]
-	now, ok := got[m.signal]
-	if !known || !ok {
-		return false
-	}
-	if m.agg == aggReady {
-		now += max(0, s.act.Verify.Baseline[wantedSignal]-got[wantedSignal])
-		base -= float64(s.away())
-	}
-	m.worse, m.noise = m.rolling.worse, m.rolling.noise
-	_, worse := m.compare(base, now)
-	return worse
-}
-
-// away returns how many workers the change itself takes away at once.
-func (s *scene) away() int {
-	if s.act.Target.Kind == "Pod" {
-		return 1
-	}
-	n, _ := s.lost()
-	return n
 }
 
 // takeEffect waits until the change is in force, and ends it early if a guardrail is breached.
@@ -122,8 +79,8 @@ func (r *Runner) undo(ctx context.Context, st *stage, kind action) advance {
 	if st.now.Before(settled) {
 		return st.stay(settled.Sub(st.now))
 	}
-	keep(&a.Verify.Undone, r.sample(ctx, st, settled))
-	again, still, unread := recovered(a, kind.metrics(), t)
+	verify.Keep(&a.Verify.Undone, r.sample(ctx, st, settled))
+	again, still, unread := verify.Recovered(a, kind.Metrics(), t.Samples, t.Readings())
 	until := settled.Add(t.Window)
 	switch {
 	case len(still)+len(unread) == 0:
@@ -138,28 +95,4 @@ func (r *Runner) undo(ctx context.Context, st *stage, kind action) advance {
 	}
 	return advance{to: state.NeedsHuman,
 		text: adv.text + "; whether that helped could not be read: " + strings.Join(unread, ", ")}
-}
-
-// recovered sorts the metrics that the change had made worse by what they are since the rollback:
-// as they were, still worse, or not known.
-func recovered(a *state.Action, metrics []metric, t Timing) (again, still, unread []string) {
-	v := &a.Verify
-	for _, m := range applying(metrics, a) {
-		was, _ := m.change(v, v.Samples, t.Samples)
-		if !was.worse && len(v.Watched[m.signal]) < t.readings() {
-			continue
-		}
-		now, known := m.change(v, v.Undone, t.Samples)
-		value := state.FormatValue(now.now, m.unit)
-		switch {
-		case !known:
-			unread = append(unread, m.signal)
-		case now.worse:
-			still = append(still, fmt.Sprintf("%s is still %s, and was %s", m.signal, value,
-				state.FormatValue(v.Baseline[m.signal], m.unit)))
-		default:
-			again = append(again, fmt.Sprintf("%s is %s again", m.signal, value))
-		}
-	}
-	return again, still, unread
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -29,12 +30,12 @@ func TestGuardrailEndsARolloutThatDoesHarm(t *testing.T) { // 51
 		"errors": {sick: failing, says: "error_rate 1 % → 40 %"},
 		"workers lost": {sick: exhausted, lose: func(w *world) {
 			for _, p := range w.workers()[:2] {
-				w.cluster.EditPod("llm", p.Name, func(p *remediate.Pod) { p.Terminating = true })
+				w.cluster.EditPod("llm", p.Name, func(p *cluster.Pod) { p.Terminating = true })
 			}
 		}, says: "replicas_ready 5 pods → 3 pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
+			w := newWorld(t, setArg, policy.Approve)
 			w.cluster.Stuck = true
 			w.sick = c.sick
 			w.plan()
@@ -72,13 +73,13 @@ func TestWhatARolloutCostsEndsNone(t *testing.T) {
 		},
 		"a worker that is not wanted": func(w *world, _ time.Duration) {
 			w.scale(4)
-			w.cluster.EditPod("llm", w.workers()[0].Name, func(p *remediate.Pod) { p.Terminating = true })
+			w.cluster.EditPod("llm", w.workers()[0].Name, func(p *cluster.Pod) { p.Terminating = true })
 		},
 		"Prometheus is down":     func(w *world, _ time.Duration) { w.blind = true },
 		"the API server is down": func(w *world, _ time.Duration) { w.cfg.Clusters["prod"] = podless{w.cluster} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
+			w := newWorld(t, setArg, policy.Approve)
 			w.cluster.Stuck = true
 			w.plan()
 			w.approve(sre)
@@ -95,9 +96,9 @@ func TestWhatARolloutCostsEndsNone(t *testing.T) {
 }
 
 // podless reads workloads and no pods.
-type podless struct{ remediate.Cluster }
+type podless struct{ cluster.Cluster }
 
-func (podless) Pods(context.Context, remediate.Workload) ([]remediate.Pod, error) {
+func (podless) Pods(context.Context, cluster.Workload) ([]cluster.Pod, error) {
 	return nil, errLost
 }
 
@@ -109,7 +110,7 @@ func (w *world) scale(to float64) {
 
 // Nothing brings an evicted worker back, so a person hears at once that the others fail.
 func TestHarmThatCannotBeUndoneCallsAPerson(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.cluster.StartDelay = time.Hour
 	w.plan()
 	w.approve(sre)
@@ -124,7 +125,7 @@ func TestHarmThatCannotBeUndoneCallsAPerson(t *testing.T) {
 
 // The evicted worker is one that the change itself takes away.
 func TestEvictedWorkerIsNotCountedAsLost(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.cluster.StartDelay = 15 * time.Minute
 	w.plan()
 	w.approve(sre)
@@ -132,7 +133,7 @@ func TestEvictedWorkerIsNotCountedAsLost(t *testing.T) {
 }
 
 func TestEditAfterTheRollbackIsNotClaimed(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = failing
 	w.plan()
 	w.approve(sre)
@@ -150,7 +151,7 @@ func TestEditAfterTheRollbackIsNotClaimed(t *testing.T) {
 
 // The others carry what an isolated worker carried. If they fail at that, it serves again.
 func TestGuardrailGivesADrainedWorkerBack(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
+	w := newWorld(t, restart, policy.Approve)
 	w.sick = func(pod string, seqs int) map[string]float64 {
 		v := leaking(pod, seqs)
 		if pod == "vllm-llama-1" {
@@ -171,7 +172,7 @@ func TestGuardrailGivesADrainedWorkerBack(t *testing.T) {
 }
 
 func TestRollbackIsVerified(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.sick = failing
 	w.plan()
 	w.approve(sre)
@@ -200,7 +201,7 @@ func TestRollbackThatHelpsNothingNeedsAPerson(t *testing.T) { // 52
 		}, "could not be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
+			w := newWorld(t, setArg, policy.Approve)
 			w.sick = failing
 			w.plan()
 			w.approve(sre)
@@ -224,7 +225,7 @@ func TestRollbackThatHelpsNothingNeedsAPerson(t *testing.T) { // 52
 
 // What a guardrail saw while the rollout went on has to be over after the rollback, too.
 func TestRollbackOfARolloutIsVerified(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
+	w := newWorld(t, setArg, policy.Approve)
 	w.cluster.Stuck = true
 	w.sick = failing
 	w.plan()
@@ -237,7 +238,7 @@ func TestRollbackOfARolloutIsVerified(t *testing.T) {
 	}
 }
 
-func (w *world) workers() []remediate.Pod {
+func (w *world) workers() []cluster.Pod {
 	w.t.Helper()
 	wl, err := w.cluster.Workload(context.Background(), pool)
 	if err != nil {
@@ -257,13 +258,13 @@ func TestWorkerThatIsNotWantedIsNoHarm(t *testing.T) {
 		end    state.ActionState
 	}{"taken by the autoscaler": {4, state.Succeeded}, "died": {5, state.RolledBack}, "added and not ready yet": {7, state.Succeeded}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
+			w := newWorld(t, setArg, policy.Approve)
 			w.plan()
 			w.approve(sre)
 			w.until(state.Verifying)
 			w.scale(c.wanted)
 			if c.wanted <= 5 {
-				w.cluster.EditPod("llm", w.workers()[0].Name, func(p *remediate.Pod) { p.Terminating = true })
+				w.cluster.EditPod("llm", w.workers()[0].Name, func(p *cluster.Pod) { p.Terminating = true })
 			}
 			id := w.actions[0].ID
 			for range 200 {

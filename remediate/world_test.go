@@ -10,6 +10,9 @@ import (
 
 	"paramedic/playbooks"
 	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
 	"paramedic/state/statetest"
@@ -38,7 +41,7 @@ type world struct {
 	cfg     remediate.Config
 	sick    func(pod string, seqs int) map[string]float64 // signals of a pod
 	blind   bool                                          // Prometheus is down
-	known   func(remediate.Pod) (state.Worker, bool)      // what Kubernetes' part of the evidence says of a pod
+	known   func(cluster.Pod) (state.Worker, bool)        // what Kubernetes' part of the evidence says of a pod
 	seen    state.Evidence                                // of the diagnosis
 	scraped func() time.Time                              // when what is read was measured; nil: now
 }
@@ -133,7 +136,7 @@ func (w *world) Read(_ context.Context, cluster string, scope state.Scope, _ tim
 	return ev
 }
 
-var pool = remediate.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"}
+var pool = cluster.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"}
 
 func pods(n int) (out []string) {
 	for i := range n {
@@ -161,7 +164,7 @@ func harmed(pod string, seqs int) map[string]float64 {
 }
 
 // single is a worker that runs an engine by itself.
-func single(p remediate.Pod) (state.Worker, bool) {
+func single(p cluster.Pod) (state.Worker, bool) {
 	return state.Worker{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Pool: "vllm-llama", PoolKind: "Deployment", Ready: p.Ready}, true
 }
 
@@ -174,11 +177,11 @@ func leaking(pod string, _ int) map[string]float64 {
 	return v
 }
 
-func newWorld(t testing.TB, kind string, mode remediate.Mode) *world {
+func newWorld(t testing.TB, kind string, mode policy.Mode) *world {
 	w := &world{t: t, clock: &clock{now: onset.Add(time.Hour)}, sick: exhausted, known: single}
 	w.cluster = simcluster.New(w.clock)
 	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"},
-		remediate.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
+		cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
 	w.cluster.AddDeployment(simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"},
 		PodLabels: map[string]string{"app": "vllm", "serving": "yes"}, Container: "vllm", Image: "vllm/vllm-openai", Args: []string{"--model=llama", "--max-num-seqs=256"},
 		Replicas: 5, MaxSurge: 1, Pods: pods(5)})
@@ -196,10 +199,13 @@ func newWorld(t testing.TB, kind string, mode remediate.Mode) *world {
 	}
 	d.Scope = sc
 	w.in = state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, Diagnosis: d, ActiveAlerts: 3, StartedAt: w.clock.now.Add(-10 * time.Minute), OpenedAt: w.clock.now.Add(-9 * time.Minute)}
-	w.cfg = remediate.Config{View: w, Gauge: w, Clock: w.clock, Mode: mode, Clusters: map[string]remediate.Cluster{"prod": w.cluster},
+	w.cfg = remediate.Config{
+		Site: guard.Site{Rules: policy.Rules{Mode: mode}, View: w, Gauge: w, Clock: w.clock,
+			Clusters: map[string]cluster.Cluster{"prod": w.cluster}},
 		Playbook: func(state.Diagnosis) (playbooks.Playbook, bool) {
 			return playbooks.Playbook{FirstAid: []playbooks.Remedy{w.remedy}}, true
-		}}
+		},
+	}
 	return w
 }
 

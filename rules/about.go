@@ -1,49 +1,51 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// anyTarget is the hint of an alert whose rule fires for every scrape target, inference or not.
+// anyTarget is the hint key of rules that fire for every scrape target, inference or not.
 const anyTarget = "any_target"
 
-// A subject is what the alerts of an incident are about, as far as live context can tell.
-type subject struct {
-	scopes []state.Scope // the pools that may be meant
-	known  bool          // the alerts say that it is about these
-	// strange is what the alerts name instead of a pool, in words: a job, a pod or a workload
-	// without a worker. No pool is meant then.
+// An about holds what the alerts of an incident are about, as far as live context can tell.
+type about struct {
+	scopes []state.Scope // pools that the alerts can mean
+	known  bool          // the alerts name these pools or their workers
+	// strange lists what the alerts name instead of a pool: a job, a pod or a workload without a
+	// known worker. If it is set, the alerts mean no pool.
 	strange string
 }
 
 // subject returns the pools that the alerts of an incident can mean. The scope is the incident's,
 // corrected by live context.
-func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) subject {
+func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) about {
 	whole := []state.Scope{scope}
 	if scope.Pool != "" || len(scope.Nodes) > 0 {
-		return subject{scopes: whole, known: true}
+		return about{scopes: whole, known: true}
 	}
 	known := scope.Model != "" || ofInference(in)
 	if len(top.pools) == 0 {
-		return subject{scopes: whole, known: known || top.placed(in)}
+		return about{scopes: whole, known: known || top.placed(in)}
 	}
 	pools := top.poolsIn(scope)
 	if scraped := top.scrapedPools(in, pools); len(scraped) > 0 {
-		return subject{scopes: scraped, known: true}
+		return about{scopes: scraped, known: true}
 	}
 	if strange := c.strange(in, top); strange != "" {
-		return subject{scopes: whole, strange: strange}
+		return about{scopes: whole, strange: strange}
 	}
 	if len(pools) == 0 {
-		return subject{scopes: whole, known: known}
+		return about{scopes: whole, known: known}
 	}
-	return subject{scopes: pools, known: known}
+	return about{scopes: pools, known: known}
 }
 
-// ofInference reports whether an alert is of a rule on inference, and not on any workload or
+// ofInference reports whether an alert's rule is about inference, and not about any workload or
 // target.
 func ofInference(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom != state.Unclassified && s.Hints[anyTarget] == "" })
@@ -59,8 +61,8 @@ func (t *topology) placed(in *state.Incident) bool {
 	return false
 }
 
-// scrapedPools returns those of the pools that are read by the jobs, or at the addresses, that the
-// alerts name.
+// scrapedPools returns the pools whose workers are scraped by the alerts' jobs or at their
+// addresses.
 func (t *topology) scrapedPools(in *state.Incident, pools []state.Scope) []state.Scope {
 	keys := map[string]bool{}
 	for _, s := range in.Symptoms {
@@ -86,8 +88,9 @@ func (t *topology) scrapedPools(in *state.Incident, pools []state.Scope) []state
 	return out
 }
 
-// scrapers returns the workers that are read by the entity's job and through its Service. A Service
-// that Kubernetes knows counts too, since a ServiceMonitor's job is called after it.
+// scrapers returns the workers that the entity's job scrapes through the entity's Service. If a
+// worker's jobs are unknown, its Kubernetes Services count: a ServiceMonitor's job is named after
+// the Service.
 func (t *topology) scrapers(e state.Entity) []*state.Worker {
 	if e.Job == "" && e.Service == "" {
 		return nil
@@ -98,7 +101,7 @@ func (t *topology) scrapers(e state.Entity) []*state.Worker {
 			continue
 		}
 		read := slices.ContainsFunc(w.Jobs, func(j state.ScrapeJob) bool { return !differ(j.Job, e.Job) && !differ(j.Service, e.Service) })
-		behind := len(w.Jobs) == 0 && contains(w.Routes, "Service/"+or(e.Service, e.Job))
+		behind := len(w.Jobs) == 0 && slices.Contains(w.Routes, "Service/"+cmp.Or(e.Service, e.Job))
 		if read || behind {
 			out = append(out, w)
 		}
@@ -106,7 +109,7 @@ func (t *topology) scrapers(e state.Entity) []*state.Worker {
 	return out
 }
 
-// ofJob fills in the pool and the namespace of an entity whose job reads one pool alone.
+// ofJob sets the pool and the namespace of an entity if its job scrapes exactly one pool.
 func (t *topology) ofJob(e state.Entity) state.Entity {
 	read := t.scrapers(e)
 	if len(read) == 0 || slices.ContainsFunc(read, func(w *state.Worker) bool { return w.Pool != read[0].Pool || w.Namespace != read[0].Namespace }) {
@@ -116,29 +119,29 @@ func (t *topology) ofJob(e state.Entity) state.Entity {
 	return e
 }
 
-// strange returns what the alerts name of which no worker is known, where none of them can be about
-// one; else "".
+// strange lists what the alerts name if none of it can belong to a known worker; else it returns
+// "".
 func (c *Catalog) strange(in *state.Incident, top *topology) string {
 	var found []string
 	for _, s := range in.Symptoms {
 		if c.symptoms[s.Symptom].Serving || len(s.Entities) == 0 {
-			return "" // a gateway's own pod speaks of the workers behind it
+			return "" // a gateway's own pod reports on the workers behind it
 		}
 		for _, e := range s.Entities {
 			name := top.stranger(e)
 			if name == "" {
 				return ""
 			}
-			if !contains(found, name) {
+			if !slices.Contains(found, name) {
 				found = append(found, name)
 			}
 		}
 	}
-	return names(found)
+	return text.List(found)
 }
 
-// stranger returns how the entity calls what no known worker belongs to; "" where it may belong to
-// one, or names nothing.
+// stranger describes the pod, workload or job that the entity names if no known worker belongs to
+// it. It returns "" if a worker may belong to it, or if the entity names nothing.
 func (t *topology) stranger(e state.Entity) string {
 	switch {
 	case e.Pod != "":
@@ -157,13 +160,13 @@ func (t *topology) stranger(e state.Entity) string {
 	return ""
 }
 
-// jobsKnown reports whether it is known by which jobs workers of the namespace are read.
+// jobsKnown reports whether the scrape jobs of a worker in the namespace are known.
 func (t *topology) jobsKnown(namespace string) bool {
 	return slices.ContainsFunc(t.all, func(w *state.Worker) bool { return len(w.Jobs) > 0 && !differ(w.Namespace, namespace) })
 }
 
-// sibling reports whether the entity's pod is a worker, or is called like one: workers are
-// replaced, and their names go on.
+// sibling reports whether the entity's pod is a worker or has a worker's name pattern: workers are
+// replaced, and the new pods keep the pattern.
 func (t *topology) sibling(e state.Entity) bool {
 	if t.byPod[place{e.Namespace, e.Pod}] != nil || len(t.behind(e.Namespace, e.Pool)) > 0 {
 		return true

@@ -7,13 +7,13 @@ import (
 	"paramedic/state"
 )
 
-// mostAside is how many workers and machines, beside those that a verdict found broken, may have
-// alerts of their own and still be looked at one by one. What more of them have is the pool's.
+// mostAside limits the workers and nodes outside the verdict that are checked one by one for a
+// second incident. If more have alerts of their own, the problem belongs to the pool.
 const mostAside = 8
 
-// Aside finds the alerts of a second trouble in an incident: of a worker or a machine that the
-// verdict does not name, where what is seen there has a name of its own. Alerts alone do not tell:
-// a neighbour's load fills a cache as well as a leak does.
+// Aside returns the alerts of a second problem in an incident. They are about a worker or node
+// outside the verdict, and the evidence there names an independent cause. Alerts alone do not
+// suffice: a neighbour's load fills a cache just as a leak does.
 func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *state.Evidence) []*state.AlertRecord {
 	root := c.byID[in.Cause()]
 	if root == nil || !root.local() {
@@ -38,32 +38,31 @@ func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *sta
 		second := c.verdict(part, &known)
 		moved := second.tellsOf(alerts, top)
 		if second.named && second.ranked[0].cause.besides(root, in.Symptoms) && !second.takes(broken, top) && len(moved) > 0 && len(moved) < len(alerts) {
-			second.view.release()
+			second.release()
 			return moved
 		}
-		second.view.release()
+		second.release()
 	}
 	return nil
 }
 
-// besides says that the cause breaks single workers, and that the root is not known to bring it
-// about.
+// besides reports whether the cause breaks single workers and is not a known consequence of root.
 func (c *Cause) besides(root *Cause, symptoms []state.SymptomCount) bool {
 	return c != root && c.local() && !root.leadsTo(c.ID, symptoms)
 }
 
-// takes says that the first cause was found on what is broken already, as the failure of the
-// machine that a broken worker is on: it may be the root, and is no trouble beside it.
+// takes reports whether the first cause was found on something that is already broken, such as the
+// node of a broken worker. It may then be the root, so it is not a second problem.
 func (v verdict) takes(b breakage, top *topology) bool {
 	best := &v.ranked[0]
 	return slices.ContainsFunc(best.pods, func(p string) bool { return b.pod(v.view.scope.Namespace, p) }) ||
 		best.cause.Scope == "node" && slices.ContainsFunc(best.nodes, func(n string) bool { return b.node(n) || top.hosts(n, b) })
 }
 
-// aside sorts alerts by the worker or machine that they are about, without those that are about
-// what is broken, and those about no single one.
+// aside groups alerts by the worker or node that they are about. It leaves out alerts about broken
+// entities and alerts about no single entity.
 func (t *topology) aside(alerts []*state.AlertRecord, b breakage) map[string][]*state.AlertRecord {
-	machines := map[string]bool{} // that have alerts themselves
+	machines := map[string]bool{} // nodes with alerts of their own
 	for _, a := range alerts {
 		if e := t.resolve(a.Sign.Entity); e.Pod == "" && e.Node != "" {
 			machines[e.Node] = true
@@ -84,12 +83,12 @@ func (t *topology) aside(alerts []*state.AlertRecord, b breakage) map[string][]*
 	return out
 }
 
-// hosts says whether a broken worker is on the machine.
+// hosts reports whether a broken worker runs on the node.
 func (t *topology) hosts(node string, b breakage) bool {
 	return slices.ContainsFunc(t.nodes[node], func(w *state.Worker) bool { return b.pod(w.Namespace, w.Pod) })
 }
 
-// tellsOf are those of the alerts that the first cause explains, about what it was found on.
+// tellsOf returns the alerts about the broken entities that the first cause explains.
 func (v verdict) tellsOf(alerts []*state.AlertRecord, top *topology) []*state.AlertRecord {
 	if len(v.ranked) == 0 {
 		return nil
@@ -99,8 +98,8 @@ func (v verdict) tellsOf(alerts []*state.AlertRecord, top *topology) []*state.Al
 	for _, a := range alerts {
 		e := top.resolve(a.Sign.Entity)
 		_, explained := best.cause.Explains[a.Sign.Symptom]
-		machine := contains(best.nodes, e.Node) && (e.Pod == "" || best.cause.Scope == "node")
-		worker := contains(best.pods, e.Pod) && !differ(e.Namespace, v.view.scope.Namespace)
+		machine := slices.Contains(best.nodes, e.Node) && (e.Pod == "" || best.cause.Scope == "node")
+		worker := slices.Contains(best.pods, e.Pod) && !differ(e.Namespace, v.view.scope.Namespace)
 		if explained && (machine || worker) {
 			out = append(out, a)
 		}
@@ -108,9 +107,9 @@ func (v verdict) tellsOf(alerts []*state.AlertRecord, top *topology) []*state.Al
 	return out
 }
 
-// breakage is what verdicts found broken.
+// A breakage holds the pods and nodes that verdicts found broken.
 type breakage struct {
-	pods  map[string][]string // a pod's name → the namespaces where one of that name is broken
+	pods  map[string][]string // pod name → namespaces in which a pod of this name is broken
 	nodes map[string]bool
 }
 
@@ -124,13 +123,13 @@ func (b breakage) node(name string) bool { return b.nodes[name] }
 
 func (b breakage) add(namespace, name string) { b.pods[name] = append(b.pods[name], namespace) }
 
-// drop takes a pod out, if it is there.
+// drop removes a pod.
 func (b breakage) drop(namespace, name string) {
 	b.pods[name] = slices.DeleteFunc(b.pods[name], func(of string) bool { return !differ(of, namespace) })
 }
 
-// broken are the workers that verdicts found broken, with their engines' other pods, and the
-// machines that failed. What is the trouble of a whole pool breaks none by itself.
+// broken returns the workers that verdicts found broken, the other pods of their engines, and the
+// failed nodes. A cause of a whole pool breaks no single worker.
 func (c *Catalog) broken(top *topology, by []state.Beside) breakage {
 	out := breakage{pods: map[string][]string{}, nodes: map[string]bool{}}
 	for _, b := range by {
@@ -153,9 +152,9 @@ func (c *Catalog) broken(top *topology, by []state.Beside) breakage {
 	return out
 }
 
-// told are the workers and machines that other incidents' verdicts found broken. What an alert of
-// this one is about is not among them: the other may be a consequence. Where no alert of this one
-// says which worker it is about, it may be any of theirs, and nothing is told elsewhere.
+// told returns the workers and nodes that the verdicts of other incidents found broken. It leaves
+// out those that an alert of this incident is about, since the other problem may be a consequence.
+// If no alert of this incident names a worker, it may be any worker, and told returns none.
 func (c *Catalog) told(in *state.Incident, top *topology, ev *state.Evidence) breakage {
 	if len(ev.Beside) == 0 {
 		return breakage{}
@@ -183,7 +182,7 @@ func (c *Catalog) told(in *state.Incident, top *topology, ev *state.Evidence) br
 	return out
 }
 
-// notTold are those of the entities whose trouble is not told elsewhere.
+// notTold returns the entities that no other incident's verdict found broken.
 func (v *view) notTold(hits []*group) []*group {
 	if v.told.none() {
 		return hits

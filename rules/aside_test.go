@@ -12,7 +12,7 @@ import (
 func gathered(t *testing.T, c *Catalog, workers, evidence string) *state.Evidence {
 	t.Helper()
 	k := caseRun{cat: c, dir: "testdata/cases", result: &CaseResult{}, short: map[string]state.Worker{}}
-	k.ev.At = caseTime
+	k.ev.At = Now
 	k.workers(workers)
 	k.evidence("base ../healthy.evidence\n"+evidence, "", 0)
 	if len(k.result.Failures) > 0 {
@@ -36,13 +36,13 @@ const hangs = "requests_running b 44 was=60\nrequests_waiting b 35 was=0\ngenera
 // StatefulSets of two namespaces, a model's production and its staging, have pods of the same
 // names: what is told of one is not told of the other.
 func TestWhatIsToldOfAPodIsNotToldOfAnotherNamespaces(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ev := gathered(t, c, "a llm vllm-0 vllm llama-70b node-1 0,1\nb llm vllm-1 vllm llama-70b node-2 0,1\nc llm vllm-2 vllm llama-70b node-3 0,1\n", hangs)
 	in := firing(c, ev.Workers, map[string]string{"alertname": "VLLMThroughputDrop", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"},
 		map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "model_name": "llama-70b", "namespace": "llm", "pod": "vllm-0"}).in
 	for space, want := range map[string]state.Cause{"staging": "engine_hang", "llm": state.Unknown} {
 		ev.Beside = []state.Beside{{Incident: "INC-9", Cause: "engine_hang", Scope: state.Scope{Namespace: space, Pool: "vllm", Pods: []string{"vllm-1"}}}}
-		if got := c.Diagnose(in, ev, caseTime).Cause; got != want {
+		if got := c.Diagnose(in, ev, Now).Cause; got != want {
 			t.Errorf("beside a hang of vllm-1 in %s: %s, want %s", space, got, want)
 		}
 	}
@@ -51,7 +51,7 @@ func TestWhatIsToldOfAPodIsNotToldOfAnotherNamespaces(t *testing.T) {
 // A machine failed and an incident tells it; that another tells of a GPU there does not make the
 // machine's failure news.
 func TestAMachineThatFailedStaysToldBesideAFaultOnIt(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ev := gathered(t, c, "a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1\nb llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1\n", "")
 	failed := state.Beside{Incident: "INC-1", Cause: "node_failure", Scope: state.Scope{Namespace: "llm", Nodes: []string{"node-2"}, Pods: []string{ev.Workers[1].Pod}}}
 	fault := state.Beside{Incident: "INC-2", Cause: "gpu_fault", Scope: state.Scope{Namespace: "llm", Nodes: []string{"node-2"}, Pods: []string{ev.Workers[1].Pod}, GPUs: []string{"1"}}}
@@ -67,7 +67,7 @@ func TestAMachineThatFailedStaysToldBesideAFaultOnIt(t *testing.T) {
 // second may be the root of the first, and is no trouble beside it. It would come back to where it
 // was split off, with every gathering.
 func TestTheMachineOfABrokenWorkerIsNoTroubleBesideIt(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1
 b llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-1 2,3
 c llm vllm-llama-7d9f8b6c5-ccccc vllm-llama llama-70b node-3 0,1
@@ -88,7 +88,7 @@ d llm vllm-llama-7d9f8b6c5-ddddd vllm-llama llama-70b node-3 2,3
 // The pool's finds the machine broken, as it would by itself, and is merged; it would stay open
 // without a name else.
 func TestAPoolsAlertFindsTheMachineThatIsToldElsewhere(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1
 b llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1
 c llm vllm-llama-7d9f8b6c5-ccccc vllm-llama llama-70b node-3 0,1
@@ -96,9 +96,9 @@ c llm vllm-llama-7d9f8b6c5-ccccc vllm-llama llama-70b node-3 0,1
 	machine := firing(c, ev.Workers, map[string]string{"alertname": "KubeNodeNotReady", "severity": "critical", "node": "node-1"}).in
 	pool := firing(c, ev.Workers, map[string]string{"alertname": "LLMQueueBuildup", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"}).in
 	pool.ID, pool.OpenedAt = "INC-2", pool.OpenedAt.Add(45*time.Second)
-	machine.Diagnosis = c.Diagnose(machine, ev, caseTime)
+	machine.Diagnosis = c.Diagnose(machine, ev, Now)
 	ev.Beside = []state.Beside{{Incident: machine.ID, Cause: machine.Cause(), Scope: machine.Diagnosis.Scope}}
-	pool.Diagnosis = c.Diagnose(pool, ev, caseTime)
+	pool.Diagnosis = c.Diagnose(pool, ev, Now)
 	pool.Scope = pool.Diagnosis.Scope
 	if !c.Absorbs(machine, pool) {
 		t.Errorf("%s does not absorb %s", machine.Cause(), pool.Cause())

@@ -1,74 +1,31 @@
 package rules
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"paramedic/state"
 )
 
-// fleet is a pool of n workers in trouble, with every signal on every entity.
-func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
-	signals, err := LoadSignals()
-	if err != nil {
-		panic(err)
-	}
-	in := &state.Incident{ID: "INC-1", Cluster: "test", Status: state.StatusOpen, OpenedAt: caseTime, Scope: state.Scope{Cluster: "test", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}}
-	for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "LLMPreemptionStorm", "VLLMHighTTFT"} {
-		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}}, "test")
-		attach(in, s, name, caseTime)
-	}
-	ev := &state.Evidence{Incident: in.ID, At: caseTime}
-	base := 0.5
-	for i := range n {
-		w := state.Worker{
-			Namespace: "llm", Pod: fmt.Sprintf("vllm-llama-7d9f8b6c5-%05d", i), Pool: "vllm-llama", Model: "llama-70b", Node: fmt.Sprintf("node-%d", i/4),
-			GPUs: []string{fmt.Sprint(i % 4)}, Ready: true,
-		}
-		ev.Workers = append(ev.Workers, w)
-		for _, s := range signals {
-			e := state.Entity{Namespace: w.Namespace, Pod: w.Pod, Pool: w.Pool, Model: w.Model, Node: w.Node}
-			switch s.Per {
-			case PerGPU:
-				e.GPU = w.GPUs[0]
-			case PerNode:
-				e = state.Entity{Node: w.Node}
-			case PerPool:
-				e = state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model}
-			}
-			value := 0.97 + float64(i)/1000
-			if strings.HasPrefix(s.ID, "gpu_xid") || s.ID == "gpu_recovery_action" {
-				value = 0 // or else every GPU of the pool would be broken
-			}
-			ev.Samples = append(ev.Samples, state.Sample{Signal: s.ID, Entity: e, Value: value, Baseline: &base, At: caseTime})
-		}
-	}
-	// As it is gathered: signal by signal.
-	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int { return cmp.Compare(a.Signal, b.Signal) })
-	return in, ev
-}
-
 func BenchmarkDiagnose64Workers(b *testing.B) {
-	c := mustLoad(b)
-	in, ev := fleet(c, 64)
+	c := MustLoad(b)
+	in, ev := Fleet(c, 64)
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Diagnose(in, ev, caseTime)
+		c.Diagnose(in, ev, Now)
 	}
 }
 
 // The same with the charts that evidence comes with: six lines of sixty points of each charted
 // signal, half of which leave their course.
 func BenchmarkDiagnose64WorkersWithCharts(b *testing.B) {
-	c := mustLoad(b)
-	in, ev := fleet(c, 64)
+	c := MustLoad(b)
+	in, ev := Fleet(c, 64)
 	lines := map[string]int{}
 	for i := range ev.Samples {
 		if s := &ev.Samples[i]; slices.Contains(felt, s.Signal) || slices.Contains(movers, s.Signal) {
@@ -79,12 +36,12 @@ func BenchmarkDiagnose64WorkersWithCharts(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Diagnose(in, ev, caseTime)
+		c.Diagnose(in, ev, Now)
 	}
 }
 
 func BenchmarkClassify(b *testing.B) {
-	c := mustLoad(b)
+	c := MustLoad(b)
 	a := state.Alert{Labels: map[string]string{"alertname": "Ours", "model_name": "llama-70b", "namespace": "llm", "severity": "page"}, GeneratorURL: generator(circulating[29].expr)}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -93,13 +50,13 @@ func BenchmarkClassify(b *testing.B) {
 }
 
 func BenchmarkClassifyAndCorrelate(b *testing.B) {
-	c := mustLoad(b)
-	_, ev := fleet(c, 64)
+	c := MustLoad(b)
+	_, ev := Fleet(c, 64)
 	var open []*state.Incident
 	for i := range 24 {
-		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%02d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%02d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now}
 		for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "VLLMHighTTFT"} {
-			attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": fmt.Sprintf("model-%d", i), "namespace": "llm"}}, "c"), name, caseTime)
+			Attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": fmt.Sprintf("model-%d", i), "namespace": "llm"}}, "c"), name, Now)
 		}
 		open = append(open, in)
 	}
@@ -107,22 +64,22 @@ func BenchmarkClassifyAndCorrelate(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s := c.Classify(a, "c")
-		if id, ok := c.Correlate(s, ev.Workers, open, caseTime); !ok || id != "INC-07" {
+		if id, ok := c.Correlate(s, ev.Workers, open, Now); !ok || id != "INC-07" {
 			b.Fatal(id, ok)
 		}
 	}
 }
 
 func TestDiagnosisIsDeterministic(t *testing.T) {
-	c := mustLoad(t)
-	in, ev := fleet(c, 16)
-	want, err := json.Marshal(c.Diagnose(in, ev, caseTime))
+	c := MustLoad(t)
+	in, ev := Fleet(c, 16)
+	want, err := json.Marshal(c.Diagnose(in, ev, Now))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
 		// Loading again gives other maps with other orders.
-		got, err := json.Marshal(mustLoad(t).Diagnose(in, ev, caseTime))
+		got, err := json.Marshal(MustLoad(t).Diagnose(in, ev, Now))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +90,7 @@ func TestDiagnosisIsDeterministic(t *testing.T) {
 }
 
 func TestFindingsAddUpToTheScore(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -167,9 +124,4 @@ func TestFindingsAddUpToTheScore(t *testing.T) {
 			}
 		}
 	}
-}
-
-// attach adds what an alert says to an incident.
-func attach(in *state.Incident, s state.Sign, rule string, at time.Time) {
-	in.Count(&state.AlertRecord{Alert: state.Alert{Labels: map[string]string{"alertname": rule}, StartsAt: at}, Sign: s}, false, at)
 }

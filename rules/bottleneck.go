@@ -7,26 +7,29 @@ import (
 	"paramedic/state"
 )
 
-// BottleneckClass is where the time of a pool's requests goes.
+// A BottleneckClass names the phase that dominates the time of a pool's requests.
 type BottleneckClass string
 
-// The classes, in the order in which they are asked: what keeps the first token comes before what
-// keeps the rest. The order and the thresholds are those of the Dynamo tracing guide's classifier,
-// as shares of the time to the first token; the share of decoding is of the whole request. Where
-// over 90 % of a request is decoding, prefill is no class: it is most of any first token that
-// nothing waits for. The guide names decode_bound (its example of it is 91 %) and leaves it out of
-// its code.
+// The classes, in the order in which they are checked: causes of late first tokens come before
+// causes of late later tokens. The order and the thresholds are those of the classifier in the
+// Dynamo tracing guide. They are shares of the time to the first token; the share of decoding is of
+// the whole request. If decoding is over 90 % of a request, prefill is no class, since it dominates
+// every first token that did not wait. The guide describes decode_bound (its example is 91 %) but
+// leaves it out of its code.
 const (
-	BottleneckQueue      BottleneckClass = "queue_saturation"      // over 60 % of the time to the first token is waiting
-	BottleneckNoCache    BottleneckClass = "prefill_no_cache"      // over 70 % is prefill, and under 10 % of the prompt tokens hit the prefix cache
-	BottleneckPrefill    BottleneckClass = "prefill_compute_bound" // over 70 % is prefill
-	BottleneckSpikes     BottleneckClass = "decode_latency_spike"  // the slow gaps between tokens are over three times the usual ones
-	BottleneckDecode     BottleneckClass = "decode_bound"          // over 90 % of a request is decoding
+	// waiting is over 60 % of the time to the first token
+	BottleneckQueue BottleneckClass = "queue_saturation"
+	// prefill is over 70 %, and under 10 % of the prompt tokens hit the prefix cache
+	BottleneckNoCache BottleneckClass = "prefill_no_cache"
+	BottleneckPrefill BottleneckClass = "prefill_compute_bound" // prefill is over 70 %
+	// the p95 of the gaps between tokens is over three times their p50
+	BottleneckSpikes     BottleneckClass = "decode_latency_spike"
+	BottleneckDecode     BottleneckClass = "decode_bound" // decoding is over 90 % of a request
 	BottleneckBalanced   BottleneckClass = "balanced"
 	BottleneckUnmeasured BottleneckClass = "unknown"
 )
 
-// BottleneckSource is what a classification is made of.
+// A BottleneckSource names the data that a classification uses.
 type BottleneckSource string
 
 // The sources of a classification.
@@ -35,37 +38,38 @@ const (
 	BottleneckFromTraces     BottleneckSource = "traces"
 )
 
-// A Bottleneck says where a pool's time goes, and what its latencies together mean.
+// A Bottleneck describes where a pool's request time goes, and what its latencies mean together.
 //
-// It is made of the latency histograms where the engine has all of them, because they count every
-// request; traces are a sample, and often one of the slow requests. Where histograms are missing
-// (only vLLM has those of prefill and decoding) it is made of the traces, and where there are both,
-// Traced is what the traces say.
+// It uses the latency histograms if the engine exports all of them, because they count every
+// request. Traces are a sample, often of slow requests. If histograms are missing (only vLLM
+// exports those of prefill and decoding), it uses the traces. If both exist, Traced holds the
+// result of the traces.
 type Bottleneck struct {
 	Class BottleneckClass `json:"class"`
-	// From is what it is made of; empty where the class is unknown.
+	// From is the source; empty if the class is unknown.
 	From BottleneckSource `json:"from,omitempty"`
-	// Queue, Prefill and Decode are shares of a request's time, by E2E = queue + prefill + decode;
-	// null where they were not measured. Route, the choice of a worker, is known from traces only.
+	// Queue, Prefill and Decode are shares of a request's time, where E2E = queue + prefill +
+	// decode. They are null if not measured. Route is the share of choosing a worker; only traces
+	// have it.
 	Queue   *float64 `json:"queue"`
 	Prefill *float64 `json:"prefill"`
 	Decode  *float64 `json:"decode"`
 	Route   *float64 `json:"route,omitempty"`
-	// Reading is what the first token, the queue and the gaps between tokens mean together; empty
-	// where a baseline is missing.
+	// Reading interprets the first token, the queue and the gaps between tokens together. It is
+	// empty if a baseline is missing.
 	Reading string `json:"reading,omitempty"`
-	// Requests is how many traced requests there were; zero where there are no traces.
+	// Requests counts the traced requests; zero without traces.
 	Requests int `json:"requests,omitempty"`
-	// Slowest is the slowest traced request in words.
+	// Slowest describes the slowest traced request.
 	Slowest string `json:"slowest,omitempty"`
-	// Traced is the same by traces, where From is histograms.
+	// Traced holds the classification from traces if From is histograms.
 	Traced *Bottleneck `json:"traced,omitempty"`
 
-	unsaid  string // why traces say nothing
-	waiting string // how many requests wait that a small share of waiting does not count
+	unsaid  string // why there is no result from traces
+	waiting string // the number of waiting requests, if the share of waiting is too small to show them
 }
 
-// String is the bottleneck in a line.
+// String returns the bottleneck on one line.
 func (b Bottleneck) String() string {
 	if b.Queue == nil {
 		out := "was not measured"
@@ -102,8 +106,8 @@ func (b Bottleneck) shares() string {
 	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue, 100**b.Prefill, 100**b.Decode)
 }
 
-// ofFirst says which share of the first token a class is about, where the shares of the request
-// alone would seem to say otherwise.
+// ofFirst returns the dominant phase's share of the time to the first token. It returns "" if the
+// shares of the whole request already show why the class was chosen.
 func (b Bottleneck) ofFirst() string {
 	part := 0.0
 	switch b.Class {
@@ -118,11 +122,11 @@ func (b Bottleneck) ofFirst() string {
 	return fmt.Sprintf(", %.0f %% of the time to the first token", 100*part/(1-*b.Decode))
 }
 
-// bottleneckSignals are what a classification reads of one source.
+// bottleneckSignals holds the signals that a classification reads from one source.
 type bottleneckSignals struct {
 	from                          BottleneckSource
 	queue, prefill, decode, route string
-	usual, slow                   string // gaps between tokens
+	usual, slow                   string // p50 and p95 of the gaps between tokens
 	hits                          []string
 }
 
@@ -133,23 +137,24 @@ var (
 		route: "trace_route_time", usual: "trace_itl_p50", slow: "trace_itl_p95", hits: []string{"prefix_hit_ratio", "trace_prefix_hit_ratio"}}
 )
 
-// Bottleneck classifies a scope by its latency histograms, or else by its traces.
+// Bottleneck classifies a scope from its latency histograms, or else from its traces.
 func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
 	v := newView(&state.Incident{}, scope, ev, c.reading(bottleneckReads...))
 	defer v.release()
 	return bottleneckOf(v)
 }
 
-// bottleneckReads are the signals that a classification reads.
+// bottleneckReads lists the signals that a classification reads.
 var bottleneckReads = []string{"ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean", "prefill_time_mean", "decode_time_mean", "prefix_hit_ratio",
 	"trace_requests", "trace_queue_time", "trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
 	"trace_prefix_hit_ratio", "trace_slowest", "requests_waiting"}
 
-// late are the symptoms of requests that take too long, of which people ask where their time goes.
+// late lists the latency symptoms. For an incident with one of them, the story shows where the time
+// goes.
 var late = []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "slo_burn"}
 
-// whereTimeGoes is the classification in a sentence or two, for an incident whose requests are
-// late; empty where nobody measured it.
+// whereTimeGoes describes the classification in one or two sentences if the incident's requests are
+// late. It returns "" if the time was not measured.
 func whereTimeGoes(in *state.Incident, v *view) string {
 	if v == nil || !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return slices.Contains(late, s.Symptom) }) {
 		return ""
@@ -172,7 +177,7 @@ func bottleneckOf(v *view) Bottleneck {
 	if r := g.reading("trace_slowest"); r != nil && r.hasText() && r.value().ok {
 		traced.Slowest = fmt.Sprintf("%.1f s: %s", r.Value, r.Text)
 	}
-	traced.unsaid = v.missing[byTraces.queue]
+	traced.unsaid = v.whyMissing(byTraces.queue)
 	out := byHistograms.classify(g)
 	switch {
 	case out.Class == BottleneckUnmeasured:
@@ -190,11 +195,12 @@ func bottleneckOf(v *view) Bottleneck {
 	return out
 }
 
-// unqueued is a share of waiting that nobody expects while requests wait. Engines observe how long
-// one has waited when it ends (vLLM) or is scheduled (SGLang).
+// unqueued is the share of waiting below which waiting requests are mentioned. Engines observe a
+// request's waiting time when the request ends (vLLM) or is scheduled (SGLang), so present waiting
+// is not in it yet.
 const unqueued = 0.1
 
-// numberOf is a signal's value for the group.
+// numberOf returns a signal's value for the group.
 func (g *group) numberOf(signal string) number {
 	if r := g.reading(signal); r != nil {
 		return r.value()
@@ -202,7 +208,7 @@ func (g *group) numberOf(signal string) number {
 	return number{}
 }
 
-// classify is the classification by one source.
+// classify classifies the group from one source.
 func (s bottleneckSignals) classify(g *group) Bottleneck {
 	out := Bottleneck{Class: BottleneckUnmeasured}
 	queue, prefill, decode, route := g.numberOf(s.queue), g.numberOf(s.prefill), g.numberOf(s.decode), g.numberOf(s.route)
@@ -249,11 +255,11 @@ func (s bottleneckSignals) classify(g *group) Bottleneck {
 	return out
 }
 
-// risen is how far over its baseline a latency has to be to count as high.
+// risen is the factor over its baseline above which a latency counts as high.
 const risen = 1.5
 
-// interpret reads the first token, the queue and the gaps between tokens together, by the matrix of
-// the vLLM runbook.
+// interpret reads the first token, the queue and the gaps between tokens together, with the matrix
+// of the vLLM runbook.
 func interpret(g *group) string {
 	var high [3]bool
 	for i, signal := range []string{"ttft_p95", "queue_time_p95", "itl_p95"} {
@@ -278,7 +284,7 @@ func interpret(g *group) string {
 	return ""
 }
 
-// reading is the catalogue for a view that reads these signals only.
+// reading returns a copy of the catalogue for a view that reads only these signals.
 func (c *Catalog) reading(signals ...string) *Catalog {
 	used := map[string]bool{}
 	for _, s := range signals {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	base := map[string]float64{"queue_time_mean": .1, "prefill_time_mean": .3, "decode_time_mean": 3, "itl_p50": .02, "itl_p95": .04, "prefix_hit_ratio": .5,
 		"ttft_p95": .5, "queue_time_p95": .2}
 	for name, tc := range map[string]struct {
@@ -24,14 +24,14 @@ func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
 		"a usual hour":        {map[string]float64{"queue_time_mean": .2}, BottleneckBalanced, "latencies are as before"},
 		"no histogram at all": {map[string]float64{"queue_time_mean": -1, "queue_time_p95": -1}, BottleneckUnmeasured, ""},
 	} {
-		ev := &state.Evidence{At: caseTime}
+		ev := &state.Evidence{At: Now}
 		for signal, was := range base {
 			v, changed := tc.now[signal]
 			if !changed {
 				v = was
 			}
 			if v >= 0 {
-				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v, Baseline: &was, At: caseTime})
+				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v, Baseline: &was, At: Now})
 			}
 		}
 		got := c.Bottleneck(state.Scope{Namespace: "llm", Pool: "p"}, ev)
@@ -44,7 +44,7 @@ func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
 // What keeps the first token is told before what keeps the rest, and a threshold itself is not over
 // it.
 func TestBottleneckOrderAndBorders(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, tc := range []struct {
 		name                               string
 		queue, prefill, decode, slow, hits float64 // the usual gap between tokens is 0.02 s
@@ -76,10 +76,10 @@ func TestBottleneckOrderAndBorders(t *testing.T) {
 		{"code", 3, 5, 91, .03, .5, BottleneckDecode},
 		{"adapters", 15, 22, 55, .03, .5, BottleneckBalanced},
 	} {
-		ev := &state.Evidence{At: caseTime}
+		ev := &state.Evidence{At: Now}
 		for signal, v := range map[string]float64{"queue_time_mean": tc.queue, "prefill_time_mean": tc.prefill, "decode_time_mean": tc.decode,
 			"itl_p50": .02, "itl_p95": tc.slow, "prefix_hit_ratio": tc.hits} {
-			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v, At: caseTime})
+			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v, At: Now})
 		}
 		if got := c.Bottleneck(state.Scope{Namespace: "llm", Pool: "p"}, ev); got.Class != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got.Class, tc.want)
@@ -90,17 +90,17 @@ func TestBottleneckOrderAndBorders(t *testing.T) {
 // An incident says where the time of its requests goes when that is what its alerts are about, and
 // never guesses.
 func TestTheStorySaysWhereTheTimeOfLateRequestsGoes(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	pool := state.Entity{Cluster: "prod", Namespace: "llm", Pool: "p", Model: "m"}
-	ev := &state.Evidence{At: caseTime, Workers: []state.Worker{{Namespace: "llm", Pod: "p-0", Pool: "p", Model: "m", Ready: true}}}
+	ev := &state.Evidence{At: Now, Workers: []state.Worker{{Namespace: "llm", Pod: "p-0", Pool: "p", Model: "m", Ready: true}}}
 	for signal, v := range map[string]float64{"trace_requests": 40, "trace_queue_time": 6, "trace_prefill_time": 1, "trace_decode_time": 3} {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: pool, Value: v, At: caseTime})
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: pool, Value: v, At: Now})
 	}
-	ev.Samples = append(ev.Samples, state.Sample{Signal: "trace_slowest", Entity: pool, Value: 92, Text: "31200 prompt tokens, trace abc", At: caseTime})
+	ev.Samples = append(ev.Samples, state.Sample{Signal: "trace_slowest", Entity: pool, Value: 92, Text: "31200 prompt tokens, trace abc", At: Now})
 	story := func(symptom state.Symptom, ev *state.Evidence) string {
-		in := &state.Incident{Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "p", Model: "m"}, StartedAt: caseTime,
-			Symptoms: []state.SymptomCount{{Symptom: symptom, Alerts: 1, Active: 1, First: caseTime, Last: caseTime}}}
-		return c.Diagnose(in, ev, caseTime).Story.Time
+		in := &state.Incident{Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "p", Model: "m"}, StartedAt: Now,
+			Symptoms: []state.SymptomCount{{Symptom: symptom, Alerts: 1, Active: 1, First: Now, Last: Now}}}
+		return c.Diagnose(in, ev, Now).Story.Time
 	}
 	const want = "queue 60 %, prefill 10 %, decode 30 % of a request: queue_saturation, from 40 traces. The slowest traced request took 92.0 s: 31200 prompt tokens, trace abc."
 	if got := story("ttft_high", ev); got != want {
@@ -118,7 +118,7 @@ func TestTheStorySaysWhereTheTimeOfLateRequestsGoes(t *testing.T) {
 // Traces speak where histograms are silent, never over them; too few of them are no answer, and
 // that is said.
 func TestBottleneckFromTraces(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	traces := map[string]float64{"trace_requests": 120, "trace_queue_time": 6, "trace_prefill_time": 1, "trace_decode_time": 3, "trace_itl_p50": .02, "trace_itl_p95": .03}
 	histograms := map[string]float64{"queue_time_mean": .1, "prefill_time_mean": .8, "decode_time_mean": 1.1, "itl_p50": .02, "itl_p95": .04}
 	for name, tc := range map[string]struct {
@@ -143,9 +143,9 @@ func TestBottleneckFromTraces(t *testing.T) {
 		"a half of each is none": {map[string]float64{"queue_time_mean": 4, "trace_requests": 7}, nil, BottleneckUnmeasured, "was not measured (traces: only 7 traced requests in 10 minutes; it takes 20)"},
 		"nothing":                {map[string]float64{}, nil, BottleneckUnmeasured, "was not measured (traces: only 7 traced requests in 10 minutes; it takes 20)"},
 	} {
-		ev := &state.Evidence{At: caseTime, Missing: []state.Missing{{Signal: "trace_queue_time", Reason: "only 7 traced requests in 10 minutes; it takes 20"}}}
+		ev := &state.Evidence{At: Now, Missing: []state.Missing{{Signal: "trace_queue_time", Reason: "only 7 traced requests in 10 minutes; it takes 20"}}}
 		add := func(signal string, v float64) {
-			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v, At: caseTime})
+			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v, At: Now})
 		}
 		for signal, v := range tc.now {
 			if _, changed := tc.with[signal]; !changed {
@@ -155,7 +155,7 @@ func TestBottleneckFromTraces(t *testing.T) {
 		for signal, v := range tc.with {
 			add(signal, v)
 		}
-		ev.Samples = append(ev.Samples, state.Sample{Signal: "trace_slowest", Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: 92, Text: "31200 prompt tokens, trace abc", At: caseTime})
+		ev.Samples = append(ev.Samples, state.Sample{Signal: "trace_slowest", Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: 92, Text: "31200 prompt tokens, trace abc", At: Now})
 		got := c.Bottleneck(state.Scope{Namespace: "llm", Pool: "p"}, ev)
 		if got.Class != tc.class || got.String() != tc.says {
 			t.Errorf("%s: %s, %q", name, got.Class, got)

@@ -13,62 +13,74 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// caseTime is when every case happens: cases speak of values, not of dates.
+// caseTime is the time of every case: cases are about values, not dates.
 var caseTime = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// A CaseResult is what came of one case.
+// A CaseResult is the result of one case.
 type CaseResult struct {
 	Name      string            `json:"name"`
 	File      string            `json:"file"`
-	Want      []string          `json:"want"` // the causes that the case demands
+	Want      []string          `json:"want"` // the causes that the case expects
 	ToldApart []ToldApart       `json:"told_apart"`
 	Failures  []string          `json:"failures"`
 	Incidents []*state.Incident `json:"incidents"`
 }
 
-// A ToldApart is a cause that a case demands and another that the case looks like.
+// A ToldApart is a cause that a case expects, with a look-alike that it must not name.
 type ToldApart struct {
 	Cause string `json:"cause"`
 	From  string `json:"from"`
 }
 
-// OK says whether the case holds.
+// OK reports whether the case has no failure.
 func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 
-// RunCases runs every *.txtar of a directory over the catalogue. A case has these files:
+// RunCases runs every *.txtar of a directory against the catalogue. A case has these files:
 //
-//	alerts.json   a list of alerts as Alertmanager's webhook writes them: labels, annotations, generatorURL; "after": "9m" where
-//	              one comes so long after the first
-//	workers       one a line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
-//	              [owner=KIND/NAME] [route=KIND/NAME…] [job=NAME…], the jobs that scrape it; pods of one pool with the same group run one engine and count as one worker
-//	pages         recorded /metrics pages instead of evidence, or before it; one a line: short-name file [age], see [CasePage]
-//	evidence      one a line: signal entity value [was=baseline] [day=a-day-ago] [week=a-week-ago] [z=score] [text=word]
-//	want          what has to come out
+//	alerts.json   a list of alerts in the format of Alertmanager's webhook: labels, annotations, generatorURL;
+//	              "after": "9m" delays an alert by this time from the first
+//	workers       one per line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
+//	              [owner=KIND/NAME] [route=KIND/NAME…] [job=NAME…]. job names a scrape job of the worker. Pods of one
+//	              pool with the same group run one engine and count as one worker
+//	pages         recorded /metrics pages, in addition to evidence; one per line: short-name file [age], see [CasePage]
+//	evidence      one per line: signal entity value [was=baseline] [day=a-day-ago] [week=a-week-ago] [z=score] [text=word]
+//	want          the expected results
 //
 // An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU
-// as "name/gpu". A later line replaces an earlier one of the same signal and entity; a '-' for the
-// value takes the sample away. "base FILE" reads a file of such lines first, and "missing SIGNAL
-// reason" says that a signal could not be read. Lines of want are: "incidents N"; "cause ID";
-// "min_confidence X"; "pods short-name…" (exactly these); "nodes NAME…"; "gpus ID…"; "symptoms ID…"
-// (at least these); "not ID…" (causes whose confidence stays below a half of the winner's and that
-// are not named); "looks_like ID…" (as "not", of causes that one would think of first: each
-// explains an alert, and its alerts and evidence for it, without what speaks against it, come to 4
-// dB or more; a line cause comes before it); "missing SIGNAL…"; "title TEXT". With several
-// incidents, "incident N" says which, in the order in which they opened, the lines after it are
-// about; a second trouble that is split off another's incident opens last.
+// as "name/gpu". A later line replaces an earlier one of the same signal and entity. The value '-'
+// removes the sample. "base FILE" includes a file of such lines, and "missing SIGNAL reason" marks
+// a signal that could not be read.
 //
-// Every mistake of a case is told at once. What is demanded is only held against the verdict where
-// alerts, workers and evidence have none.
+// The lines of want are:
 //
-// Without alerts.json the symptoms are those that the evidence shows by itself, as in a look at a
-// fleet that no alert has called for.
+//	incidents N
+//	cause ID
+//	min_confidence X
+//	pods short-name…    exactly these
+//	nodes NAME…         exactly these
+//	gpus ID…            exactly these
+//	symptoms ID…        at least these
+//	not ID…             not named, and at most half the confidence of the winner
+//	looks_like ID…      as "not", for obvious but wrong causes: the weights for each, without those against it, are
+//	                    at least 4 dB, and an alert is among them; requires a line cause before it
+//	missing SIGNAL…
+//	title TEXT
+//	incident N          the following lines are about the Nth incident in the order of opening; a second problem
+//	                    that is split off another incident opens last
+//
+// All mistakes of a case are reported at once. The verdict is only checked if alerts, workers and
+// evidence have no mistakes.
+//
+// Without alerts.json the symptoms are those that [Observe] finds in the evidence, as in a survey
+// of a fleet.
 func (c *Catalog) RunCases(dir string) ([]CaseResult, error) { return c.RunCasesWith(dir, nil) }
 
-// RunCasesWith is [Catalog.RunCases] of a directory, or of one case by its file, with a reader of
-// recorded pages; without one, cases that have pages fail.
+// RunCasesWith does the same for a directory, or for one case by its file, with a reader of
+// recorded pages. Without a reader, cases that have pages fail.
 func (c *Catalog) RunCasesWith(place string, read PageReader) ([]CaseResult, error) {
 	files, dir, err := caseFiles(place)
 	if err != nil {
@@ -95,7 +107,7 @@ type caseRun struct {
 	short  map[string]state.Worker
 	ev     state.Evidence
 	read   PageReader
-	cause  string // that the lines about the present incident demand
+	cause  string // the cause that want expects for the present incident
 
 	troubles []*trouble
 }
@@ -119,7 +131,7 @@ func (k *caseRun) run(ar *txtar.Archive) {
 			k.troubles = append(k.troubles, &trouble{in: in})
 		}
 	}
-	for i := 0; i < len(k.troubles); i++ { // there may be more at the end
+	for i := 0; i < len(k.troubles); i++ { // judge may append to it
 		k.judge(k.troubles[i])
 	}
 	for _, t := range k.troubles {
@@ -144,7 +156,7 @@ func (k *caseRun) workers(s string) {
 		}
 		if len(f) < 6 {
 			k.fail("workers:%d: wants short-name namespace pod pool model node [gpus] [key=value…]", i+1)
-			k.short[f[0]] = state.Worker{} // lines that name it are not wrong for that
+			k.short[f[0]] = state.Worker{} // so that lines that refer to it are not reported, too
 			continue
 		}
 		w := state.Worker{Namespace: f[1], Pod: f[2], Pool: f[3], Model: f[4], Node: f[5], Ready: true, Engine: "vllm"}
@@ -182,7 +194,7 @@ func (k *caseRun) workers(s string) {
 	}
 }
 
-// evidence reads lines of evidence, those of a base file with its name before what is said of them.
+// evidence parses lines of evidence. Lines of a base file are reported with the file's name.
 func (k *caseRun) evidence(s, file string, depth int) {
 	for i, f := range lines(s) {
 		at := fmt.Sprintf("%sevidence:%d", file, i+1)
@@ -257,7 +269,7 @@ func (k *caseRun) sample(at string, f []string) {
 	}
 }
 
-// finite reads a number. What is not measured is taken away or missing, and never NaN.
+// finite parses a finite number: missing values are removed or listed as missing, never NaN.
 func finite(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
@@ -293,19 +305,19 @@ func (k *caseRun) entities(at, name string) []state.Entity {
 	}
 	w, known := k.short[short]
 	switch {
-	case len(out) > 0 || known && w.Pod == "": // of a worker whose line is wrong that is enough
+	case len(out) > 0 || known && w.Pod == "": // its own line has been reported
 	case short == "*" && len(k.short) == 0:
 		k.fail("%s: there is no worker that * could stand for: name them in a file workers, or write pool", at)
 	case onGPU && (known || short == "*"):
 		k.fail("%s: no worker has the GPU of %q: workers:1 and so on say which they have", at, name)
 	case short != "*":
-		k.fail("%s: no worker %q; %s", at, name, Meant(name, append(slices.Collect(maps.Keys(k.short)), "*", "pool")))
+		k.fail("%s: no worker %q; %s", at, name, text.DidYouMean(name, append(slices.Collect(maps.Keys(k.short)), "*", "pool")))
 	}
 	return out
 }
 
-// Partners finds causes that lack a case or a playbook. results come from [Catalog.RunCases];
-// playbook says whether there is one.
+// Partners returns the causes that lack a case or a playbook. results come from [Catalog.RunCases];
+// playbook reports whether the playbook exists.
 func (c *Catalog) Partners(results []CaseResult, playbook func(id string) bool) []string {
 	var out []string
 	for _, cause := range c.causes {

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"paramedic/internal/text"
 )
 
-// alertJSON is an alert as a webhook writes it.
+// alertJSON is an alert in the format of a webhook.
 type alertJSON struct {
 	Labels       map[string]string `json:"labels" jsonschema:"required" jsonschema_description:"Labels, alertname among them."`
 	Annotations  map[string]string `json:"annotations" jsonschema_description:"What its author wrote for people; an Xid is read off it."`
@@ -19,16 +21,15 @@ type alertJSON struct {
 	After        string            `json:"after" jsonschema_description:"How long after the first alert it comes, as a duration such as 9m."`
 }
 
-// unread are the keys that an alert has in Alertmanager's webhook and in its API, and that a case
-// does not need.
+// unread are the keys of alerts in Alertmanager's webhook and API that cases ignore.
 var unread = []string{"status", "startsAt", "endsAt", "fingerprint", "receivers", "updatedAt"}
 
-// begins are when the alerts begin: two minutes before the case's moment, or so much earlier that
-// the last one still does.
+// begins returns the alerts' start times. The last one starts at least two minutes before the time
+// of the case.
 func begins(alerts []alertJSON) []time.Time {
 	out, longest := make([]time.Time, len(alerts)), time.Duration(0)
 	for i, a := range alerts {
-		after, _ := a.after() // what is wrong with a file is said when it is read
+		after, _ := a.after() // alerts has reported errors
 		longest = max(longest, after)
 		out[i] = caseTime.Add(-2*time.Minute + after + time.Duration(i)*time.Second)
 	}
@@ -49,10 +50,10 @@ func (a alertJSON) after() (time.Duration, error) {
 	return d, nil
 }
 
-// alerts are the alerts of a case; it must have some, or something else to see symptoms in. One
-// that names nothing is no alert.
+// alerts parses the alerts of a case. A case without alerts must have evidence or pages, and an
+// alert must have labels.
 func (k *caseRun) alerts(files map[string]string) []alertJSON {
-	text, ok := files["alerts.json"]
+	raw, ok := files["alerts.json"]
 	if !ok {
 		if files["evidence"]+files["pages"] == "" {
 			k.fail("the case has neither alerts.json nor evidence nor pages")
@@ -60,11 +61,11 @@ func (k *caseRun) alerts(files map[string]string) []alertJSON {
 		return nil
 	}
 	var alerts []alertJSON
-	if err := json.Unmarshal([]byte(text), &alerts); err != nil {
+	if err := json.Unmarshal([]byte(raw), &alerts); err != nil {
 		k.fail("alerts.json: %s", jsonText(err))
 		return nil
 	}
-	k.alertKeys([]byte(text))
+	k.alertKeys([]byte(raw))
 	for i, a := range alerts {
 		if len(a.Labels) == 0 {
 			k.fail(`alerts.json: alert %d has no labels: give it at least {"labels": {"alertname": "…"}}`, i+1)
@@ -76,7 +77,7 @@ func (k *caseRun) alerts(files map[string]string) []alertJSON {
 	return alerts
 }
 
-// jsonText is what is wrong with alerts.json, without Go's names for it.
+// jsonText describes an error in alerts.json without the names of Go types.
 func jsonText(err error) string {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
@@ -90,19 +91,18 @@ func jsonText(err error) string {
 	return fmt.Sprintf("%s wants a text in quotes, and there is %s", wrong.Field, wrong.Value)
 }
 
-// alertKeys finds keys of alerts that nothing reads, and that Alertmanager does not write either;
-// and alerts that are over.
-func (k *caseRun) alertKeys(text []byte) {
+// alertKeys reports keys that neither cases nor Alertmanager use, and alerts that are resolved.
+func (k *caseRun) alertKeys(raw []byte) {
 	known := slices.Clone(unread)
 	for f := range reflect.TypeFor[alertJSON]().Fields() {
 		known = append(known, f.Tag.Get("json"))
 	}
 	var alerts []map[string]json.RawMessage
-	_ = json.Unmarshal(text, &alerts) // it was just read
+	_ = json.Unmarshal(raw, &alerts) // alerts has decoded it already
 	for i, a := range alerts {
 		for _, key := range slices.Sorted(maps.Keys(a)) {
 			if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, key) }) {
-				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key, Meant(key, known))
+				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key, text.DidYouMean(key, known))
 			}
 			if strings.EqualFold(key, "status") && string(a[key]) == `"resolved"` {
 				k.fail("alerts.json: alert %d is resolved, and a case is of alerts that fire: leave it out", i+1)

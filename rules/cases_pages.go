@@ -9,14 +9,13 @@ import (
 	"paramedic/state"
 )
 
-// A CasePage is a worker's /metrics page as it was recorded. In a case, lines of the file pages
-// name them:
+// A CasePage is a recorded /metrics page of a worker. In a case, lines of the file pages name them:
 //
 //	a vllm-0.prom
 //	a vllm-0.earlier.prom 5m
 //
-// The file lies in the case itself or beside it; the age, zero where it is left out, is how long
-// before the case the page was taken. One page has gauges, two of the last ten minutes also rates
+// The file is in the case itself or in its directory. The age, by default zero, is the time from
+// the page to the case. One page yields gauges. Two pages of the last ten minutes also yield rates
 // and quantiles, and two of an hour ago the baselines.
 type CasePage struct {
 	Worker state.Worker
@@ -24,10 +23,10 @@ type CasePage struct {
 	Body   []byte
 }
 
-// A PageReader reads evidence off recorded pages, as it is at a time.
+// A PageReader computes the evidence at a time from recorded pages.
 type PageReader func(pages []CasePage, at time.Time) (state.Evidence, error)
 
-// pages reads the case's pages into its evidence.
+// pages adds the evidence of the case's pages.
 func (k *caseRun) pages(files map[string]string) {
 	var pages []CasePage
 	before := len(k.result.Failures)
@@ -71,13 +70,13 @@ func (k *caseRun) pages(files map[string]string) {
 		return
 	}
 	for _, s := range ev.Samples {
-		s.Entity.Cluster = "" // a case is of one cluster, and lines of evidence name none
+		s.Entity.Cluster = "" // a case has one cluster, which lines of evidence do not name
 		k.ev.Samples = append(k.ev.Samples, s)
 	}
 	k.ev.Missing = append(k.ev.Missing, ev.Missing...)
 }
 
-// failEach is a failure for each of the errors that were joined to one.
+// failEach adds a failure for each of the joined errors.
 func (k *caseRun) failEach(at string, err error) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range several.Unwrap() {
@@ -88,7 +87,7 @@ func (k *caseRun) failEach(at string, err error) {
 	k.fail("%s: %v", at, err)
 }
 
-// observed is the incident that evidence shows by itself, if it shows any.
+// observed returns the incident that evidence shows without alerts, if there is one.
 func observed(ev *state.Evidence) []*state.Incident {
 	symptoms := Observe(ev)
 	if len(symptoms) == 0 {

@@ -14,8 +14,8 @@ type trouble struct {
 	alerts []*state.AlertRecord
 }
 
-// troubles does with a case's alerts what the fold does with those of the log: each joins the
-// incident that it belongs to, or opens one.
+// troubles assigns alerts to incidents as the fold does with those of the log: each joins an
+// incident or opens one.
 func (c *Catalog) troubles(alerts []alertJSON, workers []state.Worker) []*trouble {
 	var out []*trouble
 	var open []*state.Incident
@@ -46,8 +46,8 @@ func (t *trouble) take(rec *state.AlertRecord) {
 	t.in.Count(rec, false, rec.Alert.StartsAt)
 }
 
-// judge takes the verdict on an incident beside the others that have one, and gives a second
-// trouble in it an incident of its own, which is judged after it.
+// judge diagnoses an incident, given the verdicts of the others. It moves a second problem in it to
+// an incident of its own, which is diagnosed after it.
 func (k *caseRun) judge(t *trouble) {
 	k.diagnose(t)
 	moved := k.cat.Aside(t.in, t.alerts, &k.ev)

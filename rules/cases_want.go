@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-// want checks the lines of what has to come out.
+// want checks the lines of the expected results.
 func (k *caseRun) want(wanted []wantLine) {
 	var in *state.Incident
 	if len(k.result.Incidents) > 0 {
@@ -32,7 +32,7 @@ func (k *caseRun) want(wanted []wantLine) {
 			switch {
 			case in != nil:
 				k.check(in, l.words)
-			case !told: // once is enough
+			case !told: // report it only once
 				told = true
 				k.fail("want:%d: there is no incident", l.n)
 			}
@@ -47,7 +47,7 @@ func (k *caseRun) fail(format string, args ...any) {
 	k.result.Failures = append(k.result.Failures, fmt.Sprintf(format, args...))
 }
 
-// check checks one line that [caseRun.wanted] has let pass.
+// check checks one line that [caseRun.wanted] has accepted.
 func (k *caseRun) check(in *state.Incident, f []string) {
 	d := in.Diagnosis
 	switch f[0] {
@@ -96,7 +96,7 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 	}
 }
 
-// not checks that a cause is neither named nor near it.
+// not checks that a cause is not named and has at most half of the winner's confidence.
 func (k *caseRun) not(d state.Diagnosis, id string) {
 	for _, a := range d.Alternatives {
 		if string(a.Cause) == id && a.Confidence > d.Confidence/2 {
@@ -108,9 +108,8 @@ func (k *caseRun) not(d state.Diagnosis, id string) {
 	}
 }
 
-// looksLike checks that causes are not named though one would think of them first. Less than what
-// sets a named cause apart from the next is no look-alike: a case that never resembled a cause does
-// not show that it is told from it.
+// looksLike checks that obvious but wrong causes are not named. The weights for each must reach the
+// margin: a case that does not resemble a cause does not prove that both are distinguished.
 func (k *caseRun) looksLike(in *state.Incident, ids []string) {
 	v := k.cat.verdict(in, &k.ev)
 	defer v.view.release()
@@ -134,7 +133,7 @@ func (k *caseRun) same(what string, got, want []string) {
 	}
 }
 
-// sumOf shows the verdict's sum and the runner-up, for a failing case.
+// sumOf formats the findings and the alternatives of a failed case.
 func sumOf(d state.Diagnosis) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "prior %+g", d.Prior)

@@ -11,11 +11,12 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// caseFiles are the cases of a directory, or the one that is named, and the directory that the
-// files which they name lie in.
+// caseFiles returns the cases of a directory, or the single given one, and the directory of the
+// files that they refer to.
 func caseFiles(place string) (files []string, dir string, err error) {
 	info, err := os.Stat(place)
 	if err != nil {
@@ -36,7 +37,7 @@ func caseFiles(place string) (files []string, dir string, err error) {
 	return files, place, nil
 }
 
-// parts are the files of a case. One that nothing reads would be taken for something that was
+// parts returns the files of a case. It reports unknown names, since such files would seem to be
 // tested.
 func (k *caseRun) parts(ar *txtar.Archive) map[string]string {
 	out := map[string]string{}
@@ -55,21 +56,20 @@ func (k *caseRun) parts(ar *txtar.Archive) map[string]string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		if !slices.Contains(known, name) {
-			k.fail("the case has a file %s, which nothing reads; %s", name, Meant(name, known))
+			k.fail("the case has a file %s, which nothing reads; %s", name, text.DidYouMean(name, known))
 		}
 	}
 	return out
 }
 
-// A wantLine is a line of what has to come out, by its number in the file.
+// A wantLine is a line of the expected results, with its number in the file.
 type wantLine struct {
 	n     int
 	words []string
 }
 
-// wanted are the lines of what has to come out that mean something; of the others it says why not.
-// It is not clear which incident a line is about, and how many there should be, where one of those
-// lines is wrong.
+// wanted returns the valid lines of the expected results and reports the others. certain is false
+// if a line on the number of incidents is wrong: the other lines cannot be checked then.
 func (k *caseRun) wanted(s string) (out []wantLine, certain bool) {
 	certain = true
 	if strings.TrimSpace(s) == "" {
@@ -102,7 +102,7 @@ func (k *caseRun) wanted(s string) (out []wantLine, certain bool) {
 	return out, certain
 }
 
-// numbered says what is wrong with a line that has to have one number.
+// numbered reports a line without exactly one number.
 func (k *caseRun) numbered(l wantLine) {
 	if len(l.words) != 2 {
 		k.fail("want:%d: %s wants one number", l.n, l.words[0])
@@ -113,8 +113,7 @@ func (k *caseRun) numbered(l wantLine) {
 	}
 }
 
-// spelt says what is wrong with the words of a line. A cause that does not exist is never named, so
-// that it may be demanded in vain, or "not" without effect.
+// spelt reports wrong words of a line. Without it, a misspelt cause after "not" would always pass.
 func (k *caseRun) spelt(l wantLine) {
 	var what string
 	var known []string
@@ -139,19 +138,19 @@ func (k *caseRun) spelt(l wantLine) {
 		return
 	}
 	switch {
-	case len(l.words) < 2 && what != "worker": // no pods at all may be what has to come out
+	case len(l.words) < 2 && what != "worker": // the expected list of pods may be empty
 		k.fail("want:%d: %s of which %s? Without a word it says nothing", l.n, l.words[0], what)
 	case l.words[0] == "cause" && len(l.words) > 2:
 		k.fail("want:%d: cause wants one ID", l.n)
 	}
 	for _, word := range l.words[1:] {
 		if !slices.Contains(known, word) {
-			k.fail("want:%d: no %s %q; %s", l.n, what, word, Meant(word, known))
+			k.fail("want:%d: no %s %q; %s", l.n, what, word, text.DidYouMean(word, known))
 		}
 	}
 }
 
-// free says what is wrong with a line whose words are no names.
+// free reports errors in lines whose words are not names.
 func (k *caseRun) free(l wantLine) {
 	if len(l.words) < 2 {
 		k.fail("want:%d: %s of what? Without a word it says nothing", l.n, l.words[0])
@@ -165,9 +164,9 @@ func (k *caseRun) free(l wantLine) {
 	}
 }
 
-// signal says what is wrong with a signal's name in a line of evidence.
+// signal reports an unknown signal in a line of evidence.
 func (k *caseRun) signal(at, name string) {
 	if _, ok := k.cat.units[name]; !ok {
-		k.fail("%s: no signal %q; %s", at, name, Meant(name, words(k.cat.units)))
+		k.fail("%s: no signal %q; %s", at, name, text.DidYouMean(name, words(k.cat.units)))
 	}
 }

@@ -13,17 +13,17 @@ import (
 //go:embed catalog/*.yaml
 var embedded embed.FS
 
-// A Problem is something wrong in a catalogue file.
+// A Problem is an error in a catalogue file.
 type Problem struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
 	Text string `json:"text"`
 }
 
-// String is the problem as compilers print theirs: file:line: text.
+// String formats the problem as compilers do: file:line: text.
 func (p Problem) String() string { return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text) }
 
-// A Catalog is everything that the rules know. It is immutable and safe for concurrent use.
+// A Catalog holds all knowledge of the rules. It is immutable and safe for concurrent use.
 type Catalog struct {
 	symptoms    map[state.Symptom]Symptom
 	causes      []*Cause // by ID
@@ -34,28 +34,29 @@ type Catalog struct {
 	xids        map[int]Xid
 	recoveries  []*Recovery // the worst first
 	pathologies map[string]*Pathology
-	units       map[string]string          // signal → unit
-	spoken      map[string]bool            // the signals that are words, which are there only where somebody says one
-	engines     map[string]bool            // the signals that engines tell
-	cut         []string                   // the signals that say too little where clients give up
-	past        map[string]map[string]bool // baseline, hour_ago, day_ago and week_ago → signals of which it is read
+	units       map[string]string // signal → unit
+	// signals whose values are words; a missing one means that no source reported a word
+	spoken      map[string]bool
+	engines     map[string]bool            // signals that engines export
+	cut         []string                   // length signals that are biased when many clients abort
+	past        map[string]map[string]bool // baseline, hour_ago, day_ago and week_ago → signals that have this value
 	titles      map[string]string
-	windows     map[string]time.Duration // the longest that a signal is averaged over
-	expressions int                      // how many different ones the causes have
-	numbers     map[string]int           // signal → its number, which finds its readings without a look-up by name
+	windows     map[string]time.Duration // the longest averaging window of a signal
+	expressions int                      // number of distinct expressions in the causes
+	numbers     map[string]int           // signal → index of its readings, which saves a look-up by name
 	used        map[string]bool          // signals that some evidence reads
-	commonness  map[state.Symptom]string // why it speaks no louder for a cause: how many would explain it
+	commonness  map[state.Symptom]string // symptom → how many causes explain it, which limits its weight
 }
 
-// A Symptom is one thing that an alert can mean.
+// A Symptom is one meaning of an alert.
 type Symptom struct {
 	ID    state.Symptom `json:"id"`
 	Title string        `json:"title"`
-	// Serving symptoms are about requests and engines: they belong with the fleet's other troubles
-	// even where they name no model.
+	// Serving symptoms are about requests and engines. They belong to the fleet's other serving
+	// incidents even if they name no model.
 	Serving bool `json:"serving"`
-	// Own symptoms happen to a worker by itself or by its machine; a neighbour's failure brings it
-	// load, and none of these.
+	// Own symptoms come from the worker itself or its node. A neighbour's failure adds load, but
+	// causes none of them.
 	Own bool `json:"own"`
 }
 
@@ -69,21 +70,21 @@ type Xid struct {
 	Action  string `json:"action"`
 }
 
-// A Cause is one trouble that the rules can name.
+// A Cause is one problem that the rules can name.
 type Cause struct {
 	ID       state.Cause               `json:"id"`
 	Title    string                    `json:"title"`
 	Prior    float64                   `json:"prior"` // decibans
-	Scope    string                    `json:"scope"` // pod, pool, gpu or node: what is broken
+	Scope    string                    `json:"scope"` // kind of the broken entity: pod, pool, gpu or node
 	Playbook string                    `json:"playbook"`
 	What     string                    `json:"what"`
 	Explains map[state.Symptom]float64 `json:"explains"`
 	LeadsTo  []state.Cause             `json:"leads_to,omitempty"` // causes that are its consequences
-	// LeadsAfter are symptoms of which the incident must have one before LeadsTo counts; none: it
-	// always does.
+	// LeadsAfter lists symptoms. If it is not empty, LeadsTo counts only after the incident has one
+	// of them.
 	LeadsAfter []state.Symptom `json:"leads_after,omitempty"`
 	Evidence   []*Evidence     `json:"evidence"`
-	// LookAlikes are causes that are taken for this one, with what tells them apart.
+	// LookAlikes are causes that are easily confused with this one, and how they differ.
 	LookAlikes []LookAlike `json:"look_alikes,omitempty"`
 	Do         []string    `json:"do"`
 	Avoid      []string    `json:"avoid,omitempty"`
@@ -91,15 +92,15 @@ type Cause struct {
 	Line       int         `json:"line"`
 }
 
-// A LookAlike is a cause that is easily taken for another.
+// A LookAlike is a cause that is easily confused with another.
 type LookAlike struct {
 	Cause   state.Cause `json:"cause"`
 	Differs string      `json:"differs"`
-	// By are signals without which the cause that has this entry cannot be told from that one.
+	// By lists signals that are needed to distinguish the cause of this entry from the other.
 	By []string `json:"by,omitempty"`
 }
 
-// Evidence is one observation that speaks for or against a cause.
+// Evidence is one observation for or against a cause.
 type Evidence struct {
 	When    string  `json:"when"`
 	Unless  string  `json:"unless,omitempty"`
@@ -107,38 +108,38 @@ type Evidence struct {
 	Of      string  `json:"of,omitempty"`  // any, minority, all
 	Marks   bool    `json:"marks,omitempty"`
 	Weight  float64 `json:"weight"`
-	Why     string  `json:"why,omitempty"` // why it weighs so much and no more, and so much where it is not there
+	Why     string  `json:"why,omitempty"` // the reason for the weight and for the weight of Else
 	Text    string  `json:"text"`
 	Expects string  `json:"expects,omitempty"`
 	Signal  string  `json:"signal"`           // the signal that the finding shows
-	Needed  bool    `json:"needed,omitempty"` // where it could not be asked the cause is not named
-	// Settles are the causes that take the verdict over no more once this was seen: what was so
-	// before a kill stays so, whatever is seen after it.
+	Needed  bool    `json:"needed,omitempty"` // if it cannot be evaluated, the cause is not named
+	// Settles lists causes that cannot take over the verdict after this was seen. What was true
+	// before a kill stays true, even if later evidence differs.
 	Settles []state.Cause `json:"settles,omitempty"`
 	Else    *Else         `json:"else,omitempty"`
 
 	when, unless *expression
 }
 
-// Else is what it means that evidence was looked for and is not there.
+// Else is the finding for evidence that was evaluated and does not hold.
 type Else struct {
-	When   string  `json:"when,omitempty"` // must also hold; it is asked of the whole scope
+	When   string  `json:"when,omitempty"` // an additional condition, evaluated on the whole scope
 	Weight float64 `json:"weight"`
 	Text   string  `json:"text"`
 
 	when *expression
 }
 
-// Causes lists the causes by ID.
+// Causes returns the causes, sorted by ID.
 func (c *Catalog) Causes() []*Cause { return slices.Clone(c.causes) }
 
-// Cause is one cause by its ID.
+// Cause returns the cause with the given ID.
 func (c *Catalog) Cause(id state.Cause) (*Cause, bool) {
 	cause, ok := c.byID[id]
 	return cause, ok
 }
 
-// Symptoms lists the symptoms by ID.
+// Symptoms returns the symptoms, sorted by ID.
 func (c *Catalog) Symptoms() []Symptom {
 	out := make([]Symptom, 0, len(c.symptoms))
 	for _, id := range slices.Sorted(maps.Keys(c.symptoms)) {
@@ -147,7 +148,7 @@ func (c *Catalog) Symptoms() []Symptom {
 	return out
 }
 
-// Xids lists the driver errors by code.
+// Xids returns the driver errors, sorted by code.
 func (c *Catalog) Xids() []Xid {
 	out := make([]Xid, 0, len(c.xids))
 	for _, code := range slices.Sorted(maps.Keys(c.xids)) {
@@ -156,8 +157,8 @@ func (c *Catalog) Xids() []Xid {
 	return out
 }
 
-// common says of each symptom how many causes explain it, which is why it cannot speak any louder
-// for one of them.
+// common returns for each symptom how many causes explain it. The more causes explain it, the less
+// it weighs for one of them.
 func (c *Catalog) common() map[state.Symptom]string {
 	counts := map[state.Symptom]int{}
 	for _, cause := range c.causes {
@@ -174,7 +175,8 @@ func (c *Catalog) common() map[state.Symptom]string {
 	return out
 }
 
-// explains says whether one cause can explain both symptoms.
+// explains reports whether one cause can explain all the symptoms. The scope "machine" restricts it
+// to causes of GPUs and nodes.
 func (c *Catalog) explains(scope string, symptoms ...state.Symptom) bool {
 	for _, cause := range c.causes {
 		if scope == "machine" && cause.Scope != "gpu" && cause.Scope != "node" {

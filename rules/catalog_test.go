@@ -13,20 +13,8 @@ import (
 	"paramedic/state"
 )
 
-func mustLoad(tb testing.TB) *Catalog {
-	tb.Helper()
-	c, problems, err := Load("")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, p := range problems {
-		tb.Errorf("built-in catalogue: %s", p)
-	}
-	return c
-}
-
 func TestBuiltInCatalogueIsSound(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	if len(c.Causes()) < 10 {
 		t.Errorf("%d causes, want the first ten", len(c.Causes()))
 	}
@@ -54,7 +42,7 @@ func TestBuiltInCatalogueIsSound(t *testing.T) {
 }
 
 func TestEveryCauseHasItsPartners(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +56,7 @@ func TestEveryCauseHasItsPartners(t *testing.T) {
 }
 
 func TestCases(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +82,7 @@ func TestCases(t *testing.T) {
 // Of two causes that are taken for each other, each is named where the other one would come to mind
 // first.
 func TestLookAlikesAreToldApartBothWays(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +113,7 @@ func TestLookAlikesAreToldApartBothWays(t *testing.T) {
 
 func TestUsersRulesExtendAndReplace(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", `alerts:
+	Write(t, dir, "mine.yaml", `alerts:
   - {name: LLMHighTTFT, symptom: e2e_high}
   - {name: OurOwnRule, symptom: kv_pressure}
 causes:
@@ -154,7 +142,7 @@ causes:
 
 func TestProblemsNameFileAndLine(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "bad.yaml", `alerts:
+	Write(t, dir, "bad.yaml", `alerts:
   - {name: A, symptom: no_such_symptom}
 causes:
   - id: mine
@@ -171,7 +159,7 @@ causes:
       - {when: kv_usage.max > 0.5, weight: 1, text: f, per: star}
       - {when: e2e_p95.value > 2.0 * e2e_p95.week_ago, weight: 1, text: g}
 `)
-	write(t, dir, "worse.yaml", "causes:\n  - id: x\n    titel: y\n")
+	Write(t, dir, "worse.yaml", "causes:\n  - id: x\n    titel: y\n")
 	_, problems, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +191,7 @@ causes:
 // show in an incident.
 func TestWhatCannotBeUsedIsAProblem(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", `alerts:
+	Write(t, dir, "mine.yaml", `alerts:
   - {name: A, symptom: kv_pressure, severity: sev-critical}
   - {name: B, symptom: kv_pressure, severity: p1}
 causes:
@@ -290,7 +278,7 @@ func TestEveryWeightHasItsReason(t *testing.T) {
 // One mistake hides no other, in its file or in the next, and each says what to do.
 func TestEveryProblemOfEveryFileIsToldAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yaml", `causes:
+	Write(t, dir, "a.yaml", `causes:
   - id: mine
     titel: typo
     prior: often
@@ -308,19 +296,19 @@ symptoms:
   - {id: s, serving: perhaps}
   - {id: s}
 `)
-	write(t, dir, "b.yaml", `alerts:
+	Write(t, dir, "b.yaml", `alerts:
   - {name: A, symptom: kv_pressure}
   - name: B
    symptom: kv_pressure
 causes: []
 `)
-	write(t, dir, "c.yaml", `alerts:
+	Write(t, dir, "c.yaml", `alerts:
   - {name: A, symptom: kv_pressure}
   - {name: D, symptom: s} # declared in a.yaml
 ---
 alerts: []
 `)
-	write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: notice}\n")
+	Write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: notice}\n")
 	_, problems, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +352,7 @@ alerts: []
 // What a cause leads to or looks like, and what evidence shows, has to exist.
 func TestWhatIsSpokenOfExists(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yaml", `causes:
+	Write(t, dir, "a.yaml", `causes:
   - id: mine
     title: Mine
     scope: pool
@@ -390,7 +378,7 @@ func TestWhatIsSpokenOfExists(t *testing.T) {
 // A file that is only words and anchors is read as YAML reads it.
 func TestAnchorsAndMergesAreRead(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yml", `causes:
+	Write(t, dir, "a.yml", `causes:
   - &mine
     id: mine
     title: Mine
@@ -400,7 +388,7 @@ func TestAnchorsAndMergesAreRead(t *testing.T) {
     id: other
     evidence: *seen
 `)
-	write(t, dir, "b.yaml", "# nothing yet\n")
+	Write(t, dir, "b.yaml", "# nothing yet\n")
 	c, problems, err := Load(dir)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -431,20 +419,13 @@ func TestMissingDirectoryIsAnError(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, dir, name, data string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A verdict stands while what it was concluded from cannot be read; of "this or that", what was
 // never there took no part in it.
 func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	v := &view{signals: map[string]*series{"requests_waiting": {}}}
 	w := weighed{seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
-	if got := w.findings(c, caseTime)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
+	if got := w.findings(c, Now)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
 		t.Errorf("it reads %v", got)
 	}
 }
@@ -452,16 +433,16 @@ func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
 // What has been so for minutes settles more than what was seen at first: of two cases with the same
 // evidence, the one whose alert has lasted.
 func TestWhatLastsSettles(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	k := playedIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
 	settled := func() bool {
-		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, caseTime).Findings, func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
+		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, Now).Findings, func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
 	}
 	if !settled() {
 		t.Error("six minutes of streams that run on beside long prompts do not rule out a burst")
 	}
 	for i := range k.in.Symptoms {
-		k.in.Symptoms[i].First = caseTime.Add(-2 * time.Minute)
+		k.in.Symptoms[i].First = Now.Add(-2 * time.Minute)
 	}
 	if settled() {
 		t.Error("two minutes rule out a burst")

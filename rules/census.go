@@ -8,38 +8,39 @@ import (
 	"paramedic/state"
 )
 
-// A census finds out what samples are about. Most evidence speaks of the same entities in the same
-// order, signal by signal.
+// A census maps the entities of samples to groups. It remembers the order, since most signals list
+// the same entities in the same order.
 type census struct {
 	view   *view
 	top    *topology
 	groups map[place]*group     // by kind and key
-	found  []entry              // the same, in the order in which they were found
-	at     map[state.Entity]int // in seen
+	found  []entry              // the same groups in the order of discovery
+	at     map[state.Entity]int // index in seen
 	seen   []sighting
 	last   int
 }
 
-// entry is a group of a kind.
+// An entry is a group with its kind.
 type entry struct {
 	kind string
 	*group
 }
 
-// sighting is an entity as samples name it, with what it stands for.
+// A sighting is an entity as samples name it, with the entity that it resolves to.
 type sighting struct {
 	raw, e  state.Entity
 	inScope bool
 	counted bool
-	id      int // of its key; below zero: it is the pool
-	next    int // the one that came after it last time
+	id      int // number of the group's key; below zero it is the pool
+	next    int // index of the sighting that followed it last time
 }
 
-// censuses are those that are done. What one has grown to is a fifth of what a diagnosis would
+// censuses recycles finished censuses. Their memory is a fifth of what a diagnosis would otherwise
 // allocate.
 var censuses = sync.Pool{New: func() any { return &census{groups: map[place]*group{}, at: map[state.Entity]int{}} }}
 
-// done forgets everything: the names belong to the evidence, the groups to the view.
+// done clears the census, because the names belong to the evidence and the groups to the view, and
+// recycles it.
 func (c *census) done() {
 	clear(c.groups)
 	clear(c.at)
@@ -68,7 +69,7 @@ func (c *census) find(e *state.Entity) *sighting {
 	return &c.seen[i]
 }
 
-// ofAnotherRole says that the entity is a worker of the phase that is not looked at.
+// ofAnotherRole reports whether the entity is a worker of the phase that the view does not cover.
 func (c *census) ofAnotherRole(e state.Entity) bool {
 	if c.view.role == "" || e.Pod == "" {
 		return false
@@ -77,7 +78,7 @@ func (c *census) ofAnotherRole(e state.Entity) bool {
 	return w != nil && differ(w.Role, c.view.role)
 }
 
-// counted makes the entity part of the view when its first sample counts.
+// counted adds the entity to the view at its first sample that counts.
 func (c *census) counted(k *sighting) *sighting {
 	if k.counted {
 		return k
@@ -91,7 +92,7 @@ func (c *census) counted(k *sighting) *sighting {
 		c.add("gpu", group{key: gpu, pod: e.Pod, node: e.Node, gpu: e.GPU})
 		k.id = v.id(gpu)
 		if pod := v.id(e.Pod); e.Pod != "" && !slices.Contains(v.gpusOf[pod], k.id) {
-			v.gpusOf[pod] = append(v.memory.ids.more(v.gpusOf[pod], 1), k.id)
+			v.gpusOf[pod] = append(v.memory.ids.Grow(v.gpusOf[pod], 1), k.id)
 		}
 	case key != "":
 		c.add("pod", group{key: key, pod: key, node: e.Node})
@@ -109,7 +110,7 @@ func (c *census) add(kind string, g group) {
 		return
 	}
 	g.view = c.view
-	own := &c.view.memory.groups.take(1)[0]
+	own := &c.view.memory.groups.Take(1)[0]
 	*own = g
 	c.groups[place{kind, g.key}] = own
 	c.found = append(c.found, entry{kind, own})

@@ -9,17 +9,18 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// alertRule is what a known alert rule means.
+// An alertRule holds what a known alert rule means.
 type alertRule struct {
 	Symptom  state.Symptom
 	Severity state.Severity
 	Hints    map[string]string
 }
 
-// metricRule is what a rule means that looks at certain metrics in a certain way.
+// A metricRule holds what a rule means that uses certain metrics in a certain way.
 type metricRule struct {
 	Any     []string
 	Is      string
@@ -32,14 +33,14 @@ type metricRule struct {
 	Hints   map[string]string
 }
 
-// wordRule is what a rule means that has a word in its name.
+// A wordRule holds what a rule means that has one of these words in its name.
 type wordRule struct {
 	Any     []string
 	Symptom state.Symptom
 }
 
-// Classify says what an alert means and what it is about. It never fails: an alert that nothing
-// places is unclassified.
+// Classify returns an alert's symptom and the entity that it is about. It never fails: an alert
+// that matches no entry is unclassified.
 func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 	uses := usesOf(expressionOf(a.GeneratorURL))
 	s := state.Sign{Symptom: state.Unclassified, By: "none", Hints: map[string]string{}}
@@ -50,8 +51,8 @@ func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 		if r.Severity != "" {
 			fallback = r.Severity
 		}
-		// Its expression may differ from the one that the name is known for; what it reads is a
-		// fact in any case.
+		// The rule may differ from the known one of this name, but the metrics that it reads are a
+		// fact.
 		if m := c.byMetrics(uses); m != nil && m.Symptom == s.Symptom {
 			addHints(s.Hints, m.Hints)
 		}
@@ -63,7 +64,7 @@ func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 	}
 	s.Severity = severityOf(a.Labels, fallback)
 	s.Entity = entityOf(a, cluster, readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_"), readsPicker(uses) || s.Symptom == "no_endpoints")
-	if name := plain(a.Name()); name != "" && s.Hints["benign"] != "" {
+	if name := text.Phrase(a.Name()); name != "" && s.Hints["benign"] != "" {
 		s.Hints["rule"] = name
 	}
 	c.xidHints(&s, a)
@@ -84,7 +85,7 @@ func addHints(to, from map[string]string) {
 	}
 }
 
-// byMetrics finds the first rule of the catalogue that the expression fits.
+// byMetrics returns the first rule of the catalogue that the expression fits.
 func (c *Catalog) byMetrics(uses []use) *metricRule {
 	if len(uses) == 0 {
 		return nil
@@ -141,13 +142,13 @@ func (r *metricRule) fitsUse(u use) bool {
 	return true
 }
 
-// named says whether a metric goes by a pattern: a name, with '*' for anything. What people write
-// with vllm_ means vllm:.
+// named reports whether a metric matches a pattern: a name, with '*' for any text. It treats the
+// prefix vllm_ as vllm:.
 func named(metric, pattern string) bool {
 	return slices.ContainsFunc([]string{metric, bare(metric), colon(metric), bare(colon(metric))}, func(m string) bool { return goesBy(m, pattern) })
 }
 
-// goesBy says whether a name goes by a pattern, wherever its stars stand.
+// goesBy reports whether a name matches a pattern with '*' at any position.
 func goesBy(name, pattern string) bool {
 	head, rest, starred := strings.Cut(pattern, "*")
 	if !starred {
@@ -165,13 +166,13 @@ func goesBy(name, pattern string) bool {
 	return false
 }
 
-// readsGPU says whether the expression is about what the DCGM exporter measures.
+// readsGPU reports whether the expression reads metrics of the DCGM exporter.
 func readsGPU(uses []use) bool {
 	return slices.ContainsFunc(uses, func(u use) bool { return strings.HasPrefix(u.metric, "DCGM_") })
 }
 
-// readsPicker says whether the expression is about what an InferencePool's endpoint picker
-// measures, under its present prefix or an older one.
+// readsPicker reports whether the expression reads metrics of an InferencePool's endpoint picker,
+// under its current prefix or an older one.
 func readsPicker(uses []use) bool {
 	return slices.ContainsFunc(uses, func(u use) bool {
 		return slices.ContainsFunc([]string{"llm_d_epp_", "inference_pool_", "inference_objective_", "inference_extension_"}, func(p string) bool {
@@ -180,7 +181,7 @@ func readsPicker(uses []use) bool {
 	})
 }
 
-// byLabels reads a symptom that the rule's author wrote down, or words of its name.
+// byLabels reads the symptom from a label of the rule, or from words in its name.
 func (c *Catalog) byLabels(a state.Alert) (state.Symptom, bool) {
 	for _, key := range []string{"paramedic_symptom", "symptom"} {
 		if _, ok := c.symptoms[state.Symptom(a.Labels[key])]; ok {
@@ -204,7 +205,7 @@ func (c *Catalog) byLabels(a state.Alert) (state.Symptom, bool) {
 	return "", false
 }
 
-// severity reads the words that people use for severities.
+// severity maps common severity words to a severity; "" if the word is unknown.
 func severity(word string) state.Severity {
 	switch strings.ToLower(strings.TrimSpace(word)) {
 	case "critical", "crit", "page", "pager", "paging", "emergency", "fatal", "disaster", "p0", "p1", "sev0", "sev1", "sev-0", "sev-1", "s1":
@@ -231,8 +232,8 @@ var (
 	xidCode = regexp.MustCompile(`^[0-9]{1,3}$`)
 )
 
-// xidOf finds the driver error that an alert carries: in the exporter's labels, or in what its
-// author wrote.
+// xidOf returns the driver error that an alert carries: from the exporter's labels, or from the
+// rule's annotations.
 func xidOf(a state.Alert, s state.Symptom) string {
 	if s != "gpu_hardware" {
 		return ""
@@ -251,17 +252,17 @@ func xidOf(a state.Alert, s state.Symptom) string {
 	return ""
 }
 
-// xidHints keeps the driver error that an alert carries, and what the driver asks for, where the
-// alert has its words. A rule on the sticky gauge says nothing of when it was.
+// xidHints stores the alert's driver error, and the recovery that the driver requests if the alert
+// quotes it. A rule on the sticky gauge does not show when the error occurred.
 func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 	code := xidOf(a, s.Symptom)
 	if code == "" {
 		return
 	}
 	s.Hints["xid"] = code
-	n, _ := strconv.Atoi(code) // digits only, by xidOf
+	n, _ := strconv.Atoi(code) // xidOf returns only digits
 	x := c.xids[n]
-	if name := plain(a.Name()); name != "" && x.Class == "notice" {
+	if name := text.Phrase(a.Name()); name != "" && x.Class == "notice" {
 		s.Hints["rule"] = name
 	}
 	var asked *Recovery
@@ -270,7 +271,7 @@ func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 			asked = r
 		}
 	}
-	over := asked != nil && asked.ID == "none" // the driver says that nothing has to be done any more
+	over := asked != nil && asked.ID == "none" // the driver reports that no action is needed any more
 	if asked != nil && !over {
 		s.Hints["gpu_recovery"] = asked.Driver
 	}
@@ -279,8 +280,8 @@ func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 	}
 }
 
-// groupOf keeps alerts that say nothing of inference apart: those of one rule and one place belong
-// together.
+// groupOf returns a key that separates alerts unrelated to inference: those of one rule and one
+// place share it.
 func groupOf(a state.Alert) string {
 	parts := []string{a.Name()}
 	for _, key := range []string{"namespace", "service", "job"} {

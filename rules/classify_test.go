@@ -55,7 +55,7 @@ func generator(expr string) string {
 }
 
 func TestCirculatingRulesByNameAndByExpression(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	if len(circulating) != 30 {
 		t.Fatalf("%d rules, want 30", len(circulating))
 	}
@@ -72,7 +72,7 @@ func TestCirculatingRulesByNameAndByExpression(t *testing.T) {
 }
 
 func TestOtherRulesByExpression(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, tt := range []struct {
 		expr string
 		want state.Symptom
@@ -169,7 +169,7 @@ func TestStarsStandForAnything(t *testing.T) {
 }
 
 func TestEntities(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for name, tt := range map[string]struct {
 		labels map[string]string
 		want   state.Entity
@@ -227,7 +227,7 @@ func TestEntities(t *testing.T) {
 }
 
 func TestSeverities(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, tt := range []struct {
 		labels map[string]string
 		want   state.Severity
@@ -246,7 +246,7 @@ func TestSeverities(t *testing.T) {
 }
 
 func TestXidComesFromLabelsOrText(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, a := range []state.Alert{
 		{Labels: map[string]string{"alertname": "DCGMXidErrors", "err_code": "79"}},
 		{Labels: map[string]string{"alertname": "DCGMXidErrors"}, Annotations: map[string]string{"description": "GPU 3 reported XID error: 79 (fell off)"}},
@@ -260,7 +260,7 @@ func TestXidComesFromLabelsOrText(t *testing.T) {
 // An expression that does not parse tells which metrics it is about, and not what it asks of them:
 // every rule on metrics can be held against it.
 func TestExpressionsThatDoNotParseAreHeldAgainstEveryRule(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, r := range c.metrics {
 		for _, metric := range r.Any {
 			metric = strings.Trim(strings.ReplaceAll(metric, "*", "x"), "_")
@@ -278,7 +278,7 @@ func TestExpressionsThatDoNotParseAreHeldAgainstEveryRule(t *testing.T) {
 }
 
 func FuzzClassify(f *testing.F) {
-	c := mustLoad(f)
+	c := MustLoad(f)
 	f.Add("Ours", "pod", "vllm-0", generator(`sum(rate(http_requests_total{status=~"5.."}[5m]) by (instance) > 1`), "")
 	f.Add("LLMHighTTFT", "pod", "vllm-0", generator("up == 0"), "Xid 79")
 	f.Add("", "model_name", "{{.Secrets}}\x00\n", "::::", "")
@@ -295,7 +295,7 @@ func FuzzClassify(f *testing.F) {
 			t.Fatalf("the same alert means two things: %s", diff)
 		}
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-		attach(in, s, name, now)
+		Attach(in, s, name, now)
 		c.Correlate(s, nil, []*state.Incident{in}, now)
 		d := c.Diagnose(in, nil, now)
 		if strings.ContainsAny(d.Title, "\n\x00") {
@@ -318,10 +318,10 @@ func TestPoolOf(t *testing.T) {
 // An unknown is as likely as it is that the best cause is not the one, as the API's description
 // promises.
 func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-	attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
-	d := c.Diagnose(in, &state.Evidence{At: caseTime}, caseTime)
+	Attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", Now)
+	d := c.Diagnose(in, &state.Evidence{At: Now}, Now)
 	if d.Cause != state.Unknown || len(d.Alternatives) == 0 {
 		t.Fatalf("%s, alternatives %v", d.Cause, d.Alternatives)
 	}
@@ -334,10 +334,10 @@ func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
 // Confidences are shares of one whole: what is told as possible beside a verdict never adds up to
 // more than everything. And what a cause is said to lack is enough to name it.
 func TestAlternativesAreToldRight(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for symptom := range c.symptoms {
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-		attach(in, state.Sign{Symptom: symptom, Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
+		Attach(in, state.Sign{Symptom: symptom, Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", Now)
 		v := c.weigh(newView(in, in.Scope, nil, c), in)
 		sum := 0.0
 		for _, w := range v.ranked {

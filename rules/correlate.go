@@ -9,27 +9,27 @@ import (
 	"paramedic/state"
 )
 
-// together is how long after its last alert an incident takes others that its cause is not known to
+// together is how long after its last alert an incident accepts alerts that its cause does not
 // explain.
 const together = time.Hour
 
-// A link is how close two entities are. Higher is closer.
+// A link is the proximity of two entities. Higher is closer.
 type link int
 
 const (
 	linkNone  link = iota
-	linkFleet      // both are about serving, at least one names no place
-	linkSpace      // one names no more than their namespace
-	linkModel      // the same model, one names no pool
-	linkNode       // one is the machine that the other has a pod on
+	linkFleet      // both are about serving, and at least one names no place
+	linkSpace      // one names only its namespace
+	linkModel      // the same model, and one names no pool
+	linkNode       // one is the node on which the other has a pod
 	linkPool
 	linkPod
 	linkGPU
 )
 
-// Correlate chooses the open incident that a sign belongs to. It is the closest one in the topology
-// whose symptoms, with the new one, a single cause can explain. Where the sign is too vague to
-// choose between several, it belongs to none of them.
+// Correlate returns the open incident that a sign belongs to. It chooses the closest one in the
+// topology for which a single cause can explain all symptoms with the new one. If the sign is too
+// vague to choose between several, it belongs to none of them.
 func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.Incident, now time.Time) (state.IncidentID, bool) {
 	top := newTopology(workers)
 	e := top.resolve(s.Entity)
@@ -56,17 +56,18 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 	return best.ID, true
 }
 
-// over says that the incident's alerts are gone, and that the symptom is none that it had or that
-// its cause leads to: it is held open for what comes back, and this is another trouble. A root of
-// it that shows itself so late absorbs it.
+// over reports whether all alerts of the incident are resolved and the symptom is neither one of
+// its symptoms nor explained by its cause. The incident is held open only for returning alerts, so
+// the sign is a new problem. If it is a late sign of the root, the root's incident absorbs this
+// one.
 func over(in *state.Incident, s state.Symptom) bool {
 	had := func(sc state.SymptomCount) bool { return sc.Symptom == s }
 	return in.Status == state.StatusMonitoring && in.Cause() != state.Unknown && in.Cause() != state.BenignAlert && s != state.Unclassified &&
 		!slices.Contains(in.Diagnosis.Explains, s) && !slices.ContainsFunc(in.Symptoms, had) && !aftermath(in, s)
 }
 
-// aftermath says that the symptom is what a restart or a rollout looks like, and that somebody may
-// have mended the incident by one.
+// aftermath reports whether the symptom is typical of a restart or rollout, and a person may have
+// restarted something to fix the incident.
 func aftermath(in *state.Incident, s state.Symptom) bool {
 	switch s {
 	case "worker_down", "target_down", "rollout_stuck", "no_endpoints", "prefix_hit_low":
@@ -75,13 +76,13 @@ func aftermath(in *state.Incident, s state.Symptom) bool {
 	return false
 }
 
-// broke says that the incident's verdict found the entity's worker or machine broken.
+// broke reports whether the incident's verdict found the entity's worker or node broken.
 func broke(in *state.Incident, e state.Entity) bool {
 	s := in.Diagnosis.Scope
-	return in.Cause() != state.Unknown && (contains(s.Nodes, e.Node) || contains(s.Pods, e.Pod) && !differ(s.Namespace, e.Namespace))
+	return in.Cause() != state.Unknown && (slices.Contains(s.Nodes, e.Node) || slices.Contains(s.Pods, e.Pod) && !differ(s.Namespace, e.Namespace))
 }
 
-// byAge orders incidents so that the answer does not depend on the order in which they were given.
+// byAge sorts incidents, so that the answer does not depend on the order of the arguments.
 func byAge(open []*state.Incident) []*state.Incident {
 	out := slices.Clone(open)
 	slices.SortFunc(out, func(a, b *state.Incident) int {
@@ -90,7 +91,7 @@ func byAge(open []*state.Incident) []*state.Incident {
 	return out
 }
 
-// closeness is how close the sign is to the nearest thing that the incident is about.
+// closeness returns the proximity of the sign to the nearest entity of the incident.
 func (c *Catalog) closeness(s state.Sign, e state.Entity, in *state.Incident, top *topology) link {
 	if g := s.Hints["group"]; g != "" {
 		for _, sc := range in.Symptoms {
@@ -114,8 +115,8 @@ func (c *Catalog) closeness(s state.Sign, e state.Entity, in *state.Incident, to
 		best = max(best, near(e, top.resolve(other), top))
 	}
 	if best == linkNone && c.symptoms[s.Symptom].Serving && c.serving(in) && (placeless(e) || !about) {
-		// Rules that aggregate everything away still speak of the fleet's one trouble, if it has
-		// one.
+		// A rule that aggregates all labels away still belongs to the fleet's only serving
+		// incident.
 		if !differ(e.Namespace, in.Scope.Namespace) {
 			best = linkFleet
 			if e.Namespace != "" && e.Namespace == in.Scope.Namespace {
@@ -130,7 +131,7 @@ func (c *Catalog) serving(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return c.symptoms[s.Symptom].Serving })
 }
 
-// scopeEntities are what the verdict says is broken, which may be more than the alerts named.
+// scopeEntities returns what the verdict found broken, which may be more than the alerts named.
 func scopeEntities(in *state.Incident) []state.Entity {
 	s := in.Scope
 	base := state.Entity{Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
@@ -146,7 +147,7 @@ func scopeEntities(in *state.Incident) []state.Entity {
 	return out
 }
 
-// near is how close two resolved entities are.
+// near returns the proximity of two resolved entities.
 func near(a, b state.Entity, top *topology) link {
 	if a.GPU != "" && a.GPU == b.GPU && a.Node == b.Node {
 		return linkGPU
@@ -173,8 +174,8 @@ func near(a, b state.Entity, top *topology) link {
 		case a.Pool == b.Pool && !(a.Model != "" && b.Model != "" && !sameModel):
 			return linkPool
 		case sameModel && !(top.knows(a) && top.knows(b)):
-			return linkModel // a router's or InferencePool's name for it
-		case contains(top.behind(a.Namespace, a.Pool), b.Pool) || contains(top.behind(b.Namespace, b.Pool), a.Pool):
+			return linkModel // a router's or InferencePool's name for the pool
+		case slices.Contains(top.behind(a.Namespace, a.Pool), b.Pool) || slices.Contains(top.behind(b.Namespace, b.Pool), a.Pool):
 			return linkModel
 		}
 		return linkNone
@@ -185,8 +186,7 @@ func near(a, b state.Entity, top *topology) link {
 	return linkNone
 }
 
-// machine links what happens on a node to the pods there: one side has to be about the machine
-// itself.
+// machine links alerts about a node to the pods on it: one side has to be about the node itself.
 func machine(a, b state.Entity, top *topology) link {
 	for _, x := range [][2]state.Entity{{a, b}, {b, a}} {
 		m, other := x[0], x[1]
@@ -210,32 +210,32 @@ func machine(a, b state.Entity, top *topology) link {
 
 func (t *topology) knows(e state.Entity) bool { return t.pools[e.Namespace+"/"+e.Pool] != nil }
 
-// apart says that the sign is about another worker than those that the incident's verdict found
-// broken, and about something that happens to a worker by itself: a second trouble in the same
-// pool. If the first turns out to be behind it after all, it absorbs it.
+// apart reports whether the sign is about another worker than those that the verdict found broken,
+// and its symptom comes from the worker itself. It is then a second problem in the same pool. If
+// the first turns out to cause it, the first incident absorbs it.
 func (c *Catalog) apart(s state.Sign, e state.Entity, in *state.Incident) bool {
 	cause, named := c.byID[in.Cause()]
 	broken := in.Diagnosis.Scope
 	if !named || !cause.local() || !c.own(s.Symptom, s.Hints) || s.Hints["group"] != "" || e.Pod == "" ||
-		contains(broken.Pods, e.Pod) || contains(broken.Nodes, e.Node) {
+		slices.Contains(broken.Pods, e.Pod) || slices.Contains(broken.Nodes, e.Node) {
 		return false
 	}
 	if slices.ContainsFunc(in.Symptoms, func(sc state.SymptomCount) bool { return sc.Symptom == s.Symptom }) && cause.Scope == "pod" {
-		return false // the same happens to more of them
+		return false // the same problem on more workers
 	}
 	return len(broken.Pods) > 0 || len(broken.Nodes) > 0 && e.Node != ""
 }
 
-// own says that a symptom is of what a worker has by itself. KV cache that is held while nothing
-// runs is the worker's, as a full one need not be.
+// own reports whether a symptom comes from the worker itself. A full KV cache may come from load,
+// but a cache that is held while nothing runs comes from the worker.
 func (c *Catalog) own(id state.Symptom, hints map[string]string) bool {
 	return c.symptoms[id].Own || hints[heldIdle] != "" || hints["idle_kv"] != ""
 }
 
-// local says that the cause breaks single workers or machines, and not a pool.
+// local reports whether the cause breaks single workers or nodes, not a pool.
 func (c *Cause) local() bool { return c.Scope == "pod" || c.Scope == "gpu" || c.Scope == "node" }
 
-// compatible says whether one cause can stand behind the incident and the sign.
+// compatible reports whether one cause can explain the incident and the sign.
 func (c *Catalog) compatible(s state.Sign, l link, in *state.Incident, now time.Time) bool {
 	if s.Symptom == state.Unclassified {
 		return l >= linkNode
@@ -268,10 +268,10 @@ func (c *Catalog) compatible(s state.Sign, l link, in *state.Incident, now time.
 	return c.explains("", symptoms...)
 }
 
-// Absorbs says whether the other incident is a part of the root. It is where all of it is a
-// consequence of the root's cause: its scope overlaps, and it has the same verdict, or its symptoms
-// are explained and it has no verdict of its own or one that the root's cause is known to lead to.
-// Two whose cause is unknown are one where they are about one pool and began together.
+// Absorbs reports whether the other incident is part of the root, a consequence of its cause. Their
+// scopes must overlap. The other must have the same verdict, or its symptoms must be explained
+// while its own verdict is missing or a known consequence. Two incidents with unknown causes are
+// one if they are about one pool and began together.
 func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if root.ID == other.ID || root.Cluster != other.Cluster || !root.Open() || !other.Open() {
 		return false
@@ -283,15 +283,15 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if !c.overlaps(root, other) || c.elsewhere(root, other) || c.ofOthers(root, other) {
 		return false
 	}
-	same := other.Cause() == root.Cause() // named in spite of alerts that it does not explain
+	same := other.Cause() == root.Cause() // the evidence named the cause despite alerts that it does not explain
 	led := cause.led(root, other)
 	for _, s := range other.Symptoms {
-		// What a consequence does is explained where the consequence is.
+		// The consequence's own verdict explains the symptoms that it causes.
 		if !same && s.Symptom != state.Unclassified && !slices.Contains(root.Diagnosis.Explains, s.Symptom) && !(led && slices.Contains(other.Diagnosis.Explains, s.Symptom)) {
 			return false
 		}
 	}
-	if same { // whatever its alerts say: the evidence has named it
+	if same { // regardless of the alerts, since the evidence named the same cause
 		return older(root, other)
 	}
 	if saysNothing(other) {
@@ -300,21 +300,22 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || led
 }
 
-// led says that the cause is known to lead to the other incident's, and can have by now: what began
-// long before the root is not its consequence. The root's own alerts may well be the later ones.
+// led reports whether the cause is known to lead to the other incident's cause, and the times allow
+// it. A problem that began over an hour before the root is not its consequence. The root's own
+// alerts may be the later ones.
 func (c *Cause) led(root, other *state.Incident) bool {
 	return c.leadsTo(other.Cause(), root.Symptoms) && root.StartedAt.Sub(other.StartedAt) <= together
 }
 
-// leadsTo says that the cause, where it shows in these symptoms, has the other among its
+// leadsTo reports whether the cause, in an incident with these symptoms, has the other among its
 // consequences.
 func (c *Cause) leadsTo(other state.Cause, symptoms []state.SymptomCount) bool {
 	return slices.Contains(c.LeadsTo, other) && (len(c.LeadsAfter) == 0 ||
 		slices.ContainsFunc(symptoms, func(s state.SymptomCount) bool { return slices.Contains(c.LeadsAfter, s.Symptom) }))
 }
 
-// elsewhere says that two different causes, each of single workers, were found, and on different
-// ones.
+// elsewhere reports whether the verdicts name two different causes of single workers, found on
+// different workers.
 func (c *Catalog) elsewhere(root, other *state.Incident) bool {
 	a, b := c.byID[root.Cause()], c.byID[other.Cause()]
 	if a == nil || b == nil || a == b || !a.local() || !b.local() {
@@ -323,8 +324,9 @@ func (c *Catalog) elsewhere(root, other *state.Incident) bool {
 	return disjoint(root.Diagnosis.Scope.Pods, other.Diagnosis.Scope.Pods)
 }
 
-// ofOthers says that the other incident has no name yet and is about what happens to workers by
-// themselves, on others than those that the root's verdict found broken, where it was not seen.
+// ofOthers reports whether the other incident has no verdict yet and is about symptoms of single
+// workers. Those workers must differ from the ones that the root's verdict found broken, and the
+// symptoms must be new to the root's incident.
 func (c *Catalog) ofOthers(root, other *state.Incident) bool {
 	cause := c.byID[root.Cause()]
 	if cause == nil || !cause.local() || other.Cause() != state.Unknown || len(other.Symptoms) == 0 {
@@ -336,24 +338,24 @@ func (c *Catalog) ofOthers(root, other *state.Incident) bool {
 			return false
 		}
 	}
-	return disjoint(root.Diagnosis.Scope.Pods, other.Scope.Pods) && !slices.ContainsFunc(other.Scope.Nodes, func(n string) bool { return contains(root.Diagnosis.Scope.Nodes, n) })
+	return disjoint(root.Diagnosis.Scope.Pods, other.Scope.Pods) && !slices.ContainsFunc(other.Scope.Nodes, func(n string) bool { return slices.Contains(root.Diagnosis.Scope.Nodes, n) })
 }
 
-// disjoint says that both name workers, and none is the same.
+// disjoint reports whether both lists name workers and have none in common.
 func disjoint(a, b []string) bool {
-	return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(b, func(p string) bool { return contains(a, p) })
+	return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(b, func(p string) bool { return slices.Contains(a, p) })
 }
 
-// bothUnknown says that two incidents are about one pool and neither has a name. Alerts that call a
-// pool by different names open one each before the evidence shows whose names they are; had that
-// been known, the older would have taken the younger's.
+// bothUnknown reports whether two incidents without a verdict are about one pool. Alerts that use
+// different names for a pool open one incident each until the evidence resolves the names. With
+// resolved names, the older incident would have taken the younger's alerts.
 func bothUnknown(root, other *state.Incident) bool {
 	r, o := root.Diagnosis, other.Diagnosis
 	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool || differ(r.Scope.Namespace, o.Scope.Namespace) {
 		return false
 	}
 	if saysNothing(root) || saysNothing(other) {
-		return false // the verdict gave it the only pool that there is; its alerts name none
+		return false // the verdict assigned the only pool that exists; the alerts name none
 	}
 	last := root.OpenedAt
 	for _, s := range root.Symptoms {
@@ -364,30 +366,31 @@ func bothUnknown(root, other *state.Incident) bool {
 	return older(root, other) && other.OpenedAt.Sub(last) <= together
 }
 
-// saysNothing says that an incident has an alert that neither speaks of inference nor names a
-// place: it stays with its own kind.
+// saysNothing reports whether an incident has an alert that is neither about inference nor names a
+// place. Such incidents only take alerts of their own group.
 func saysNothing(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom == state.Unclassified && s.Hints["group"] != "" })
 }
 
-// older says which of two incidents of one trouble stays.
+// older reports whether a opened before b; the ID decides between equal times. The older incident
+// absorbs the younger one.
 func older(a, b *state.Incident) bool {
 	return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID)) < 0
 }
 
-// overlaps compares scopes by what the verdict found; a machine's fault reaches whoever is on the
-// machine.
+// overlaps reports whether the scopes of two incidents overlap, using what the verdicts found. A
+// fault of a GPU or node reaches every pod on the node.
 func (c *Catalog) overlaps(root, other *state.Incident) bool {
 	r, o := root.Scope, other.Scope
 	cause := c.byID[root.Cause()]
 	if cause.Scope == "gpu" || cause.Scope == "node" {
 		for _, n := range slices.Concat(root.Diagnosis.Scope.Nodes, r.Nodes) {
-			if contains(o.Nodes, n) {
+			if slices.Contains(o.Nodes, n) {
 				return true
 			}
 		}
 		for _, p := range slices.Concat(root.Diagnosis.Scope.Pods, r.Pods) {
-			if contains(o.Pods, p) && !differ(r.Namespace, o.Namespace) {
+			if slices.Contains(o.Pods, p) && !differ(r.Namespace, o.Namespace) {
 				return true
 			}
 		}
@@ -399,7 +402,7 @@ func (c *Catalog) overlaps(root, other *state.Incident) bool {
 		return true
 	}
 	if o.Pool == "" && o.Model == "" && len(o.Pods) == 0 && len(o.Nodes) == 0 {
-		return c.serving(other) // it names no place, and the fleet has this trouble
+		return c.serving(other) // it names no place, and the fleet has a serving incident
 	}
-	return slices.ContainsFunc(o.Pods, func(p string) bool { return contains(r.Pods, p) })
+	return slices.ContainsFunc(o.Pods, func(p string) bool { return slices.Contains(r.Pods, p) })
 }

@@ -27,7 +27,7 @@ func correlated(c *Catalog, workers []state.Worker, alerts ...map[string]string)
 }
 
 func TestCorrelate(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	workers := []state.Worker{
 		{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", Model: "Llama-70B", Node: "node-1", Instance: "10.0.0.1:8000"},
 		{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-bbbbb", Pool: "vllm-llama", Model: "Llama-70B", Node: "node-2", Instance: "10.0.0.2:8000"},
@@ -71,7 +71,7 @@ func TestCorrelate(t *testing.T) {
 // A worker that is away after somebody has restarted it, or rolled out what mends the pool, is no
 // other trouble.
 func TestWhatAMendBringsIsNotAnotherTrouble(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for name, tt := range map[string]struct {
 		symptom state.Symptom
 		touch   func(*state.Incident)
@@ -79,13 +79,13 @@ func TestWhatAMendBringsIsNotAnotherTrouble(t *testing.T) {
 	}{
 		"a worker is down, and nobody did anything": {"worker_down", func(*state.Incident) {}, false},
 		"a worker is down after first aid":          {"worker_down", func(in *state.Incident) { in.Actions = []state.ActionID{"a"} }, true},
-		"a rollout hangs that somebody began":       {"rollout_stuck", func(in *state.Incident) { in.AckedAt = caseTime }, true},
+		"a rollout hangs that somebody began":       {"rollout_stuck", func(in *state.Incident) { in.AckedAt = Now }, true},
 		"a GPU breaks after first aid":              {"gpu_hardware", func(in *state.Incident) { in.Actions = []state.ActionID{"a"} }, false},
 	} {
-		in := &state.Incident{ID: "1", Status: state.StatusMonitoring, Scope: state.Scope{Namespace: "llm", Pool: "chat"}, StartedAt: caseTime, OpenedAt: caseTime,
+		in := &state.Incident{ID: "1", Status: state.StatusMonitoring, Scope: state.Scope{Namespace: "llm", Pool: "chat"}, StartedAt: Now, OpenedAt: Now,
 			Diagnosis: state.Diagnosis{Cause: "kv_leak", Explains: []state.Symptom{"kv_pressure"}}, Symptoms: []state.SymptomCount{{Symptom: "kv_pressure"}}}
 		tt.touch(in)
-		_, same := c.Correlate(state.Sign{Symptom: tt.symptom, Entity: state.Entity{Namespace: "llm", Pool: "chat"}}, nil, []*state.Incident{in}, caseTime)
+		_, same := c.Correlate(state.Sign{Symptom: tt.symptom, Entity: state.Entity{Namespace: "llm", Pool: "chat"}}, nil, []*state.Incident{in}, Now)
 		if same != tt.same {
 			t.Errorf("%s: joins %v, want %v", name, same, tt.same)
 		}
@@ -93,7 +93,7 @@ func TestWhatAMendBringsIsNotAnotherTrouble(t *testing.T) {
 }
 
 func TestTooVagueToChooseJoinsNone(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	got := correlated(c, nil, map[string]string{"alertname": "KVCacheNearFull", "model_name": "a"}, map[string]string{"alertname": "KVCacheNearFull", "model_name": "b"},
 		map[string]string{"alertname": "LLMHighTTFT"})
 	if got[2] == got[0] || got[2] == got[1] {
@@ -102,29 +102,29 @@ func TestTooVagueToChooseJoinsNone(t *testing.T) {
 }
 
 func TestCorrelateDoesNotDependOnTheOrderGiven(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	var open []*state.Incident
 	for i := range 6 {
-		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
-		attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "QueueBuildUp", "model_name": "m", "namespace": "llm"}}, "c"), "QueueBuildUp", caseTime)
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now}
+		Attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "QueueBuildUp", "model_name": "m", "namespace": "llm"}}, "c"), "QueueBuildUp", Now)
 		open = append(open, in)
 	}
 	s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "M"}}, "c")
-	want, _ := c.Correlate(s, nil, open, caseTime)
+	want, _ := c.Correlate(s, nil, open, Now)
 	for range open {
 		open = append(open[1:], open[0])
-		if got, _ := c.Correlate(s, nil, open, caseTime); got != want {
+		if got, _ := c.Correlate(s, nil, open, Now); got != want {
 			t.Fatalf("%s, then %s", want, got)
 		}
 	}
 }
 
 func TestOldTroubleTakesOnlyWhatItExplains(t *testing.T) {
-	c := mustLoad(t)
-	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
-	attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"), "KVCacheNearFull", caseTime)
+	c := MustLoad(t)
+	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen, OpenedAt: Now}
+	Attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"), "KVCacheNearFull", Now)
 	in.Diagnosis = state.Diagnosis{Cause: "kv_exhaustion", Explains: []state.Symptom{"kv_pressure", "queue_buildup"}}
-	at := caseTime.Add(5 * time.Hour)
+	at := Now.Add(5 * time.Hour)
 	for rule, want := range map[string]bool{"QueueBuildUp": true, "KVCacheNearFull": true, "DynamoPrefixCacheHitRateLow": false} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": rule, "model_name": "m"}}, "c")
 		if _, ok := c.Correlate(s, nil, []*state.Incident{in}, at); ok != want {
@@ -132,15 +132,15 @@ func TestOldTroubleTakesOnlyWhatItExplains(t *testing.T) {
 		}
 	}
 	in.Status = state.StatusResolved
-	if _, ok := c.Correlate(c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"), nil, []*state.Incident{in}, caseTime); ok {
+	if _, ok := c.Correlate(c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"), nil, []*state.Incident{in}, Now); ok {
 		t.Error("a resolved incident took an alert")
 	}
 }
 
 func TestAbsorbs(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	incident := func(id string, cause state.Cause, scope state.Scope, symptoms ...state.Symptom) *state.Incident {
-		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime, Scope: scope}
+		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now, Scope: scope}
 		in.Diagnosis.Cause = cause
 		if k, ok := c.Cause(cause); ok {
 			in.Diagnosis.Scope = scope
@@ -190,10 +190,10 @@ func TestAbsorbs(t *testing.T) {
 // Two incidents of one pool without a name are one, but for alerts that say nothing of inference:
 // where a fleet has one pool only, the verdict on a full disk is about that pool too.
 func TestTwoUnknownTroublesOfAPool(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	incident := func(id string, s state.SymptomCount) *state.Incident {
-		s.Last = caseTime
-		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime, Symptoms: []state.SymptomCount{s},
+		s.Last = Now
+		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now, Symptoms: []state.SymptomCount{s},
 			Diagnosis: state.Diagnosis{Cause: state.Unknown, Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}}}
 	}
 	late, slow := state.SymptomCount{Symptom: "ttft_high"}, state.SymptomCount{Symptom: "itl_high"}
@@ -212,10 +212,10 @@ func TestTwoUnknownTroublesOfAPool(t *testing.T) {
 // comes back with a cold cache: pod loss or rollout → survivors hot, cold caches; host leak → OOM
 // kill → cold start → pool overload; Xid → hang (engine.md §4.1).
 func TestALostWorkerIsTheRootOfAnOverloadedPool(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	pool := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}
 	incident := func(id string, cause state.Cause, scope state.Scope, at time.Duration, symptoms ...state.Symptom) *state.Incident {
-		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, StartedAt: caseTime.Add(at), OpenedAt: caseTime.Add(at), Scope: scope}
+		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, StartedAt: Now.Add(at), OpenedAt: Now.Add(at), Scope: scope}
 		k, ok := c.Cause(cause)
 		if !ok {
 			t.Fatalf("no cause %s", cause)
@@ -277,7 +277,7 @@ func TestALostWorkerIsTheRootOfAnOverloadedPool(t *testing.T) {
 // it later; what load does to the neighbours of a broken worker is still a part of it, and so is
 // the same leak on one more worker.
 func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	workers := []state.Worker{
 		{Namespace: "llm", Pod: "vllm-a", Pool: "vllm", Model: "m", Node: "node-1"}, {Namespace: "llm", Pod: "vllm-b", Pool: "vllm", Model: "m", Node: "node-2"},
@@ -358,7 +358,7 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 // What a cause leads to does not keep it from being named, but what is easily taken for it does: a
 // surge that is a little ahead of a full cache is no verdict.
 func TestAConsequenceIsARivalWhereItIsALookAlike(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ranked := func(ids ...state.Cause) verdict {
 		var v verdict
 		for i, id := range ids {
@@ -382,10 +382,10 @@ func TestAConsequenceIsARivalWhereItIsALookAlike(t *testing.T) {
 // An alert of unknown meaning gets a verdict by the evidence, and joins the incident that has the
 // same one on the same pool.
 func TestSameVerdictOfUnclassifiedIsAbsorbed(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	incident := func(id string, cause state.Cause, pool string, s state.SymptomCount) *state.Incident {
 		scope := state.Scope{Namespace: "llm", Pool: pool}
-		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime, Scope: scope, Symptoms: []state.SymptomCount{s},
+		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now, Scope: scope, Symptoms: []state.SymptomCount{s},
 			Diagnosis: state.Diagnosis{Cause: cause, Scope: scope, Explains: []state.Symptom{"kv_pressure"}}}
 	}
 	full := incident("2", "kv_exhaustion", "vllm-llama", state.SymptomCount{Symptom: "kv_pressure"})

@@ -3,19 +3,19 @@ package rules
 import "fmt"
 
 const (
-	// cutGrown is how many times its usual a length that is cut has to be to be known: it is at
-	// least that, and grown by what most rules ask.
+	// cutGrown is the growth over its baseline from which a biased length still counts. The true
+	// length is at least the measured one, and most rules ask for this growth.
 	cutGrown = 1.4
-	// cutMore is how many times its usual the share of aborted requests has to be, half as much
-	// again: where as many give up as ever, lengths compare as ever.
+	// cutMore is the growth of the abort share over its baseline from which lengths are biased. If
+	// as many requests abort as usual, lengths stay comparable with their baseline.
 	cutMore = 1.5
 )
 
-// cut leaves out how long answers are where more are given up than usual, a third of the requests
-// or about so. Long answers are given up first, and what was given up has half an answer: of
-// log-normal lengths (σ 0.6) without the longest third, the mean is two thirds. It can only be too
-// short: it stays where it says that answers grew, and tells an expression that asks for .least
-// what they are at least.
+// cut removes the output lengths if the share of aborted requests is high (see ends.many) and
+// higher than usual. Long answers are aborted first, and an aborted request has only half an
+// answer. For log-normal lengths (σ 0.6) without the longest third, the mean is two thirds. The
+// measured length can only be too short. So it stays if it shows growth, and it serves an
+// expression that asks for .least as a lower bound.
 func (v *view) cut(cat *Catalog) {
 	aborts, finishes := v.signals["abort_rate"], v.signals["finish_rate"]
 	if aborts == nil || finishes == nil {

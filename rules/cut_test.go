@@ -7,7 +7,7 @@ import (
 // Long answers are given up first, so that the rest's lengths are none to compare with. Where even
 // they grew, answers did.
 func TestHowLongAnswersAreIsNotKnownWhereManyAreGivenUp(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	k := playedIncident(t, c, "testdata/cases/unknown_surge_or_longer_answers_given_up.txtar")
 	for name, x := range map[string]struct {
 		aborted, aborts, finished, finishes, tokens, usual float64 // now and before
@@ -32,11 +32,11 @@ func TestHowLongAnswersAreIsNotKnownWhereManyAreGivenUp(t *testing.T) {
 				s.Value, s.Baseline = x.tokens, &x.usual
 			}
 		}
-		if v := c.verdict(k.in, ev).view; (v.signals["output_length_mean"] != nil) != x.known || (v.missing["output_length_mean"] == "") != x.known {
-			t.Errorf("%s: known %v, missing because %q", name, v.signals["output_length_mean"] != nil, v.missing["output_length_mean"])
+		if v := newView(k.in, k.in.Scope, ev, c); (v.series("output_length_mean") != nil) != x.known || (v.whyMissing("output_length_mean") == "") != x.known {
+			t.Errorf("%s: known %v, missing because %q", name, v.series("output_length_mean") != nil, v.whyMissing("output_length_mean"))
 		}
 	}
-	if v := c.verdict(k.in, k.without(nil, "finish_rate")).view; v.signals["output_length_mean"] == nil {
-		t.Errorf("how many finish is not known, and lengths are left out: %s", v.missing["output_length_mean"])
+	if v := newView(k.in, k.in.Scope, k.without(nil, "finish_rate"), c); v.series("output_length_mean") == nil {
+		t.Errorf("how many finish is not known, and lengths are left out: %s", v.whyMissing("output_length_mean"))
 	}
 }

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// threshold is the score, in decibans, below which the best cause is not named: its odds
-	// against "something else" are under 4:1.
+	// threshold is the score in decibans that the best cause needs to be named: odds of 4:1 against
+	// "something else".
 	threshold = 6
-	// margin is how far it has to be ahead of the next cause.
+	// margin is the lead over the next cause that the best cause needs to be named.
 	margin = 4
-	// typicalOf is how much a symptom has to speak for a cause to be one of its own, and not one of
+	// typicalOf is the weight from which a symptom counts as typical of a cause, not common to
 	// many.
 	typicalOf = 4
-	// unexplained is what each symptom costs a cause that does not explain it.
+	// unexplained is the weight of each symptom that a cause does not explain.
 	unexplained = -3
-	// beside is what it costs a cause to explain no symptom at all: it may be there, and be another
-	// incident's.
+	// beside is the weight against a cause that explains no symptom at all: it may exist, but
+	// belong to another incident.
 	beside = -4
-	// anotherPool is what it costs where the alerts do not say which pool, or which phase of it,
-	// and this one is only a guess.
+	// anotherPool is the same weight if the alerts do not name the pool or its phase, and this one
+	// is a guess.
 	anotherPool = -20
-	// elsewhere is what it costs a cause that breaks single workers to be seen on others than all
-	// the alerts are about.
+	// elsewhere is the weight against a cause of single workers that was found only on workers
+	// outside the alerts.
 	elsewhere = -8
 )
 
-// The reasons for the weights that no cause's entry has, because they are the same for all.
+// The reasons for the weights that are the same for all causes, so that no entry states them.
 const (
 	whyUnexplained = "Every cause pays as much for a symptom that it does not explain: that may be another trouble's, at the same time"
 	whyBeside      = "It may be there, and be another incident's"
@@ -40,8 +40,8 @@ const (
 	whyElsewhere   = "What breaks single workers shows on those that the incident is about"
 )
 
-// knownBy is how a symptom is known: an alert told of it, or a look at a fleet that no alert has
-// called for.
+// knownBy returns "Alert" if an alert reported the symptom, and "Seen" if a survey of the fleet
+// found it without an alert.
 func knownBy(s state.SymptomCount) string {
 	if alerted(s) {
 		return "Alert"
@@ -51,8 +51,8 @@ func knownBy(s state.SymptomCount) string {
 
 func alerted(s state.SymptomCount) bool { return len(s.Rules) > 0 }
 
-// symptomTitle is what a symptom means, in words. KV cache that is held while nothing runs presses
-// as a full one does, and need be far from full.
+// symptomTitle returns the title of a symptom. A KV cache that is held while nothing runs has a
+// title of its own: it causes the same alerts, but may be far from full.
 func (c *Catalog) symptomTitle(s state.SymptomCount) string {
 	if s.Symptom == "kv_pressure" && s.Hints[heldIdle] != "" {
 		return "KV cache is held while nothing runs"
@@ -60,13 +60,13 @@ func (c *Catalog) symptomTitle(s state.SymptomCount) string {
 	return c.symptoms[s.Symptom].Title
 }
 
-// A sign is a symptom of an incident as findings tell of it.
+// A sign is a symptom of an incident with the texts that findings need.
 type sign struct {
 	state.Symptom
 	finding, explained, strange, common string
 }
 
-// signs are an incident's symptoms that mean something, each once.
+// signs returns the distinct symptoms of an incident, without unclassified ones.
 func (c *Catalog) signs(in *state.Incident) []sign {
 	out := make([]sign, 0, len(in.Symptoms))
 	for _, s := range in.Symptoms {
@@ -79,35 +79,37 @@ func (c *Catalog) signs(in *state.Incident) []sign {
 	return out
 }
 
-// weighed is one cause with everything that speaks for and against it.
+// weighed holds the score of one cause, with all findings for and against it.
 type weighed struct {
 	cause      *Cause
 	score      float64
 	confidence float64
 	seen       []seen
 	unmet      []unmet
-	unanswered []*Evidence // what it asks and nobody could say
-	gain, loss float64     // what would speak for it, and against it, if the engines had told all, and it were known how things were before
-	unread     float64     // what would speak for it if signals were there that nobody measured
-	unproven   string      // what it is known by, which could not be looked for
+	unanswered []*Evidence // evidence that had no answer
+	// the most that could be added for and against it, if the engines had exported all their
+	// signals and the past were known
+	gain, loss float64
+	unread     float64 // the weight that unmeasured signals could add
+	unproven   string  // the needed evidence that had no answer
 	pods       []string
 	nodes      []string
 	gpus       []string
 }
 
-// seen is one finding. Where it stands out, and its text, is worked out when somebody will read it:
-// of most causes nobody does.
+// seen is one finding. Its text and entity are only computed for causes that are shown, since most
+// are not.
 type seen struct {
 	found
 	form string
-	// together says that the past that it speaks of is what was an hour before the onset.
+	// together means that its baselines are the values an hour before the onset.
 	together bool
 	of       placeholder
-	hits     []*group // on whom; nil: it is about the scope
+	hits     []*group // the entities that match; nil: the finding is about the scope
 }
 
-// found is what of a finding is known before it is written out. There are hundreds for each one
-// that is.
+// found holds the parts of a finding that are known before its text is written. Most findings are
+// never written.
 type found struct {
 	Signal, Pod string
 	Value       float64
@@ -120,27 +122,27 @@ type found struct {
 	settles     []state.Cause
 }
 
-// unmet is evidence that would have spoken for the cause and was not seen.
+// unmet is evidence that would support the cause but was not seen.
 type unmet struct {
 	expects string
 	weight  float64
 	missing bool
 }
 
-// Diagnose weighs every cause and names the one that stands out, or says unknown. It always gives a
-// title, a scope and a story.
+// Diagnose weighs every cause and names the best one, or returns unknown if none stands out. The
+// result always has a title, a scope and a story.
 func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	best := c.verdict(in, ev)
-	defer best.view.release()
+	defer best.release()
 	d := c.diagnosis(in, ev, best, now)
 	d.Story.Time = whereTimeGoes(in, best.view)
 	return d
 }
 
-// weigh adds up what speaks for and against the cause.
-func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
-	w := weighed{cause: c, score: c.Prior, seen: v.memory.seen.take(len(signs) + 2 + len(c.Evidence))[:0], unmet: v.memory.unmet.take(len(c.Evidence))[:0],
-		unanswered: v.memory.evidence.take(len(c.Evidence))[:0]}
+// weigh adds up the findings for and against the cause.
+func (c *Cause) weigh(v *view, signs []sign, cat *Catalog, mem *weighing) weighed {
+	w := weighed{cause: c, score: c.Prior, seen: mem.seen.Take(len(signs) + 2 + len(c.Evidence))[:0], unmet: mem.unmet.Take(len(c.Evidence))[:0],
+		unanswered: mem.evidence.Take(len(c.Evidence))[:0]}
 	strange := 0
 	for _, s := range signs {
 		if d, ok := c.Explains[s.Symptom]; !ok {
@@ -158,7 +160,7 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
 		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: "Nothing that this incident is about is a sign of it", Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
-		w.observe(e, v, cat)
+		w.observe(e, v, cat, mem)
 	}
 	if c.local() && v.elsewhere(w.pods, w.nodes) {
 		w.add(seen{found: found{Signal: "symptoms", Weight: elsewhere, Text: "It shows on other workers than the incident is about", Why: whyElsewhere}})
@@ -169,8 +171,12 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
 	return w
 }
 
-// pull is how much speaks for the cause at first sight: its alerts, and all that speaks for it and
-// not against it.
+// marks returns the entities that the cause was found on.
+func (w *weighed) marks() *marked {
+	return &marked{pods: w.pods, nodes: w.nodes, gpus: w.gpus, ofMachine: w.cause.Scope == "gpu" || w.cause.Scope == "node"}
+}
+
+// pull returns the sum of the weights that support the cause: of its alerts, and of all findings.
 func (w *weighed) pull() (alerts, all float64) {
 	for _, f := range w.seen {
 		if f.Weight <= 0 {
@@ -184,13 +190,14 @@ func (w *weighed) pull() (alerts, all float64) {
 	return alerts, all
 }
 
-// odds are those of the cause against unknown.
+// odds returns the odds of the cause against unknown.
 func (w *weighed) odds() float64 { return math.Pow(10, w.score/10) }
 
-// stands says whether the cause is weighed against unknown, and not one of those within it.
+// stands reports whether the cause is listed as a candidate of its own. All others are part of
+// unknown.
 func (w *weighed) stands() bool { return w.score > 0 || w.supported() }
 
-// supported says whether anything but alerts speaks for the cause.
+// supported reports whether any finding other than an alert supports the cause.
 func (w *weighed) supported() bool {
 	return slices.ContainsFunc(w.seen, func(f seen) bool { return f.Weight > 0 && !strings.HasPrefix(f.Signal, "symptom:") })
 }
@@ -200,7 +207,7 @@ func (w *weighed) add(f seen) {
 	w.score += f.Weight
 }
 
-// findings are what was seen, written out, the weightiest first.
+// findings returns the findings with their texts, the largest weight first.
 func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 	out := make([]state.Finding, 0, len(w.seen))
 	for _, s := range w.seen {
@@ -209,7 +216,7 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 		}
 		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, Settles: s.settles, At: at}
 		for _, signal := range s.reads {
-			if s.of.view.signals[signal] != nil { // what was not there took no part in it
+			if s.of.view.series(signal) != nil { // a missing signal had no part in the finding
 				f.Reads = append(f.Reads, signal)
 			}
 		}
@@ -229,8 +236,8 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 	return out
 }
 
-// observe asks one piece of evidence of every entity that it is about.
-func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
+// observe evaluates one piece of evidence for every entity that it is about.
+func (w *weighed) observe(e *Evidence, v *view, cat *Catalog, mem *weighing) {
 	if e.unless != nil {
 		if holds, ok := e.unless.answer(v.whole); ok && holds {
 			return
@@ -242,7 +249,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 		hits = v.notTold(hits)
 	}
 	if len(hits) == 0 && len(asked.hits) > 0 {
-		return // seen, and told elsewhere: it says nothing of this trouble
+		return // found only on entities of other incidents: no evidence for this one
 	}
 	broken := v.engines(hits)
 	holds := len(hits) > 0
@@ -265,7 +272,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 		case !w.untold(e, v, cat):
 		case e.Weight < 0:
 			w.loss += e.Weight
-		case e.Expects != "": // its signs; what is told beside them may be instead of one
+		case e.Expects != "": // only signs of the cause; evidence without "expects" may replace one of them
 			w.gain += e.Weight
 		}
 		if e.Weight > 0 && e.Expects != "" {
@@ -275,19 +282,19 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 		w.add(seen{found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals, settles: e.Settles},
 			form: e.Text, together: e.when.together, of: placeholder{view: v, count: broken, total: answered}, hits: hits})
 		if e.Marks {
-			w.mark(e, hits, v)
+			w.mark(e, hits, v, mem)
 		}
 	default:
 		if e.Weight > 0 && e.Expects != "" {
 			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight})
 		}
-		if answered == v.engines(v.groups(e.Per)) { // of one that did not answer it is not known
+		if answered == v.engines(v.groups(e.Per)) { // entities without an answer remain unknown
 			w.otherwise(e, v, cat, answered)
 		}
 	}
 }
 
-// otherwise counts what it means that the evidence was looked for and is not there.
+// otherwise adds the finding for evidence that was evaluated and does not hold.
 func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 	if e.Else == nil {
 		return
@@ -308,10 +315,10 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 	w.add(seen{found: f, form: e.Else.Text, of: placeholder{view: v, group: v.whole, total: answered}})
 }
 
-func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
-	w.pods = v.memory.names.more(w.pods, len(hits))
+func (w *weighed) mark(e *Evidence, hits []*group, v *view, mem *weighing) {
+	w.pods = mem.names.Grow(w.pods, len(hits))
 	if e.Per != "pod" {
-		w.gpus, w.nodes = v.memory.names.more(w.gpus, len(hits)), v.memory.names.more(w.nodes, len(hits))
+		w.gpus, w.nodes = mem.names.Grow(w.gpus, len(hits)), mem.names.Grow(w.nodes, len(hits))
 	}
 	for _, g := range hits {
 		if g.key == "" {
@@ -334,22 +341,11 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 	}
 }
 
-// locate finds the entity on which it stands out most, and says what was seen there.
+// locate selects the entity that stands out most, and sets the finding's value and baseline from
+// it.
 func (s *seen) locate() {
-	worst, far := s.hits[0], -1.0
-	signal := s.of.view.signals[s.Signal]
-	for _, g := range s.hits {
-		r := g.readingOf(signal)
-		if r == nil || !r.value().ok {
-			continue
-		}
-		// Away from the middle of all, or upwards where all are alike.
-		d := math.Abs(r.Value-r.avg.v) + 1e-9*math.Max(r.Value, 0)
-		if d > far {
-			worst, far = g, d
-		}
-	}
-	if r := worst.readingOf(signal); r != nil {
+	worst := standsOut(s.hits, s.Signal)
+	if r := worst.reading(s.Signal); r != nil {
 		s.Value, s.Baseline = r.value().v, pointer(r.baseline())
 		if s.together {
 			s.Baseline = pointer(r.hourAgo())
@@ -361,7 +357,25 @@ func (s *seen) locate() {
 	s.of.group = worst
 }
 
-// present is a value that may not be there, and is not when it is no number.
+// standsOut returns the one of the entities whose signal is farthest from the mean of all, or the
+// one with the highest value if all are alike. There has to be one at least.
+func standsOut(hits []*group, signal string) *group {
+	worst, far := hits[0], -1.0
+	readings := hits[0].view.signals[signal]
+	for _, g := range hits {
+		r := g.readingOf(readings)
+		if r == nil || !r.value().ok {
+			continue
+		}
+		d := math.Abs(r.Value-r.avg.v) + 1e-9*math.Max(r.Value, 0)
+		if d > far {
+			worst, far = g, d
+		}
+	}
+	return worst
+}
+
+// present returns v, or nil if it is missing or not a number.
 func present(v *float64) *float64 {
 	if !optional(v).ok {
 		return nil

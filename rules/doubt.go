@@ -5,20 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
 const (
-	// decisive is what a cause's own sign weighs: ten to one.
+	// decisive is the weight of a cause's own sign: ten to one.
 	decisive = 10
-	// fitting is how much the alerts have to speak for a cause of which nothing else is known: two
-	// to one.
+	// fitting is the weight of alerts that a cause needs if nothing else supports it: two to one.
 	fitting = 3
 )
 
-// askForAlerts takes it back that alerts mean nothing where nobody could look for what they tell
-// of: a cause of which such an alert is typical would be named if what was not measured spoke for
-// it. It moves up before the first and shares its odds.
+// askForAlerts withholds the name if an alert is typical of another cause that lacks only
+// unmeasured signals. If those signals could lift the other cause over the threshold, it moves to
+// the first place, and both share the odds.
 func (v *verdict) askForAlerts(in *state.Incident) {
 	best := v.ranked[0]
 	for i := range v.ranked[1:] {
@@ -37,11 +37,11 @@ func (v *verdict) askForAlerts(in *state.Incident) {
 	}
 }
 
-// silent is what would speak for a cause that single workers have, if it were known of those that
-// the alerts are about as it is of others: a GPU that fell off the bus tells nothing more, while
-// its neighbours tell that they are well. What these tell then speaks against nothing.
+// silent returns the weight that a cause of single workers could gain if the alerts' workers
+// exported what others export. A GPU that fell off the bus exports nothing more, while its
+// neighbours look healthy. Evidence against the cause from those neighbours is then taken back.
 func (c *Cause) silent(v *view) float64 {
-	if len(v.alerted) == 0 {
+	if v.alertsAnywhere() {
 		return 0
 	}
 	sum, unheard := 0.0, map[string]bool{}
@@ -51,7 +51,7 @@ func (c *Cause) silent(v *view) float64 {
 		}
 		told := slices.ContainsFunc(v.groups(e.Per), func(g *group) bool {
 			_, ok := e.when.answer(g)
-			return ok && (v.alerted[g.pod] || v.alerted[g.node])
+			return ok && v.isAlerted(g)
 		})
 		if !told {
 			sum += e.Weight
@@ -69,10 +69,10 @@ func (c *Cause) silent(v *view) float64 {
 	return sum
 }
 
-// askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost
-// prefixes are changes: where nobody knows how things were before, or an engine does not tell, what
-// they lead to stands out, whichever of them it was, and the advice for one makes another worse.
-// Those that could have won if it were known move up behind the first and share its odds.
+// askForRoots withholds a cause that may be the consequence of another. A surge, longer prompts and
+// lost prefixes are changes. Without a baseline or an engine's signal, only their consequence
+// stands out, and advice for the wrong root makes things worse. Roots that could win with those
+// signals move to the next places and share the odds.
 func (v *verdict) askForRoots(in *state.Incident) {
 	best := &v.ranked[0]
 	for i := range v.ranked[1:] {
@@ -91,11 +91,10 @@ func (v *verdict) askForRoots(in *state.Incident) {
 	}
 }
 
-// askForTwins takes a name back that a look-alike may have as well: without what tells the two
-// apart, the one whose other signs weigh more would be named, whichever of them it was. Those that
-// could be ahead if it were known, so that the first would not be named, move up behind it and
-// share its odds. What nothing speaks for but common alerts could be anywhere, and counts for
-// nothing here, unless its own sign is what could not be looked for.
+// askForTwins withholds a cause if signals that distinguish it from a look-alike are missing.
+// Without them the cause with the heavier other signs would win, right or wrong. Look-alikes that
+// could win, or lower the first below the threshold, move up and share its odds. A look-alike that
+// only common alerts support does not count, unless its own sign is among the missing signals.
 func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 	best := &v.ranked[0]
 	asked := v.view.inQuestion(best.pods)
@@ -116,16 +115,15 @@ func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 	}
 }
 
-// askForProof takes the name of a cause back of which nobody knows whether what it consists in is
-// there. The rest of its signs are others', too.
+// askForProof withholds a cause if its needed evidence has no answer. Its other signs are also
+// those of other causes.
 func (v *verdict) askForProof() {
 	if best := &v.ranked[0]; best.unproven != "" {
 		v.named, best.confidence = false, round(best.confidence/2, 4)
 	}
 }
 
-// share takes the name from the first, which others might have as well, and gives each of them the
-// same part of its odds.
+// share withholds the first cause and divides its odds evenly among it and the others.
 func (v *verdict) share(others []state.Cause) {
 	v.named = false
 	place := func(w weighed) int {
@@ -142,19 +140,19 @@ func (v *verdict) share(others []state.Cause) {
 	v.rival = &v.ranked[1]
 }
 
-// typical says that an alert tells of what is one of the cause's own signs, and not one of many.
+// typical reports whether an alert has a symptom that is typical of the cause, not common to many.
 func (w *weighed) typical(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
 }
 
-// mayBe says that alerts speak for the cause, if no more than for others, and that a sign that
-// could not be looked for would decide for it.
+// mayBe reports whether alerts support the cause and a missing sign of this weight would decide for
+// it.
 func (w *weighed) mayBe(sign float64) bool {
 	alerts, _ := w.pull()
 	return sign >= decisive && alerts >= fitting
 }
 
-// apartBy are the signals without which the cause cannot be told from another.
+// apartBy returns the signals that are needed to distinguish the cause from another.
 func (c *Cause) apartBy(other state.Cause) []string {
 	for _, l := range c.LookAlikes {
 		if l.Cause == other {
@@ -164,11 +162,11 @@ func (c *Cause) apartBy(other state.Cause) []string {
 	return nil
 }
 
-// A swing is what would speak for a cause, and against it, at most, if signals were known that are
-// not, and which those are.
+// A swing holds the most that missing signals could add for and against a cause, and names those
+// signals.
 type swing struct {
 	gain, loss float64
-	sign       float64 // the most that one of them would speak for it
+	sign       float64 // the largest single weight that could be added
 	unknown    []string
 }
 
@@ -176,8 +174,8 @@ func (s *swing) count(weight float64, unknown []string) {
 	s.gain, s.loss, s.sign, s.unknown = s.gain+max(0, weight), s.loss+min(0, weight), max(s.sign, weight), append(s.unknown, unknown...)
 }
 
-// swing adds up the evidence that asks for one of the signals and could not be answered, or that
-// only counts because nobody could answer when it should not.
+// swing adds up evidence that reads one of the signals and has no answer. It also counts evidence
+// that holds only because such a signal is missing.
 func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 	var sw swing
 	for _, e := range c.Evidence {
@@ -193,7 +191,7 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 		asked := v.ask(e.when, e.Per)
 		holds, answered := len(asked.hits) > 0, asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per)) && len(mute) == 0
 		switch {
-		case holds && e.Per == "" && len(mute) > 0: // of the others
+		case holds && e.Per == "" && len(mute) > 0: // only healthy neighbours answered
 			sw.count(-e.Weight, mute)
 		case !holds && !answered:
 			if lacking = append(lacking, mute...); len(lacking) > 0 {
@@ -202,7 +200,7 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 					sw.count(e.Else.Weight, nil)
 				}
 			}
-		case clear || len(unclear) == 0: // it counts as it is
+		case clear || len(unclear) == 0: // it counts regardless of unless
 		case holds:
 			sw.count(-e.Weight, unclear)
 		case e.Else != nil:
@@ -212,21 +210,21 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 	return sw
 }
 
-// inQuestion are the workers whose silence counts: those that a verdict is about, or else the
-// alerts, or all.
+// inQuestion returns the workers whose missing signals matter: those of the verdict, or else those
+// of the alerts, or else all.
 func (v *view) inQuestion(pods []string) []*group {
 	var out []*group
 	for _, g := range v.pods {
-		if slices.Contains(pods, g.pod) || len(pods) == 0 && (len(v.alerted) == 0 || v.alerted[g.pod]) {
+		if slices.Contains(pods, g.pod) || len(pods) == 0 && (v.alertsAnywhere() || v.alerted[g.pod]) {
 			out = append(out, g)
 		}
 	}
 	return out
 }
 
-// mute are those of the signals that evidence asks for and that the exporters of one of the
-// workers' machines do not tell, as others' do. What an engine does not tell need not be missing: a
-// ratio of nothing, the cache of a worker that is never idle.
+// mute returns the signals of the evidence that an exporter reports for other workers, but not for
+// one of these. Signals of engines do not count, since they may be missing for a reason: a ratio of
+// zero requests, or the cache of a worker that is never idle.
 func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
 	var out []string
 	for _, id := range signals {
@@ -234,11 +232,11 @@ func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
 			continue
 		}
 		silent := func(g *group) bool {
-			s := g.view.signals[id]
+			s := g.view.series(id)
 			if s == nil || g.own(s) != nil {
 				return false
 			}
-			_, known := e.when.answer(g) // by its other signals
+			_, known := e.when.answer(g) // from its other signals
 			told := func(o *group) bool { return o.own(s) != nil }
 			return (e.Per == "" || !known) && slices.ContainsFunc(g.view.pods, told)
 		}
@@ -249,22 +247,21 @@ func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
 	return out
 }
 
-// lacking are those of the signals that an expression asks for and that are not known, now or as
-// they were before.
+// lacking returns the signals of an expression that are missing now, or whose past is missing.
 func (v *view) lacking(signals []string, x *expression, src string, cat *Catalog) []string {
 	var out []string
 	for _, id := range signals {
 		if !slices.Contains(x.signals, id) {
 			continue
 		}
-		if s := v.signals[id]; v.unheard(id, cat) || s != nil && s.lacksPast(src) {
+		if s := v.series(id); v.unheard(id, cat) || s != nil && s.lacksPast(src) {
 			out = append(out, id)
 		}
 	}
 	return out
 }
 
-// missing names the signals that would have told more of the cause.
+// missing lists the signals that the cause's unanswered evidence lacks.
 func (w *weighed) missing(v *view) []string {
 	var out []string
 	for _, e := range w.unanswered {
@@ -273,14 +270,14 @@ func (w *weighed) missing(v *view) []string {
 	return sortedSet(out)
 }
 
-// absent names the signals that an expression lacks, with the reason where one is known.
+// absent lists the signals that an expression lacks, with the reason if it is known.
 func (v *view) absent(x *expression, src string) []string {
 	var out []string
 	for _, id := range x.signals {
-		s := v.signals[id]
+		s := v.series(id)
 		switch {
-		case s == nil && v.missing[id] != "":
-			out = append(out, fmt.Sprintf("%s (%s)", id, plain(v.missing[id])))
+		case s == nil && v.whyMissing(id) != "":
+			out = append(out, fmt.Sprintf("%s (%s)", id, text.Phrase(v.whyMissing(id))))
 		case s == nil:
 			out = append(out, id)
 		case s.lacksPast(src):
@@ -294,27 +291,27 @@ func (v *view) absent(x *expression, src string) []string {
 	return out
 }
 
-// unmeasured says that an expression asks for a signal that nobody measured.
+// unmeasured reports whether an expression reads a signal that was not measured.
 func (v *view) unmeasured(x *expression, cat *Catalog) bool {
 	return slices.ContainsFunc(x.signals, func(id string) bool { return v.unheard(id, cat) })
 }
 
-// unheard says that nobody measured a signal. A word that nobody said is none, unless it could not
-// be listened for.
+// unheard reports whether a signal was not measured. A missing word means that no source reported
+// one, unless its query failed.
 func (v *view) unheard(id string, cat *Catalog) bool {
-	return v.signals[id] == nil && (!cat.spoken[id] || v.missing[id] != "")
+	return v.series(id) == nil && (!cat.spoken[id] || v.whyMissing(id) != "")
 }
 
-// untold says that evidence asks for what the engines did not tell: a signal of theirs for which
-// the cause has no other, or what any was before.
+// untold reports whether evidence reads a signal of engines that is missing and has no substitute,
+// or a signal whose past is missing.
 func (w *weighed) untold(e *Evidence, v *view, cat *Catalog) bool {
 	return slices.ContainsFunc(e.when.signals, func(id string) bool {
-		s := v.signals[id]
+		s := v.series(id)
 		if s == nil {
-			instead := func(o *Evidence) bool { // asked only where the signal is not there
+			instead := func(o *Evidence) bool { // evidence that is only evaluated if the signal is missing
 				return strings.HasPrefix(o.Unless, id+".value >") || strings.HasPrefix(o.Unless, id+".max >")
 			}
-			return cat.engines[id] && v.cutShort[id] == nil && !slices.ContainsFunc(w.cause.Evidence, instead)
+			return cat.engines[id] && !v.isTruncated(id) && !slices.ContainsFunc(w.cause.Evidence, instead)
 		}
 		return s.lacksPast(e.When)
 	})

@@ -39,7 +39,7 @@ func TestNoCauseIsNamedForAnotherBecauseSignalsAreMissing(t *testing.T) {
 		"cuda_oom_decoy_xid without gpu_xid of the broken":                             "cuda_oom",
 		"monitoring_gap_beside_an_old_xid without up of the broken":                    "benign_alert",
 	}
-	c := mustLoad(t)
+	c := MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, files)
@@ -52,7 +52,7 @@ func TestNoCauseIsNamedForAnotherBecauseSignalsAreMissing(t *testing.T) {
 				for _, k := range playedCase(t, c, file) {
 					for what, ev := range k.lacking(c) {
 						asked.Add(1)
-						was, now := k.in.Diagnosis.Cause, c.Diagnose(k.in, ev, caseTime).Cause
+						was, now := k.in.Diagnosis.Cause, c.Diagnose(k.in, ev, Now).Cause
 						try := k.name + " without " + what
 						if wrong := now != was && now != state.Unknown; wrong && known[try] != string(now) {
 							t.Errorf("%s: %s is called %s", try, was, now)
@@ -190,9 +190,9 @@ func (c *Catalog) readBy(cause state.Cause) map[string]bool {
 }
 
 func TestWhatIsNotMeasuredAndTellsLookAlikesApartIsNamed(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	k := playedCase(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
-	d := c.Diagnose(k.in, k.without(nil, "abort_rate"), caseTime)
+	d := c.Diagnose(k.in, k.without(nil, "abort_rate"), Now)
 	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" || d.Alternatives[1].Cause != "retry_storm" {
 		t.Fatalf("%s: %+v", d.Cause, d.Alternatives)
 	}

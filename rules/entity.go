@@ -7,19 +7,21 @@ import (
 	"paramedic/state"
 )
 
-// workloadLabels name a pool outright.
+// workloadLabels are the labels whose value is a pool's name.
 var workloadLabels = []string{
 	"deployment", "statefulset", "leaderworkerset", "daemonset", "workload", "inference_pool", "dynamo_graph_deployment",
 }
 
-// entityOf reads what an alert is about from its labels. gpu says that the rule reads the DCGM
-// exporter, picker that it reads an endpoint picker, whose pool metrics call the InferencePool
-// "name".
+// entityOf returns the entity that an alert's labels describe. gpu is set if the rule reads the
+// DCGM exporter. picker is set if it reads an endpoint picker, whose pool metrics call the
+// InferencePool "name".
 func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	l := a.Labels
 	e := state.Entity{Cluster: cluster}
-	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace") // dynamo_namespace is none of Kubernetes'
-	e.Model = first(l, "model_name", "model", "served_model_name", "model_id", "target_model_name")    // modelName is the GPU's
+	// dynamo_namespace is not a Kubernetes namespace
+	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace")
+	// modelName is the GPU's
+	e.Model = first(l, "model_name", "model", "served_model_name", "model_id", "target_model_name")
 	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "model_server_pod")
 	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name")
 	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" || strings.Contains(strings.ToLower(l["job"]), "dcgm")
@@ -28,8 +30,8 @@ func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	}
 	instance := l["instance"]
 	if server := l["server"]; server != "" && !gpu && looksLikeAddress(server) {
-		// The router's copy of an engine's series: pod and instance are the router's, server is the
-		// engine.
+		// The router re-exports an engine's series: pod and instance are the router's, server is
+		// the engine.
 		e.Pod, instance = "", hostPort(server)
 	}
 	if endpoint := l["model_server_endpoint"]; endpoint != "" {
@@ -38,7 +40,7 @@ func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	if !gpu && pickers(l) {
 		e.Pod, e.Node, instance = "", "", ""
 	}
-	kubeState := strings.Contains(l["job"], "kube-state") // whose own address and namespace are not what it speaks of
+	kubeState := strings.Contains(l["job"], "kube-state") // its own address and namespace are not those of its subject
 	if e.Pod == "" && e.GPU == "" && !kubeState {
 		e.Instance = instance
 	}
@@ -58,8 +60,8 @@ func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	return e
 }
 
-// pickers says whether pod, instance and node are an endpoint picker's own: it speaks of the pool
-// behind it.
+// pickers reports whether pod, instance and node belong to an endpoint picker, which reports on the
+// pool behind it.
 func pickers(l map[string]string) bool {
 	return l["exported_pod"] == "" && (l["container"] == "epp" || l["job"] == "epp" || strings.Contains(l["pod"], "-epp-"))
 }
@@ -73,7 +75,7 @@ func gpuEntity(e *state.Entity, l map[string]string) {
 	if e.Node != "" {
 		e.GPU = first(l, "gpu", "gpu_id", "UUID")
 	} else {
-		e.GPU = first(l, "UUID", "gpu") // an index means nothing without its node
+		e.GPU = first(l, "UUID", "gpu") // an index is ambiguous without its node
 	}
 	exporter := strings.Contains(l["pod"], "dcgm") || strings.Contains(l["container"], "exporter") || strings.Contains(l["container"], "dcgm")
 	if l["exported_pod"] == "" && exporter {
@@ -88,7 +90,7 @@ func first(labels map[string]string, keys ...string) string {
 	for _, k := range keys {
 		if v := labels[k]; v != "" {
 			if len(v) > 253 {
-				v = v[:253] // no name in Kubernetes is longer
+				v = v[:253] // the longest name in Kubernetes
 			}
 			return strings.ToValidUTF8(v, "")
 		}
@@ -100,7 +102,7 @@ func looksLikeAddress(s string) bool {
 	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") || strings.Contains(s, ":")
 }
 
-// hostPort is the address without scheme and path, as a scrape names its instance.
+// hostPort returns the address without scheme and path, as a scrape names its instance.
 func hostPort(s string) string {
 	if u, err := url.Parse(s); err == nil && u.Host != "" {
 		return u.Host
@@ -108,7 +110,7 @@ func hostPort(s string) string {
 	return s
 }
 
-// placeless says that nothing of the entity ties it to a pool, a pod or a machine.
+// placeless reports whether the entity names no model, pool, pod, node or GPU.
 func placeless(e state.Entity) bool {
 	return e.Model == "" && e.Pool == "" && e.Pod == "" && e.Node == "" && e.GPU == ""
 }

@@ -15,12 +15,12 @@ type everywhereWorld struct {
 }
 
 func newEverywhereWorld(t *testing.T) *everywhereWorld {
-	return &everywhereWorld{storm: &storm{t: t, board: state.NewBoard(), now: caseTime,
-		fold: state.Fold{Triage: mustLoad(t), Routing: nobody{}, Settings: state.DefaultSettings()}}}
+	return &everywhereWorld{storm: &storm{t: t, board: state.NewBoard(), now: Now,
+		fold: state.Fold{Triage: Rules{MustLoad(t)}, Routing: nobody{}, Settings: state.DefaultSettings()}}}
 }
 
 func podAlert(rule string, n int) state.Alert {
-	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(rule, n)), Status: state.Firing, StartsAt: caseTime,
+	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(rule, n)), Status: state.Firing, StartsAt: Now,
 		Labels: map[string]string{"alertname": rule, "severity": "warning", "namespace": fmt.Sprint("team-", n%7), "pod": fmt.Sprintf("app%d-6d5f8c7b9-x2x4z", n)}}
 }
 

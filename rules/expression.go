@@ -13,39 +13,45 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-
-	"paramedic/state"
 )
 
-// maxExpression bounds the length of an expression, and with it what an evaluation can cost: there
-// are no macros, hence no loops, and nothing is computed twice.
+// maxExpression limits the length of an expression, and so the cost of an evaluation: without
+// macros there are no loops, and nothing is computed twice.
 const maxExpression = 1024
 
 const readingType = "paramedic.Reading"
 
-// poolKnown is the variable that reports whether the alerts say which pool they are about.
+// poolKnown is the variable that reports whether the alerts name their pool.
 const poolKnown = "pool_known"
 
-// environment compiles expressions over the catalogue's signals.
+// An environment compiles expressions over the catalogue's signals.
 type environment struct {
-	env     *cel.Env
-	signals map[string]string
-	known   map[string]*expression // by source
-	catalog *Catalog
+	env        *cel.Env
+	known      map[string]*expression // by source
+	vocabulary vocabulary
 }
 
-// expression is one compiled condition with the signals that it reads.
+// A vocabulary names everything that an expression may use.
+type vocabulary struct {
+	signals  map[string]int             // signal → its number, by which a subject finds its reading
+	past     map[string]map[string]bool // baseline, hour_ago, day_ago and week_ago → signals that have it
+	symptoms func(id string) bool       // reports whether a symptom exists
+	xidClass func(code int) string      // returns the class of an Xid; empty if the table has none
+}
+
+// An expression is one compiled condition with the signals that it reads.
 type expression struct {
 	program cel.Program
-	fast    condition // the same without CEL; nil where there is none
-	number  int       // among the catalogue's expressions
-	// together says that it asks for the past of several signals, which is then that of one moment:
-	// an hour before the onset.
+	fast    condition // the same condition without CEL; nil if CEL is needed
+	number  int       // index among the catalogue's expressions
+	// together means that it reads the past of several signals. All are then the values an hour
+	// before the onset.
 	together bool
 	signals  []string
 }
 
-func newEnvironment(c *Catalog) (*environment, error) {
+// newEnvironment returns an environment that compiles expressions over the vocabulary.
+func newEnvironment(voc vocabulary) (*environment, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {
 		return nil, fmt.Errorf("building the expression types: %w", err)
@@ -58,7 +64,7 @@ func newEnvironment(c *Catalog) (*environment, error) {
 			if a.Kind() != ast.LiteralKind || !ok {
 				return nil, eh.NewError(a.ID(), "wants a symptom's ID in quotes")
 			}
-			if _, known := c.symptoms[state.Symptom(id)]; !known {
+			if !voc.symptoms(string(id)) {
 				return nil, eh.NewError(a.ID(), fmt.Sprintf("no symptom %q", string(id)))
 			}
 		}
@@ -125,19 +131,26 @@ func newEnvironment(c *Catalog) (*environment, error) {
 				if !ok {
 					return types.MaybeNoSuchOverloadErr(v)
 				}
-				return types.String(c.xids[int(d)].Class)
+				return types.String(voc.xidClass(int(d)))
 			}))),
 	}
-	for id := range c.units {
+	for id := range voc.signals {
 		opts = append(opts, cel.Variable(id, cel.ObjectType(readingType)))
 	}
 	env, err := cel.NewCustomEnv(append([]cel.EnvOption{cel.StdLib()}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("building the expression language: %w", err)
 	}
-	return &environment{env: env, signals: c.units, known: map[string]*expression{}, catalog: c}, nil
+	return &environment{env: env, known: map[string]*expression{}, vocabulary: voc}, nil
 }
 
+// all returns the compiled expressions by source.
+func (e *environment) all() map[string]*expression { return e.known }
+
+// count returns the number of different expressions that were compiled.
+func (e *environment) count() int { return len(e.known) }
+
+// compile checks and compiles an expression. It returns the same one for the same source.
 func (e *environment) compile(src string) (*expression, error) {
 	if len(src) > maxExpression {
 		return nil, fmt.Errorf("the expression has %d characters; %d are allowed", len(src), maxExpression)
@@ -169,25 +182,24 @@ func (e *environment) compile(src string) (*expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the expression: %w", err)
 	}
-	x := &expression{together: together, program: prg, fast: native(checked.NativeRep().Expr(), e.catalog)}
+	x := &expression{together: together, program: prg, fast: native(checked.NativeRep().Expr(), e.vocabulary)}
 	root := ast.NavigateAST(checked.NativeRep())
 	for _, n := range ast.MatchDescendants(root, ast.KindMatcher(ast.IdentKind)) {
 		if id := n.AsIdent(); !slices.Contains(x.signals, id) {
-			if _, ok := e.signals[id]; ok {
+			if _, ok := e.vocabulary.signals[id]; ok {
 				x.signals = append(x.signals, id)
 			}
 		}
 	}
-	// The order of the source, so that the first signal is the one the expression is about.
+	// The order of the source: the first signal is the expression's subject.
 	slices.SortStableFunc(x.signals, func(a, b string) int { return strings.Index(src, a) - strings.Index(src, b) })
 	x.number = len(e.known)
 	e.known[src] = x
-	e.catalog.expressions = len(e.known)
 	return x, nil
 }
 
-// ofOneMoment reports whether an expression asks for the baselines of several signals. Each may be
-// of another moment of the hour.
+// ofOneMoment reports whether an expression reads the baselines of several signals. Each baseline
+// may be of another moment of the hour.
 func ofOneMoment(checked *ast.AST) bool {
 	of := map[string]bool{}
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
@@ -200,16 +212,15 @@ func ofOneMoment(checked *ast.AST) bool {
 
 var baselineField = regexp.MustCompile(`\.baseline\b`)
 
-// atOneMoment asks for what was an hour before the onset instead of the baselines.
+// atOneMoment replaces the baselines by the values an hour before the onset.
 func atOneMoment(src string) string { return baselineField.ReplaceAllString(src, ".hour_ago") }
 
-// past refuses to ask for a value of the past that is never read: a condition would wait for it for
-// ever.
+// past rejects a past value that no query reads: the condition would never have an answer.
 func (e *environment) past(checked *ast.AST) error {
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
 		s := n.AsSelect()
 		id, field := s.Operand().AsIdent(), s.FieldName()
-		read, past := e.catalog.past[field]
+		read, past := e.vocabulary.past[field]
 		if !past || read[id] {
 			continue
 		}
@@ -225,14 +236,18 @@ func (e *environment) past(checked *ast.AST) error {
 	return nil
 }
 
-// answer evaluates the expression. ok is false where what it needs is not there.
-func (x *expression) answer(g *group) (holds, ok bool) {
+// answer evaluates the expression. ok is false if a value that it needs is missing.
+func (x *expression) answer(g subject) (holds, ok bool) {
 	if x.fast != nil {
 		return x.fast(g)
 	}
 	return x.interpret(g)
 }
 
+// isNative reports whether the expression is evaluated without CEL's interpreter.
+func (x *expression) isNative() bool { return x.fast != nil }
+
+// interpret evaluates the expression with CEL's interpreter. answer gives the same result.
 func (x *expression) interpret(vars cel.Activation) (holds, ok bool) {
 	out, _, err := x.program.Eval(vars)
 	if err != nil {
@@ -242,8 +257,7 @@ func (x *expression) interpret(vars cel.Activation) (holds, ok bool) {
 	return bool(b), ok
 }
 
-// provider tells CEL of the one type of its own, a reading, so that a wrong field is found when the
-// catalogue is loaded.
+// A provider defines the type of a reading for CEL, so that loading finds unknown fields.
 type provider struct {
 	*types.Registry
 }
@@ -276,15 +290,15 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 
 const factsType = "paramedic.Facts"
 
-// factsVal is what the alerts say, as expressions see it. It is a CEL value so that functions can
+// factsVal holds the facts of the alerts for expressions. It is a CEL value, so that functions can
 // take it.
 type factsVal struct {
 	symptoms map[string]bool
 	began    map[string]time.Time
-	at       time.Time // of the evidence
+	at       time.Time // time of the evidence
 	hints    map[string]string
 	xids     []alertedXid // the worst first
-	xidClass string       // of the first
+	xidClass string       // class of the first of xids
 }
 
 func (f *factsVal) has(s ref.Val) bool  { id, _ := s.(types.String); return f.symptoms[string(id)] }
@@ -295,8 +309,8 @@ func (f *factsVal) before(a, b ref.Val) bool {
 	return f.beganBefore(string(first), string(second))
 }
 
-// ahead is by how much a symptom has to be earlier than another to count as before it: rules that
-// see the same thing hold for different times.
+// ahead is the lead that a symptom needs to count as earlier than another, since rules for the same
+// event have different "for" times.
 const ahead = time.Minute
 
 func (f *factsVal) beganBefore(first, second string) bool {
@@ -305,7 +319,7 @@ func (f *factsVal) beganBefore(first, second string) bool {
 	return aok && bok && b.Sub(a) > ahead
 }
 
-// lasted says whether a symptom has been there for so many seconds.
+// lasted reports whether a symptom is at least this many seconds old.
 func (f *factsVal) lasted(id string, seconds float64) bool {
 	began, ok := f.began[id]
 	return ok && !began.IsZero() && f.at.Sub(began).Seconds() >= seconds

@@ -13,14 +13,16 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"paramedic/internal/text"
 )
 
-// A shape holds a file against what a rules file can say: which keys there are, which have to be
-// there, and what is a number or a list. The decoder could do most of it, but it speaks of Go's
-// types and stops at what it cannot use.
+// A shape checks a file against the format of a rules file: known keys, required keys, numbers and
+// lists. The decoder reports Go types in its errors and stops at the first bad value, so its errors
+// are not used.
 type shape struct {
 	file     string
-	cut      bool // the file ends where it cannot be read: what is missing may have stood there
+	cut      bool // the file is unreadable after some line, so missing keys are not reported
 	seen     map[*yaml.Node]bool
 	problems []Problem
 }
@@ -29,9 +31,9 @@ func (s *shape) bad(n *yaml.Node, format string, args ...any) {
 	s.problems = append(s.problems, Problem{File: s.file, Line: n.Line, Text: fmt.Sprintf(format, args...)})
 }
 
-var textType = reflect.TypeFor[text]()
+var textType = reflect.TypeFor[textAt]()
 
-// kinds is what the entries of a file are called.
+// kinds maps the types of entries to the names that problems use.
 var kinds = map[reflect.Type]string{
 	reflect.TypeFor[fileYAML](): "a rules file", reflect.TypeFor[symptomYAML](): "a symptom", reflect.TypeFor[alertYAML](): "an alert",
 	reflect.TypeFor[metricYAML](): "an entry of metrics", reflect.TypeFor[wordYAML](): "an entry of words", reflect.TypeFor[xidYAML](): "an xid",
@@ -39,7 +41,7 @@ var kinds = map[reflect.Type]string{
 	reflect.TypeFor[elseYAML](): "else", reflect.TypeFor[recoverYAML](): "a recovery", reflect.TypeFor[pathologyYAML](): "a pathology",
 }
 
-// value checks one value that stands under a key.
+// value checks the value of a key.
 func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind == yaml.AliasNode {
 		if n = n.Alias; s.seen[n] {
@@ -51,7 +53,7 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 		t = t.Elem()
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
-		return // as if it were left out, which is for the entry around it to judge
+		return // as if left out; the entry around it reports required keys
 	}
 	wants := func(what string, kind yaml.Kind) bool {
 		if n.Kind == kind {
@@ -94,7 +96,7 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 	}
 }
 
-// described is what stands where something else is wanted.
+// described describes the value that was found.
 func described(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -129,7 +131,7 @@ func (s *shape) entry(n *yaml.Node, t reflect.Type) {
 	}
 }
 
-// keys checks the keys that there are with their values, and says which have one.
+// keys checks the present keys and their values, and returns the keys that have a value.
 func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.StructField, names []string) map[string]bool {
 	filled := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -147,7 +149,7 @@ func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.Struct
 		}
 		f, ok := fields[k.Value]
 		if !ok {
-			s.bad(k, "%s has no key %s; %s", kind, k.Value, Meant(k.Value, names))
+			s.bad(k, "%s has no key %s; %s", kind, k.Value, text.DidYouMean(k.Value, names))
 			continue
 		}
 		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") && (v.Kind != yaml.SequenceNode || len(v.Content) > 0)
@@ -156,8 +158,8 @@ func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.Struct
 	return filled
 }
 
-// twice finds keys that stand twice in one entry. The decoder would leave out the entry, and
-// whatever else is wrong with it.
+// twice reports keys that occur twice in one entry, and removes the second. The decoder would
+// reject the whole entry and hide its other problems.
 func (s *shape) twice(n *yaml.Node) {
 	lines := map[string]int{}
 	var once []*yaml.Node
@@ -173,7 +175,7 @@ func (s *shape) twice(n *yaml.Node) {
 	n.Content = once
 }
 
-// decode reads one file, as far as it can be read.
+// decode reads one file, as far as it is valid.
 func decode(src source) (fileYAML, []Problem) {
 	var f fileYAML
 	s := shape{file: src.name, seen: map[*yaml.Node]bool{}}
@@ -183,7 +185,7 @@ func decode(src source) (fileYAML, []Problem) {
 		s.cut = true
 		s.problems = append(s.problems, Problem{File: src.name, Line: line, Text: fmt.Sprintf(
 			"this is no YAML: %s; look at the indentation here and above. What follows in this file was not read, and may be missed elsewhere", yamlText(err))})
-		docs, _ = documents(src.data[:end]) // it has just been read so
+		docs, _ = documents(src.data[:end]) // sound has parsed this part already
 	}
 	if len(docs) == 0 {
 		return f, s.problems
@@ -198,7 +200,7 @@ func decode(src source) (fileYAML, []Problem) {
 	return f, s.problems
 }
 
-// documents are the documents of a file that hold something.
+// documents returns the non-empty documents of a file.
 func documents(data []byte) ([]*yaml.Node, error) {
 	var out []*yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -215,11 +217,11 @@ func documents(data []byte) ([]*yaml.Node, error) {
 	}
 }
 
-// maxCuts is how many lines from a file's end its fault is looked for.
+// maxCuts is the number of lines from the end of a file in which an error is located.
 const maxCuts = 1000
 
-// sound is how much of a file from its beginning is YAML, and the line after it. The parser itself
-// names the line in which what it could not finish began.
+// sound returns the length of the longest valid beginning of a file, and the line after it. The
+// parser's own line is where the unfinished value began.
 func sound(data []byte) (end, line int) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	end = len(data)
@@ -232,8 +234,8 @@ func sound(data []byte) (end, line int) {
 	return 0, 1
 }
 
-// HasRules says whether a directory holds a file of rules: one that begins with what such a file
-// has.
+// HasRules reports whether a directory has a rules file: a file with a top-level key of rules
+// files.
 func HasRules(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -246,7 +248,7 @@ func HasRules(dir string) (bool, error) {
 		name := filepath.Join(dir, e.Name())
 		info, err := os.Stat(name)
 		if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-			continue // not a file of rules that could be loaded; it may be anything, since nobody named it
+			continue // unreadable as a rules file; the user did not name it, so it is no error
 		}
 		data, err := os.ReadFile(name)
 		if err != nil {
@@ -265,7 +267,7 @@ func HasRules(dir string) (bool, error) {
 	return false, nil
 }
 
-// isYAML says whether a directory's entry is a file that would be loaded.
+// isYAML reports whether a directory entry has the extension of a rules file.
 func isYAML(e os.DirEntry) bool {
 	ext := filepath.Ext(e.Name())
 	return !e.IsDir() && (ext == ".yaml" || ext == ".yml")
@@ -273,7 +275,7 @@ func isYAML(e os.DirEntry) bool {
 
 var yamlWhere = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
-// yamlText is what the parser says, without a place.
+// yamlText returns the parser's message without its position.
 func yamlText(err error) string {
-	return yamlWhere.ReplaceAllString(plain(err.Error()), "")
+	return yamlWhere.ReplaceAllString(text.Phrase(err.Error()), "")
 }

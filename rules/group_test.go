@@ -7,28 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// ring are two groups of two pods each, a pool for prefill, and what stands before them; and a
-// group whose ranks have a Deployment of their own.
-func ring() []state.Worker {
-	routes := []string{"InferencePool/llama-pool", "Gateway/public"}
-	var out []state.Worker
-	for _, w := range []state.Worker{
-		{Pod: "ring-0", Node: "node-1", Group: "0"}, {Pod: "ring-0-1", Node: "node-2", Group: "0"},
-		{Pod: "ring-1", Node: "node-3", Group: "1"}, {Pod: "ring-1-1", Node: "node-4", Group: "1"},
-	} {
-		w.Namespace, w.Pool, w.PoolKind, w.Model, w.Role, w.Routes = "llm", "ring", "LeaderWorkerSet", "llama-405b", "decode", routes
-		w.OwnerKind, w.Owner = "LLMInferenceService", "llama-svc"
-		out = append(out, w)
-	}
-	return append(out,
-		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill", Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7", Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor", Node: "node-8", Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b", Routes: []string{"InferencePool/qwen-pool"}})
-}
-
 func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	type labels = map[string]string
 	for name, tt := range map[string]struct {
 		alerts []labels
@@ -48,7 +28,7 @@ func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
 		"two leaders of one pool are of one pool still": {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := correlated(c, ring(), tt.alerts...)
+			got := correlated(c, Ring(), tt.alerts...)
 			if same := got[0] == got[len(got)-1]; same != tt.same {
 				t.Errorf("incidents %v", got)
 			}
@@ -57,8 +37,8 @@ func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
 }
 
 func TestAGroupIsOneWorker(t *testing.T) {
-	c, workers := mustLoad(t), ring()
-	ev := &state.Evidence{At: caseTime, Workers: workers}
+	c, workers := MustLoad(t), Ring()
+	ev := &state.Evidence{At: Now, Workers: workers}
 	scope := state.Scope{Namespace: "llm", Pool: "ring"}
 	v := newView(&state.Incident{}, scope, ev, c)
 	if v.workers != 2 || len(v.pods) != 4 {
@@ -92,8 +72,8 @@ func serves() []state.Worker {
 
 // A pool may serve several models: none of them is the pool's, each is found in it.
 func TestAPoolOfSeveralModelsIsNoneOfThem(t *testing.T) {
-	c := mustLoad(t)
-	ev := &state.Evidence{At: caseTime, Workers: serves()}
+	c := MustLoad(t)
+	ev := &state.Evidence{At: Now, Workers: serves()}
 	for model, want := range map[string]int{"": 3, "deepseek": 1, "Qwen-7B": 2, "llama": 0} {
 		if v := newView(&state.Incident{}, state.Scope{Namespace: "llm", Pool: "chat", Model: model}, ev, c); v.workers != want {
 			t.Errorf("model %q has %d workers, want %d", model, v.workers, want)
@@ -131,11 +111,11 @@ func TestAPoolOfSeveralModelsIsNoneOfThem(t *testing.T) {
 
 // What is looked for in a pool of several models is looked for in all of its workers.
 func TestAPoolOfSeveralModelsIsSearchedForPathologies(t *testing.T) {
-	c := mustLoad(t)
-	ev := state.Evidence{At: caseTime, Workers: serves()}
+	c := MustLoad(t)
+	ev := state.Evidence{At: Now, Workers: serves()}
 	e := state.Entity{Namespace: "llm", Pool: "chat", Pod: "chat-w4", Model: "qwen-7b", Node: "node-4"}
 	for signal, v := range map[string]float64{"kv_usage": .99, "preemption_rate": 2} {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: caseTime})
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: Now})
 	}
 	health := c.Health("default", ev)
 	if len(health) != 1 || len(health[0].Pathologies) != 1 || health[0].Pathologies[0].ID != "preemption_storm" {

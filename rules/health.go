@@ -9,10 +9,10 @@ import (
 	"paramedic/state"
 )
 
-// HealthStatus is how a pool, or one side of it, is.
+// A HealthStatus is the state of a pool or of one of its checks.
 type HealthStatus string
 
-// The statuses; HealthUnknown is what could not be measured.
+// The statuses; HealthUnknown means not measured.
 const (
 	Healthy        HealthStatus = "healthy"
 	HealthWarning  HealthStatus = "warning"
@@ -20,42 +20,43 @@ const (
 	HealthUnknown  HealthStatus = "unknown"
 )
 
-// A HealthCheck is one side of a pool's health.
+// A HealthCheck is the result of one check of a pool.
 type HealthCheck struct {
 	Status HealthStatus `json:"status"`
 	Signal string       `json:"signal"`
-	Value  *float64     `json:"value"` // null where it was not measured
+	Value  *float64     `json:"value"` // null if not measured
 	Unit   string       `json:"unit"`
-	Pod    string       `json:"pod,omitempty"`  // the worst one
-	Note   string       `json:"note,omitempty"` // why a value has this status that would have another elsewhere
+	Pod    string       `json:"pod,omitempty"` // the worst one
+	// why the value has this status although another context would give another one
+	Note string `json:"note,omitempty"`
 }
 
-// PoolHealth is the health of one pool; Overall is the worst of its checks that could be measured.
+// PoolHealth is the health of one pool. Overall is the worst of its measured checks.
 type PoolHealth struct {
 	Cluster   string   `json:"cluster"`
 	Namespace string   `json:"namespace"`
 	Pool      string   `json:"pool"`
 	Model     string   `json:"model"`
-	Workers   int      `json:"workers"` // engines: the pods of a parallel group are one
+	Workers   int      `json:"workers"` // engines: the pods of a parallel group count as one
 	Pods      int      `json:"pods"`
-	Role      string   `json:"role,omitempty"`   // prefill or decode, where a model's two phases are apart
-	Owner     string   `json:"owner,omitempty"`  // the resource that the pool was made of, as kind/name
-	Routes    []string `json:"routes,omitempty"` // what sends it requests, as kind/name
-	// Running is how many requests the pool's workers run together; null where nobody tells. It is
-	// no check: many are as well as few.
+	Role      string   `json:"role,omitempty"`   // prefill or decode, if a model has separate pools for both
+	Owner     string   `json:"owner,omitempty"`  // the resource that created the pool, as kind/name
+	Routes    []string `json:"routes,omitempty"` // the resources that send it requests, as kind/name
+	// Running is the number of requests that run on all workers; null if not exported. It is not a
+	// check: neither many nor few are a problem.
 	Running *float64               `json:"requests_running"`
 	Overall HealthStatus           `json:"overall"`
 	Checks  map[string]HealthCheck `json:"checks"`
-	// Pathologies are the known patterns that it shows; only Health of a catalogue looks for them.
+	// Pathologies are the known patterns that the pool shows. Only Catalog.Health looks for them.
 	Pathologies []SeenPathology `json:"pathologies,omitempty"`
 
 	most, least map[string]state.Sample // by signal
-	pods        map[string]readiness    // what is known of each
+	pods        map[string]readiness    // by pod
 	several     bool                    // Model names more than one
-	running     bool                    // Running is of single workers; a frontend's count of all is not added to it
+	running     bool                    // Running is a sum over workers; a frontend's total is not added to it
 }
 
-// Scope is the pool as incidents name it; of several models none is its own.
+// Scope returns the pool's scope as incidents use it. A pool of several models has no model in it.
 func (p *PoolHealth) Scope() state.Scope {
 	s := state.Scope{Cluster: p.Cluster, Namespace: p.Namespace, Pool: p.Pool}
 	if !p.several {
@@ -64,20 +65,20 @@ func (p *PoolHealth) Scope() state.Scope {
 	return s
 }
 
-// readiness is what Kubernetes and the scrape say of a pod; nil: nothing.
+// readiness holds the state of a pod from Kubernetes and from the scrape; nil is unknown.
 type readiness struct{ ready, up *bool }
 
-// A healthRule is a check that is judged by its value alone. A threshold itself is not over it.
+// A healthRule is a check that depends only on a value. A value equal to a threshold is healthy.
 type healthRule struct {
 	check, signal string
 	warn, crit    float64 // zero: no such threshold
 }
 
-// healthRules are what users feel, and the queue, by the highest value over the pool's pods. The
-// thresholds are those that operators of 70B-class pools publish: time to first token 2/5 s of the
-// slowest hundredth, errors 1/5 %, queue 50/200. Time between tokens is published as 150 ms for the
-// slowest hundredth too, but that is one step with a long prompt in it, which a healthy engine has:
-// here it is the slowest twentieth. Of two rules for one check the worse speaks.
+// healthRules check latency, errors and the queue, using the highest value of the pool's pods. The
+// thresholds are those that operators of 70B-class pools publish: p99 of the time to first token
+// 2/5 s, errors 1/5 %, queue 50/200. The published threshold of 150 ms between tokens is also a
+// p99. A healthy engine exceeds it in each step with a long prompt, so the p95 is used here. If two
+// rules have the same check, the worse result counts.
 var healthRules = []healthRule{
 	{"latency", "ttft_p99", 2, 5},
 	{"latency", "itl_p95", 0.15, 0},
@@ -85,22 +86,22 @@ var healthRules = []healthRule{
 	{"queue", "requests_waiting", 50, 200},
 }
 
-// The published thresholds of machines. None of them is trouble by itself: a full cache that nobody
-// waits behind is well used, and a busy GPU is what it was bought for. What users feel decides.
+// The published thresholds of machines. None is a problem by itself: a full cache with an empty
+// queue is well used, and a GPU is meant to be busy. Latency and errors decide.
 const (
 	kvHigh, kvFull   = 0.85, 0.95
 	gpuIdle, gpuBusy = 30, 99 // percent
-	idleWaiting      = 2      // requests: so many may wait for the next step of the scheduler
-	preempting       = 0.01   // preemptions a second
+	idleWaiting      = 2      // this many requests may wait for the next step of the scheduler
+	preempting       = 0.01   // preemptions per second
 )
 
-// HealthSignals are what Health reads.
+// HealthSignals returns the signals that Health reads.
 func HealthSignals() []string {
 	return []string{"ttft_p99", "itl_p95", "error_rate", "requests_waiting", "requests_running", "kv_usage", "preemption_rate", "gpu_util", "slo_budget_left",
 		"replicas_desired", "replicas_ready", "pod_ready", "up"}
 }
 
-// Health judges every pool that the evidence knows of, in a stable order.
+// Health checks every pool in the evidence. The result is sorted by namespace, pool and model.
 func Health(cluster string, ev state.Evidence) []PoolHealth {
 	pools := map[string]*PoolHealth{}
 	pool := func(namespace, name, model string) *PoolHealth {
@@ -157,22 +158,23 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 		p.Owner = w.OwnerKind + "/" + w.Owner
 	}
 	for _, r := range w.Routes {
-		if !contains(p.Routes, r) {
+		if !slices.Contains(p.Routes, r) {
 			p.Routes = append(p.Routes, r)
 		}
 	}
 }
 
-// listed adds a name to names, each said once: a RayService may serve several models, or both
+// listed adds a name to a list of distinct names: a RayService may serve several models, or both
 // phases of one.
 func listed(names, name string) string {
-	if names == "" || name == "" || contains(strings.Split(names, ", "), name) {
+	if names == "" || name == "" || slices.Contains(strings.Split(names, ", "), name) {
 		return cmp.Or(names, name)
 	}
 	return names + ", " + name
 }
 
-// measure takes a sample that may be the highest or the lowest of its signal.
+// measure updates the highest and lowest sample of a signal, the running requests and the pods'
+// readiness.
 func (p *PoolHealth) measure(s state.Sample) {
 	if high, seen := p.most[s.Signal]; !seen || s.Value > high.Value {
 		p.most[s.Signal] = s
@@ -194,7 +196,8 @@ func (p *PoolHealth) measure(s state.Sample) {
 	}
 }
 
-// run adds what a worker runs, or takes what is told of all of them together where no worker tells.
+// run adds a worker's running requests. A total of all workers is used only if no worker reports
+// its own.
 func (p *PoolHealth) run(s state.Sample) {
 	own := s.Entity.Pod != "" || s.Entity.Instance != ""
 	switch {
@@ -205,7 +208,8 @@ func (p *PoolHealth) run(s state.Sample) {
 	}
 }
 
-// finish judges what was measured: first what users feel, then what the machines do about it.
+// finish computes the checks: first latency and errors, then those of the machines, which depend on
+// them.
 func (p *PoolHealth) finish() {
 	for _, r := range healthRules {
 		check := r.judge(p.most)
@@ -218,10 +222,10 @@ func (p *PoolHealth) finish() {
 		felt = errors
 	}
 	p.Checks["kv_cache"], p.Checks["gpu"] = p.kvCache(felt), p.gpu(felt)
-	if s, ok := p.least["slo_budget_left"]; ok { // where nobody made a promise there is no such side
+	if s, ok := p.least["slo_budget_left"]; ok { // pools without an objective have no such check
 		p.Checks["error_budget"] = budgetOf(s)
 	}
-	if c, ok := p.complete(); ok { // nor one where nobody says which workers there should be
+	if c, ok := p.complete(); ok { // nor have pools whose wanted number of workers is unknown
 		p.Checks["workers"] = c
 	}
 	for _, c := range p.Checks {
@@ -250,7 +254,7 @@ func checkOf(s state.Sample, status HealthStatus, note string) HealthCheck {
 	return HealthCheck{Status: status, Signal: s.Signal, Value: &s.Value, Unit: s.Unit, Pod: s.Entity.Pod, Note: note}
 }
 
-// kvCache judges the fullest cache by what users feel.
+// kvCache rates the fullest cache by the latency and errors of the pool.
 func (p *PoolHealth) kvCache(felt HealthStatus) HealthCheck {
 	s, ok := p.most["kv_usage"]
 	full := s.Value > kvFull
@@ -274,8 +278,8 @@ func (p *PoolHealth) kvCache(felt HealthStatus) HealthCheck {
 	return checkOf(s, Healthy, "")
 }
 
-// budgetOf judges what is left of the error budget that is used up most. A spent one says how the
-// month was, and nothing of now.
+// budgetOf rates the error budget with the least left. A spent budget describes the last 30 days,
+// not the present, so it is only a warning.
 func budgetOf(s state.Sample) HealthCheck {
 	of := map[string]string{"ttft": "first tokens in time", "itl": "tokens in time", "e2e": "whole requests in time", "errors": "requests without error"}[s.Text]
 	if of == "" {
@@ -287,9 +291,9 @@ func budgetOf(s state.Sample) HealthCheck {
 	return checkOf(s, Healthy, "for "+of+", of 30 days")
 }
 
-// complete judges whether all workers are there that should be: those that are wanted and ready,
-// where Kubernetes tells, since during a rollout there are more of them; or else the pods that are
-// known. One that is missing is a warning, since its peers may well carry its load.
+// complete checks that all workers are ready. If Kubernetes reports replicas it compares those that
+// are wanted and ready, since a rollout has extra pods. Otherwise it counts the known pods. A
+// missing worker is a warning, since others may carry its load.
 func (p *PoolHealth) complete() (HealthCheck, bool) {
 	want, ready, signal, what := p.most["replicas_desired"].Value, p.least["replicas_ready"].Value, "replicas_ready", "replicas are ready"
 	if _, known := p.least["replicas_ready"]; !known || want == 0 {
@@ -317,14 +321,15 @@ func (p *PoolHealth) complete() (HealthCheck, bool) {
 	return c, true
 }
 
-// AtLeast is a pool's health that what was found there makes no better than a severity.
+// AtLeast raises the overall status to the given one if that is worse.
 func (p *PoolHealth) AtLeast(said HealthStatus) {
 	if healthRank[said] > healthRank[p.Overall] {
 		p.Overall = said
 	}
 }
 
-// gpu judges the GPUs: an idle one while requests wait, and a busy one where users are late.
+// gpu rates the GPUs: an idle GPU while requests wait, and a busy GPU while latency or errors are
+// bad.
 func (p *PoolHealth) gpu(felt HealthStatus) HealthCheck {
 	high, ok := p.most["gpu_util"]
 	switch low := p.least["gpu_util"]; {

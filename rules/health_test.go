@@ -3,6 +3,7 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 func TestHealthCountsGroupsAndTellsPhasesApart(t *testing.T) {
 	high, low := 0.97, 0.4
-	ev := state.Evidence{Workers: ring(), Samples: []state.Sample{
+	ev := state.Evidence{Workers: Ring(), Samples: []state.Sample{
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pod: "ring-1"}, Value: high},
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2"}, Value: low},
 	}}
@@ -170,7 +171,7 @@ func TestHealthTellsHowManyRequestsRun(t *testing.T) {
 }
 
 func TestHealthSignalsAreSignals(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	read := HealthSignals()
 	for _, signal := range read {
 		if _, known := c.units[signal]; !known {
@@ -178,7 +179,7 @@ func TestHealthSignalsAreSignals(t *testing.T) {
 		}
 	}
 	for _, r := range healthRules {
-		if !contains(read, r.signal) {
+		if !slices.Contains(read, r.signal) {
 			t.Errorf("%s is not read", r.signal)
 		}
 	}

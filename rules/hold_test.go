@@ -15,7 +15,7 @@ import (
 // time and is nothing that its cause leads to is another trouble, with an incident and a name of
 // its own; what had fired before reopens the one that is held.
 func TestWhatIsNoPartOfAHeldTroubleIsAnother(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	load := func(name string) ([]alertJSON, state.Evidence) {
 		t.Helper()
 		data, err := os.ReadFile("testdata/cases/" + name + ".txtar")
@@ -33,7 +33,7 @@ func TestWhatIsNoPartOfAHeldTroubleIsAnother(t *testing.T) {
 		}
 		return k.alerts(parts), k.ev
 	}
-	s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+	s := &storm{t: t, board: state.NewBoard(), now: Now.Add(-time.Minute), fold: state.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	send := func(alerts []alertJSON, status state.AlertStatus, at time.Time) {
 		for _, a := range alerts {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{

@@ -86,7 +86,7 @@ func TestWhatIsUsedInsteadMeasuresTheSame(t *testing.T) {
 
 // Articles write vLLM's metrics with an underscore; a rule that does means the same.
 func TestAnUnderscoreIsReadAsVLLMsColon(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for expr, want := range map[string]state.Symptom{
 		`vllm_num_requests_swapped > 0`:                                                                     "preemptions",
 		`increase(vllm_num_preemptions_total[5m]) > 5`:                                                      "preemptions",
@@ -98,8 +98,9 @@ func TestAnUnderscoreIsReadAsVLLMsColon(t *testing.T) {
 		`ray_vllm:num_requests_waiting > 50`:                                                                "queue_buildup",
 		`histogram_quantile(0.95, sum by (le) (rate(ray_vllm_time_to_first_token_seconds_bucket[5m]))) > 5`: "ttft_high",
 	} {
-		if m := c.byMetrics(usesOf(expr)); m == nil || m.Symptom != want {
-			t.Errorf("%s means %+v, want %s", expr, m, want)
+		a := state.Alert{Labels: map[string]string{"alertname": "Own"}, GeneratorURL: generator(expr)}
+		if s := c.Classify(a, "test"); s.Symptom != want {
+			t.Errorf("%s means %s, want %s", expr, s.Symptom, want)
 		}
 	}
 }
@@ -110,7 +111,7 @@ func TestThePastIsAskedForWhereItIsRead(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	env, err := newEnvironment(c)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -18,40 +19,40 @@ type AlertingRule struct {
 	Name  string
 	Expr  string
 	For   time.Duration
-	Holds bool // its expression gives series now, so that it fires or is about to; false where that is not known
+	Holds bool // its expression returns series now, so that it fires or is pending; false if unknown
 }
 
-// A RecordingRule is one of the fleet's recording rules: an alert rule that reads its series is
-// judged by its expression.
+// A RecordingRule is one of the fleet's recording rules. An alert rule that reads its series is
+// checked with its expression.
 type RecordingRule struct {
 	Name   string
 	Expr   string
 	Labels map[string]string // that the rule sets
 }
 
-// Exported is what the fleet's Prometheus holds.
+// Exported describes the series in the fleet's Prometheus.
 type Exported struct {
-	// Metrics are the names of all series; nil: they are not known, and nothing is said of metrics
-	// that do not exist.
+	// Metrics are the names of all series. If it is nil they are unknown, and missing metrics are
+	// not reported.
 	Metrics map[string]bool
-	// Earlier are names of [Suspects] that no series has now, but that some had in the last week;
-	// nil: nobody has asked.
+	// Earlier are names of [Suspects] without a series now, but with one in the last week; nil:
+	// unknown.
 	Earlier map[string]bool
-	// Router says that vllm:num_requests_* come twice: from engines, and with the label server from
-	// a router.
+	// Router means that vllm:num_requests_* exist twice: from engines, and with the label server
+	// from a router.
 	Router bool
 	// Recorded are the recording rules.
 	Recorded []RecordingRule
-	// Scraped is how often the targets of each job are scraped, at the shortest; nil: not known.
+	// Scraped maps each job to the shortest scrape interval of its targets; nil: unknown.
 	Scraped map[string]time.Duration
-	// Labels are the labels that a metric's series have, and the values of those that [Lookups]
-	// asks for (nil: not known). Of a metric that is not in it nothing is known.
+	// Labels maps metrics to the labels of their series, and to the values of the labels that
+	// [Lookups] asks for (nil: unknown). Metrics that are not in it are unknown.
 	Labels map[string]map[string][]string
 }
 
-// A LintFinding is a reason why an alert rule does not do what it was written for, and what to do
-// about it. It is critical where the rule can never fire or fires always, a warning where it
-// misleads, and information where it may be meant.
+// A LintFinding is a reason why an alert rule does not work as intended, with a fix. It is critical
+// if the rule can never fire or always fires. It is a warning if the rule misleads, and information
+// if the rule may be intended.
 type LintFinding struct {
 	Group    string         `json:"group"`
 	Rule     string         `json:"rule"`
@@ -60,10 +61,11 @@ type LintFinding struct {
 	Fix      string         `json:"fix"`
 }
 
-// maxLinted is the longest expression that is looked at.
+// maxLinted limits the length of a checked expression, in bytes.
 const maxLinted = 16 << 10
 
-// Lint compares alert rules with what the fleet exports, in the order of the rules.
+// Lint checks alert rules against what the fleet exports. The findings are in the order of the
+// rules.
 func Lint(in []AlertingRule, have Exported) []LintFinding {
 	out, known := []LintFinding{}, newInventory(have)
 	for _, r := range in {
@@ -74,21 +76,21 @@ func Lint(in []AlertingRule, have Exported) []LintFinding {
 	return out
 }
 
-// A linter looks at one rule.
+// A linter checks one rule.
 type linter struct {
 	rule AlertingRule
 	*inventory
 	expanded
-	behind string // the recording rule that what is said now was read in
+	behind string // the recording rule that contains the present finding
 	found  []LintFinding
 }
 
-// say adds a finding. PromQL in a fix stands in backquotes, and nothing else does.
-func (l *linter) say(s state.Severity, text, fix string) {
+// say adds a finding. In a fix, only PromQL is in backquotes.
+func (l *linter) say(s state.Severity, what, fix string) {
 	if l.behind != "" {
-		text += ", in the recording rule " + l.behind
+		what += ", in the recording rule " + l.behind
 	}
-	f := LintFinding{Group: plain(l.rule.Group), Rule: plain(l.rule.Name), Severity: s, Text: printable(text), Fix: printable(fix)}
+	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s, Text: text.Clean(what), Fix: text.Clean(fix)}
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
 	}
@@ -100,7 +102,7 @@ func (l *linter) lint() {
 		return
 	}
 	if _, err := promql.ParseExpr(l.rule.Expr); err != nil {
-		l.say(state.Critical, "the expression does not parse: "+plain(err.Error()), "correct it; promtool check rules shows the place")
+		l.say(state.Critical, "the expression does not parse: "+text.Phrase(err.Error()), "correct it; promtool check rules shows the place")
 		return
 	}
 	for e := range l.readings(l.rule.Expr) {
@@ -109,7 +111,7 @@ func (l *linter) lint() {
 	}
 }
 
-// look judges one reading of the expression.
+// look checks one reading of the expression.
 func (l *linter) look() {
 	nothing := l.dead(l.expr)
 	for _, g := range nothing {
@@ -148,14 +150,14 @@ func (l *linter) look() {
 	l.habits(slices.DeleteFunc(uses, func(u use) bool { return dead(u.sel) }))
 }
 
-// gone is a selector that finds nothing: nothing has its name, or no label of what has is as a
-// matcher wants it.
+// gone is a selector that matches no series: the metric does not exist, or no series has a label
+// that a matcher needs.
 type gone struct {
 	sel     *parser.VectorSelector
 	matcher *labels.Matcher
 }
 
-// dead are the selectors that find nothing and for want of which the expression never has a value.
+// dead returns the selectors that match no series and without which the expression has no value.
 func (l *linter) dead(e parser.Expr) []gone {
 	switch x := e.(type) {
 	case *parser.VectorSelector:
@@ -179,7 +181,7 @@ func (l *linter) dead(e parser.Expr) []gone {
 		return l.dead(x.Expr)
 	case *parser.Call:
 		if strings.HasPrefix(x.Func.Name, "absent") {
-			return nil // it is about what does not exist
+			return nil // it expects missing series
 		}
 		var out []gone
 		for _, a := range x.Args {
@@ -193,14 +195,14 @@ func (l *linter) dead(e parser.Expr) []gone {
 		}
 		right := l.dead(x.RHS)
 		if x.Op == parser.LOR && (len(left) == 0 || len(right) == 0) {
-			return nil // the other side answers
+			return nil // the other side has a value
 		}
 		return append(left, right...)
 	}
 	return nil
 }
 
-// call looks at single functions.
+// call checks single functions.
 func (l *linter) call(x *parser.Call) {
 	switch x.Func.Name {
 	case "absent", "absent_over_time":
@@ -221,8 +223,8 @@ func (l *linter) call(x *parser.Call) {
 	}
 }
 
-// unchanging finds what asks how the gauge of the last Xid changes where its exporter puts the code
-// into a label: each series keeps its value.
+// unchanging reports functions of change over the gauge of the last Xid if its exporter puts the
+// code into a label: the value of each series never changes.
 func (l *linter) unchanging(x *parser.Call) {
 	if !slices.Contains(moving, x.Func.Name) {
 		return
@@ -235,8 +237,8 @@ func (l *linter) unchanging(x *parser.Call) {
 		fmt.Sprintf("forget the label first: `changes((max by (UUID) (%s))[15m:15s]) > 0`", xidErrors))
 }
 
-// lastXid is the gauge of the last Xid whose own series a function is over; nil where it is over
-// another metric, or over what was aggregated.
+// lastXid returns the selector of the last Xid if the function reads its series directly, not
+// aggregated; else nil.
 func lastXid(x *parser.Call) *parser.VectorSelector {
 	if len(x.Args) == 0 {
 		return nil
@@ -254,11 +256,11 @@ func lastXid(x *parser.Call) *parser.VectorSelector {
 	return nil
 }
 
-// quantile looks at what a quantile is taken of.
+// quantile checks the argument of histogram_quantile.
 func (l *linter) quantile(x *parser.Call) {
 	metric := bucketOf(x.Args[1])
 	if metric == "" {
-		return // a native histogram, or recorded: nothing is known of its buckets
+		return // a native or recorded histogram, with unknown buckets
 	}
 	which := "0.95"
 	if q, ok := constant(x.Args[0]); ok {
@@ -291,8 +293,8 @@ func (l *linter) quantile(x *parser.Call) {
 	}
 }
 
-// plainly is what a quantile is taken of, as its rule writes it where that is short and no other
-// aggregation.
+// plainly returns the rule's own expression for the buckets if it is short and has no aggregation,
+// and a rate otherwise.
 func (l *linter) plainly(e parser.Expr, metric string) string {
 	if call, ok := unwrap(e).(*parser.Call); ok && len(call.Args) == 1 && selector(call.Args[0]) != nil && len(call.String()) < 200 {
 		return call.String()
@@ -300,8 +302,8 @@ func (l *linter) plainly(e parser.Expr, metric string) string {
 	return "rate(" + metric + "[5m])"
 }
 
-// quantileOf is a quantile by model, which every engine's series tell, and of all together where it
-// is somebody else's.
+// quantileOf returns a quantile by model, with the model label of the metric's engine. Metrics of
+// unknown origin get one quantile.
 func quantileOf(q, metric, of string) string {
 	by := "le, model_name"
 	switch family(metric) {
@@ -313,8 +315,7 @@ func quantileOf(q, metric, of string) string {
 	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (%s))", q, by, of)
 }
 
-// parts are the two sides of what is added up or chosen from, of their sides in turn; else the
-// expression itself.
+// parts returns the operands of binary operations, recursively, or the expression itself.
 func parts(e parser.Expr) []parser.Expr {
 	switch x := unwrap(e).(type) {
 	case *parser.BinaryExpr:
@@ -329,7 +330,7 @@ func parts(e parser.Expr) []parser.Expr {
 	}
 }
 
-// unwrap takes parentheses away.
+// unwrap removes parentheses.
 func unwrap(e parser.Expr) parser.Expr {
 	for {
 		switch x := e.(type) {
@@ -343,7 +344,7 @@ func unwrap(e parser.Expr) parser.Expr {
 	}
 }
 
-// selector is the selector of an expression that is nothing else.
+// selector returns the expression's selector if the expression is nothing else; else nil.
 func selector(e parser.Expr) *parser.VectorSelector {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -354,7 +355,7 @@ func selector(e parser.Expr) *parser.VectorSelector {
 	return nil
 }
 
-// selectorsOf are the selectors in an expression, in the order of its text.
+// selectorsOf returns the selectors of an expression in the order of its text.
 func selectorsOf(n parser.Node) []*parser.VectorSelector {
 	var out []*parser.VectorSelector
 	parser.Inspect(n, func(n parser.Node, _ []parser.Node) error {
@@ -366,8 +367,7 @@ func selectorsOf(n parser.Node) []*parser.VectorSelector {
 	return out
 }
 
-// bucketOf is the first histogram that an expression reads, as its series of buckets; empty where
-// it reads none.
+// bucketOf returns the first bucket metric that an expression reads; "" if there is none.
 func bucketOf(e parser.Expr) string {
 	for _, x := range selectorsOf(e) {
 		if strings.HasSuffix(x.Name, "_bucket") {

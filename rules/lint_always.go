@@ -10,18 +10,18 @@ import (
 	"paramedic/state"
 )
 
-// standing are engines' gauges that have a value from the start to the end of their process; so
-// have those of [knownTops], and what DCGM reads off a GPU.
+// standing lists gauges of engines that have a value as long as the process runs. The same holds
+// for those of [knownTops] and for the fields that DCGM reads from a GPU.
 var standing = []string{
 	"vllm:num_requests_running", "vllm:num_requests_waiting", "sglang:num_running_reqs", "sglang:num_queue_reqs", "sglang:num_used_tokens", "sglang:gen_throughput",
 	"trtllm_num_requests_running", "trtllm_num_requests_waiting", "dynamo_frontend_active_requests", "dynamo_frontend_inflight_requests",
 }
 
-// newXid is an expression for an Xid that was not there a quarter of an hour ago.
+// newXid is an expression for an Xid that is younger than 15 minutes.
 const newXid = "changes((max by (UUID) (" + xidErrors + "))[15m:15s]) > 0"
 
-// thresholdless finds rules that compare nothing: Prometheus fires for every series that an
-// expression gives, also where it is 0.
+// thresholdless reports rules without a comparison: Prometheus fires for every series of an
+// expression, even if its value is 0.
 func (l *linter) thresholdless() {
 	sel := l.stands(l.expr)
 	if sel == nil {
@@ -40,8 +40,8 @@ func (l *linter) thresholdless() {
 	l.say(state.Critical, fmt.Sprintf("fires always: nothing is compared, and a rule fires whatever the value is, 0 too; %s always has one", sel.Name), fix)
 }
 
-// stands is a gauge by which an expression has a value as long as its exporter is there; nil where
-// it may have none, or nobody knows.
+// stands returns a gauge that gives the expression a value as long as its exporter runs. It returns
+// nil if there is none, or if that is unknown.
 func (l *linter) stands(e parser.Expr) *parser.VectorSelector {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -71,8 +71,8 @@ func (l *linter) stands(e parser.Expr) *parser.VectorSelector {
 	return nil
 }
 
-// bothStand is the same of two sides. A comparison chooses among its series, and what another
-// excludes depends on that.
+// bothStand does the same for a binary operation. A comparison filters series, so its result may be
+// empty.
 func (l *linter) bothStand(x *parser.BinaryExpr) *parser.VectorSelector {
 	if x.Op.IsComparisonOperator() || x.Op == parser.LUNLESS {
 		return nil
@@ -96,8 +96,8 @@ func (l *linter) bothStand(x *parser.BinaryExpr) *parser.VectorSelector {
 	return left
 }
 
-// standing says whether what a selector selects is there whatever happens: values of other labels
-// than those of [identity] come and go.
+// standing reports whether a selector always matches a series. Labels other than those of
+// [identity] have values that come and go.
 func (l *linter) standing(x *parser.VectorSelector) bool {
 	known := knownTops[x.Name] > 0 || slices.Contains(standing, x.Name) || strings.HasPrefix(x.Name, "DCGM_FI_")
 	if !known || !l.have.Metrics[x.Name] {

@@ -10,15 +10,16 @@ import (
 	"paramedic/state"
 )
 
-// boolean finds comparisons with bool that people take for thresholds: they give 1 or 0 for every
-// series and leave none out, and a rule fires for a 0 as well as for a 1.
+// boolean reports comparisons with bool that are used as thresholds. They return 1 or 0 for every
+// series and drop none, and a rule fires for both.
 func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
-	numbers := x.LHS.Type() == parser.ValueTypeScalar && x.RHS.Type() == parser.ValueTypeScalar // which cannot be compared without bool
+	numbers := x.LHS.Type() == parser.ValueTypeScalar && x.RHS.Type() == parser.ValueTypeScalar // these need bool
 	if !x.ReturnBool || numbers || chooses(x.LHS) || chooses(x.RHS) {
 		return
 	}
 	text := "fires always: a comparison with bool gives 1 or 0 and leaves no series out, and a rule fires for 0, too"
-	severity, top, computed := state.Critical, parser.Node(x), false // top is what is made of it, up to where it is one of several conditions
+	// top is the outermost expression around x within its condition
+	severity, top, computed := state.Critical, parser.Node(x), false
 	for at := len(path) - 1; at >= 0; at-- {
 		switch p := path[at].(type) {
 		case *parser.Call:
@@ -31,14 +32,14 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 		case *parser.BinaryExpr:
 			switch {
 			case p.Op.IsComparisonOperator():
-				return // which is the threshold, or is looked at itself
+				return // which is the threshold, or is checked itself
 			case p.Op == parser.LUNLESS && within(p.RHS, x):
 				text, severity = "one part excludes always: what stands after unless compares with bool, which leaves no series out", state.Warning
 			case p.Op == parser.LAND, p.Op == parser.LUNLESS:
 				text, severity = "one part always holds: a comparison with bool gives 1 or 0 and leaves no series out", state.Warning
 			case p.Op == parser.LOR:
 			case chooses(p.LHS) || chooses(p.RHS):
-				return // the other side says when
+				return // the other side filters
 			default:
 				computed = true
 			}
@@ -52,8 +53,8 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 	l.say(severity, text, comparing(x, top, computed))
 }
 
-// comparing is how to make a threshold of a comparison with bool: without it, or of what was
-// computed from its ones and noughts.
+// comparing returns a fix: the comparison without bool, or a comparison of the value that was
+// computed from it.
 func comparing(x *parser.BinaryExpr, top parser.Node, computed bool) string {
 	const longest = 300
 	if computed {
@@ -70,7 +71,7 @@ func comparing(x *parser.BinaryExpr, top parser.Node, computed bool) string {
 	return "leave bool out"
 }
 
-// within says whether a node stands in an expression.
+// within reports whether a node is part of an expression.
 func within(e parser.Expr, n parser.Node) bool {
 	found := false
 	parser.Inspect(e, func(o parser.Node, _ []parser.Node) error {
@@ -80,7 +81,7 @@ func within(e parser.Expr, n parser.Node) bool {
 	return found
 }
 
-// chooses says whether an expression leaves series out by their values.
+// chooses reports whether an expression drops series by their values.
 func chooses(e parser.Expr) bool {
 	found := false
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
@@ -91,8 +92,7 @@ func chooses(e parser.Expr) bool {
 	return found
 }
 
-// counted finds a count that is held against zero: where there is nothing to count, it has no
-// value.
+// counted reports counts that are compared with zero: a count of no series has no value.
 func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
 	never, always := outside(c.op, c.limit, 1, math.Inf(1))
 	if !never || always || c.filled {
@@ -116,8 +116,8 @@ func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
 	}
 }
 
-// vanished is an expression for the groups of an aggregation that were there an hour ago and are
-// not any more.
+// vanished returns an expression for the groups of an aggregation that existed within the last hour
+// and are missing now.
 func vanished(agg *parser.AggregateExpr) string {
 	by := fmt.Sprintf("by (%s)", strings.Join(agg.Grouping, ", "))
 	if agg.Without {

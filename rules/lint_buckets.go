@@ -13,11 +13,11 @@ import (
 	"paramedic/state"
 )
 
-// bucket finds le matchers that no bucket has.
+// bucket reports le matchers that match no bucket.
 func (l *linter) bucket(x *parser.VectorSelector) {
 	for _, m := range x.LabelMatchers {
 		if m.Name != "le" || m.Type != labels.MatchEqual || len(l.valuesOf(x.Name, "le")) > 0 {
-			continue // what the series themselves say is better
+			continue // the values of the actual series are known
 		}
 		value, err := strconv.ParseFloat(m.Value, 64)
 		if err != nil {
@@ -30,7 +30,7 @@ func (l *linter) bucket(x *parser.VectorSelector) {
 	}
 }
 
-// quantiles holds a quantile's threshold against the buckets that it is computed from.
+// quantiles checks a quantile's threshold against the histogram's buckets.
 func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []parser.Node) {
 	releases := l.edges(metric)
 	if len(releases) == 0 {
@@ -56,9 +56,8 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 	}
 }
 
-// recounted says whether what a comparison finds is asked again of buckets of the same histogram,
-// by their edges. Its own threshold may then lie anywhere: it is how a rule is right for releases
-// that have different edges.
+// recounted reports whether the comparison's result is filtered by buckets of the same histogram.
+// Its threshold may then lie between edges: such rules support releases with different edges.
 func recounted(metric string, n parser.Node, path []parser.Node) bool {
 	for _, around := range slices.Backward(path) {
 		if p, ok := around.(*parser.BinaryExpr); ok && (p.Op == parser.LAND || p.Op == parser.LUNLESS) && p.LHS == n {
@@ -73,12 +72,12 @@ func recounted(metric string, n parser.Node, path []parser.Node) bool {
 	return false
 }
 
-// edges are the finite edges of a histogram: those that it has here, or those that releases of
-// engines give it.
+// edges returns the finite edges of a histogram: those of its series here, or those of known engine
+// releases.
 func (l *linter) edges(metric string) [][]float64 {
 	var out []float64
 	for _, v := range sortedEdges(l.valuesOf(metric, "le")) {
-		edge, _ := strconv.ParseFloat(v, 64) // sortedEdges leaves out what is no number
+		edge, _ := strconv.ParseFloat(v, 64) // sortedEdges returns only numbers
 		out = append(out, edge)
 	}
 	if len(out) == 0 {
@@ -87,12 +86,12 @@ func (l *linter) edges(metric string) [][]float64 {
 	return [][]float64{out}
 }
 
-// A gap is what lies between two edges of a histogram that follow each other. The first one begins
-// at zero.
+// A gap is the range between two adjacent edges of a histogram. The first one begins at zero.
 type gap struct{ below, above float64 }
 
-// gapsAt are the gaps that a value lies in, one for each release that has other edges; none where
-// it is an edge of one of them, or beyond its last one, for that may be the release that runs.
+// gapsAt returns the gaps that contain a value, one per release with different edges. It returns
+// none if the value is an edge of a release or above its last edge, since that release may be in
+// use.
 func gapsAt(releases [][]float64, value float64) []gap {
 	var out []gap
 	for _, edges := range releases {
@@ -110,7 +109,7 @@ func gapsAt(releases [][]float64, value float64) []gap {
 func gapAt(edges []float64, value float64) (g gap, between bool) {
 	for _, edge := range edges {
 		switch {
-		case math.Abs(value-edge) <= 1e-9*edge: // a unit's arithmetic may have left it beside the edge
+		case math.Abs(value-edge) <= 1e-9*edge: // unit conversion may have shifted it slightly off the edge
 			return gap{}, false
 		case value < edge:
 			return gap{g.below, edge}, value > 0
@@ -120,7 +119,7 @@ func gapAt(edges []float64, value float64) (g gap, between bool) {
 	return gap{}, false
 }
 
-// byRelease tells of gaps, with the release where there are several.
+// byRelease describes gaps, with the release if there are several.
 func byRelease(gaps []gap, tell func(gap) string) string {
 	text := tell(gaps[0])
 	for _, g := range gaps[1:] {

@@ -13,22 +13,22 @@ import (
 	"paramedic/state"
 )
 
-// A bound is a value held against a number. The number that is written may be in another unit than
-// the value's own, where the rule computes with it: it is value × scale + shift.
+// A bound is the comparison of a value with a number. The rule may compute with the value, so that
+// the written number is value × scale + shift.
 type bound struct {
 	of           parser.Expr
 	op           parser.ItemType // with the value on its left
 	limit        float64         // in the value's own unit
 	scale, shift float64
-	spread       bool // the value is the most, the least or the like of a longer time
+	spread       bool // the value is a maximum, minimum, quantile or mean over time
 	mean         bool // the value is a mean of several
-	filled       bool // where there is no value, there is a number in its place
+	filled       bool // a number replaces a missing value
 }
 
-// written is a value of the bound's own unit as the rule writes its number.
+// written formats a value of the bound's own unit in the unit that the rule uses.
 func (c bound) written(v float64) string { return written(v*c.scale + c.shift) }
 
-// own says what the number that is written means, where it is in another unit.
+// own formats the written number, with its meaning in the value's own unit if that differs.
 func (c bound) own() string {
 	if c.scale == 1 && c.shift == 0 {
 		return written(c.limit)
@@ -36,8 +36,7 @@ func (c bound) own() string {
 	return fmt.Sprintf("%s (that is %s)", c.written(c.limit), written(c.limit))
 }
 
-// written is a number as people write it: rounded where only the computer's arithmetic made it
-// long.
+// written formats a number without the digits of rounding errors.
 func written(v float64) string {
 	if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64); err == nil {
 		v = short
@@ -45,8 +44,8 @@ func written(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// boundOf reads a comparison with a number, on whichever side that stands and whatever is computed
-// around the value.
+// boundOf parses a comparison with a number on either side, and removes the arithmetic around the
+// value.
 func boundOf(x *parser.BinaryExpr) (bound, bool) {
 	if !x.Op.IsComparisonOperator() {
 		return bound{}, false
@@ -66,13 +65,14 @@ func boundOf(x *parser.BinaryExpr) (bound, bool) {
 	return c, true
 }
 
-// strip takes away all that is computed around the value.
+// strip removes everything that is computed around the value.
 func (c *bound) strip() {
 	for c.level(); c.peel(); c.level() {
 	}
 }
 
-// peel takes one step of arithmetic with a number away from the value, if there is one.
+// peel removes one step of arithmetic with a number from the value. It reports whether there was
+// one.
 func (c *bound) peel() bool {
 	if u, ok := c.of.(*parser.UnaryExpr); ok {
 		if u.Op == parser.SUB {
@@ -116,7 +116,7 @@ func (c *bound) peel() bool {
 	return true
 }
 
-// pull takes a factor out of what is divided by something: 100 * a / b is 100 times a / b.
+// pull extracts a constant factor from a dividend: 100 * a / b is 100 times a / b.
 func (c *bound) pull(x *parser.BinaryExpr) bool {
 	product, ok := unwrap(x.LHS).(*parser.BinaryExpr)
 	if !ok || x.Op != parser.DIV || product.Op != parser.MUL {
@@ -133,7 +133,7 @@ func (c *bound) pull(x *parser.BinaryExpr) bool {
 	return c.peel()
 }
 
-// turned is a comparison with its sides exchanged.
+// turned returns the comparison with its sides exchanged.
 func turned(op parser.ItemType) parser.ItemType {
 	switch op {
 	case parser.GTR:
@@ -148,7 +148,7 @@ func turned(op parser.ItemType) parser.ItemType {
 	return op
 }
 
-// constant is the number that an expression always is.
+// constant returns the number that an expression always has.
 func constant(e parser.Expr) (float64, bool) {
 	switch x := unwrap(e).(type) {
 	case *parser.NumberLiteral:
@@ -185,7 +185,8 @@ func constant(e parser.Expr) (float64, bool) {
 	return 0, false
 }
 
-// level takes away what leaves a value between the least and the largest that it was made of.
+// level removes functions whose result lies between the smallest and the largest of their
+// arguments.
 func (c *bound) level() {
 	for {
 		c.of = unwrap(c.of)
@@ -223,7 +224,7 @@ func (c *bound) level() {
 	}
 }
 
-// compared looks at comparisons with a number.
+// compared checks comparisons with a number.
 func (l *linter) compared(x *parser.BinaryExpr, path []parser.Node) {
 	c, ok := boundOf(x)
 	if !ok {
@@ -250,7 +251,7 @@ func (l *linter) compared(x *parser.BinaryExpr, path []parser.Node) {
 	}
 }
 
-// window finds windows out of which a single event has gone before `for` is over.
+// window reports windows that a single event leaves before `for` is over.
 func (l *linter) window(c bound, call *parser.Call) {
 	var window time.Duration
 	switch w := call.Args[0].(type) {
@@ -265,8 +266,7 @@ func (l *linter) window(c bound, call *parser.Call) {
 	}
 }
 
-// outside says whether a comparison of a value from lo to hi is decided before the value is known,
-// and how.
+// outside reports whether the comparison of any value from lo to hi has the same result, and which.
 func outside(op parser.ItemType, limit, lo, hi float64) (decided, always bool) {
 	switch op {
 	case parser.GTR:
@@ -285,7 +285,7 @@ func outside(op parser.ItemType, limit, lo, hi float64) (decided, always bool) {
 	return false, false
 }
 
-// bounded holds a threshold against what a value can be: from 0 to top.
+// bounded checks a threshold against the range of a value, from 0 to top.
 func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr, path []parser.Node) {
 	if at, always := outside(c.op, c.limit, 0, top); at {
 		fix := fmt.Sprintf("compare with a number between %s and %s", c.written(0), c.written(top))
@@ -296,12 +296,13 @@ func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr
 		return
 	}
 	below := c.op == parser.LSS || c.op == parser.LTE
-	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) { // on average a GPU may well be busy for less than one per cent
+	// the mean utilization of GPUs may really be below 1 %
+	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) {
 		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what, c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
 	}
 }
 
-// decided says that a comparison never holds, or always does, and what that means for the rule.
+// decided reports a comparison that never or always holds, and its effect on the rule.
 func (l *linter) decided(always bool, why, fix string, x *parser.BinaryExpr, path []parser.Node) {
 	text := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
 	severity := state.Critical
@@ -314,7 +315,7 @@ func (l *linter) decided(always bool, why, fix string, x *parser.BinaryExpr, pat
 	l.say(severity, text+why, fix)
 }
 
-// deciding says whether an expression has no value where one of its nodes has none.
+// deciding reports whether an expression has no value if the node has none.
 func deciding(n parser.Node, path []parser.Node) bool {
 	for i := len(path) - 1; i >= 0; i-- {
 		switch p := path[i].(type) {
@@ -332,7 +333,7 @@ func deciding(n parser.Node, path []parser.Node) bool {
 	return true
 }
 
-// alone says whether there is nothing around a node but parentheses.
+// alone reports whether only parentheses surround a node.
 func alone(path []parser.Node) bool {
 	return !slices.ContainsFunc(path, func(n parser.Node) bool {
 		switch n.(type) {

@@ -12,18 +12,17 @@ import (
 	"paramedic/state"
 )
 
-// ended is vLLM's counter of requests, by why they have ended in the engine. What the API server
-// refuses or answers with a 5xx never gets there; what a client has cancelled does.
+// ended is vLLM's counter of requests that the engine finished, by reason. Requests that the API
+// server rejects or answers with a 5xx never reach it; requests that a client cancels do.
 const ended = "vllm:request_success_total"
 
-// fixErrors is where errors are counted.
+// fixErrors is the fix: where errors are counted.
 const fixErrors = "count what the API server answers: `sum(rate(http_requests_total{handler=~\"/v1/.*\",status=~\"5.*\"}[5m])) / sum(rate(http_requests_total{handler=~\"/v1/.*\"}[5m])) > 0.01`"
 
-// requestCounters are what people hold that counter against.
+// requestCounters matches the counters that rules compare that counter with.
 var requestCounters = regexp.MustCompile(`requests?(_.*)?_(total|count)$`)
 
-// reasonError finds requests that are to have failed by the reason for which the engine has ended
-// them.
+// reasonError reports rules that look for errors in the engine's finish reasons.
 func (l *linter) reasonError(x *parser.VectorSelector) {
 	for _, m := range x.LabelMatchers {
 		if m.Name != reasons[ended] || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp {
@@ -35,8 +34,7 @@ func (l *linter) reasonError(x *parser.VectorSelector) {
 	}
 }
 
-// inferred finds error rates that are what is left of all requests when those are taken away which
-// the engine has ended.
+// inferred reports error rates that subtract the engine's finished requests from all requests.
 func (l *linter) inferred(x *parser.BinaryExpr) {
 	if !leftOver(x) {
 		return
@@ -44,8 +42,8 @@ func (l *linter) inferred(x *parser.BinaryExpr) {
 	l.say(state.Warning, fmt.Sprintf("is no error rate: %s counts what the engine has ended, cancelled requests too, and what it lacks is under way, or was never the engine's, as well as failed", ended), fixErrors)
 }
 
-// leftOver says whether an expression is, or compares, what that counter lacks: 1 - a / b, a / b <
-// 0.99 or (b - a) / b.
+// leftOver reports whether an expression computes or compares the share missing from that counter:
+// 1 - a / b, a / b < 0.99 or (b - a) / b.
 func leftOver(x *parser.BinaryExpr) bool {
 	switch x.Op {
 	case parser.SUB:
@@ -63,9 +61,9 @@ func leftOver(x *parser.BinaryExpr) bool {
 	return ok && (c.op == parser.LSS || c.op == parser.LTE) && endedShare(c.of)
 }
 
-// endedShare says whether an expression is a share of requests which the engine has ended. Held
-// against its own past that counter tells of less traffic; and what ended for some other reason
-// than the usual is no success.
+// endedShare reports whether an expression is the share of requests that the engine finished. A
+// comparison of the counter with its own past shows less traffic, and requests with unusual finish
+// reasons are no successes; neither counts.
 func endedShare(e parser.Expr) bool {
 	x, ok := unwrap(e).(*parser.BinaryExpr)
 	if !ok || x.Op != parser.DIV {

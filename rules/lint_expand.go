@@ -12,20 +12,20 @@ import (
 // nameLabel is the label that holds a metric's name.
 const nameLabel = "__name__"
 
-// Bounds of what one alert rule is read as: whoever records records of records may end in more than
-// anybody reads.
+// Limits of the expansion of one alert rule: recording rules may read other recording rules without
+// end.
 const (
-	maxPutIn = 100 // recording rules that are put into an alert rule
-	maxNamed = 8   // metrics that one selector by a pattern of names is read as
+	maxPutIn = 100 // recording rules that are expanded in an alert rule
+	maxNamed = 8   // metrics that one selector with a name pattern is expanded to
 )
 
-// An inventory is what is known of a fleet, indexed.
+// An inventory holds the known facts about a fleet, indexed.
 type inventory struct {
 	have    Exported
 	records map[string][]RecordingRule
 	names   map[string][]string // by pattern
-	meantBy map[string]string   // names that nothing has
-	byWord  map[string][]string // names that something has, by their first words; nil until they are wanted
+	meantBy map[string]string   // suggestions for names that do not exist
+	byWord  map[string][]string // existing names by their first words; nil until needed
 }
 
 func newInventory(have Exported) *inventory {
@@ -36,7 +36,7 @@ func newInventory(have Exported) *inventory {
 	return c
 }
 
-// named are the metrics that a pattern fits: those of engines and GPUs, and recorded ones.
+// named returns the metrics of engines and GPUs, and recorded ones, that match a pattern.
 func (c *inventory) named(m *labels.Matcher) []string {
 	out, ok := c.names[m.Value]
 	if ok {
@@ -52,8 +52,8 @@ func (c *inventory) named(m *labels.Matcher) []string {
 	return out
 }
 
-// meant are the metrics that a pattern of names stands for: what there is, or what it spells out;
-// none where it stands for too many.
+// meant returns the metrics that a name pattern selects: those that exist, or those that it lists.
+// It returns none if there are more than maxNamed.
 func (c *inventory) meant(m *labels.Matcher) []string {
 	names := c.named(m)
 	if len(names) == 0 {
@@ -69,7 +69,7 @@ func (c *inventory) meant(m *labels.Matcher) []string {
 	return names
 }
 
-// namesMatcher is the matcher by which a selector looks for a pattern of names.
+// namesMatcher returns the matcher that selects metrics by a name pattern.
 func namesMatcher(x *parser.VectorSelector) *labels.Matcher {
 	for _, m := range x.LabelMatchers {
 		if m.Name == nameLabel && m.Type == labels.MatchRegexp {
@@ -79,15 +79,15 @@ func namesMatcher(x *parser.VectorSelector) *labels.Matcher {
 	return nil
 }
 
-// An expanded is one reading of a rule's expression: recorded series have given way to what they
-// are recorded from, and every selector has the name of one metric, where that can be told.
+// An expanded is one reading of a rule's expression. Recorded series are replaced by the
+// expressions that record them, and each selector names one metric if possible.
 type expanded struct {
 	expr     parser.Expr
-	from     map[*parser.VectorSelector]string            // the recording rule that a selector stands in
-	recorded map[*parser.ParenExpr]*parser.VectorSelector // what selected the recorded series that this was put in for
+	from     map[*parser.VectorSelector]string            // the recording rule that a selector is part of
+	recorded map[*parser.ParenExpr]*parser.VectorSelector // the original selector of a recorded series
 }
 
-// readings are the ways to read an expression. There are several where a pattern of names fits
+// readings returns the readings of an expression. There are several if a name pattern matches
 // several metrics.
 func (c *inventory) readings(expr string) iter.Seq[expanded] {
 	return func(yield func(expanded) bool) {
@@ -106,16 +106,16 @@ func (c *inventory) readings(expr string) iter.Seq[expanded] {
 	}
 }
 
-// An expansion makes the nth reading.
+// An expansion produces the nth reading.
 type expansion struct {
 	*inventory
 	expanded
 	nth   int
-	named int // the most metrics that a pattern has met
-	put   int // how many recording rules have been put in
+	named int // the most metrics that a pattern matched
+	put   int // number of recording rules expanded so far
 }
 
-// expand rewrites an expression; inside are the recording rules that it stands in.
+// expand rewrites an expression. inside lists the recording rules around it.
 func (x *expansion) expand(e parser.Expr, inside []string) parser.Expr {
 	switch e := e.(type) {
 	case *parser.VectorSelector:
@@ -150,8 +150,8 @@ func (x *expansion) expand(e parser.Expr, inside []string) parser.Expr {
 	return e
 }
 
-// selector is what a selector selects: itself, with its name, or the expression of the recording
-// rules whose series it selects.
+// selector returns the selector with its metric name, or the expressions of the recording rules
+// that produce its series.
 func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser.Expr {
 	if len(inside) > 0 {
 		x.from[sel] = inside[0]
@@ -167,7 +167,7 @@ func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser
 		}
 		e, err := promql.ParseExpr(r.Expr)
 		if x.put++; err != nil || len(r.Expr) > maxLinted || x.put > maxPutIn {
-			return sel // a part of what is recorded would be judged as all of it
+			return sel // expanding only some of the rules would be wrong
 		}
 		e = x.expand(e, append(slices.Clone(inside), r.Name))
 		if out == nil {
@@ -184,7 +184,7 @@ func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser
 	return p
 }
 
-// name gives a selector the name that one of its matchers asks for.
+// name sets the metric name of a selector from its matchers.
 func (x *expansion) name(sel *parser.VectorSelector) {
 	for _, m := range sel.LabelMatchers {
 		if m.Name != nameLabel || sel.Name != "" {
@@ -202,8 +202,8 @@ func (x *expansion) name(sel *parser.VectorSelector) {
 	}
 }
 
-// records says whether a rule may record what a selector selects: the labels that it sets are as
-// the selector wants them.
+// records reports whether a rule may record the series of a selector: its fixed labels match the
+// selector.
 func records(r RecordingRule, sel *parser.VectorSelector) bool {
 	for _, m := range sel.LabelMatchers {
 		if v, set := r.Labels[m.Name]; set && m.Name != nameLabel && !m.Matches(v) {
@@ -213,7 +213,7 @@ func records(r RecordingRule, sel *parser.VectorSelector) bool {
 	return true
 }
 
-// origin is the recording rule in which the first series is read that an expression reads.
+// origin returns the recording rule that contains the first selector of an expression.
 func (e expanded) origin(n parser.Node) string {
 	for _, sel := range selectorsOf(n) {
 		return e.from[sel]
@@ -221,7 +221,7 @@ func (e expanded) origin(n parser.Node) string {
 	return ""
 }
 
-// selectedBy are the selectors that an expression was written with: those of recorded series too.
+// selectedBy returns the selectors of the original expression, those of recorded series included.
 func (e expanded) selectedBy() []*parser.VectorSelector {
 	out := selectorsOf(e.expr)
 	for _, sel := range e.recorded {

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// families are the prefixes of metrics that inference engines, their routers and GPU exporters
-// export. Rules about anything else are not for this linter to judge.
+// families are the prefixes of metrics from inference engines, their routers and GPU exporters. The
+// linter does not check rules about others.
 var families = []string{"vllm:", "vllm_", "sglang:", "sglang_", "dynamo_", "trtllm_", "nv_trt_llm_", "llm_d_", "llm_", "inference_pool_", "inference_objective_",
 	"inference_extension_", "inference_model_", "DCGM_"}
 
@@ -24,16 +24,16 @@ func family(metric string) string {
 	return ""
 }
 
-// A former is a metric that is not, or not any more: why, and what to use.
+// A former is a metric that no longer exists or never did, with the reason and a replacement.
 type former struct {
 	use  string // a metric, without the suffixes of a histogram
-	how  string // what to say where no metric alone replaces it
+	how  string // the text if no single metric replaces it
 	why  string
-	note string // what else to know of the metric to use
+	note string // a remark on the replacement
 }
 
-// instead says what to use in place of a name of the metric. What was one of a histogram's series
-// becomes one again only where what replaces it is a histogram too.
+// instead returns the replacement for a name of the metric. A histogram's suffix is kept only if
+// the replacement is a histogram.
 func (f former) instead(name string) string {
 	if f.how != "" {
 		return f.how
@@ -53,7 +53,7 @@ func (f former) instead(name string) string {
 	return "use `" + to + "`" + f.note
 }
 
-// isHistogram says whether a metric of an engine has buckets.
+// isHistogram reports whether an engine's metric has buckets.
 func isHistogram(metric string) bool {
 	return knownBuckets[metric] != nil || slices.Contains([]string{"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "dynamo_component_router_kv_hit_rate",
 		"dynamo_router_overhead_total_ms", "dynamo_frontend_output_sequence_tokens"}, metric)
@@ -78,8 +78,7 @@ const (
 
 var watchGPU = "GPU memory is preallocated; watch " + vllmCache.watched()
 
-// formers are known by their names without the suffixes of histograms. Names with vllm_ for vllm:
-// are found as those.
+// formers are indexed by names without histogram suffixes. The prefix vllm_ is looked up as vllm:.
 var formers = map[string]former{
 	"vllm:gpu_cache_usage_perc":                 {use: kvUsage, why: renamedV1},
 	"vllm:gpu_prefix_cache_hits_total":          {use: "vllm:prefix_cache_hits_total", why: renamedV1},
@@ -146,7 +145,7 @@ var formers = map[string]former{
 	"dynamo_adapter_cache_evictions_total": {how: "use `rate(dynamo_component_requests_total{dynamo_endpoint=\"unload_lora\"}[5m])`" + asked, why: invented},
 }
 
-// formerly finds a metric among those that are not any more.
+// formerly looks up a metric that no longer exists.
 func formerly(name string) (former, bool) {
 	name = colon(name)
 	if f, ok := formers[name]; ok {
@@ -156,7 +155,7 @@ func formerly(name string) (former, bool) {
 	return f, ok
 }
 
-// The buckets that engines have unless they are told otherwise; vLLM cannot be told.
+// The default buckets of engines; those of vLLM are fixed.
 var (
 	ttftBuckets    = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
 	tokenBuckets   = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
@@ -182,8 +181,8 @@ var (
 		"trtllm_e2e_request_latency_seconds":   {requestBuckets},
 		"trtllm_request_queue_time_seconds":    {requestBuckets},
 
-		// Dynamo has had others between tokens since September 2026 (its pull request 14839), and
-		// of requests since April (8087).
+		// Dynamo changed the buckets between tokens in September 2026 (pull request 14839), and
+		// those of requests in April (8087).
 		"dynamo_frontend_time_to_first_token_seconds": {{.0022, .0047, .01, .022, .047, .1, .22, .47, 1, 2.2, 4.7, 10, 22, 48, 100, 220, 480}},
 		"dynamo_frontend_inter_token_latency_seconds": {
 			{.0018, .0033, .0059, .011, .02, .035, .064, .12, .21, .38, .69, 1.2, 2.3, 4.1, 7.4, 13, 24, 44, 80},
@@ -200,8 +199,8 @@ var (
 	}
 )
 
-// knownTops are the largest values of gauges that begin at zero: 1 of a ratio, whatever its name
-// says, and 100 of a percentage.
+// knownTops are the largest values of gauges that begin at zero: 1 for ratios, even if the name
+// ends in percent, and 100 for percentages.
 var knownTops = map[string]float64{
 	"vllm:kv_cache_usage_perc": 1, "vllm:gpu_cache_usage_perc": 1, "vllm:cpu_cache_usage_perc": 1, "vllm:gpu_prefix_cache_hit_rate": 1,
 	"sglang:token_usage": 1, "sglang:swa_token_usage": 1, "sglang:mamba_usage": 1, "sglang:cache_hit_rate": 1,
@@ -213,7 +212,7 @@ var knownTops = map[string]float64{
 	"DCGM_FI_DEV_GPU_UTIL": 100, "DCGM_FI_DEV_MEM_COPY_UTIL": 100, "DCGM_FI_DEV_ENC_UTIL": 100, "DCGM_FI_DEV_DEC_UTIL": 100,
 }
 
-// wholes are counters that count all of what another counts a part of.
+// wholes maps counters of a part to the counter of the whole.
 var wholes = map[string]string{
 	"vllm:prefix_cache_hits_total":          "vllm:prefix_cache_queries_total",
 	"vllm:gpu_prefix_cache_hits_total":      "vllm:gpu_prefix_cache_queries_total",
@@ -229,7 +228,7 @@ var (
 	narrowed  = regexp.MustCompile(`(^|,)(server|job|pod|instance|service|container|endpoint)=`)
 )
 
-// habits finds what is wrong with metrics that do exist.
+// habits reports wrong uses of metrics that exist.
 func (l *linter) habits(uses []use) {
 	l.totals(uses)
 	reads := func(part string) bool {
@@ -265,7 +264,8 @@ func (l *linter) habits(uses []use) {
 	}
 }
 
-// totals finds counters that are compared as they are: they have counted since their process began.
+// totals reports counters that are compared directly, which include everything since the process
+// started.
 func (l *linter) totals(uses []use) {
 	for _, u := range uses {
 		l.behind = l.from[u.sel]
@@ -278,15 +278,16 @@ func (l *linter) totals(uses []use) {
 	}
 }
 
-// countless are the functions whose outcome has nothing to do with how much was counted.
+// countless are the functions whose result does not depend on the counter's value.
 var countless = []string{"absent", "absent_over_time", "count", "count_over_time", "count_values", "group", "present_over_time", "resets", "timestamp"}
 
-// moves says whether the use is about how the metric changes.
+// moves reports whether the use is about changes of the metric.
 func (u use) moves() bool {
 	return slices.ContainsFunc(u.funcs, func(fn string) bool { return slices.Contains(moving, fn) })
 }
 
-// stall is an expression for an engine of this fleet that runs requests and gives no token.
+// stall returns an expression for an engine of this fleet that runs requests and produces no
+// tokens.
 func (l *linter) stall() string {
 	const expr = "rate(%s[5m]) == 0 and on (namespace, pod) %s > 0"
 	for _, engine := range [][2]string{{"sglang:generation_tokens_total", "sglang:num_running_reqs"}, {"trtllm_generation_tokens_total", "trtllm_num_requests_running"}} {
@@ -297,7 +298,7 @@ func (l *linter) stall() string {
 	return fmt.Sprintf(expr, "vllm:generation_tokens_total", `vllm:num_requests_running{server=""}`) + " unless on (namespace, pod) rate(vllm:prompt_tokens_total[5m]) > 0"
 }
 
-// before says whether the expression holds a metric against its own past.
+// before reports whether the expression compares a metric with its own past.
 func (l *linter) before(metric string) bool {
 	seen := map[time.Duration]bool{}
 	for _, sel := range selectorsOf(l.expr) {

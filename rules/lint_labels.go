@@ -13,16 +13,15 @@ import (
 	"paramedic/state"
 )
 
-// A Lookup is a metric, and those of its labels on whose values alert rules depend.
+// A Lookup is a metric with the labels whose values alert rules depend on.
 type Lookup struct {
 	Metric string
 	Labels []string
 }
 
-// Lookups are what has to be known of the labels of series to judge rules by them:
-// [Exported.Labels] takes the answers. Only metrics that exist, and that engines, routers and GPUs
-// export or that are recorded, are asked for; of others only the job, where that says how often
-// they are scraped.
+// Lookups returns the labels that Lint needs to know; [Exported.Labels] takes the answers. It
+// returns only existing metrics of engines, routers and GPUs, and recorded ones. For other metrics
+// it returns only the job, if a rule depends on their scrape interval.
 func Lookups(in []AlertingRule, have Exported) []Lookup {
 	known, asks := newInventory(have), map[string]map[string]bool{}
 	add := func(metric string, names ...string) {
@@ -84,13 +83,13 @@ func Lookups(in []AlertingRule, have Exported) []Lookup {
 	return out
 }
 
-// selective says whether a matcher finds only series that have its label.
+// selective reports whether a matcher requires its label to be present.
 func selective(m *labels.Matcher) bool { return !m.Matches("") }
 
-// valuesOf are the values of a label of a metric's series, where they are known.
+// valuesOf returns the values of a label of a metric's series, if they are known.
 func (c *inventory) valuesOf(metric, label string) []string { return c.have.Labels[metric][label] }
 
-// unlabelled says which matcher of a selector no series of its metric can meet, if there is one.
+// unlabelled returns the first matcher of a selector that no series of its metric satisfies.
 func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 	has, known := l.have.Labels[x.Name]
 	if !known {
@@ -112,28 +111,29 @@ func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 	return nil
 }
 
-// identity are the labels that say which worker, model or machine a series is of. Other labels tell
-// what happened, and a value of theirs comes when it happens.
+// identity lists the labels that identify a worker, model or node. The values of other labels
+// describe events, and appear with the first event.
 var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod", "container", "exported_container", "job", "instance",
 	"service", "endpoint", "cluster", "node", "Hostname", "hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
 
-// reasons are why vLLM's requests finish. It exports all of its version's from the start.
+// reasons maps metrics to their label for the reason why a request finished. vLLM exports all
+// reasons of its version from the start.
 var reasons = map[string]string{"vllm:request_success_total": "finished_reason"}
 
-// lasting says whether values of a matcher's label are there from the start.
+// lasting reports whether all values of a matcher's label exist from the start.
 func lasting(metric string, m *labels.Matcher) bool {
 	return slices.Contains(identity, m.Name) || reasons[metric] == m.Name
 }
 
-// twins are labels that are taken for each other: exporters of this field name one thing in two
-// ways.
+// twins lists labels that are often confused: exporters in this field use two names for one thing.
 var twins = map[string]string{
 	"model": "model_name", "model_name": "model", "pod": "exported_pod", "exported_pod": "pod", "namespace": "exported_namespace", "exported_namespace": "namespace",
 	"container": "exported_container", "exported_container": "container", "hostname": "Hostname", "Hostname": "hostname", "node": "Hostname",
 	"finish_reason": "finished_reason", "finished_reason": "finish_reason", "gpu_id": "gpu", "uuid": "UUID",
 }
 
-// unmatched says that no series of a metric is as a matcher wants it, and what there is.
+// unmatched reports that no series of a metric satisfies a matcher, with the labels or values that
+// exist.
 func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 	has := l.have.Labels[x.Name]
 	values, exists := has[m.Name]
@@ -162,7 +162,7 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 	}
 }
 
-// inPlace is a selector with another label in the place of a matcher's.
+// inPlace returns the selector with the matcher's label replaced.
 func inPlace(x *parser.VectorSelector, m *labels.Matcher, label string) string {
 	var all []string
 	for _, o := range x.LabelMatchers {
@@ -177,7 +177,7 @@ func inPlace(x *parser.VectorSelector, m *labels.Matcher, label string) string {
 	return x.Name + "{" + strings.Join(all, ",") + "}"
 }
 
-// nearest are the edges of buckets around a wanted one, as they are written.
+// nearest returns the bucket edges next to a wanted one, as the engine writes them.
 func nearest(values []string, want string) string {
 	at, err := strconv.ParseFloat(want, 64)
 	if err != nil {
@@ -185,7 +185,7 @@ func nearest(values []string, want string) string {
 	}
 	below, above := "", ""
 	for _, v := range sortedEdges(values) {
-		switch edge, _ := strconv.ParseFloat(v, 64); { // sortedEdges leaves out what is no number
+		switch edge, _ := strconv.ParseFloat(v, 64); { // sortedEdges returns only numbers
 		case edge == at:
 			return fmt.Sprintf("le=%q, as the engine writes it", v)
 		case edge < at:
@@ -203,7 +203,7 @@ func nearest(values []string, want string) string {
 	return fmt.Sprintf("le=%q or le=%q", below, above)
 }
 
-// sortedEdges are a histogram's finite edges in order, as they are written.
+// sortedEdges returns a histogram's finite edges in ascending order, as the engine writes them.
 func sortedEdges(values []string) []string {
 	at := map[string]float64{}
 	for _, v := range values {
@@ -222,7 +222,7 @@ func sortedEdges(values []string) []string {
 	})
 }
 
-// few are the first of many, for people.
+// few returns the first items of a list and the number of the others.
 func few(all []string) string {
 	const shown = 8
 	if len(all) == 0 {
@@ -234,8 +234,7 @@ func few(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// single is the one selector of an expression whose series keep the labels that they are selected
-// with.
+// single returns the only selector of an expression if the expression keeps its labels; else nil.
 func single(e parser.Expr) *parser.VectorSelector {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -259,8 +258,7 @@ func single(e parser.Expr) *parser.VectorSelector {
 	return nil
 }
 
-// grouped finds labels to aggregate by that no series has: all of them then end up in one, or one
-// too few apart.
+// grouped reports grouping labels that no series has: the aggregation then merges too many series.
 func (l *linter) grouped(x *parser.AggregateExpr) {
 	sel := single(x.Expr)
 	if sel == nil || x.Without || len(x.Grouping) == 0 {
@@ -287,8 +285,8 @@ func (l *linter) grouped(x *parser.AggregateExpr) {
 	}
 }
 
-// matched finds two sides whose series never meet, because one has a label by which they are
-// matched and the other has not.
+// matched reports binary operations whose sides never match, because only one side has a label that
+// they are matched on.
 func (l *linter) matched(x *parser.BinaryExpr) {
 	v := x.VectorMatching
 	if v == nil || x.Op == parser.LOR || v.Card != parser.CardOneToOne && v.Card != parser.CardManyToMany && !v.On {
@@ -335,14 +333,14 @@ func (l *linter) matched(x *parser.BinaryExpr) {
 	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what, few(alone)), fix)
 }
 
-// inherent are labels that every series of a metric has if one has it: the exporter makes them.
-// What scrapes and routers add, some may lack.
+// inherent lists labels that all series of a metric have if one has them, because the exporter sets
+// them. Scrapes and routers add other labels only to some series.
 var inherent = []string{"le", "finished_reason", "reason", "status", "mode", "UUID"}
 
-// scraped are labels that say who was scraped, which is never the same of two exporters.
+// scraped lists labels of the scrape target, which differ between exporters.
 var scraped = []string{"job", "instance", "endpoint", "service", "container"}
 
-// labelsOf are the labels that an expression's series can have, nil where that is not known.
+// labelsOf returns the labels that the series of an expression can have; nil if unknown.
 func (l *linter) labelsOf(e parser.Expr) map[string]bool {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -384,7 +382,7 @@ func (l *linter) labelsOf(e parser.Expr) map[string]bool {
 	return nil
 }
 
-// aggregated are the labels that an aggregation leaves.
+// aggregated returns the labels that an aggregation keeps.
 func (l *linter) aggregated(x *parser.AggregateExpr) map[string]bool {
 	inner := l.labelsOf(x.Expr)
 	if inner == nil {
@@ -394,7 +392,7 @@ func (l *linter) aggregated(x *parser.AggregateExpr) map[string]bool {
 	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
 		return inner
 	case parser.COUNT_VALUES:
-		return nil // it makes a label of the values
+		return nil // its result has a new label with the values
 	}
 	maps.DeleteFunc(inner, func(label string, _ bool) bool { return slices.Contains(x.Grouping, label) == x.Without })
 	return inner

@@ -9,18 +9,19 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// Names of metrics that are neither an engine's nor a GPU's are judged with care: many a metric
-// comes only once something happens, an exporter may be down, and of other teams nobody here knows.
-// A name that no series has is told only where another, that is here, is so like it that it must
-// have been meant, or where it looks recorded and nothing records it.
+// The linter is careful with names of metrics that belong neither to an engine nor to a GPU. Many
+// metrics appear with the first event, an exporter may be down, and other teams have metrics that
+// are unknown here. It reports a missing name only in two cases: an existing name is so similar
+// that it was probably meant, or the name looks recorded and no rule records it.
 
-// exists says whether series have a name, or a recording rule gives it.
+// exists reports whether series or a recording rule have the name.
 func (c *inventory) exists(name string) bool { return c.have.Metrics[name] || c.records[name] != nil }
 
-// telling says whether it means something that no series has a name.
+// telling reports whether it is a problem that no series has the name.
 func (c *inventory) telling(name string) bool {
 	if f := family(name); f != "" {
 		return !slices.Contains(eventual, name) || !c.exports(f)
@@ -28,15 +29,14 @@ func (c *inventory) telling(name string) bool {
 	return !c.have.Earlier[name] && c.suspect(name)
 }
 
-// eventual are counters that engines and routers export from the first time on that they count
-// something.
+// eventual lists counters that engines and routers export only after the first event.
 var eventual = []string{
 	"sglang:num_aborted_requests_total", "trtllm_request_error_total", "dynamo_component_errors_total", "dynamo_frontend_model_cancellation_total",
 	"dynamo_frontend_model_migration_total", "dynamo_frontend_model_rejection_total", "llm_d_epp_request_error_total", "llm_d_epp_datalayer_poll_errors_total",
 	"inference_objective_request_error_total",
 }
 
-// exports says whether something here exports metrics with a prefix of [families].
+// exports reports whether the fleet has a metric with a prefix of [families].
 func (c *inventory) exports(prefix string) bool {
 	for name := range c.have.Metrics {
 		if family(name) == prefix {
@@ -46,31 +46,31 @@ func (c *inventory) exports(prefix string) bool {
 	return false
 }
 
-// suspect says whether a name is probably wrong.
+// suspect reports whether a missing name is probably wrong.
 func (c *inventory) suspect(name string) bool {
 	return strings.Contains(name, ":") || c.have.Metrics[name+"_bucket"] || c.like(name) != ""
 }
 
-// Suspects are the names in rules that are probably wrong. It is worth asking whether series had
-// them earlier, see [Exported.Earlier].
+// Suspects returns the names in rules that are probably wrong. The caller should find out whether
+// they had series earlier, see [Exported.Earlier].
 func Suspects(in []AlertingRule, have Exported) []string {
 	known := newInventory(have)
 	return known.nameless(in, func(name string, _ bool) bool { return family(name) == "" && known.suspect(name) })
 }
 
-// Unjudged are the names in rules that no series has, and of which Lint says nothing. Those that a
-// rule wants to be absent are not among them.
+// Unjudged returns the names in rules without series about which Lint reports nothing. Names inside
+// absent functions are not among them.
 func Unjudged(in []AlertingRule, have Exported) []string {
 	known := newInventory(have)
 	out := known.nameless(in, func(name string, absent bool) bool { return !absent && !known.telling(name) })
 	for i := range out {
-		out[i] = printable(out[i])
+		out[i] = text.Clean(out[i])
 	}
 	return out
 }
 
-// nameless are the names in rules that no series has, and which are as wanted; that is told of each
-// whether its absence is looked for.
+// nameless returns the names in rules that no series has and that wanted accepts. absent reports
+// whether the name is inside an absent function.
 func (c *inventory) nameless(in []AlertingRule, wanted func(name string, absent bool) bool) []string {
 	found := map[string]bool{}
 	for _, r := range in {
@@ -96,7 +96,7 @@ func (c *inventory) nameless(in []AlertingRule, wanted func(name string, absent 
 	return slices.Sorted(maps.Keys(found))
 }
 
-// lacks says why a selector finds nothing, if it does.
+// lacks returns the selector if it matches no series.
 func (l *linter) lacks(x *parser.VectorSelector) []gone {
 	if l.have.Metrics == nil {
 		return l.unlabelled(x)
@@ -112,7 +112,7 @@ func (l *linter) lacks(x *parser.VectorSelector) []gone {
 	return l.unlabelled(x)
 }
 
-// gone says that a selector finds nothing, and what to select instead.
+// gone reports a selector that matches no series, with a replacement.
 func (l *linter) gone(g gone) {
 	switch {
 	case g.matcher == nil:
@@ -124,7 +124,7 @@ func (l *linter) gone(g gone) {
 	}
 }
 
-// missing says what to use in place of a metric that is not exported.
+// missing reports a metric that is not exported, with a replacement.
 func (l *linter) missing(name string) {
 	if old, ok := formerly(name); ok {
 		l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why), old.instead(name))
@@ -173,7 +173,7 @@ func (l *linter) missing(name string) {
 	l.say(state.Warning, text, "look at the engine's /metrics for what its version exports")
 }
 
-// never is what is known of a name that no series has.
+// never states that no series has the name, or has had it in the last week if that is known.
 func (c *inventory) never(name string) string {
 	if c.have.Earlier == nil {
 		return "no series here has the name " + name
@@ -181,7 +181,7 @@ func (c *inventory) never(name string) string {
 	return "no series here has had the name " + name + " in the last week"
 }
 
-// misspelt says what a name that is not an engine's was probably meant to be.
+// misspelt reports the probable name for a name that is not of an engine.
 func (l *linter) misspelt(name string) {
 	if meant := l.like(name); meant != "" {
 		l.say(state.Warning, fmt.Sprintf("cannot fire: %s, but there is %s", l.never(name), meant), fmt.Sprintf("use `%s`, if that is meant", meant))
@@ -190,7 +190,7 @@ func (l *linter) misspelt(name string) {
 	l.say(state.Warning, fmt.Sprintf("cannot fire: %s, and no recording rule here records it", l.never(name)), "record it, or read what it was to be recorded from")
 }
 
-// missed finds rules for the absence of what is absent only because it is misspelt.
+// missed reports alerts on absence whose metric is absent only because the name is misspelt.
 func (l *linter) missed(x *parser.Call, sel *parser.VectorSelector) {
 	if unwrap(l.expr) != parser.Expr(x) || l.exists(sel.Name) || !l.telling(sel.Name) {
 		return
@@ -200,7 +200,8 @@ func (l *linter) missed(x *parser.Call, sel *parser.VectorSelector) {
 	}
 }
 
-// like is the name here that is so like another that it must be meant; empty where there is none.
+// like returns the existing name that is most similar to a missing one; "" if none is similar
+// enough.
 func (c *inventory) like(name string) string {
 	meant, known := c.meantBy[name]
 	if known {
@@ -217,7 +218,7 @@ func (c *inventory) like(name string) string {
 	return meant
 }
 
-// families are the names here by their first words.
+// families returns the existing names by their first words.
 func (c *inventory) families() map[string][]string {
 	if c.byWord != nil {
 		return c.byWord
@@ -239,25 +240,25 @@ func (c *inventory) families() map[string][]string {
 	return c.byWord
 }
 
-// wordsOf are the words of a name, at least one.
+// wordsOf returns the words of a name, at least one.
 func wordsOf(name string) []string {
 	return strings.Split(strings.ReplaceAll(strings.ToLower(name), ":", "_"), "_")
 }
 
-// How alike two names are, the most alike first.
+// The similarity of two names, the most similar first.
 const (
-	sameWords  = iota // another case, or a colon for an underscore
+	sameWords  = iota // they differ in case, or a colon replaces an underscore
 	samePlural        // requests for request
-	sameUnit          // one without the suffix of its unit
-	oneSlip           // one letter of a long word
+	sameUnit          // only one has the suffix of its unit
+	oneSlip           // one typing error in a long word
 	unlike
 )
 
-// units are the suffixes that people leave out.
+// units are the suffixes that people often omit.
 var units = []string{"total", "seconds", "bytes", "ratio"}
 
-// likeness says how alike two names are. Names that differ by a number or a short word are two
-// metrics: p95 and p99, 4xx and 5xx, rx and tx.
+// likeness returns the similarity of two names. Names that differ by a number or a short word are
+// different metrics: p95 and p99, 4xx and 5xx, rx and tx.
 func likeness(a, b []string) int {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -289,8 +290,8 @@ func likeness(a, b []string) int {
 	return out
 }
 
-// slip says whether two long words differ by one letter behind the first: another one, one too
-// many, or two exchanged.
+// slip reports whether two long words differ by one letter after the first: replaced, inserted, or
+// swapped with the next.
 func slip(a, b string) bool {
 	const long = 5
 	if len(a) > len(b) {

@@ -10,11 +10,11 @@ import (
 	"paramedic/state"
 )
 
-// needTwo are the functions that have no value where there is one sample.
+// needTwo are the functions that need two samples.
 var needTwo = []string{"rate", "irate", "increase", "delta", "idelta", "deriv", "predict_linear", "double_exponential_smoothing", "holt_winters"}
 
-// ranged is what a function of needTwo looks back on; nil where it is none, or looks back on
-// nothing that is scraped.
+// ranged returns the selector and the range of a function of needTwo. It returns nil for other
+// functions, and for ranges over subqueries.
 func ranged(x *parser.Call) (*parser.VectorSelector, time.Duration) {
 	if !slices.Contains(needTwo, x.Func.Name) {
 		return nil, 0
@@ -28,7 +28,7 @@ func ranged(x *parser.Call) (*parser.VectorSelector, time.Duration) {
 	return nil, 0
 }
 
-// brief says whether a range may be shorter than two scrapes of something.
+// brief reports whether a range may be shorter than two scrape intervals of some job.
 func (c *inventory) brief(d time.Duration) bool {
 	for _, every := range c.have.Scraped {
 		if d < 2*every {
@@ -38,8 +38,8 @@ func (c *inventory) brief(d time.Duration) bool {
 	return false
 }
 
-// scraped is how often a metric is scraped, at the shortest; zero where that is not known of all of
-// its jobs.
+// scraped returns the shortest scrape interval of a metric; zero if it is unknown for one of its
+// jobs.
 func (c *inventory) scraped(metric string) time.Duration {
 	var out time.Duration
 	for _, job := range c.valuesOf(metric, "job") {
@@ -54,8 +54,8 @@ func (c *inventory) scraped(metric string) time.Duration {
 	return out
 }
 
-// sparse finds ranges that are shorter than two scrapes: what is computed of them has no value, or
-// only now and then.
+// sparse reports ranges shorter than two scrape intervals: the function then has no value, or only
+// sometimes.
 func (l *linter) sparse(x *parser.Call, path []parser.Node) {
 	sel, d := ranged(x)
 	if sel == nil {

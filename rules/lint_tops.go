@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// rangeOf is what an expression's value is called and the most that it can be, where it goes from
-// zero to a known number.
+// rangeOf returns the name and the maximum of an expression's value if the value goes from zero to
+// a known number.
 func rangeOf(e parser.Expr) (what string, top float64) {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -28,7 +28,8 @@ func rangeOf(e parser.Expr) (what string, top float64) {
 	return "", 0
 }
 
-// meanOf finds the sum of a metric by its count, which goes as far as the metric does.
+// meanOf returns the metric that a sum divided by a count is the mean of. The mean has the metric's
+// range.
 func meanOf(x *parser.BinaryExpr) (string, float64) {
 	sum, ok := unwrap(x.LHS).(*parser.AggregateExpr)
 	count, also := unwrap(x.RHS).(*parser.AggregateExpr)
@@ -41,8 +42,8 @@ func meanOf(x *parser.BinaryExpr) (string, float64) {
 	return "", 0
 }
 
-// isShare says whether one expression is a part of another: one of what the other adds up, a
-// narrower selection of the same, or a metric that counts some of what another counts.
+// isShare reports whether one expression is a part of another: a term of its sum, a narrower
+// selection of the same, or a metric that counts some of its events.
 func isShare(part, whole parser.Expr) bool {
 	whole = unwrap(whole)
 	if call, ok := whole.(*parser.Call); ok && call.Func.Name == "clamp_min" {
@@ -67,8 +68,8 @@ func isShare(part, whole parser.Expr) bool {
 	})
 }
 
-// added are what a sum adds, as it is written; what may be below zero adds up to nothing that is
-// larger than its parts.
+// added returns the terms of a sum, or nil if a term may be negative: the sum may then be smaller
+// than a part.
 func added(e parser.Expr) []string {
 	x, ok := unwrap(e).(*parser.BinaryExpr)
 	if ok && x.Op == parser.ADD {
@@ -86,13 +87,13 @@ func added(e parser.Expr) []string {
 	return []string{unwrap(e).String()}
 }
 
-// A total is a selector with what is made of it before it is added up.
+// A total is a selector with the functions that are applied before the sum.
 type total struct {
 	sel *parser.VectorSelector
 	how string
 }
 
-// totalOf reads sums of counters' rates, and of gauges.
+// totalOf parses sums of gauges and of counters' rates.
 func totalOf(e parser.Expr) (total, bool) {
 	e, how := unwrap(e), ""
 	if agg, ok := e.(*parser.AggregateExpr); ok && agg.Op == parser.SUM {

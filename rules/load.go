@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// Load reads the built-in catalogue and, where dir is not empty, the user's rules over it. The
-// catalogue holds everything that was sound; a caller that serves must refuse one with problems.
-// The error is of reading files only.
+// Load reads the built-in catalogue and, if dir is not empty, the user's rules on top. The
+// catalogue holds every valid entry; a server must refuse a catalogue with problems. The error
+// covers only reading files.
 func Load(dir string) (*Catalog, []Problem, error) {
 	srcs, err := sources(dir)
 	if err != nil {
@@ -64,8 +65,8 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		l.problems = append(l.problems, ps...)
 	}
 	l.twice(srcs, files)
-	// Causes refer to everything else, and a user's entry has to come before a built-in one of the
-	// same kind.
+	// Causes refer to all other entries. A user's entry comes before a built-in one of the same
+	// kind.
 	for i, f := range files {
 		l.file = srcs[i].name
 		l.symptoms(f.Symptoms)
@@ -78,7 +79,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		l.metrics(f.Metrics)
 		l.words(f.Words)
 	}
-	env, err := newEnvironment(l.cat)
+	env, err := newEnvironment(l.cat.vocabulary())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,10 +96,24 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
 		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
 	}
+	l.cat.expressions = env.count()
 	l.references()
 	l.cat.used, l.cat.commonness = l.cat.reads(), l.cat.common()
 	sortProblems(l.problems)
 	return l.cat, l.problems, nil
+}
+
+// vocabulary returns what expressions over the catalogue may use.
+func (c *Catalog) vocabulary() vocabulary {
+	return vocabulary{
+		signals: c.numbers,
+		past:    c.past,
+		symptoms: func(id string) bool {
+			_, known := c.symptoms[state.Symptom(id)]
+			return known
+		},
+		xidClass: func(code int) string { return c.xids[code].Class },
+	}
 }
 
 type loader struct {
@@ -114,8 +129,8 @@ func (l *loader) bad(line int, format string, args ...any) {
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// twice finds what is declared twice, or by a name that nobody can write elsewhere, by the user or
-// by us; a user's entry that has a built-in one's name replaces it.
+// twice reports entries that are declared twice by one side, the user or the program, and IDs that
+// other files could not refer to. A user's entry replaces a built-in one of the same name.
 func (l *loader) twice(srcs []source, files []fileYAML) {
 	type name struct {
 		what, id string
@@ -124,7 +139,7 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 	first := map[name]Problem{}
 	for i, f := range files {
 		l.file = srcs[i].name
-		declare := func(what string, id text) {
+		declare := func(what string, id textAt) {
 			n := name{what, id.s, srcs[i].own}
 			if id.s == "" {
 				return
@@ -162,7 +177,7 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 func (l *loader) symptoms(ys []symptomYAML) {
 	for _, y := range ys {
 		if y.ID.s == "" {
-			continue // told when the file was read
+			continue // decode has reported it
 		}
 		id := state.Symptom(y.ID.s)
 		l.cat.symptoms[id] = Symptom{ID: id, Title: y.Title, Serving: y.Serving, Own: y.Own}
@@ -172,7 +187,7 @@ func (l *loader) symptoms(ys []symptomYAML) {
 func (l *loader) recoveries(ys []recoverYAML) {
 	for _, y := range ys {
 		if y.ID.s == "" {
-			continue // told when the file was read
+			continue // decode has reported it
 		}
 		r := &Recovery{ID: y.ID.s, Title: y.Title.s, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do), Avoid: l.advice(y.Avoid), rank: len(l.cat.recoveries)}
 		if y.Code != nil {
@@ -187,7 +202,7 @@ func (l *loader) recoveries(ys []recoverYAML) {
 	}
 }
 
-// needs is what an Xid of a class asks for where its entry does not say.
+// needs maps classes of Xids to the recovery of entries that name none.
 var needs = map[string]string{"hardware": "reset", "application": "restart_app", "notice": "none"}
 
 func (l *loader) xids(ys []xidYAML) {
@@ -217,14 +232,14 @@ func (l *loader) xids(ys []xidYAML) {
 
 func (l *loader) symptom(line int, id string) bool {
 	if _, ok := l.cat.symptoms[state.Symptom(id)]; !ok {
-		l.bad(line, "no symptom %q; %s", id, Meant(id, words(l.cat.symptoms)))
+		l.bad(line, "no symptom %q; %s", id, text.DidYouMean(id, words(l.cat.symptoms)))
 		return false
 	}
 	return true
 }
 
-// references finds causes that are spoken of and do not exist. Those of the design's list that have
-// no entry yet may be named.
+// references reports references to causes that do not exist. Causes of the Vocabulary without an
+// entry are valid references.
 func (l *loader) references() {
 	for _, c := range l.cat.causes {
 		l.file = c.File
@@ -233,13 +248,13 @@ func (l *loader) references() {
 			case id == c.ID:
 				l.bad(c.Line, "cause %s leads to itself: take it out of leads_to", c.ID)
 			case !l.cat.known(id):
-				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, Meant(string(id), words(l.cat.byID)))
+				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, text.DidYouMean(string(id), words(l.cat.byID)))
 			}
 		}
 		for _, e := range c.Evidence {
 			for _, id := range e.Settles {
 				if !l.cat.known(id) {
-					l.bad(c.Line, "evidence of %s settles %q, which is no cause; %s", c.ID, id, Meant(string(id), words(l.cat.byID)))
+					l.bad(c.Line, "evidence of %s settles %q, which is no cause; %s", c.ID, id, text.DidYouMean(string(id), words(l.cat.byID)))
 				}
 			}
 		}
@@ -248,7 +263,7 @@ func (l *loader) references() {
 			case a.Cause == c.ID:
 				l.bad(c.Line, "cause %s looks like itself: take it out of look_alikes", c.ID)
 			case !l.cat.known(a.Cause):
-				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause, Meant(string(a.Cause), words(l.cat.byID)))
+				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause, text.DidYouMean(string(a.Cause), words(l.cat.byID)))
 			}
 		}
 	}
@@ -256,20 +271,19 @@ func (l *loader) references() {
 		l.file = p.file
 		for _, id := range p.PointsTo {
 			if !l.cat.known(id) {
-				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id, Meant(string(id), words(l.cat.byID)))
+				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id, text.DidYouMean(string(id), words(l.cat.byID)))
 			}
 		}
 	}
 }
 
-// known says whether a cause exists, or is one of the design's list.
+// known reports whether a cause has an entry or is in the Vocabulary.
 func (c *Catalog) known(id state.Cause) bool {
 	_, ok := c.byID[id]
 	return ok || slices.Contains(Vocabulary, id)
 }
 
-// Vocabulary are the IDs of causes that are agreed between Paramedic and those who read its API. A
-// cause that is not among them can still be declared by a user.
+// Vocabulary lists the IDs of causes that are a part of the API. A user can declare others.
 var Vocabulary = []state.Cause{
 	"kv_exhaustion", "kv_leak", "concurrency_cap", "traffic_surge", "retry_storm", "long_context_burst", "prefill_starvation",
 	"decode_saturation", "routing_skew", "prefix_cache_collapse", "host_memory_leak", "gpu_memory_leak", "cuda_oom", "oom_killed",
@@ -277,7 +291,7 @@ var Vocabulary = []state.Cause{
 	"model_load_failure", "gpu_underutilization", "quality_regression", "monitoring_gap", "benign_alert",
 }
 
-// words are the keys of a map, in order.
+// words returns the sorted keys of a map.
 func words[K ~string, V any](m map[K]V) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -286,11 +300,11 @@ func words[K ~string, V any](m map[K]V) []string {
 	return out
 }
 
-// reads are the signals that evidence asks for or speaks of; others need not be looked at.
+// reads returns the signals that evidence or its texts use. Views leave out all others.
 func (c *Catalog) reads() map[string]bool {
 	used := map[string]bool{}
 	for _, signal := range []string{"gpu_xid", "gpu_xid_changes", "gpu_xid_count", "gpu_xid_message", "gpu_recovery_action"} {
-		used[signal] = true // titles and advice speak of them
+		used[signal] = true // titles and advice use them
 	}
 	for _, signal := range bottleneckReads {
 		used[signal] = true

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -14,7 +15,7 @@ func (l *loader) alerts(ys []alertYAML) {
 		switch _, known := l.cat.alerts[y.Name.s]; {
 		case y.Name.s == "" || y.Symptom == "":
 		case known || !l.symptom(y.Name.line, y.Symptom):
-			// A user's entry replaces ours.
+			// A user's entry replaces the built-in one.
 		case y.Severity != "" && severity(y.Severity) == "":
 			l.bad(y.Name.line, "alert %s: severity %q is none of critical, warning, info", y.Name.s, y.Severity)
 		default:
@@ -54,7 +55,7 @@ func (l *loader) metrics(ys []metricYAML) {
 	}
 }
 
-// patterns finds what is no metric's name, and would fit none.
+// patterns reports patterns that no metric's name can match.
 func (l *loader) patterns(line int, names []string) {
 	for _, name := range names {
 		if strings.ContainsAny(name, "{}()[]\"'=~ ") {
@@ -63,11 +64,11 @@ func (l *loader) patterns(line int, names []string) {
 	}
 }
 
-// functions finds what is no function of PromQL, and would stand around no metric.
+// functions reports names that are no PromQL functions.
 func (l *loader) functions(line int, names []string) {
 	for _, name := range names {
 		if known := promqlFunctions(); !slices.Contains(known, name) {
-			hint := Meant(name, known)
+			hint := text.DidYouMean(name, known)
 			if !strings.HasPrefix(hint, "did you mean") {
 				hint = "write it as in an expression, such as rate or absent_over_time"
 			}
@@ -76,7 +77,7 @@ func (l *loader) functions(line int, names []string) {
 	}
 }
 
-// notALetter is what the name of an alert is read without.
+// notALetter matches the characters that are removed from an alert's name.
 var notALetter = regexp.MustCompile(`[^a-z0-9]`)
 
 func (l *loader) words(ys []wordYAML) {

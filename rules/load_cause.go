@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -58,9 +59,9 @@ func (l *loader) cause(y causeYAML) {
 	}
 }
 
-// advice are the texts of do or avoid, which speak of the whole verdict; a line may also be one of
-// those that stand for the Xid's own.
-func (l *loader) advice(ts []text, lines ...string) []string {
+// advice returns the texts of do or avoid, which may use the placeholders of a verdict. A line may
+// also be one of the given lines, which stand for an Xid's own advice.
+func (l *loader) advice(ts []textAt, lines ...string) []string {
 	var out []string
 	for _, t := range ts {
 		if !slices.Contains(lines, t.s) {
@@ -71,12 +72,12 @@ func (l *loader) advice(ts []text, lines ...string) []string {
 	return out
 }
 
-// maxDecibans bounds what one observation can say: it is ten billion to one, and sums of such stay
-// numbers that JSON can hold.
+// maxDecibans limits the weight of one observation to ten billion to one. Sums of such weights are
+// numbers that JSON can represent.
 const maxDecibans = 100
 
 func (l *loader) decibans(line int, what string, v float64) {
-	if !(math.Abs(v) <= maxDecibans) { // NaN is neither
+	if !(math.Abs(v) <= maxDecibans) { // also true for NaN
 		l.bad(line, "%s is %g dB: give a number from -%d to %d", what, v, maxDecibans, maxDecibans)
 	}
 }
@@ -109,7 +110,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	if e.Marks && e.Per == "" {
 		fail(y.When.line, "marks needs per: it names the broken pods, gpus or nodes")
 	}
-	compile := func(t text) *expression {
+	compile := func(t textAt) *expression {
 		if t.s == "" {
 			return nil
 		}
@@ -120,7 +121,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 		}
 		return x
 	}
-	sound = sound && e.When != "" && e.Text != "" // told when the file was read
+	sound = sound && e.When != "" && e.Text != "" // decode has reported it
 	l.decibans(y.When.line, "weight", e.Weight)
 	e.when, e.unless = compile(y.When), compile(y.Unless)
 	if e.when != nil && e.when.together {
@@ -140,19 +141,19 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	}
 	if e.Signal != "" {
 		if _, ok := l.cat.units[e.Signal]; !ok {
-			l.bad(y.When.line, "no signal %q; %s", e.Signal, Meant(e.Signal, words(l.cat.units)))
+			l.bad(y.When.line, "no signal %q; %s", e.Signal, text.DidYouMean(e.Signal, words(l.cat.units)))
 			return nil
 		}
 	}
 	return e
 }
 
-// signals are those that exist of the ones that are named.
-func (l *loader) signals(names []text) []string {
+// signals returns the names that are signals, and reports the others.
+func (l *loader) signals(names []textAt) []string {
 	var out []string
 	for _, t := range names {
 		if _, ok := l.cat.units[t.s]; !ok {
-			l.bad(t.line, "no signal %q; %s", t.s, Meant(t.s, words(l.cat.units)))
+			l.bad(t.line, "no signal %q; %s", t.s, text.DidYouMean(t.s, words(l.cat.units)))
 			continue
 		}
 		out = append(out, t.s)
@@ -160,10 +161,10 @@ func (l *loader) signals(names []text) []string {
 	return out
 }
 
-// braced are placeholders as they are written.
+// braced returns placeholders in their written form.
 func braced(names []string) string { return "{" + strings.Join(names, "}, {") + "}" }
 
-func (l *loader) placeholders(t text, signals bool) {
+func (l *loader) placeholders(t textAt, signals bool) {
 	for _, name := range placeholders(t.s) {
 		base, field, _ := strings.Cut(name, ".")
 		if slices.Contains(fixedPlaceholders, name) {

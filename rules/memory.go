@@ -3,29 +3,26 @@ package rules
 import (
 	"sync"
 
+	"paramedic/internal/arena"
 	"paramedic/state"
 )
 
-// memory is what a view fills and nothing outlives: diagnoses follow each other, and would
-// otherwise leave a third of a megabyte each to the garbage collector.
+// memory holds the allocations of one view, for reuse by the next. Otherwise each diagnosis would
+// leave a third of a megabyte to the garbage collector.
 type memory struct {
-	readings arena[reading]
-	samples  arena[int32]
-	groups   arena[group]
-	asked    arena[*answers]
-	answers  arena[answers]
-	hits     arena[*group]
-	wholes   arena[whole]
-	seen     arena[seen]
-	unmet    arena[unmet]
-	evidence arena[*Evidence]
-	ranked   arena[weighed]
-	points   arena[state.Point]
-	lines    arena[[]state.Point]
-	series   arena[series]
-	names    arena[string]
+	readings arena.Arena[reading]
+	samples  arena.Arena[int32]
+	groups   arena.Arena[group]
+	asked    arena.Arena[*answers]
+	answers  arena.Arena[answers]
+	hits     arena.Arena[*group]
+	wholes   arena.Arena[whole]
+	points   arena.Arena[state.Point]
+	lines    arena.Arena[[]state.Point]
+	series   arena.Arena[series]
+	names    arena.Arena[string]
 	keys     []string // a view's keys
-	ids      arena[int]
+	ids      arena.Arena[int]
 	byKey    map[string]int     // a view's ids
 	bySignal map[string]*series // a view's signals
 	gpusOf   map[int][]int      // a view's gpusOf
@@ -35,25 +32,20 @@ var memories = sync.Pool{New: func() any {
 	return &memory{byKey: map[string]int{}, bySignal: map[string]*series{}, gpusOf: map[int][]int{}}
 }}
 
-// release gives the view's memory to the next one. The view, and whatever it found, must not be
-// asked afterwards.
+// release recycles the view's memory. Afterwards neither the view nor its results may be used.
 func (v *view) release() {
-	v.memory.readings.reset()
-	v.memory.samples.reset()
-	v.memory.groups.reset()
-	v.memory.asked.reset()
-	v.memory.answers.reset()
-	v.memory.hits.reset()
-	v.memory.wholes.reset()
-	v.memory.seen.reset()
-	v.memory.unmet.reset()
-	v.memory.evidence.reset()
-	v.memory.ranked.reset()
-	v.memory.points.reset()
-	v.memory.lines.reset()
-	v.memory.series.reset()
-	v.memory.names.reset()
-	v.memory.ids.reset()
+	v.memory.readings.Reset()
+	v.memory.samples.Reset()
+	v.memory.groups.Reset()
+	v.memory.asked.Reset()
+	v.memory.answers.Reset()
+	v.memory.hits.Reset()
+	v.memory.wholes.Reset()
+	v.memory.points.Reset()
+	v.memory.lines.Reset()
+	v.memory.series.Reset()
+	v.memory.names.Reset()
+	v.memory.ids.Reset()
 	clear(v.keys)
 	v.memory.keys = v.keys[:0]
 	clear(v.memory.byKey)
@@ -61,33 +53,4 @@ func (v *view) release() {
 	clear(v.memory.gpusOf)
 	memories.Put(v.memory)
 	v.memory = nil
-}
-
-// An arena hands out slices of zeroes that are given back together.
-type arena[T any] struct{ used []T }
-
-// least is how many elements an arena begins with.
-const least = 1 << 8
-
-func (a *arena[T]) take(n int) []T {
-	from := len(a.used)
-	if from+n > cap(a.used) {
-		// What was taken before keeps its own memory.
-		a.used, from = make([]T, 0, max(2*cap(a.used), n, least)), 0
-	}
-	a.used = a.used[:from+n]
-	return a.used[from : from+n : from+n]
-}
-
-// more is a list with room for n more elements.
-func (a *arena[T]) more(list []T, n int) []T {
-	if cap(list)-len(list) >= n {
-		return list
-	}
-	return append(a.take(2 * (len(list) + n))[:0], list...)
-}
-
-func (a *arena[T]) reset() {
-	clear(a.used)
-	a.used = a.used[:0]
 }

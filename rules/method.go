@@ -1,7 +1,8 @@
 package rules
 
-// The numbers of the method in decibans, for those who explain it: a cause is named from Threshold
-// on, if it is Margin ahead of the next; a symptom that it does not explain costs it -Unexplained.
+// The constants of the method in decibans, for pages that explain it. A cause is named if its score
+// is at least Threshold and leads the next one by Margin. Each symptom that it does not explain
+// adds Unexplained.
 const (
 	Threshold   = threshold
 	Margin      = margin

@@ -11,16 +11,16 @@ import (
 // busy as now, more ran, of which the cache's use is not known: no expression puts the two
 // together.
 func TestExpressionAsksForOneMoment(t *testing.T) {
-	c := mustLoad(t)
-	env, err := newEnvironment(c)
+	c := MustLoad(t)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := func(v float64) *float64 { return &v }
 	pod := state.Entity{Namespace: "llm", Pool: "p", Pod: "p-0"}
-	ev := &state.Evidence{At: caseTime, Workers: []state.Worker{{Namespace: "llm", Pool: "p", Pod: "p-0"}}, Samples: []state.Sample{
-		{Signal: "kv_usage", Entity: pod, Value: 0.8, Baseline: at(0.2), At: caseTime},
-		{Signal: "requests_running", Entity: pod, Value: 40, Baseline: at(38), HourAgo: at(10), At: caseTime},
+	ev := &state.Evidence{At: Now, Workers: []state.Worker{{Namespace: "llm", Pool: "p", Pod: "p-0"}}, Samples: []state.Sample{
+		{Signal: "kv_usage", Entity: pod, Value: 0.8, Baseline: at(0.2), At: Now},
+		{Signal: "requests_running", Entity: pod, Value: 40, Baseline: at(38), HourAgo: at(10), At: Now},
 	}}
 	v := newView(&state.Incident{}, state.Scope{Namespace: "llm", Pool: "p"}, ev, c)
 	for src, want := range map[string]bool{
@@ -35,7 +35,7 @@ func TestExpressionAsksForOneMoment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, g := range append([]*group{v.whole}, v.pods...) {
+		for _, g := range append(v.groups(""), v.groups("pod")...) {
 			holds, ok := x.answer(g)
 			if slow, known := x.interpret(g); !ok || !known || holds != want || slow != want {
 				t.Errorf("%s of %q: %t %t, by CEL %t %t, want %t", src, g.name(), holds, ok, slow, known, want)

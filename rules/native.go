@@ -6,28 +6,28 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Evidence is a few kinds of expression asked of hundreds of entities, and CEL's interpreter boxes
-// every number on the way. What the catalogue's expressions are made of (readings, numbers, texts,
-// comparisons, arithmetic and logic) is therefore compiled to Go functions that answer as CEL does,
-// absorption of what is absent included; TestNativeAnswersAreCELs holds them to that. CEL evaluates
-// the rest.
+// Evidence is a few kinds of expression that are evaluated for hundreds of entities, and CEL's
+// interpreter allocates for every number. Therefore the catalogue's common expressions are compiled
+// to Go functions: readings, numbers, texts, comparisons, arithmetic and logic. They give the same
+// answers as CEL, also if values are missing; TestNativeAnswersAreCELs verifies it. CEL evaluates
+// all other expressions.
 type (
-	condition func(*group) (holds, ok bool)
-	quantum   func(*group) number
-	word      func(*group) (string, bool)
+	condition func(subject) (holds, ok bool)
+	quantum   func(subject) number
+	word      func(subject) (string, bool)
 )
 
-// native compiles a checked expression; nil where it has something that only CEL can evaluate.
-func native(x ast.Expr, c *Catalog) condition {
+// native compiles a checked expression. It returns nil if only CEL can evaluate a part of it.
+func native(x ast.Expr, voc vocabulary) condition {
 	switch x.Kind() {
 	case ast.LiteralKind:
 		if b, ok := x.AsLiteral().(types.Bool); ok {
-			return func(*group) (bool, bool) { return bool(b), true }
+			return func(subject) (bool, bool) { return bool(b), true }
 		}
 		return nil
 	case ast.IdentKind:
 		if x.AsIdent() == poolKnown {
-			return func(g *group) (bool, bool) { return !g.view.guessed, true }
+			return func(g subject) (bool, bool) { return g.poolKnown(), true }
 		}
 		return nil
 	case ast.CallKind:
@@ -38,13 +38,13 @@ func native(x ast.Expr, c *Catalog) condition {
 	args := call.Args()
 	switch call.FunctionName() {
 	case operators.LogicalAnd, operators.LogicalOr:
-		return connective(native(args[0], c), native(args[1], c), call.FunctionName() == operators.LogicalOr)
+		return connective(native(args[0], voc), native(args[1], voc), call.FunctionName() == operators.LogicalOr)
 	case operators.LogicalNot:
-		of := native(args[0], c)
+		of := native(args[0], voc)
 		if of == nil {
 			return nil
 		}
-		return func(g *group) (bool, bool) {
+		return func(g subject) (bool, bool) {
 			holds, ok := of(g)
 			return !holds, ok
 		}
@@ -54,8 +54,8 @@ func native(x ast.Expr, c *Catalog) condition {
 			return nil
 		}
 		only := call.FunctionName() == "only_symptom_"
-		return func(g *group) (bool, bool) {
-			f := g.view.facts
+		return func(g subject) (bool, bool) {
+			f := g.facts()
 			return f.symptoms[string(id)] && (!only || len(f.symptoms) == 1), true
 		}
 	case "began_before_":
@@ -64,30 +64,30 @@ func native(x ast.Expr, c *Catalog) condition {
 		if !ok || !also {
 			return nil
 		}
-		return func(g *group) (bool, bool) { return g.view.facts.beganBefore(string(first), string(second)), true }
+		return func(g subject) (bool, bool) { return g.facts().beganBefore(string(first), string(second)), true }
 	case "lasted_":
 		id, ok := args[1].AsLiteral().(types.String)
 		seconds, also := args[2].AsLiteral().(types.Double)
 		if !ok || !also {
 			return nil
 		}
-		return func(g *group) (bool, bool) { return g.view.facts.lasted(string(id), float64(seconds)), true }
+		return func(g subject) (bool, bool) { return g.facts().lasted(string(id), float64(seconds)), true }
 	case "alerted_xid_":
 		class, ok := args[1].AsLiteral().(types.String)
 		if args[1].Kind() != ast.LiteralKind || !ok {
 			return nil
 		}
-		return func(g *group) (bool, bool) { return g.view.facts.xidClass == string(class), true }
+		return func(g subject) (bool, bool) { return g.facts().xidClass == string(class), true }
 	}
-	return comparison(call.FunctionName(), args, c)
+	return comparison(call.FunctionName(), args, voc)
 }
 
-// connective is && or, with either, ||: the side that decides need not know the other.
+// connective returns a && b or, with either, a || b. If one side decides, the other may be missing.
 func connective(a, b condition, either bool) condition {
 	if a == nil || b == nil {
 		return nil
 	}
-	return func(g *group) (bool, bool) {
+	return func(g subject) (bool, bool) {
 		x, xok := a(g)
 		if xok && x == either {
 			return either, true
@@ -100,32 +100,32 @@ func connective(a, b condition, either bool) condition {
 	}
 }
 
-func comparison(op string, args []ast.Expr, c *Catalog) condition {
+func comparison(op string, args []ast.Expr, voc vocabulary) condition {
 	if len(args) != 2 {
 		return nil
 	}
-	if a, b := amount(args[0], c), amount(args[1], c); a != nil && b != nil {
+	if a, b := amount(args[0], voc), amount(args[1], voc); a != nil && b != nil {
 		compare := comparisons[op]
 		if compare == nil {
 			return nil
 		}
-		if args[1].Kind() == ast.LiteralKind { // most compare with one
+		if args[1].Kind() == ast.LiteralKind { // the most frequent case
 			y := b(nil).v
-			return func(g *group) (bool, bool) {
+			return func(g subject) (bool, bool) {
 				x := a(g)
 				return compare(x.v, y), x.ok
 			}
 		}
-		return func(g *group) (bool, bool) {
+		return func(g subject) (bool, bool) {
 			x, y := a(g), b(g)
 			return compare(x.v, y.v), x.ok && y.ok
 		}
 	}
-	a, b := spelling(args[0], c), spelling(args[1], c)
+	a, b := spelling(args[0], voc), spelling(args[1], voc)
 	if a == nil || b == nil || op != operators.Equals && op != operators.NotEquals {
 		return nil
 	}
-	return func(g *group) (bool, bool) {
+	return func(g subject) (bool, bool) {
 		x, xok := a(g)
 		y, yok := b(g)
 		return (x == y) == (op == operators.Equals), xok && yok
@@ -148,9 +148,9 @@ var arithmetic = map[string]func(a, b float64) float64{
 	operators.Divide:   func(a, b float64) float64 { return a / b },
 }
 
-// amount is an expression of numbers. Whole numbers are literals only: CEL's integer arithmetic is
-// another.
-func amount(x ast.Expr, c *Catalog) quantum {
+// amount compiles a number expression. Integers are accepted only as literals, since CEL's integer
+// arithmetic differs.
+func amount(x ast.Expr, voc vocabulary) quantum {
 	switch x.Kind() {
 	case ast.LiteralKind:
 		var n number
@@ -162,25 +162,25 @@ func amount(x ast.Expr, c *Catalog) quantum {
 		default:
 			return nil
 		}
-		return func(*group) number { return n }
+		return func(subject) number { return n }
 	case ast.IdentKind:
 		if x.AsIdent() != "workers" {
 			return nil
 		}
-		return func(g *group) number { return some(float64(g.view.workers)) }
+		return func(g subject) number { return some(float64(g.workers())) }
 	case ast.SelectKind:
-		return field(x.AsSelect(), c)
+		return field(x.AsSelect(), voc)
 	case ast.CallKind:
 		call := x.AsCall()
 		op := arithmetic[call.FunctionName()]
 		if op == nil || len(call.Args()) != 2 || integer(call.Args()[0]) || integer(call.Args()[1]) {
 			return nil
 		}
-		a, b := amount(call.Args()[0], c), amount(call.Args()[1], c)
+		a, b := amount(call.Args()[0], voc), amount(call.Args()[1], voc)
 		if a == nil || b == nil {
 			return nil
 		}
-		return func(g *group) number {
+		return func(g subject) number {
 			p, q := a(g), b(g)
 			return number{v: op(p.v, q.v), ok: p.ok && q.ok}
 		}
@@ -193,21 +193,21 @@ func integer(x ast.Expr) bool {
 	return x.Kind() == ast.LiteralKind && is
 }
 
-// field is a number of a reading: kv_usage.max.
-func field(s ast.SelectExpr, c *Catalog) quantum {
+// field compiles a number of a reading, such as kv_usage.max.
+func field(s ast.SelectExpr, voc vocabulary) quantum {
 	if s.IsTestOnly() || s.Operand().Kind() != ast.IdentKind || s.FieldName() == "text" {
 		return nil
 	}
 	id, least := s.Operand().AsIdent(), s.FieldName() == "least"
-	signal, known := c.numbers[id]
+	signal, known := voc.signals[id]
 	of := fields[s.FieldName()]
 	if of == nil || !known {
 		return nil
 	}
-	return func(g *group) number {
+	return func(g subject) number {
 		r := g.readingAt(signal)
 		if r == nil && least {
-			r = g.readingOf(g.view.cutShort[id])
+			r = g.lowerBound(id)
 		}
 		if r == nil {
 			return number{}
@@ -216,21 +216,21 @@ func field(s ast.SelectExpr, c *Catalog) quantum {
 	}
 }
 
-// spelling is an expression of texts.
-func spelling(x ast.Expr, c *Catalog) word {
+// spelling compiles a text expression.
+func spelling(x ast.Expr, voc vocabulary) word {
 	switch x.Kind() {
 	case ast.LiteralKind:
 		s, ok := x.AsLiteral().(types.String)
 		if !ok {
 			return nil
 		}
-		return func(*group) (string, bool) { return string(s), true }
+		return func(subject) (string, bool) { return string(s), true }
 	case ast.IdentKind:
 		switch x.AsIdent() {
 		case "role":
-			return func(g *group) (string, bool) { return g.roleOf(), true }
+			return func(g subject) (string, bool) { return g.roleOf(), true }
 		case "worker":
-			return func(g *group) (string, bool) { return g.pod, true }
+			return func(g subject) (string, bool) { return g.podName(), true }
 		}
 		return nil
 	case ast.SelectKind:
@@ -238,23 +238,23 @@ func spelling(x ast.Expr, c *Catalog) word {
 		if s.IsTestOnly() || s.Operand().Kind() != ast.IdentKind || s.FieldName() != "text" {
 			return nil
 		}
-		signal, known := c.numbers[s.Operand().AsIdent()]
+		signal, known := voc.signals[s.Operand().AsIdent()]
 		if !known {
 			return nil
 		}
-		return func(g *group) (string, bool) {
+		return func(g subject) (string, bool) {
 			if r := g.readingAt(signal); r != nil {
 				return r.Text, r.hasText()
 			}
 			return "", false
 		}
 	case ast.CallKind:
-		return spelled(x.AsCall(), c)
+		return spelled(x.AsCall(), voc)
 	}
 	return nil
 }
 
-func spelled(call ast.CallExpr, c *Catalog) word {
+func spelled(call ast.CallExpr, voc vocabulary) word {
 	args := call.Args()
 	switch call.FunctionName() {
 	case "hint_":
@@ -262,15 +262,15 @@ func spelled(call ast.CallExpr, c *Catalog) word {
 		if args[1].Kind() != ast.LiteralKind || !ok {
 			return nil
 		}
-		return func(g *group) (string, bool) { return g.view.facts.hints[string(key)], true }
+		return func(g subject) (string, bool) { return g.facts().hints[string(key)], true }
 	case "xid_class":
-		code := amount(args[0], c)
+		code := amount(args[0], voc)
 		if code == nil {
 			return nil
 		}
-		return func(g *group) (string, bool) {
+		return func(g subject) (string, bool) {
 			n := code(g)
-			return c.xids[int(n.v)].Class, n.ok
+			return voc.xidClass(int(n.v)), n.ok
 		}
 	}
 	return nil

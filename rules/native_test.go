@@ -12,8 +12,8 @@ import (
 // What is compiled to Go answers as CEL does, on every expression of the catalogue and on the
 // corners of the language, over evidence in which anything may be missing.
 func TestNativeAnswersAreCELs(t *testing.T) {
-	c := mustLoad(t)
-	env, err := newEnvironment(c)
+	c := MustLoad(t)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,16 +24,16 @@ func TestNativeAnswersAreCELs(t *testing.T) {
 		`xid_class(gpu_xid.value) == "hardware"`, `alerted_xid("hardware")`, `role != "prefill"`, `kv_usage.day_ago < kv_usage.baseline`, `kv_usage.week_ago > kv_usage.day_ago`, `kv_usage.value > 2.0 * kv_usage.week_ago`,
 		`output_length_mean.least > 100.0`, `kv_usage.least > 0.5`,
 	} {
-		if x, err := env.compile(src); err != nil || x.fast == nil {
-			t.Fatalf("%s: compiled to Go: %v, %v", src, x != nil && x.fast != nil, err)
+		if x, err := env.compile(src); err != nil || !x.isNative() {
+			t.Fatalf("%s: compiled to Go: %v, %v", src, x != nil && x.isNative(), err)
 		}
 	}
 	for _, src := range []string{`pod_last_terminated.text.startsWith("OOM")`, `kv_usage.value > 0.5 ? true : false`, `-kv_usage.value < 0.0`} {
-		if x, err := env.compile(src); err != nil || x.fast != nil {
+		if x, err := env.compile(src); err != nil || x.isNative() {
 			t.Fatalf("%s is CEL's to answer: %v", src, err)
 		}
 	}
-	for _, cause := range c.causes {
+	for _, cause := range c.Causes() {
 		for _, e := range cause.Evidence {
 			for _, src := range []string{e.When, e.Unless} {
 				if src != "" {
@@ -46,19 +46,19 @@ func TestNativeAnswersAreCELs(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 40 {
-		in, ev := fleet(c, 3)
+		in, ev := Fleet(c, 3)
 		thin(r, ev)
 		v := newView(in, in.Scope, ev, c)
-		for src, x := range env.known {
-			if x.fast == nil {
+		for src, x := range env.all() {
+			if !x.isNative() {
 				continue
 			}
 			for _, per := range []string{"", "pod", "gpu", "node"} {
 				for _, g := range v.groups(per) {
-					holds, ok := x.fast(g)
+					holds, ok := x.answer(g)
 					want, wantOK := x.interpret(g)
 					if ok != wantOK || ok && holds != want {
-						t.Fatalf("%s on %q: %v, %v in Go and %v, %v in CEL", src, g.key, holds, ok, want, wantOK)
+						t.Fatalf("%s on %q: %v, %v in Go and %v, %v in CEL", src, g.name(), holds, ok, want, wantOK)
 					}
 				}
 			}

@@ -7,9 +7,9 @@ import (
 	"paramedic/state"
 )
 
-// observations say from which value on a signal is a symptom, where there are no alerts to say so.
-// They are the thresholds that the alert rules in use agree on most (docs: playbooks of the causes
-// that explain them).
+// observations are the thresholds from which a signal is a symptom without an alert. They are the
+// thresholds that most public alert rules agree on (docs: playbooks of the causes that explain
+// them).
 var observations = []struct {
 	symptom  state.Symptom
 	severity state.Severity
@@ -27,8 +27,8 @@ var observations = []struct {
 	{"gpu_hardware", state.Critical, "gpu_xid_changes", 0},
 }
 
-// Observe names the symptoms that evidence shows by itself, for a look at a fleet that no alert has
-// called for.
+// Observe returns the symptoms that the evidence shows without any alert, for a survey of the
+// fleet.
 func Observe(ev *state.Evidence) []state.SymptomCount {
 	var out []state.SymptomCount
 	seen := map[state.Symptom]int{}
@@ -47,7 +47,7 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 	}
 	running, tokens := map[place]float64{}, map[place]float64{}
 	whole := wholePools(ev)
-	held := true // KV cache that is nearly full counts with it, too
+	held := true // no KV cache is nearly full
 	for _, s := range ev.Samples {
 		worker := workerOf(s.Entity)
 		held = held && !(s.Signal == "kv_usage" && s.Value > 0.9)
@@ -85,7 +85,7 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 			add("throughput_drop", state.Critical, s.Entity, s.At)
 		}
 	}
-	if _, ok := seen["worker_down"]; !ok { // those that it had may have been replaced
+	if _, ok := seen["worker_down"]; !ok { // nodes that had a worker may have new ones by now
 		for _, s := range ev.Samples {
 			if s.Signal == "node_ready" && s.Value == 0 {
 				add("worker_down", state.Critical, s.Entity, s.At)
@@ -103,8 +103,8 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 	return out
 }
 
-// staffed are the pools that have all replicas that are wanted of them: a pod beside those that is
-// not ready starts, or ends, in a rollout.
+// staffed holds the pools that have all wanted replicas ready. An additional pod that is not ready
+// is starting or terminating in a rollout.
 type staffed struct {
 	pools    map[place]bool
 	notReady map[place]bool // workers
@@ -129,31 +129,31 @@ func wholePools(ev *state.Evidence) staffed {
 	return out
 }
 
-// without says that the entity's pool is whole, whether or not the entity is ready.
+// without reports whether the entity's pool has all wanted replicas ready.
 func (w staffed) without(e state.Entity) bool {
 	return e.Pool != "" && w.pools[place{e.Namespace, e.Pool}]
 }
 
-// heldIdle is the hint that a look has seen KV cache held while nothing runs, and none that is
-// nearly full. A rule's is idle_kv.
+// heldIdle is the hint that a survey saw KV cache held while nothing runs, and no cache that is
+// nearly full. The hint of alert rules is idle_kv.
 const heldIdle = "held_idle"
 
-// brakes are the clock events that slow a GPU down against its own will. A power cap is none: every
-// GPU at full load shows it.
+// brakes are the clock events that indicate a fault. A power cap is not one of them: every GPU at
+// full load shows it.
 var brakes = []string{"hw_thermal", "sw_thermal", "hw_slowdown", "hw_power_brake"}
 
-// What makes a slow clock a symptom without the driver's word: more is wanted than gpu_throttle's
-// 0.8 of the peers' clock, and its 1.5 between tokens, since here nothing but the two speaks for
-// it.
+// Thresholds for slow clocks without a clock event of the driver. They are stricter than those of
+// gpu_throttle (0.8 of the peers' clock, 1.5 between tokens), because no other evidence is required
+// here.
 const (
 	atWork    = 50  // percent of gpu_util
 	slowClock = 0.7 // of the median of the busy GPUs
-	slowGaps  = 1.5 // of the quickest worker's
+	slowGaps  = 1.5 // of the fastest worker's
 )
 
-// slowClocks is a symptom of a busy GPU that runs far below its busy peers, where its worker is
-// slow between tokens too: exporters leave clock events out unless they are told to, and a clock
-// alone may be another model's or a sensor's whim.
+// slowClocks adds a symptom for a busy GPU that is much slower than its busy peers, if its worker
+// is also slow between tokens. DCGM exporters do not export clock events by default. A clock alone
+// may be due to another model or a wrong sensor.
 func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	type machine struct{ node, gpu string }
 	busy, quickest := map[machine]bool{}, 0.0
@@ -163,7 +163,7 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 		case "gpu_util":
 			busy[at] = s.Value > atWork
 		case "gpu_clock_event":
-			told[at] = true // the driver has said what holds it
+			told[at] = true // the driver has reported a reason
 		case "itl_p95":
 			if w := workerOf(s.Entity); w != (place{}) {
 				if gaps[w] = s.Value; quickest == 0 || s.Value < quickest {
@@ -182,7 +182,7 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 		return
 	}
 	slices.Sort(clocks)
-	usual := clocks[len(clocks)/2] // with three or more, one slow GPU does not move it
+	usual := clocks[len(clocks)/2] // with three or more, one slow GPU does not change it
 	for _, s := range ev.Samples {
 		at := machine{s.Entity.Node, s.Entity.GPU}
 		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < slowClock*usual && gaps[workerOf(s.Entity)] > slowGaps*quickest {
@@ -191,18 +191,18 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 	}
 }
 
-// So many of the requests that end are aborted, at such a rate, where it is a symptom: one in
-// twenty is everyday, a third is beyond impatience (as client_cancellations has it), and two aborts
-// within minutes are chance.
+// The share and rate of aborts that are a symptom. One abort in twenty requests is normal, and a
+// third exceeds impatience (client_cancellations has the same limit). Two aborts within minutes are
+// chance.
 const (
 	abortShare = 0.3
 	abortFloor = 0.1 // 1/s
 )
 
-// ends are requests a second, by how they end.
+// ends holds requests per second by their end.
 type ends struct{ aborted, finished float64 }
 
-// share is what part of them is aborted; zero where none ends.
+// share returns the share of aborted requests; zero if no request ends.
 func (e ends) share() float64 {
 	if e.aborted <= 0 {
 		return 0
@@ -210,11 +210,11 @@ func (e ends) share() float64 {
 	return e.aborted / (e.aborted + e.finished)
 }
 
-// many says that so many are aborted, at more than a rate, that it is a symptom.
+// many reports whether the rate of aborts is above floor and their share above abortShare.
 func (e ends) many(floor float64) bool { return e.aborted > floor && e.share() > abortShare }
 
-// hangUps is a symptom of a worker, or of a pool over all its workers, of whose requests a third or
-// more are aborted.
+// hangUps adds a symptom for each worker that aborts many of its requests, and for each pool that
+// does so over all workers.
 func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	pool := func(e state.Entity) place { return place{e.Namespace + "/" + e.Pool, e.Model} }
 	own, all := map[place]ends{}, map[place]ends{}
@@ -238,7 +238,7 @@ func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.E
 		}
 		w := own[workerOf(s.Entity)]
 		if workerOf(s.Entity) == (place{}) {
-			w = ends{} // the pool's own figure, where no worker has one
+			w = ends{} // a total of the pool counts only if no worker has its own rate
 		}
 		if w.many(abortFloor) || all[pool(s.Entity)].many(abortFloor) && (workerOf(s.Entity) == place{} || w.many(0)) {
 			add("aborts", state.Warning, s.Entity, s.At)
@@ -246,8 +246,8 @@ func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.E
 	}
 }
 
-// workerOf names a worker, also one whose page is all that is known of it; it is zero for what
-// belongs to no worker.
+// workerOf returns the key of a worker, also if only its address is known. It is zero for entities
+// without a worker.
 func workerOf(e state.Entity) place {
 	if e.Pod == "" {
 		return place{name: e.Instance}
@@ -255,8 +255,8 @@ func workerOf(e state.Entity) place {
 	return place{e.Namespace, e.Pod}
 }
 
-// memoryGrowth is a symptom where the memory, growing on as it does, meets its limit within four
-// hours.
+// memoryGrowth adds a symptom if a container reaches its memory limit within four hours at the
+// present growth.
 func memoryGrowth(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	type memory struct{ used, limit, slope float64 }
 	pods := map[place]*memory{}

@@ -78,7 +78,7 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 // A look that finds KV cache held while nothing runs says so, and not that the cache is full; where
 // another worker's is, it says that.
 func TestALookDoesNotCallAHeldCacheFull(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	pod := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}
 	samples := []state.Sample{{Signal: "kv_idle_usage", Entity: pod, Value: 0.147}}
 	for want, samples := range map[string][]state.Sample{

@@ -8,14 +8,15 @@ import (
 	"paramedic/state"
 )
 
-// A Pathology is a pattern of several signals that operators know by its numbers. It is told beside
-// a pool's health and never weighed: it knows nothing of the pool's own past, and several causes
-// look like it.
+// A Pathology is a pattern of several signals that operators recognize by its values. It is shown
+// with a pool's health and has no weight: it ignores the pool's own past, and several causes look
+// like it.
 type Pathology struct {
-	ID        string        `json:"id"`
-	Title     string        `json:"title"`
-	Published string        `json:"published"`           // the pattern in its own numbers
-	Corrected string        `json:"corrected,omitempty"` // what was wrong with it, and what is asked instead
+	ID        string `json:"id"`
+	Title     string `json:"title"`
+	Published string `json:"published"` // the pattern in its own numbers
+	// what was wrong with the published pattern, and the condition used instead
+	Corrected string        `json:"corrected,omitempty"`
 	When      string        `json:"when"`
 	Per       string        `json:"per,omitempty"` // pod, gpu; empty: the whole pool
 	Text      string        `json:"text"`
@@ -26,16 +27,16 @@ type Pathology struct {
 	file string
 }
 
-// A SeenPathology is one that a pool shows.
+// A SeenPathology is a pathology that a pool shows.
 type SeenPathology struct {
 	ID       string        `json:"id"`
 	Title    string        `json:"title"`
-	Text     string        `json:"text"` // what was seen, where it is worst
+	Text     string        `json:"text"` // the observation at the worst entity
 	PointsTo []state.Cause `json:"points_to"`
 	Pods     []string      `json:"pods,omitempty"` // all that show it
 }
 
-// Pathologies lists them by ID.
+// Pathologies returns the pathologies, sorted by ID.
 func (c *Catalog) Pathologies() []*Pathology {
 	out := make([]*Pathology, 0, len(c.pathologies))
 	for _, id := range slices.Sorted(maps.Keys(c.pathologies)) {
@@ -44,7 +45,7 @@ func (c *Catalog) Pathologies() []*Pathology {
 	return out
 }
 
-// reads are the signals that a pathology asks for or speaks of.
+// reads returns the signals that a pathology or its text uses.
 func (p *Pathology) reads() []string {
 	out := slices.Clone(p.when.signals)
 	for _, name := range placeholders(p.Text) {
@@ -54,12 +55,12 @@ func (p *Pathology) reads() []string {
 	return out
 }
 
-// HealthSignals are what Health of the catalogue reads.
+// HealthSignals returns the signals that the catalogue's Health reads.
 func (c *Catalog) HealthSignals() []string {
 	out := HealthSignals()
 	for _, p := range c.pathologies {
 		for _, signal := range p.reads() {
-			if _, ok := c.units[signal]; ok { // placeholders such as {pod} are none
+			if _, ok := c.units[signal]; ok { // not placeholders such as {pod}
 				out = append(out, signal)
 			}
 		}
@@ -67,8 +68,8 @@ func (c *Catalog) HealthSignals() []string {
 	return sortedSet(out)
 }
 
-// Health judges every pool that the evidence knows of as the function Health does, and says which
-// pathologies it shows. A pool with one is not healthy.
+// Health checks every pool in the evidence as the function Health does, and adds the pathologies
+// that it shows. A pool with a pathology is not healthy.
 func (c *Catalog) Health(cluster string, ev state.Evidence) []PoolHealth {
 	pools := Health(cluster, ev)
 	reading, top := c.reading(c.HealthSignals()...), newTopology(ev.Workers)
@@ -84,7 +85,7 @@ func (c *Catalog) Health(cluster string, ev state.Evidence) []PoolHealth {
 	return pools
 }
 
-// shown are the pathologies that the view's pool shows.
+// shown returns the pathologies that the view's pool shows.
 func (c *Catalog) shown(v *view) []SeenPathology {
 	var out []SeenPathology
 	for _, p := range c.Pathologies() {
@@ -92,9 +93,8 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 		if len(a.hits) == 0 {
 			continue
 		}
-		s := seen{found: found{Signal: p.when.signals[0]}, form: p.Text, of: placeholder{view: v, count: v.engines(a.hits), total: a.answered}, hits: a.hits}
-		s.locate()
-		told := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(s.form, s.of), PointsTo: p.PointsTo}
+		of := placeholder{view: v, group: standsOut(a.hits, p.when.signals[0]), count: v.engines(a.hits), total: a.answered}
+		told := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(p.Text, of), PointsTo: p.PointsTo}
 		for _, g := range a.hits {
 			if g.pod != "" {
 				told.Pods = append(told.Pods, g.pod)
@@ -106,7 +106,7 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 	return out
 }
 
-// pathology takes one entry; a user's replaces the built-in one of the same ID.
+// pathology loads one entry; a user's entry replaces the built-in one of the same ID.
 func (l *loader) pathology(y pathologyYAML) {
 	p := &Pathology{ID: y.ID.s, Title: y.Title, Published: y.Published, Corrected: y.Corrected, When: y.When.s, Per: y.Per, Text: y.Text.s, file: l.file, line: y.ID.line}
 	for _, t := range y.PointsTo {
@@ -117,7 +117,7 @@ func (l *loader) pathology(y pathologyYAML) {
 	}
 	l.placeholders(y.Text, true)
 	if p.When == "" {
-		return // what is left out was told when the file was read
+		return // decode has reported missing keys
 	}
 	var err error
 	if p.when, err = l.env.compile(p.When); err != nil {

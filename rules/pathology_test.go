@@ -11,7 +11,7 @@ import (
 // Each published pathology is seen where its numbers come together, and not where one of them is
 // missing its border, is not there at all, or is what a healthy pool shows.
 func TestEveryPathologyBothWays(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	pod := func(name string) state.Entity {
 		return state.Entity{Namespace: "llm", Pool: "p", Pod: name, Model: "m", Node: "n"}
 	}
@@ -48,10 +48,10 @@ func TestEveryPathologyBothWays(t *testing.T) {
 			"hits": {"prefix_hit_ratio": .1}, "a cache that is off": {"prefix_query_rate": 0}, "diverse prompts, all in time": {"ttft_p95": 2}}},
 	} {
 		evidence := func(with values) state.Evidence {
-			ev := state.Evidence{At: caseTime, Workers: []state.Worker{
+			ev := state.Evidence{At: Now, Workers: []state.Worker{
 				{Namespace: "llm", Pool: "p", Pod: "a", Model: "m", Node: "n", Ready: true}, {Namespace: "llm", Pool: "p", Pod: "b", Model: "m", Node: "n", Ready: true}}}
 			add := func(signal string, e state.Entity, v float64) {
-				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: caseTime})
+				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: Now})
 			}
 			for signal, v := range tc.shows {
 				if other, changed := with[signal]; changed {
@@ -118,7 +118,7 @@ func TestEveryPathologyBothWays(t *testing.T) {
 // Users add pathologies of their own, replace built-in ones, and are told what is wrong with them.
 func TestOwnPathologies(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", `pathologies:
+	Write(t, dir, "mine.yaml", `pathologies:
   - {id: preemption_storm, title: Ours, per: pod, when: preemption_rate.value > 5, text: "{pod}: {preemption_rate}", points_to: [kv_exhaustion]}
 `)
 	c, problems, err := Load(dir)
@@ -129,7 +129,7 @@ func TestOwnPathologies(t *testing.T) {
 		t.Errorf("%+v of %d", p, len(c.Pathologies()))
 	}
 	bad := t.TempDir()
-	write(t, bad, "bad.yaml", `pathologies:
+	Write(t, bad, "bad.yaml", `pathologies:
   - {id: a, title: A, when: no_such.value > 5, text: x, points_to: [kv_leak]}
   - {id: b, title: B, when: kv_usage.value > 5, text: "{nothing}", points_to: [kv_leak]}
   - {id: c, title: C, when: kv_usage.value > 5, text: x, points_to: [no_such_cause]}
@@ -152,7 +152,7 @@ func TestOwnPathologies(t *testing.T) {
 		}
 	}
 	many := t.TempDir()
-	write(t, many, "many.yaml", `pathologies:
+	Write(t, many, "many.yaml", `pathologies:
   - id: h
     title: H
     per: star
@@ -170,7 +170,7 @@ func TestOwnPathologies(t *testing.T) {
 
 // Everything that a pool's health asks for is a signal that somebody reads.
 func TestHealthReadsWhatPathologiesAskFor(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	read := c.HealthSignals()
 	for _, signal := range read {
 		if _, known := c.units[signal]; !known {
@@ -179,7 +179,7 @@ func TestHealthReadsWhatPathologiesAskFor(t *testing.T) {
 	}
 	for _, p := range c.Pathologies() {
 		for _, signal := range p.when.signals {
-			if !contains(read, signal) {
+			if !slices.Contains(read, signal) {
 				t.Errorf("%s asks for %s, which a health report does not read", p.ID, signal)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 // only where its alerts are signs of that very cause, and of two troubles none is called the
 // consequence of the other where nothing connects them.
 func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 					t.Errorf("%s: %s is said to have %q, of %s, which nothing showed", name, in.Cause(), f.Text, f.Signal)
 				}
 			}
-			d := c.Diagnose(in, &state.Evidence{At: caseTime, Workers: k.ev.Workers}, caseTime)
+			d := c.Diagnose(in, &state.Evidence{At: Now, Workers: k.ev.Workers}, Now)
 			for _, f := range d.Findings {
 				if !shows[f.Signal] && !ofTheAlert(f) {
 					t.Errorf("%s, with nothing read: %s is said to have %q", name, d.Cause, f.Text)
@@ -67,7 +67,7 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 
 	at := func(cause *Cause, n int) *state.Incident {
 		sc := state.Scope{Namespace: "llm", Pool: fmt.Sprint("pool-", n), Model: fmt.Sprint("model-", n), Pods: []string{fmt.Sprint("pod-", n)}, Nodes: []string{fmt.Sprint("node-", n)}}
-		in := &state.Incident{ID: state.IncidentID(fmt.Sprint("INC-", cause.ID, n)), Status: state.StatusOpen, OpenedAt: caseTime.Add(time.Duration(n) * time.Minute), Scope: sc}
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprint("INC-", cause.ID, n)), Status: state.StatusOpen, OpenedAt: Now.Add(time.Duration(n) * time.Minute), Scope: sc}
 		in.Diagnosis = state.Diagnosis{Cause: cause.ID, Scope: sc}
 		for s := range cause.Explains {
 			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)
@@ -82,7 +82,7 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 				t.Errorf("%s is taken to lead to %s in another pool, on another machine, of another model", a.ID, b.ID)
 			}
 			near := at(b, 1)
-			near.ID, near.OpenedAt = "INC-near", caseTime.Add(time.Hour)
+			near.ID, near.OpenedAt = "INC-near", Now.Add(time.Hour)
 			if a != b && c.Absorbs(at(a, 1), near) {
 				chains++
 			}

@@ -1,25 +1,26 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
 
-	show "paramedic/internal/text"
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// fixedPlaceholders can stand in any text of a cause; evidence may also use its signals, {kv_usage}
-// or {kv_usage.baseline}.
+// fixedPlaceholders are valid in any text of a cause. Evidence may also use its signals, such as
+// {kv_usage} or {kv_usage.baseline}.
 var fixedPlaceholders = []string{
 	"cluster", "namespace", "model", "pool", "target", "pod", "pods", "node", "nodes", "gpu", "gpus", "workers", "broken",
 	"of_workers", "full_in", "count", "total", "entity", "xid", "xid_title", "xid_name", "xid_meaning", "xid_action", "xid_asks", "xid_beside", "rule",
 }
 
-// Of the fixed placeholders these have a value in evidence alone, which is asked of one entity, or
-// alone in what is said of the whole verdict.
+// Fixed placeholders that are valid only in evidence, which is about one entity, or only in texts
+// about the whole verdict.
 var ofEvidence, ofVerdicts = []string{"full_in", "count", "total"}, []string{"pods", "nodes", "gpus", "broken", "of_workers"}
 
 var placeholderForm = regexp.MustCompile(`\{([a-z0-9_.]+)\}`)
@@ -32,18 +33,18 @@ func placeholders(s string) []string {
 	return out
 }
 
-// placeholder is what a text can speak of.
+// A placeholder holds the values for a text.
 type placeholder struct {
 	view         *view
 	group        *group
 	count, total int
-	best         *weighed // the verdict, for titles and stories
+	best         *marked // by the verdict, for titles and stories
 }
 
-// manyRequests is how texts speak of a number of requests.
+// manyRequests matches a number of requests in a text.
 var manyRequests = regexp.MustCompile(`\{([a-z0-9_.]+)\} requests( run| wait)?\b`)
 
-// singular speaks of one request where it is one.
+// singular changes "requests" to the singular if the number is one.
 func (c *Catalog) singular(s string, p placeholder) string {
 	if p.group == nil || !strings.Contains(s, "} requests") {
 		return s
@@ -61,8 +62,8 @@ func (c *Catalog) singular(s string, p placeholder) string {
 	})
 }
 
-// fill puts values for placeholders. Values are data: what they contain is never read as a
-// placeholder, and control characters go.
+// fill replaces placeholders by their values. Placeholders inside values are not replaced, and
+// control characters are removed.
 func (c *Catalog) fill(s string, p placeholder) string {
 	return placeholderForm.ReplaceAllStringFunc(c.singular(s, p), func(m string) string {
 		name := m[1 : len(m)-1]
@@ -70,7 +71,7 @@ func (c *Catalog) fill(s string, p placeholder) string {
 		if unit, ok := c.units[base]; ok && p.group != nil {
 			return p.group.format(base, field, unit)
 		}
-		return plain(c.word(name, p))
+		return text.Phrase(c.word(name, p))
 	})
 }
 
@@ -83,7 +84,7 @@ func (g *group) format(signal, field, unit string) string {
 		if !r.hasText() {
 			return "unknown"
 		}
-		return plain(r.Text)
+		return text.Phrase(r.Text)
 	}
 	n := r.number(field)
 	if !n.ok && field == "" {
@@ -92,13 +93,13 @@ func (g *group) format(signal, field, unit string) string {
 	if !n.ok {
 		return "unknown"
 	}
-	if field == "count" || field == "z" || field == "sum" && unit == "bool" { // of what is yes or no, a sum counts
+	if field == "count" || field == "z" || field == "sum" && unit == "bool" { // a sum of booleans is a count
 		unit = ""
 	}
 	return quantity(n.v, unit)
 }
 
-// memoryFullIn is when the container's memory, growing on as it does, meets its limit.
+// memoryFullIn returns the time until the container reaches its memory limit at the present growth.
 func (g *group) memoryFullIn() string {
 	of := func(signal string) number {
 		if r := g.reading(signal); r != nil {
@@ -117,13 +118,13 @@ func (c *Catalog) word(name string, p placeholder) string {
 	s := p.view.scope
 	switch name {
 	case "cluster":
-		return or(s.Cluster, "the cluster")
+		return cmp.Or(s.Cluster, "the cluster")
 	case "namespace":
-		return or(s.Namespace, "its namespace")
+		return cmp.Or(s.Namespace, "its namespace")
 	case "model":
-		return or(s.Model, target(s))
+		return cmp.Or(s.Model, target(s))
 	case "pool":
-		return or(s.Pool, target(s))
+		return cmp.Or(s.Pool, target(s))
 	case "target":
 		return target(s)
 	case "workers":
@@ -133,7 +134,7 @@ func (c *Catalog) word(name string, p placeholder) string {
 	case "total":
 		return strconv.Itoa(p.total)
 	case "rule":
-		return or(p.view.facts.hints["rule"], "the rule")
+		return cmp.Or(p.view.facts.hints["rule"], "the rule")
 	}
 	if strings.HasPrefix(name, "xid") {
 		return c.xidWord(name, p)
@@ -141,13 +142,13 @@ func (c *Catalog) word(name string, p placeholder) string {
 	if p.best == nil && p.group != nil {
 		switch name {
 		case "pod":
-			return or(p.group.pod, "a worker")
+			return cmp.Or(p.group.pod, "a worker")
 		case "node":
-			return or(p.group.node, "a node")
+			return cmp.Or(p.group.node, "a node")
 		case "gpu":
-			return or(p.group.gpu, "a GPU")
+			return cmp.Or(p.group.gpu, "a GPU")
 		case "entity":
-			return or(p.group.name(), target(s))
+			return cmp.Or(p.group.name(), target(s))
 		case "full_in":
 			return p.group.memoryFullIn()
 		}
@@ -158,19 +159,25 @@ func (c *Catalog) word(name string, p placeholder) string {
 	return p.best.word(name, p.view)
 }
 
-func (w *weighed) word(name string, v *view) string {
+// A marked holds the entities that a verdict marks as broken.
+type marked struct {
+	pods, nodes, gpus []string
+	ofMachine         bool // the cause is about GPUs or nodes
+}
+
+func (w *marked) word(name string, v *view) string {
 	switch name {
 	case "pod", "pods":
-		return or(names(w.pods), "a worker")
+		return cmp.Or(text.List(w.pods), "a worker")
 	case "node", "nodes":
-		return or(names(w.broken(v)), "a node")
+		return cmp.Or(text.List(w.broken(v)), "a node")
 	case "gpu", "gpus":
-		return or(names(w.gpus), "a GPU")
+		return cmp.Or(text.List(w.gpus), "a GPU")
 	case "entity":
 		if len(w.gpus) > 0 && len(w.nodes) > 0 {
-			return "GPU " + names(w.gpus) + " on " + names(w.nodes)
+			return "GPU " + text.List(w.gpus) + " on " + text.List(w.nodes)
 		}
-		return or(names(w.broken(v)), names(w.pods), target(v.scope))
+		return cmp.Or(text.List(w.broken(v)), text.List(w.pods), target(v.scope))
 	case "broken":
 		return strconv.Itoa(v.enginesOf(w.pods))
 	case "of_workers":
@@ -186,52 +193,21 @@ func (w *weighed) word(name string, v *view) string {
 	return "unknown"
 }
 
-// broken are the machines that were found broken, or those that the alerts name where the cause is
-// about machines.
-func (w *weighed) broken(v *view) []string {
-	if len(w.nodes) == 0 && (w.cause.Scope == "gpu" || w.cause.Scope == "node") {
+// broken returns the nodes that the cause found broken. If it found none but is about GPUs or
+// nodes, it returns those of the alerts.
+func (w *marked) broken(v *view) []string {
+	if len(w.nodes) == 0 && w.ofMachine {
 		return v.scope.Nodes
 	}
 	return w.nodes
 }
 
-// target is the best name for what is affected.
+// target returns the most specific known name of the affected scope.
 func target(s state.Scope) string {
-	return or(s.Model, s.Pool, names(s.Pods), names(s.Nodes), s.Namespace, "the fleet")
+	return cmp.Or(s.Model, s.Pool, text.List(s.Pods), text.List(s.Nodes), s.Namespace, "the fleet")
 }
 
-// names writes a list as people do, the first few by name.
-func names(list []string) string {
-	if len(list) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:2], ", "), len(list)-2)
-	}
-	return strings.Join(list, ", ")
-}
-
-func or(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
-}
-
-// plain returns one short line of foreign text. A space before it stays: some words bring the one
-// that parts them from what precedes.
-func plain(s string) string {
-	line := show.Line(s, 160)
-	if line != "" && s[0] == ' ' {
-		return " " + line
-	}
-	return line
-}
-
-// printable returns foreign text of any length on one line.
-func printable(s string) string { return show.Clean(s) }
-
-// quantity writes a value with its unit for people. What is counted is a bare number: the sentence
-// names it.
+// quantity formats a value with its unit. Counts have no unit, since the sentence names it.
 func quantity(v float64, unit string) string {
 	switch unit {
 	case "requests", "tokens", "blocks", "pods", "events":

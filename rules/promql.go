@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	maxURL  = 16 << 10 // a generatorURL longer than this is not read
-	maxExpr = 4 << 10  // nor an expression
-	maxDeep = 100      // nor one that is nested deeper
+	maxURL  = 16 << 10 // longer generatorURLs are ignored, in bytes
+	maxExpr = 4 << 10  // and longer expressions
+	maxDeep = 100      // and expressions with more parentheses
 )
 
-// use is one metric in an alert's expression, and how the rule looks at it.
+// A use is one metric of an alert's expression, and how the rule uses it.
 type use struct {
 	metric string
 	funcs  []string
 	is     string                 // above, below, zero; empty: not compared
 	labels string                 // the selector's matchers, as label=value pairs
-	under  bool                   // it is what another metric is divided by
-	sel    *parser.VectorSelector // nil where the expression does not parse
+	under  bool                   // the metric is a divisor of another
+	sel    *parser.VectorSelector // nil if the expression does not parse
 }
 
-// expressionOf finds the rule's expression in an alert's generatorURL.
+// expressionOf returns the rule's expression from an alert's generatorURL; "" if there is none.
 func expressionOf(generatorURL string) string {
 	if generatorURL == "" || len(generatorURL) > maxURL {
 		return ""
@@ -44,26 +44,26 @@ func expressionOf(generatorURL string) string {
 
 var promql = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
 
-// aggregations are PromQL's, of which the parser gives no list.
+// aggregations are PromQL's; the parser exports no list of them.
 var aggregations = []string{"sum", "avg", "count", "min", "max", "group", "stddev", "stdvar", "topk", "bottomk", "count_values", "quantile", "limitk", "limit_ratio"}
 
-// promqlFunctions are the names of what can stand around a metric: functions and aggregations.
+// promqlFunctions returns the names of all functions and aggregations.
 func promqlFunctions() []string {
 	return slices.AppendSeq(slices.Clone(aggregations), maps.Keys(parser.Functions))
 }
 
-// ParsePromQL says whether an expression is PromQL as every supported server knows it.
+// ParsePromQL reports an error if an expression is not valid PromQL in every supported server.
 func ParsePromQL(expr string) error {
 	_, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	return err
 }
 
-// metricName finds what look like metrics in an expression that does not parse. A colon or an
-// underscore tells them from words.
+// metricName matches probable metrics in an expression that does not parse. A colon or an
+// underscore distinguishes them from words.
 var metricName = regexp.MustCompile(`[a-zA-Z_][a-zA-Z0-9_]*[:_][a-zA-Z0-9_:]*`)
 
-// usesOf lists the metrics of an expression in the order of the text. Expressions that are not
-// valid PromQL (there are such in circulating rules) still tell which metrics they mean.
+// usesOf returns the metrics of an expression in the order of its text. Circulating rules have
+// expressions that are not valid PromQL; their metrics are found by name.
 func usesOf(expr string) []use {
 	if expr == "" {
 		return nil
@@ -82,7 +82,7 @@ func usesOf(expr string) []use {
 	return out
 }
 
-// walk collects the metrics below an expression; ctx is what stands around it.
+// walk collects the metrics of an expression; ctx describes the enclosing expression.
 func walk(e parser.Expr, ctx use, depth int, out *[]use) {
 	if depth > 2*maxDeep {
 		return
@@ -134,7 +134,7 @@ func (u use) inside(fn string) use {
 	return u
 }
 
-// sides are what stands around the two sides of a binary expression.
+// sides returns the context of the two sides of a binary expression.
 func (u use) sides(x *parser.BinaryExpr) (left, right use) {
 	left, right = u, u
 	switch x.Op {
@@ -157,7 +157,7 @@ func (u use) sides(x *parser.BinaryExpr) (left, right use) {
 	return left, right
 }
 
-// equals is how a metric is looked at that is compared for being equal to something.
+// equals returns the kind of a comparison for equality.
 func equals(to parser.Expr) string {
 	n, ok := to.(*parser.NumberLiteral)
 	switch {
@@ -169,7 +169,7 @@ func equals(to parser.Expr) string {
 	return "above"
 }
 
-// bare is a metric's name without the suffixes of histograms and counters.
+// bare returns a metric's name without the suffixes of histograms and counters.
 func bare(metric string) string {
 	for _, suffix := range []string{"_bucket", "_sum", "_count", "_created"} {
 		if s, ok := strings.CutSuffix(metric, suffix); ok {
@@ -179,12 +179,11 @@ func bare(metric string) string {
 	return metric
 }
 
-// onRay are the beginnings of the names that Ray gives to vLLM's metrics: its own name before
-// theirs, and in later releases an underscore in place of the colon.
+// onRay are the prefixes that Ray gives to vLLM's metrics: its own name before vLLM's, and in later
+// releases an underscore in place of the colon.
 var onRay = []string{"ray_vllm_", "ray_vllm:"}
 
-// OffRay is the name that vLLM itself gives to a metric that Ray exports for it. Other metrics keep
-// their names.
+// OffRay returns vLLM's own name of a metric that Ray exports. Other metrics keep their names.
 func OffRay(metric string) string {
 	for _, prefix := range onRay {
 		if name, ok := strings.CutPrefix(metric, prefix); ok {
@@ -194,8 +193,8 @@ func OffRay(metric string) string {
 	return metric
 }
 
-// colon is a metric as vLLM spells it. Its colon is often written as an underscore: many articles
-// do, and so do some that copy its metrics.
+// colon returns the metric in vLLM's spelling. Many articles and exporters replace the colon by an
+// underscore.
 func colon(metric string) string {
 	metric = OffRay(metric)
 	if name, ok := strings.CutPrefix(metric, "vllm_"); ok {

@@ -8,10 +8,10 @@ import (
 	"paramedic/state"
 )
 
-// readingFields are what an expression can ask of a signal.
+// readingFields are the fields of a signal in expressions.
 var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "hour_ago", "day_ago", "week_ago", "z", "text", "least"}
 
-// number is a value that may not be there.
+// A number is a value that may be missing.
 type number struct {
 	v  float64
 	ok bool
@@ -26,8 +26,8 @@ func optional(p *float64) number {
 	return some(*p)
 }
 
-// reading is one signal as an expression sees it: the looked-at entity's own sample among those of
-// its peers. A sample without a value is NaN.
+// A reading is one signal of one entity, with the statistics over all entities. A missing value is
+// NaN.
 type reading struct {
 	*state.Sample
 	*peers
@@ -36,7 +36,7 @@ type reading struct {
 func (r *reading) value() number    { return some(r.Value) }
 func (r *reading) baseline() number { return optional(r.Baseline) }
 
-// hourAgo is the value at the one moment at which every signal of the past was read.
+// hourAgo returns the value an hour before the onset, the same moment for every signal.
 func (r *reading) hourAgo() number {
 	if r.HourAgo != nil {
 		return optional(r.HourAgo)
@@ -45,13 +45,13 @@ func (r *reading) hourAgo() number {
 }
 func (r *reading) hasText() bool { return r.Text != "" }
 
-// peers is what all entities of a signal have in common.
+// peers holds the statistics over all entities of a signal.
 type peers struct {
 	max, min, avg, sum number
 	count              int
 }
 
-// whole is the memory of a reading over all entities.
+// whole is the storage of a reading over all entities.
 type whole struct {
 	r      reading
 	sample state.Sample
@@ -64,7 +64,7 @@ func (w *whole) reading() *reading {
 	return &w.r
 }
 
-// nothing is what an entity has of a signal that was measured on others only.
+// nothing is the sample of an entity on which the signal was not measured, unlike on others.
 var nothing = &state.Sample{Value: math.NaN()}
 
 var errAbsent = errors.New("not there")
@@ -100,7 +100,7 @@ func (r *reading) number(field string) number {
 	return number{}
 }
 
-// fields are the numbers of a reading, by their names in expressions.
+// fields maps the names in expressions to the numbers of a reading.
 var fields = map[string]func(*reading) number{
 	"value":    (*reading).value,
 	"max":      func(r *reading) number { return r.max },
@@ -113,30 +113,47 @@ var fields = map[string]func(*reading) number{
 	"day_ago":  func(r *reading) number { return optional(r.DayAgo) },
 	"week_ago": func(r *reading) number { return optional(r.WeekAgo) },
 	"z":        func(r *reading) number { return optional(r.Z) },
-	"least":    (*reading).value, // of what is known
+	"least":    (*reading).value, // of a lower bound
 }
 
-// lowerBound is a signal that was cut short: all that it tells is what it is at least.
+// A lowerBound is a signal whose values are too short: only its field least has a value.
 type lowerBound struct{ *reading }
 
-// series is one signal over the scope, by what it was measured on.
-type series struct {
-	signal   string
-	samples  []state.Sample // where its samples are
-	pool     *state.Sample  // the pool's own series
-	by       []int32        // of pods, GPUs and nodes by their ID in the view: which sample, from 1; 0: none; may end before the last ID
-	measured int            // how many of by are there
-	whole    *reading       // over all of by, or the pool's where there is none
-	index    int            // of the readings in a group's cache
+// A subject is the entity that a condition is evaluated for.
+type subject interface {
+	activation
+	facts() *factsVal                  // what the alerts report
+	readingAt(signal int) *reading     // by the signal's number; nil if the scope has none
+	lowerBound(signal string) *reading // the truncated reading; nil if the signal is not truncated
+	poolKnown() bool                   // reports whether the alerts name the pool
+	workers() int                      // in the scope
+	roleOf() string
+	podName() string
 }
 
-// lacksPast says that an expression asks how the signal was before, and nobody knows.
+// A series is one signal over the scope, by entity.
+type series struct {
+	signal  string
+	samples []state.Sample // the slice with its samples
+	pool    *state.Sample  // the pool's own series
+	// of pods, GPUs and nodes by their ID in the view: index of the sample, from 1; 0: none; may
+	// end before the last ID
+	by       []int32
+	measured int      // number of samples in by
+	whole    *reading // over all of by, or the pool's if by is empty
+	index    int      // of the readings in a group's cache
+}
+
+// lacksPast reports whether an expression reads the past of the signal and it is missing.
 func (s *series) lacksPast(src string) bool {
 	asks := strings.Contains(src, s.signal+".baseline") || strings.Contains(src, s.signal+".hour_ago")
 	return asks && !s.whole.baseline().ok
 }
 
-// of is the sample of an ID; nil where there is none.
+// ofPool reports whether the pool has a series of its own.
+func (s *series) ofPool() bool { return s.pool != nil }
+
+// of returns the sample of an ID; nil if there is none.
 func (s *series) of(id int) *state.Sample {
 	if id < 0 || id >= len(s.by) || s.by[id] == 0 {
 		return nil
@@ -144,8 +161,8 @@ func (s *series) of(id int) *state.Sample {
 	return &s.samples[s.by[id]-1]
 }
 
-// summarise works out what all entities of the signal share. The order is that of their names: sums
-// of floating-point numbers depend on it.
+// summarise computes the statistics over all entities. It adds values in the order of the entities'
+// names, since floating-point sums depend on the order.
 func (s *series) summarise(order []int, into *whole) {
 	r := into.reading()
 	var total float64
@@ -192,7 +209,7 @@ func (s *series) summarise(order []int, into *whole) {
 	s.whole = r
 }
 
-// mean is that of the values that are there.
+// A mean is the mean of the values that are not missing.
 type mean struct {
 	sum float64
 	n   int
@@ -213,7 +230,7 @@ func (m *mean) value() *float64 {
 	return &v
 }
 
-// overlayPool lets the pool's own series speak for the pool.
+// overlayPool replaces values of the whole scope by those of the pool's own series.
 func (s *series) overlayPool(r *reading) {
 	p := s.pool
 	if v := some(p.Value); v.ok {
@@ -221,7 +238,7 @@ func (s *series) overlayPool(r *reading) {
 		if r.count == 0 {
 			r.max, r.min, r.avg, r.sum, r.count = v, v, v, v, 1
 		}
-		// A mean of the pods' baselines is not the baseline of the pool's own series.
+		// The mean of the pods' baselines is not the baseline of the pool's own series.
 		r.Baseline, r.HourAgo, r.DayAgo, r.WeekAgo = p.Baseline, p.HourAgo, p.DayAgo, p.WeekAgo
 	}
 	if optional(p.Z).ok {
@@ -232,9 +249,10 @@ func (s *series) overlayPool(r *reading) {
 	}
 }
 
-// group is one entity that evidence is asked of: a pod, a GPU, a node, or the whole scope (no key).
+// A group is one entity on which evidence is evaluated: a pod, a GPU, a node, or the whole scope
+// (no key).
 type group struct {
-	key            string // in its kind
+	key            string // unique within its kind
 	pod, node, gpu string
 	view           *view
 	cache          []reading
@@ -242,7 +260,7 @@ type group struct {
 	id, podID, nodeID int // of key, pod and node in the view; below zero: none
 }
 
-// ResolveName gives CEL a variable. It is part of cel.Activation.
+// ResolveName returns a variable for CEL. It is part of cel.Activation.
 func (g *group) ResolveName(name string) (any, bool) {
 	switch name {
 	case "facts_":
@@ -259,7 +277,7 @@ func (g *group) ResolveName(name string) (any, bool) {
 	if r := g.reading(name); r != nil {
 		return r, true
 	}
-	if r := g.readingOf(g.view.cutShort[name]); r != nil {
+	if r := g.lowerBound(name); r != nil {
 		return &lowerBound{r}, true
 	}
 	return nil, false
@@ -268,10 +286,22 @@ func (g *group) ResolveName(name string) (any, bool) {
 // Parent is part of cel.Activation.
 func (g *group) Parent() activation { return nil }
 
-// reading is the signal as this entity has it; nil where nothing of the scope has it.
+func (g *group) facts() *factsVal { return g.view.facts }
+
+func (g *group) poolKnown() bool { return !g.view.guessed }
+
+func (g *group) workers() int { return g.view.workers }
+
+func (g *group) podName() string { return g.pod }
+
+// lowerBound returns the truncated reading of a signal, or nil if the signal is not truncated.
+func (g *group) lowerBound(signal string) *reading { return g.readingOf(g.view.cutShort[signal]) }
+
+// reading returns the entity's reading of a signal; nil if the signal is missing in the whole
+// scope.
 func (g *group) reading(signal string) *reading { return g.readingOf(g.view.signals[signal]) }
 
-// readingAt is the reading of the signal that the catalogue numbered.
+// readingAt returns the reading of the signal with this number in the catalogue.
 func (g *group) readingAt(number int) *reading { return g.readingOf(g.view.numbered[number]) }
 
 func (g *group) readingOf(s *series) *reading {
@@ -282,14 +312,14 @@ func (g *group) readingOf(s *series) *reading {
 		return s.whole
 	}
 	if g.cache == nil {
-		g.cache = g.view.memory.readings.take(len(g.view.signals))
+		g.cache = g.view.memory.readings.Take(len(g.view.signals))
 	}
 	r := &g.cache[s.index]
 	if r.Sample == nil {
 		r.peers, r.Sample = s.whole.peers, s.whole.Sample
 		if s.measured > 0 {
-			// It is measured on pods, GPUs or nodes: what this entity does not have, it does not
-			// have.
+			// The signal is measured per pod, GPU or node, so the pool's value is none of this
+			// entity.
 			if r.Sample = g.own(s); r.Sample == nil {
 				r.Sample = nothing
 			}
@@ -298,14 +328,14 @@ func (g *group) readingOf(s *series) *reading {
 	return r
 }
 
-// own finds what the entity, or what it runs on or for, has of a signal.
+// own returns the sample of the entity, its pod or its node, or the highest of the pod's GPUs.
 func (g *group) own(s *series) *state.Sample {
 	for _, id := range [...]int{g.id, g.podID, g.nodeID} {
 		if o := s.of(id); o != nil {
 			return o
 		}
 	}
-	if g.podID < 0 || g.gpu != "" { // a GPU does not have what its sister in the pod has
+	if g.podID < 0 || g.gpu != "" { // the value of another GPU of the pod does not apply
 		return nil
 	}
 	var worst *state.Sample
@@ -317,7 +347,7 @@ func (g *group) own(s *series) *state.Sample {
 	return worst
 }
 
-// name is what people call the entity.
+// name returns the entity's name for people.
 func (g *group) name() string {
 	switch {
 	case g.gpu != "" && g.node != "":

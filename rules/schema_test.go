@@ -24,7 +24,7 @@ func TestGeneratedSchemasAreCurrent(t *testing.T) {
 	} {
 		r := jsonschema.Reflector{DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "yaml",
 			Mapper: func(t reflect.Type) *jsonschema.Schema {
-				if t == reflect.TypeFor[text]() {
+				if t == reflect.TypeFor[textAt]() {
 					return &jsonschema.Schema{Type: "string"}
 				}
 				return nil

@@ -17,10 +17,10 @@ import (
 //go:embed catalog/signals.yaml
 var signalFile []byte
 
-// Per says what a signal is measured on.
+// Per is the kind of entity that a signal is measured on.
 type Per string
 
-// What a signal can be measured on.
+// The kinds of entities that have signals.
 const (
 	PerPod  Per = "pod"
 	PerGPU  Per = "gpu"
@@ -28,113 +28,115 @@ const (
 	PerPool Per = "pool"
 )
 
-// Fn is how a signal is made of a metric's points.
+// An Fn computes a signal from the points of a metric.
 type Fn string
 
-// The functions. All that take a window look back from the moment that is asked for.
+// The functions. Windows end at the moment of the query.
 const (
 	FnLast     Fn = "last"     // the newest point
 	FnAvg      Fn = "avg"      // the mean over the window
 	FnMax      Fn = "max"      // the highest over the window
 	FnMin      Fn = "min"      // the lowest over the window
-	FnRate     Fn = "rate"     // a counter's increase per second, resets healed
-	FnIncrease Fn = "increase" // a counter's increase over the window, resets healed
-	FnChanges  Fn = "changes"  // how often a gauge took another value
-	FnNews     Fn = "news"     // how often a gauge took another value, also where its labels tell the value too and another value is another series
-	FnQuantile Fn = "quantile" // a histogram's quantile q of what was observed in the window
-	FnMean     Fn = "mean"     // a histogram's sum by count of what was observed in the window
-	FnRatio    Fn = "ratio"    // the rate of metric by the rates of over and of the counters in with; nothing where all of these stand still
-	FnRest     Fn = "rest"     // the rate of metric less that of over, where there is one; not below zero
-	FnShare    Fn = "share"    // metric / (metric + over), of gauges
-	FnLess     Fn = "less"     // 1 where metric < over, else 0
-	FnTotal    Fn = "total"    // metric and the gauges in with, together
-	FnExcess   Fn = "excess"   // metric and the gauges in with, by which they exceed over; not below zero
-	FnSlope    Fn = "slope"    // the least-squares slope per second over the window, of at least ten points
-	FnAge      Fn = "age"      // seconds since the Unix time that the metric holds
-	FnFlow     Fn = "flow"     // what came in: the rate at which requests leave, plus how fast the gauges in with grow
+	FnRate     Fn = "rate"     // a counter's increase per second, corrected for resets
+	FnIncrease Fn = "increase" // a counter's increase over the window, corrected for resets
+	FnChanges  Fn = "changes"  // the number of times that a gauge changed its value
+	FnNews     Fn = "news"     // the same, also if the value is in a label, so that each value is a series of its own
+	FnQuantile Fn = "quantile" // the quantile q of a histogram's observations in the window
+	FnMean     Fn = "mean"     // the mean of a histogram's observations in the window
+	// rate of metric / (rates of over and of the counters in with); no value if the divisor is zero
+	FnRatio  Fn = "ratio"
+	FnRest   Fn = "rest"   // rate of metric minus rate of over, if that exists; at least zero
+	FnShare  Fn = "share"  // metric / (metric + over), of gauges
+	FnLess   Fn = "less"   // 1 if metric < over, else 0
+	FnTotal  Fn = "total"  // sum of metric and the gauges in with
+	FnExcess Fn = "excess" // sum of metric and the gauges in with, minus over; at least zero
+	FnSlope  Fn = "slope"  // the least-squares slope per second over the window, from at least ten points
+	FnAge    Fn = "age"    // seconds since the Unix time in the metric
+	FnFlow   Fn = "flow"   // arrivals: the rate at which requests end, plus the growth of the gauges in with
 )
 
-// Combine is how several series of one entity (data-parallel ranks, finish reasons, containers)
-// become one value.
+// Combine is the aggregation of several series of one entity: data-parallel ranks, finish reasons,
+// containers.
 type Combine string
 
-// How series are combined.
+// The aggregations.
 const (
 	CombineSum Combine = "sum"
 	CombineMax Combine = "max"
 	CombineMin Combine = "min"
 )
 
-// A Signal is one quantity that evidence, checks and verification speak of, and every place where
-// it can be read.
+// A Signal is one quantity that evidence, checks and verification use, with its sources.
 type Signal struct {
 	ID    string `yaml:"id"`
 	Title string `yaml:"title"`
 	Unit  string `yaml:"unit"`
 	Per   Per    `yaml:"per"`
-	// Text marks a signal whose meaning is a word: its sample has Text.
+	// Text marks a signal whose value is a word, in the sample's Text.
 	Text bool `yaml:"text"`
-	// Chart marks a signal that is drawn around the onset, and gets a z-score.
+	// Chart marks a signal with a chart around the onset and a z-score.
 	Chart bool `yaml:"chart"`
-	// Seasonal marks a signal whose values of a day and of a week ago are read. They are read of
-	// nothing else: two more moments of every signal would cost Prometheus as much as the rest of
-	// the evidence.
+	// Seasonal marks a signal whose values a day and a week ago are queried. Two more moments of
+	// every signal would double Prometheus' load, so only key signals have them.
 	Seasonal bool `yaml:"seasonal"`
-	// Uncompared marks a signal of which an hour before the onset is not read either: nobody
-	// compares it.
+	// Uncompared marks a signal whose value an hour before the onset is not queried, because
+	// nothing compares it.
 	Uncompared bool `yaml:"uncompared"`
-	// Pooled marks a signal whose pool's value is no aggregate of the pods' values (a quantile, a
-	// ratio), so that it is read per pool too.
+	// Pooled marks a signal whose value for a pool is no aggregate of its pods (a quantile, a
+	// ratio). It is also queried per pool.
 	Pooled bool `yaml:"pooled"`
-	// Cut marks a length that is counted when a request ends, and too short where clients gave up
-	// before.
+	// Cut marks a length that is counted when a request ends. It is too short if clients abort.
 	Cut     bool    `yaml:"cut"`
 	Combine Combine `yaml:"combine"`
-	// By names what else gives the signal: "kubernetes" (the API server), "probe" (the engine's
+	// By names other origins of the signal: "kubernetes" (the API server), "probe" (the engine's
 	// /health), ByTraces (the trace store).
 	By      []string `yaml:"by"`
 	Sources []Source `yaml:"-"`
 }
 
-// ByTraces marks a signal that the traces of single requests give.
+// ByTraces marks a signal that is computed from traces of single requests.
 const ByTraces = "traces"
 
-// OnlyTraced says that nothing but traces gives the signal, so that it does not exist where there
-// is no trace store.
+// OnlyTraced reports whether traces are the only origin of the signal, so that it requires a trace
+// store.
 func (s Signal) OnlyTraced() bool {
 	return len(s.Sources) == 0 && len(s.By) == 1 && s.By[0] == ByTraces
 }
 
-// A Source is one metric, of one engine or exporter and its versions, that a signal can be read
-// from. The first source that has data for an entity wins.
+// A Source is a metric of an engine or exporter that a signal can be read from. The first source
+// that has data for an entity wins.
 type Source struct {
-	Engine string `yaml:"engine"` // vllm, sglang, dynamo, trtllm, dcgm, cadvisor, kube_state, process, target, epp (llm-d's router), ingress (a proxy before it: Istio, nginx), client (its callers), slo (what deploy/prometheus/slo.yml records)
-	Note   string `yaml:"note"`   // the versions that have it, and its traps
+	// vllm, sglang, dynamo, trtllm, dcgm, cadvisor, kube_state, process, target, epp (llm-d's
+	// router), ingress (a proxy before it: Istio, nginx), client (its callers), slo (recorded by
+	// deploy/prometheus/slo.yml)
+	Engine string `yaml:"engine"`
+	Note   string `yaml:"note"` // the versions that export it, and its pitfalls
 	Metric string `yaml:"metric"`
 	Fn     Fn     `yaml:"fn"`
 	Q      float64
 	Window time.Duration
-	// Over is the other metric of ratio, rest, share, less and excess; OverMatch its own matchers
-	// (Match where empty).
+	// Over is the second metric of ratio, rest, share, less and excess. OverMatch are its own
+	// matchers (Match if empty).
 	Over      string
 	OverMatch []Matcher
-	// With are gauges: those whose growth flow adds; those that total and excess add; for min,
-	// those that have to be zero for a point to count. For ratio they are counters of what Over
-	// leaves out, by the same matchers.
+	// With are gauges: flow adds their growth, total and excess add their values, and min counts
+	// only points at which they are zero. For ratio they are counters that Over does not include,
+	// with the same matchers.
 	With  []string
 	Match []Matcher
-	// Label's value becomes the sample's Text. Value's value (of a label) becomes its value.
+	// Label names the label whose value becomes the sample's Text. Value names the label whose
+	// value becomes the sample's value.
 	Label string
 	Value string
-	// Nonzero drops points that are zero: for series that exist for every possible word.
+	// Nonzero drops points that are zero: for metrics with a series for every possible word.
 	Nonzero bool
-	// Per, where set, says that the source only knows this much of the entity (a frontend knows the
-	// pool, not the worker).
+	// Per, if set, is the kind of entity that the source identifies: a frontend knows the pool, not
+	// the worker.
 	Per   Per
 	Scale float64
 }
 
-// A Matcher selects series by a label, as PromQL writes it: label="v", label!="v", label=~"re",
+// A Matcher selects series by a label, in PromQL's syntax: label="v", label!="v", label=~"re",
 // label!~"re".
 type Matcher struct {
 	Label, Op, Value string
@@ -143,7 +145,7 @@ type Matcher struct {
 
 var matcherForm = regexp.MustCompile(`^([a-zA-Z_][a-zA-Z0-9_]*)(=~|!~|!=|=)(".*")$`)
 
-// ParseMatcher reads a matcher.
+// ParseMatcher parses a matcher.
 func ParseMatcher(s string) (Matcher, error) {
 	m := matcherForm.FindStringSubmatch(s)
 	if m == nil {
@@ -162,7 +164,7 @@ func ParseMatcher(s string) (Matcher, error) {
 	return out, nil
 }
 
-// Matches says whether a label's value (empty where the series lacks the label) satisfies the
+// Matches reports whether a label's value (empty if the series lacks the label) satisfies the
 // matcher.
 func (m Matcher) Matches(value string) bool {
 	switch m.Op {
@@ -177,10 +179,10 @@ func (m Matcher) Matches(value string) bool {
 	}
 }
 
-// String is the matcher as PromQL writes it, its value escaped.
+// String returns the matcher in PromQL's syntax, with its value escaped.
 func (m Matcher) String() string { return m.Label + m.Op + strconv.Quote(m.Value) }
 
-// Denominator is the matchers of Over.
+// Denominator returns the matchers of Over.
 func (s Source) Denominator() []Matcher {
 	if len(s.OverMatch) > 0 {
 		return s.OverMatch
@@ -188,7 +190,7 @@ func (s Source) Denominator() []Matcher {
 	return s.Match
 }
 
-// Metrics are the names of all series that the source reads.
+// Metrics returns the names of all series that the source reads.
 func (s Source) Metrics() []string {
 	var out []string
 	switch s.Fn {
@@ -205,10 +207,9 @@ func (s Source) Metrics() []string {
 	return append(out, s.With...)
 }
 
-// Compared says whether the signal's value of an hour before the onset is read. What looks back
-// over hours by itself, a slope or a count of changes, is told by its own value, and reading it
-// twice costs hours of samples; a share is told by what it is a share of, and a state of Kubernetes
-// is what it is.
+// Compared reports whether the signal's value an hour before the onset is queried. A slope or a
+// count of changes already covers hours, and a second query would read as many samples again. A
+// share is compared by its parts, and a state of Kubernetes needs no comparison.
 func (s Signal) Compared() bool {
 	if s.Text || s.Uncompared {
 		return false
@@ -225,7 +226,7 @@ func (s Signal) Compared() bool {
 	return false
 }
 
-// LoadSignals reads the built-in signals and fails on anything in them that is not understood.
+// LoadSignals returns the built-in signals, or an error for any invalid entry.
 func LoadSignals() ([]Signal, error) {
 	return ParseSignals(signalFile)
 }
@@ -240,7 +241,7 @@ type rawSignal struct {
 	Sources []rawSource `yaml:"sources"`
 }
 
-// rawSource is a Source as the file writes it.
+// rawSource is the format of a Source in the file.
 type rawSource struct {
 	Engine    string   `yaml:"engine"`
 	Note      string   `yaml:"note"`
@@ -259,7 +260,7 @@ type rawSource struct {
 	Scale     float64  `yaml:"scale"`
 }
 
-// ParseSignals reads a signals file strictly and reports every problem at once.
+// ParseSignals parses a signals file strictly and reports every problem at once.
 func ParseSignals(b []byte) ([]Signal, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	dec.KnownFields(true)

@@ -9,8 +9,7 @@ import (
 
 var (
 	engines = []string{"vllm", "sglang", "dynamo", "trtllm", "dcgm", "cadvisor", "kube_state", "process", "target", "epp", "ingress", "client", "slo"}
-	// windowed are the functions that look back over a window, with whether they read a second
-	// metric.
+	// windowed and instant are the functions with and without a window.
 	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnNews, FnQuantile, FnMean, FnRatio, FnRest, FnSlope, FnFlow}
 	instant  = []Fn{FnLast, FnShare, FnLess, FnTotal, FnExcess, FnAge}
 )

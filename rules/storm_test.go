@@ -64,7 +64,7 @@ func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 	}
 	for range 2 {
 		for _, in := range s.open() {
-			ev.Incident, ev.At = in.ID, caseTime
+			ev.Incident, ev.At = in.ID, Now
 			s.apply(state.Input{Evidence: &ev})
 		}
 	}
@@ -80,7 +80,7 @@ func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 // in the end is the same: one incident for each trouble, under its cause. A root that shows itself
 // last takes its consequences; troubles that are not one stay apart.
 func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 			slices.Sort(want)
 			seen := map[string]uint64{}
 			for seed := range uint64(6) {
-				s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+				s := &storm{t: t, board: state.NewBoard(), now: Now.Add(-time.Minute), fold: state.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 				order := slices.Clone(alerts)
 				rand.New(rand.NewPCG(seed, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 				seen[fmt.Sprint(s.run(order, k.ev))] = seed
@@ -131,9 +131,9 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 // of, and that fires on five hundred machines, is one incident, and an alert that names no place
 // joins the one trouble that the fleet has.
 func TestKeep6702WhatStandsAloneIsCorrelatedToo(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	newStorm := func() *storm {
-		return &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+		return &storm{t: t, board: state.NewBoard(), now: Now.Add(-time.Minute), fold: state.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	}
 	var alerts []alertJSON
 	for i := range 500 {
@@ -156,11 +156,11 @@ func TestKeep6702WhatStandsAloneIsCorrelatedToo(t *testing.T) {
 // absorb each other, whatever they are, so that it does not depend on the order of verdicts which
 // of two incidents stays.
 func TestKubernaut209NoTwoCausesAbsorbEachOther(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	scope := state.Scope{Namespace: "llm", Pool: "vllm", Model: "m", Pods: []string{"vllm-0"}, Nodes: []string{"node-1"}}
 	var all []*state.Incident
 	for i, cause := range c.causes {
-		in := &state.Incident{ID: state.IncidentID("INC-" + string(cause.ID)), Cluster: "c", Status: state.StatusOpen, Scope: scope, OpenedAt: caseTime.Add(time.Duration(i) * time.Second)}
+		in := &state.Incident{ID: state.IncidentID("INC-" + string(cause.ID)), Cluster: "c", Status: state.StatusOpen, Scope: scope, OpenedAt: Now.Add(time.Duration(i) * time.Second)}
 		in.Diagnosis = state.Diagnosis{Cause: cause.ID, Scope: scope}
 		for s := range cause.Explains {
 			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)

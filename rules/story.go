@@ -10,10 +10,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// diagnosis puts a verdict into words.
+// diagnosis writes a verdict's title, scope and story.
 func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, now time.Time) state.Diagnosis {
 	d := state.Diagnosis{
 		Cause: state.Unknown, Confidence: 1, Scope: copyScope(in.Scope), Findings: []state.Finding{}, Alternatives: []state.Alternative{},
@@ -23,7 +24,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 		d.EvidenceAt = ev.At
 	}
 	if len(v.ranked) == 0 {
-		d.Title = "Undiagnosed trouble on " + plain(target(in.Scope))
+		d.Title = "Undiagnosed trouble on " + text.Phrase(target(in.Scope))
 		return d
 	}
 	best := &v.ranked[0]
@@ -49,7 +50,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 		d.Story = c.unknownStory(in, v)
 		return d
 	}
-	cause, p := best.cause, placeholder{view: v.view, best: best}
+	cause, p := best.cause, placeholder{view: v.view, best: best.marks()}
 	d.Cause, d.Confidence, d.Playbook = cause.ID, best.confidence, cause.Playbook
 	d.Scope = best.scope(v.view, in.Scope)
 	d.Title = c.fill(cause.Title, p)
@@ -64,7 +65,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	return d
 }
 
-// scope is what is broken by the verdict: the marked pods, and nodes and GPUs where the cause is
+// scope returns what the verdict found broken: the marked pods, and nodes and GPUs if the cause is
 // about those.
 func (w *weighed) scope(v *view, was state.Scope) state.Scope {
 	s := copyScope(v.scope)
@@ -88,22 +89,22 @@ func copyScope(s state.Scope) state.Scope {
 	return s
 }
 
-// missing are the signals that the leader and the runner-up lacked.
+// missing returns the signals that the first and the second cause lacked.
 func missing(v verdict) []string {
 	out := []string{}
 	for i := range min(2, len(v.ranked)) {
 		out = append(out, v.ranked[i].missing(v.view)...)
 	}
-	if reason := onlyReason(out); len(v.view.signals) == 0 && len(out) > fewMissing && reason != "" {
-		return []string{"every signal " + reason} // a cluster without a source: the record would say it for each
+	if reason := onlyReason(out); v.view.empty() && len(out) > fewMissing && reason != "" {
+		return []string{"every signal " + reason} // a cluster without any source: one line instead of one per signal
 	}
 	return sortedSet(out)
 }
 
-// fewMissing is how many signals are named one by one though nothing at all was read.
+// fewMissing is the number of missing signals up to which each is listed if no signal was read.
 const fewMissing = 8
 
-// onlyReason returns the reason in brackets that all have, or nothing.
+// onlyReason returns the reason in brackets that all have in common, or "".
 func onlyReason(missing []string) string {
 	only := ""
 	for _, m := range missing {
@@ -116,8 +117,8 @@ func onlyReason(missing []string) string {
 	return only
 }
 
-// alternatives are the causes that were weighed and not chosen: the runner-up always, others while
-// they count for anything.
+// alternatives returns the causes that were not chosen: always the second, others if their
+// confidence matters.
 func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 	out := []state.Alternative{}
 	for i := range from {
@@ -130,8 +131,8 @@ func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 	return out
 }
 
-// wouldWin says what would have to be different for a cause to be named: as much as one needs, and
-// as far ahead of every other.
+// wouldWin describes the changes after which a cause would be named: a score above the threshold,
+// and a lead over every other cause.
 func wouldWin(v verdict, w *weighed) string {
 	best := &v.ranked[0]
 	if w == best && len(v.roots) > 0 {
@@ -141,10 +142,10 @@ func wouldWin(v verdict, w *weighed) string {
 		return "an alert that says which pool it means"
 	}
 	if w == best && len(v.twins) > 0 {
-		return "what is not known (" + names(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
+		return "what is not known (" + text.List(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
 	}
 	if slices.Contains(v.twins, w.cause.ID) {
-		return "what is not known (" + names(v.lacks) + "), if it speaks for it"
+		return "what is not known (" + text.List(v.lacks) + "), if it speaks for it"
 	}
 	rival := 0.0
 	for i := range v.ranked {
@@ -166,7 +167,7 @@ func wouldWin(v verdict, w *weighed) string {
 		seen = append(seen, fmt.Sprintf("%s, %+g dB", text, u.weight))
 		sum += u.weight
 	}
-	switch { // or else the sum would not come out
+	switch { // without these words the weights would not add up to the need
 	case sum >= need:
 	case len(seen) < len(w.unmet):
 		seen = append(seen, "and more of its signs")
@@ -193,7 +194,7 @@ func (c *Cause) differs(other state.Cause) string {
 	return ""
 }
 
-// why names the strongest findings and shows the sum.
+// why lists the strongest findings and the sum of the weights.
 func why(d state.Diagnosis) string {
 	var reasons, against []string
 	support, oppose := 0.0, 0.0
@@ -222,7 +223,7 @@ func why(d state.Diagnosis) string {
 	return fmt.Sprintf("%s. Sum: prior %+g, for %+g, against %g = %+g dB.", out, d.Prior, round(support, 1), round(oppose, 1), d.Score)
 }
 
-// otherwise names the runner-up.
+// otherwise names the second cause.
 func (c *Catalog) otherwise(v verdict) string {
 	if len(v.ranked) < 2 {
 		return ""
@@ -242,7 +243,7 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 		for _, s := range in.Symptoms {
 			for _, r := range s.Rules {
 				if len(titles) < 2 {
-					titles = append(titles, plain(r))
+					titles = append(titles, text.Phrase(r))
 				}
 			}
 		}
@@ -254,12 +255,12 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 	if in.Everywhere != "" {
 		what = fmt.Sprintf("%s, %d alerts,", what, in.AlertCount)
 	}
-	return fmt.Sprintf("Undiagnosed: %s on %s", what, plain(target(in.Scope)))
+	return fmt.Sprintf("Undiagnosed: %s on %s", what, text.Phrase(target(in.Scope)))
 }
 
-// strangeStory is the story of alerts that are about no pool.
+// strangeStory returns the story for alerts that are about no pool.
 func strangeStory(strange string) state.Story {
-	strange = plain(strange)
+	strange = text.Phrase(strange)
 	return state.Story{
 		What:  fmt.Sprintf("The alerts are about %s, and no known worker belongs to it.", strange),
 		Why:   "How the workers are says nothing of what is not theirs.",
@@ -270,9 +271,9 @@ func strangeStory(strange string) state.Story {
 
 func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
-	where := plain(target(in.Scope))
+	where := text.Phrase(target(in.Scope))
 	note := c.xidNote(placeholder{view: v.view})
-	if len(v.view.signals) == 0 {
+	if v.view.empty() {
 		return state.Story{
 			What:  strings.TrimSpace(fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone. %s", where, note)),
 			Why:   "No evidence could be gathered" + v.view.reasons() + ".",
@@ -286,7 +287,7 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 		Avoid: []string{"Acting on the leading alternative as if it were proven."},
 	}
 	if len(v.roots) > 0 {
-		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s", c.fill(best.cause.What, placeholder{view: v.view, best: best}), note))
+		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s", c.fill(best.cause.What, placeholder{view: v.view, best: best.marks()}), note))
 		s.Do = []string{
 			"Find out what changed before it began: " + v.signsOfRoots() + ".",
 			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms another.",
@@ -306,11 +307,11 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	case v.unseen:
 		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
 	case v.unplaced:
-		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and another is not known to be healthy.", best.cause.ID, plain(target(v.view.scope)), best.score)
+		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and another is not known to be healthy.", best.cause.ID, text.Phrase(target(v.view.scope)), best.score)
 	case len(v.roots) > 0:
 		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
 	case len(v.twins) > 0:
-		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB). It may as well be %s: what tells them apart was not measured, or not before it began (%s).", best.cause.ID, best.score, eitherOf(v.twins), names(v.lacks))
+		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB). It may as well be %s: what tells them apart was not measured, or not before it began (%s).", best.cause.ID, best.score, eitherOf(v.twins), text.List(v.lacks))
 	case best.unproven != "" && best.score >= threshold && v.margin >= margin:
 		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB), but nobody knows whether there is what it consists in: %s.", best.cause.ID, best.score, best.unproven)
 	case best.score <= 0:
@@ -324,13 +325,13 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID, best.score, v.margin, v.rival.cause.ID, margin)
 	}
 	if lacks := best.missing(v.view); len(lacks) > 0 {
-		s.Why += " Missing: " + names(lacks) + "."
+		s.Why += " Missing: " + text.List(lacks) + "."
 	}
 	s.Else = fmt.Sprintf("%s would be named with %s.", best.cause.ID, wouldWin(v, best))
 	return s
 }
 
-// signsOfRoots says by what each root would be known.
+// signsOfRoots returns the sign of each possible root.
 func (v verdict) signsOfRoots() string {
 	signs := make([]string, len(v.roots))
 	for i := range v.roots {
@@ -339,7 +340,7 @@ func (v verdict) signsOfRoots() string {
 	return strings.Join(signs, "; ")
 }
 
-// signsOfTwins says by what the first, and each of its look-alikes, would be known.
+// signsOfTwins returns the signs that distinguish the first cause and its look-alikes.
 func (v verdict) signsOfTwins() string {
 	best := v.ranked[0].cause
 	var signs []string
@@ -352,20 +353,20 @@ func (v verdict) signsOfTwins() string {
 	return strings.Join(signs, "; ")
 }
 
-// sign is what a cause would be known by best, of what could not be read.
+// sign returns the heaviest sign of a cause that could not be read.
 func (v verdict) sign(w *weighed) string {
 	for _, u := range w.unmet {
 		if u.missing {
 			return fmt.Sprintf("%s (%s)", u.expects, w.cause.ID)
 		}
 	}
-	if len(w.unmet) > 0 { // others were asked
+	if len(w.unmet) > 0 { // all missing signs were read for others
 		return fmt.Sprintf("%s (%s)", w.unmet[0].expects, w.cause.ID)
 	}
 	return string(w.cause.ID)
 }
 
-// eitherOf lists causes of which one may be it.
+// eitherOf joins causes with "or".
 func eitherOf(causes []state.Cause) string {
 	words := make([]string, len(causes))
 	for i, c := range causes {
@@ -377,11 +378,11 @@ func eitherOf(causes []state.Cause) string {
 	return words[0]
 }
 
-// reasons are why there is no evidence, each once.
+// reasons returns up to three distinct reasons for missing evidence.
 func (v *view) reasons() string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(v.missing)) {
-		if r := plain(v.missing[id]); !slices.Contains(out, r) && len(out) < 3 {
+		if r := text.Phrase(v.missing[id]); !slices.Contains(out, r) && len(out) < 3 {
 			out = append(out, r)
 		}
 	}
@@ -391,8 +392,8 @@ func (v *view) reasons() string {
 	return ": " + strings.Join(out, "; ")
 }
 
-// midSentence writes a title as it reads within a sentence: without its capital, unless it begins
-// with an abbreviation such as KV.
+// midSentence returns a title for use within a sentence: without its capital, unless it begins with
+// an abbreviation such as KV.
 func midSentence(title string) string {
 	first, n := utf8.DecodeRuneInString(title)
 	second, _ := utf8.DecodeRuneInString(title[n:])

@@ -25,21 +25,21 @@ func TestATitleWithinASentence(t *testing.T) {
 func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 	c := mustLoadOnce()
 	entity := state.Entity{Cluster: "prod", Namespace: "llm", Model: "llama", Pool: "vllm", Pod: "vllm-0"}
-	ev := state.Evidence{At: caseTime, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment", Model: "llama"}}}
+	ev := state.Evidence{At: Now, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment", Model: "llama"}}}
 	for signal, v := range map[string]float64{
 		"kv_usage": 0.2, "kv_blocks_total": 1000, "kv_block_size": 16, "requests_running": 1, "prompt_length_mean": 10, "output_length_mean": 10, // 3200 tokens for 20
 		"preemption_rate": 0.03, "requests_waiting": 4, "ttft_p95": 0.9, "itl_p95": 0.02, "container_memory_slope": 100, "error_rate": 0.015, "gateway_error_ratio": 0.2,
 		"generation_tokens_rate": 0,
 	} {
 		base := v
-		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Entity: entity, At: caseTime, Baseline: &base})
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Entity: entity, At: Now, Baseline: &base})
 	}
 	in := &state.Incident{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama", Pool: "vllm"},
 		Symptoms: []state.SymptomCount{{Symptom: "queue_buildup"}, {Symptom: "kv_pressure", Rules: []string{"KVFull"}}}}
 	var texts []string
 	for _, cause := range c.Causes() {
 		v := newView(in, in.Scope, &ev, c)
-		w := cause.weigh(v, c.signs(in), c)
+		w := cause.weigh(v, c.signs(in), c, new(weighing))
 		for _, f := range w.findings(c, ev.At) {
 			texts = append(texts, f.Text)
 			if f.Why == "" {
@@ -65,8 +65,8 @@ func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 // Where nobody knows how things were before, what a change leads to is no verdict: each change that
 // may have brought it is named, with the sign that it would be known by.
 func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
-	c := mustLoad(t)
-	at := caseTime
+	c := MustLoad(t)
+	at := Now
 	ev := state.Evidence{At: at, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", Model: "llama"}}}
 	add := func(signal string, v float64, before *float64) {
 		e := state.Entity{Namespace: "llm", Pool: "vllm", Model: "llama", Pod: "vllm-0"}

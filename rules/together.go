@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	fewestPoints = 20 // for a correlation, and as many for what was usual
+	fewestPoints = 20 // points of a correlation, and of the course that is usual
 	closely      = 0.8
 	mostTogether = 4
 )
 
-// movers are the signals that are looked at beside those that users feel.
+// movers are the signals that are correlated with latency, errors and the queue.
 var movers = []string{"arrival_rate", "requests_running", "kv_usage", "preemption_rate", "generation_tokens_rate", "prefix_hit_ratio", "container_memory", "gpu_util"}
 
 // A track is a signal's chart with the moment at which it left its usual course.
 type track struct {
 	signal string
 	points []state.Point
-	moved  int           // the first point off the course
-	shift  float64       // by how much, on the mean
-	smear  time.Duration // how much later than what it measures it can have left, for the window that it is averaged over
+	moved  int           // index of the first point off the course
+	shift  float64       // mean distance from the course since then
+	smear  time.Duration // the possible delay of moved, from the window that the signal is averaged over
 }
 
-// correlations are the signals that moved together with what users feel: those that the verdict
-// rests on, then the rest, each with those that moved first at the head. Both have to have left
-// their course, and Pearson's coefficient over all points of the chart has to be beyond ±0.8,
-// whichever single point is left out: two series that share one spike have moved together once.
-// Ranks would be deaf here: of sixty points with ten of trouble, two steps at the same moment have
-// a Spearman coefficient of 0.42 only, since fifty calm points have their ranks by chance. The
-// charts are not shifted against each other before: any two steps fit when they may be moved until
-// they do.
+// correlations returns the signals that moved together with latency, errors or the queue. Signals
+// of the verdict come first, and in each part those that moved first.
+//
+// Both signals must have left their course. Pearson's coefficient over all points must be beyond
+// ±0.8 without any single point: a common spike is not a correlation. Spearman's coefficient is not
+// used. With fifty calm points of sixty, two steps at the same moment reach only 0.42, because calm
+// points have random ranks. The charts are not shifted in time, since any two steps match after
+// some shift.
 func (c *Catalog) correlations(g *group, findings []state.Finding) []state.Correlation {
 	tracks := make([]track, 0, len(felt)+len(movers))
 	for _, id := range felt {
@@ -66,8 +66,8 @@ func (c *Catalog) correlations(g *group, findings []state.Finding) []state.Corre
 	return out[:min(len(out), mostTogether)]
 }
 
-// rank puts what the verdict rests on first, and what users feel last: that one misery comes with
-// another is no news.
+// rank puts signals of the verdict first and symptoms of users last: that two symptoms of users
+// coincide is expected.
 func rank(c state.Correlation, findings []state.Finding) int {
 	switch {
 	case slices.ContainsFunc(findings, func(f state.Finding) bool { return f.Signal == c.Signal && f.Weight > 0 }):
@@ -78,7 +78,7 @@ func rank(c state.Correlation, findings []state.Finding) int {
 	return 1
 }
 
-// moved finds what users feel that a track moved with most closely.
+// moved returns the strongest correlation of a track with the signals that users notice.
 func (c *Catalog) moved(t track, with []track, both *values) (state.Correlation, bool) {
 	var out state.Correlation
 	for _, u := range with {
@@ -100,7 +100,7 @@ func (t track) verb() string {
 	return "rose"
 }
 
-// order is what came when, between two clauses.
+// order describes the order of two movements, between two clauses.
 func order(lead float64) string {
 	apart := math.Abs(lead)
 	if apart >= 180 { // the points are about a minute apart
@@ -115,25 +115,25 @@ func order(lead float64) string {
 	return "as"
 }
 
-// lead is by how long one track left its course before another; none where that is a step of the
-// chart or less, or may only be the other's window: what is averaged over five minutes shows a
-// change when enough of it is inside.
+// lead returns by how long t left its course before u. It returns zero if the difference is at most
+// a step of the chart plus the averaging window. A five-minute mean shows a change with a delay.
 func lead(t, u track) time.Duration {
 	by := u.points[u.moved].At.Sub(t.points[t.moved].At)
 	late := u
 	if by < 0 {
 		late = t
 	}
-	step := late.points[late.moved].At.Sub(late.points[late.moved-1].At) // those after the onset may be wider than those before
+	// steps after the onset may be wider than before
+	step := late.points[late.moved].At.Sub(late.points[late.moved-1].At)
 	if by.Abs() <= step+late.smear {
 		return 0
 	}
 	return by
 }
 
-// track is the chart of a signal, if it left its course: that of its first twenty points. It has
-// left where two points in a row and two thirds of all that follow are more than three standard
-// deviations away, on the same side.
+// track returns the chart of a signal if it left its course, which is that of its first twenty
+// points. It left where two points in a row, and two thirds of all that follow, are over three
+// standard deviations away on the same side.
 func (c *Catalog) track(g *group, signal string) (track, bool) {
 	t := track{signal: signal, points: g.chart(signal), moved: -1}
 	n := len(t.points)
@@ -169,8 +169,8 @@ func beyond(x, far float64) int {
 	return 0
 }
 
-// usual is the mean of points and how far from it is unusual; of points that stand still as for the
-// anomaly score.
+// usual returns the mean of points and the distance from which a point is unusual. For constant
+// points the distance is that of the anomaly score.
 func usual(points []state.Point, unit string) (mean, far float64) {
 	n := float64(len(points))
 	for _, p := range points {
@@ -183,8 +183,8 @@ func usual(points []state.Point, unit string) (mean, far float64) {
 	return mean, anomalous * math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, Grain(unit)))
 }
 
-// chart is the signal's series: the worker's own; of the whole scope, its own or the mean of those
-// workers' that go back as far.
+// chart returns the signal's points: the worker's own. For the whole scope it returns the scope's
+// own, or the mean of the workers whose charts are long enough.
 func (g *group) chart(signal string) []state.Point {
 	s := g.view.signals[signal]
 	switch {
@@ -195,7 +195,7 @@ func (g *group) chart(signal string) []state.Point {
 	case s.pool != nil && len(s.pool.Series) > 0:
 		return s.pool.Series
 	}
-	lines := g.view.memory.lines.take(len(g.view.order))[:0]
+	lines := g.view.memory.lines.Take(len(g.view.order))[:0]
 	longest := 0
 	for _, id := range g.view.order {
 		if o := s.of(id); o != nil && len(o.Series) > 0 {
@@ -207,10 +207,10 @@ func (g *group) chart(signal string) []state.Point {
 	if len(lines) < 2 {
 		return slices.Concat(lines...)
 	}
-	return average(lines, g.view.memory.points.take(len(lines[0]))[:0])
+	return average(lines, g.view.memory.points.Take(len(lines[0]))[:0])
 }
 
-// average puts the mean of lines, at the moments that all of them have, into a list that is empty.
+// average appends to out the mean of the lines at the moments that all of them have.
 func average(lines [][]state.Point, out []state.Point) []state.Point {
 	next := make([]int, len(lines))
 	for _, p := range lines[0] {
@@ -232,7 +232,7 @@ func average(lines [][]state.Point, out []state.Point) []state.Point {
 	return out
 }
 
-// values are those of two charts at the moments that both have.
+// values holds two charts at the moments that both have.
 type values struct{ x, y []float64 }
 
 func (v *values) align(a, b []state.Point) {
@@ -250,8 +250,8 @@ func (v *values) align(a, b []state.Point) {
 	}
 }
 
-// pearson is the correlation of at least twenty points, if it is beyond ±0.8 whichever one is left
-// out.
+// pearson returns the correlation of at least twenty points. ok reports whether it stays beyond
+// ±0.8 without any single point.
 func pearson(x, y []float64) (r float64, ok bool) {
 	if len(x) < fewestPoints {
 		return 0, false
@@ -270,7 +270,7 @@ func pearson(x, y []float64) (r float64, ok bool) {
 		return 0, false
 	}
 	r = xy / math.Sqrt(xx*yy)
-	weight := n / (n - 1) // of the point that is left out
+	weight := n / (n - 1) // of the omitted point
 	for i := range x {
 		dx, dy := x[i]-mx, y[i]-my
 		rest := (xx - weight*dx*dx) * (yy - weight*dy*dy)

@@ -3,19 +3,20 @@ package rules
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
 	"paramedic/state"
 )
 
-// topology answers where a pod lives. What live context says wins over what labels suggest.
+// A topology maps entities to workers, pools and nodes. Live context takes precedence over labels.
 type topology struct {
 	byPod      map[place]*state.Worker // with its namespace, and without
 	byInstance map[string]*state.Worker
 	byGPU      map[place]*state.Worker
-	pools      map[string]*state.Worker // a worker of each namespace/pool
-	several    map[string]bool          // those that serve more than one model
+	pools      map[string]*state.Worker // one worker of each namespace/pool
+	several    map[string]bool          // pools that serve more than one model
 	ofModel    map[string][]string      // model, lower case → its pools as namespace/pool
 	nodes      map[string][]*state.Worker
 	aliases    map[place][]string        // an owner's or a router's name → the pools behind it
@@ -23,11 +24,11 @@ type topology struct {
 	all        []*state.Worker
 }
 
-// place is a name within a namespace, or a GPU within a node.
+// A place is a name within a namespace, or a GPU within a node.
 type place struct{ in, name string }
 
-// topologies are those that nobody asks any more: what one has grown to is a sixth of what a
-// diagnosis would allocate.
+// topologies recycles released topologies. Their memory is a sixth of what a diagnosis would
+// otherwise allocate.
 var topologies = sync.Pool{New: func() any { return newTopology(nil) }}
 
 func newTopology(workers []state.Worker) *topology {
@@ -40,8 +41,7 @@ func newTopology(workers []state.Worker) *topology {
 	return t
 }
 
-// release forgets everything, for the next that needs a topology. Nothing may be asked of it
-// afterwards.
+// release clears and recycles the topology. Afterwards it must not be used.
 func (t *topology) release() {
 	clear(t.byPod)
 	clear(t.byInstance)
@@ -86,8 +86,7 @@ func (t *topology) learn(workers []state.Worker) {
 	}
 }
 
-// pooled learns which pool a worker is in and which model that serves. A RayService may serve
-// several.
+// pooled records a worker's pool and the pool's model. A RayService may serve several models.
 func (t *topology) pooled(w *state.Worker) {
 	key, model := w.Namespace+"/"+w.Pool, strings.ToLower(w.Model)
 	first := t.pools[key]
@@ -101,13 +100,12 @@ func (t *topology) pooled(w *state.Worker) {
 	default:
 		t.several[key] = true
 	}
-	if !contains(t.ofModel[model], key) {
+	if !slices.Contains(t.ofModel[model], key) {
 		t.ofModel[model] = append(t.ofModel[model], key)
 	}
 }
 
-// modelOf is what all workers of a pool serve; empty where they serve different models, or nobody
-// says.
+// modelOf returns the model that all workers of a pool serve; "" if they differ or it is unknown.
 func (t *topology) modelOf(key string) string {
 	if w := t.pools[key]; w != nil && !t.several[key] {
 		return w.Model
@@ -115,14 +113,14 @@ func (t *topology) modelOf(key string) string {
 	return ""
 }
 
-// alias learns under which names a worker's pool is known besides its own.
+// alias records the other names of a worker's pool.
 func (t *topology) alias(w *state.Worker) {
 	if w.Pool == "" {
 		return
 	}
 	add := func(name string) {
 		for _, key := range []place{{w.Namespace, name}, {"", name}} {
-			if name != "" && name != w.Pool && !contains(t.aliases[key], w.Pool) {
+			if name != "" && name != w.Pool && !slices.Contains(t.aliases[key], w.Pool) {
 				t.aliases[key] = append(t.aliases[key], w.Pool)
 			}
 		}
@@ -138,19 +136,20 @@ func (t *topology) alias(w *state.Worker) {
 	}
 }
 
-// behind are the pools that a name stands for which is not a pool's own.
+// behind returns the pools that an alias stands for; nil for a pool's own name.
 func (t *topology) behind(namespace, name string) []string {
 	if name == "" || t.pools[namespace+"/"+name] != nil {
 		return nil
 	}
-	if w := t.byPod[place{namespace, name}]; w != nil && w.Pool != "" { // a rank's name seems to call its leader its pool
+	// the pool guessed from a rank's name is its leader's pod
+	if w := t.byPod[place{namespace, name}]; w != nil && w.Pool != "" {
 		return []string{w.Pool}
 	}
 	return t.aliases[place{namespace, name}]
 }
 
-// mates are the workers that run one engine together with the entity's pod, itself included; nil
-// where it is one by itself.
+// mates returns the pods that run one engine together with the entity's pod, which is among them.
+// It returns nil if the pod is a whole engine.
 func (t *topology) mates(e state.Entity) []*state.Worker {
 	if len(t.groups) == 0 || e.Pod == "" {
 		return nil
@@ -161,7 +160,7 @@ func (t *topology) mates(e state.Entity) []*state.Worker {
 	return nil
 }
 
-// reaches says whether the entity's pod, or one that runs an engine with it, is on the node.
+// reaches reports whether the entity's pod, or another pod of its engine, is on the node.
 func (t *topology) reaches(e state.Entity, node string) bool {
 	if node == "" || e.Node == node {
 		return node != ""
@@ -174,7 +173,7 @@ func (t *topology) reaches(e state.Entity, node string) bool {
 	return false
 }
 
-// resolve fills in what the topology knows of an entity.
+// resolve adds what the topology knows about an entity.
 func (t *topology) resolve(e state.Entity) state.Entity {
 	var w *state.Worker
 	if e.Pod != "" {
@@ -214,8 +213,8 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	return e
 }
 
-// correct replaces what labels said of a scope's pool where live context knows no such pool, and
-// adds the model that it serves.
+// correct replaces the pool of a scope, which comes from labels, if live context has no such pool.
+// It adds the model that the pool serves.
 func (t *topology) correct(s state.Scope) state.Scope {
 	if key := s.Namespace + "/" + s.Pool; t.pools[key] != nil {
 		s.Model = cmp.Or(s.Model, t.modelOf(key))
@@ -245,16 +244,16 @@ func (t *topology) correct(s state.Scope) state.Scope {
 	return s
 }
 
-// inScope says whether an entity that was resolved can be part of a scope.
+// inScope reports whether a resolved entity can be part of a scope.
 func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	if differ(e.Cluster, s.Cluster) {
 		return false
 	}
 	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 && t.byInstance[e.Instance] == nil {
-		return false // the page of something that runs beside workers
+		return false // the address of a target that is no worker
 	}
-	onNode := e.Node != "" && contains(s.Nodes, e.Node)
-	if !onNode && e.Pod != "" && len(t.groups) > 0 { // an engine is where any of its pods is
+	onNode := e.Node != "" && slices.Contains(s.Nodes, e.Node)
+	if !onNode && e.Pod != "" && len(t.groups) > 0 { // an engine is on all nodes of its pods
 		for _, n := range s.Nodes {
 			onNode = onNode || t.reaches(e, n)
 		}
@@ -263,7 +262,7 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 		if onNode || s.Pool == "" && s.Model == "" && len(s.Nodes) == 0 {
 			return true
 		}
-		// A machine is of interest where a worker of the scope is on it.
+		// A node or GPU is in the scope if a worker of the scope is on the node.
 		for _, w := range t.nodes[e.Node] {
 			if !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model), strings.ToLower(s.Model)) {
 				return len(s.Nodes) == 0 || s.Pool != "" || onNode
@@ -280,39 +279,29 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	return true
 }
 
-// differ says that both are known and not the same.
+// differ reports whether both names are known and not equal.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
 var (
-	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes leaves vowels out of the
-	// hash; a short one is known by its digit.
+	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes uses no vowels in the hash;
+	// short hashes are recognized by a digit.
 	replicaSetPod = regexp.MustCompile(`^(.+)-(?:[bcdfghjklmnpqrstvwxz0-9]{6,10}|[a-z0-9]*[0-9][a-z0-9]*)-[a-z0-9]{5}$`)
 	// A StatefulSet's or LeaderWorkerSet's pod: name and ordinal.
 	ordinalPod = regexp.MustCompile(`^(.+)-[0-9]{1,4}$`)
-	// A DaemonSet's pod: Kubernetes leaves vowels, and digits that look like them, out of its
-	// suffixes.
+	// A DaemonSet's pod: Kubernetes uses no vowels, and no digits similar to them, in its suffixes.
 	suffixPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 )
 
-// DeploymentOf returns the Deployment that made a ReplicaSet; one whose name does not end in a hash
-// is its own workload.
+// DeploymentOf returns the Deployment that created a ReplicaSet. If the name does not end in a
+// hash, it returns the ReplicaSet.
 func DeploymentOf(replicaSet string) string {
 	const pod = "-zzzzz"
-	return or(PoolOf(replicaSet+pod), replicaSet)
+	return cmp.Or(PoolOf(replicaSet+pod), replicaSet)
 }
 
-// PoolOf guesses the workload from a pod's name, for pods that Kubernetes was not asked about;
-// empty where the name has no known form. A LeaderWorkerSet's rank (name-0-1) cannot be told from a
-// StatefulSet's pod (llama-3-0): it gets its leader's name, of which the topology then knows the
+// PoolOf guesses the workload from a pod's name, for pods that are unknown to the topology. It
+// returns "" if the name has no known form. A LeaderWorkerSet's rank (name-0-1) looks like a
+// StatefulSet's pod (llama-3-0): its pool is then its leader's name, which the topology maps to the
 // pool.
 func PoolOf(pod string) string {
 	if m := replicaSetPod.FindStringSubmatch(pod); m != nil {

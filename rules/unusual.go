@@ -7,24 +7,25 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
 const (
-	anomalous     = 3.0  // standard deviations, as in the detectors that circulate
-	different     = 1.5  // times another value, and no longer the same
-	alike         = 1.25 // times another value, and still the same
+	anomalous     = 3.0  // standard deviations, as in published detectors
+	different     = 1.5  // ratio of two values from which they differ
+	alike         = 1.25 // ratio of two values up to which they are the same
 	mostAnomalies = 5
 )
 
-// felt are the signals of what users feel, the plainest first.
+// felt are the signals of latency, errors and the queue, the most important first.
 var felt = []string{"error_rate", "ttft_p95", "itl_p95", "requests_waiting"}
 
-// keySignals are those whose usual values are worth a sentence.
+// keySignals are the signals whose deviation from usual values is reported.
 var keySignals = append(slices.Clone(felt), "arrival_rate", "abort_rate", "requests_running", "kv_usage", "preemption_rate",
 	"generation_tokens_rate", "prefix_hit_ratio", "prompt_length_mean", "output_length_mean", "container_memory", "gpu_util", "gpu_sm_clock")
 
-// Grain is a change of a quantity in this unit that means nothing.
+// Grain returns the change of a quantity in this unit that is negligible.
 func Grain(unit string) float64 {
 	switch unit {
 	case "ratio", "1/s":
@@ -37,8 +38,8 @@ func Grain(unit string) float64 {
 	return 1e-6
 }
 
-// looked is the one broken worker where the verdict names few, and else the whole scope: whose
-// numbers the explanation gives.
+// looked returns the entity whose numbers the explanation shows. It is the most unusual broken
+// worker if the verdict marks at most half of the workers, and else the whole scope.
 func (v *view) looked(pods []string) *group {
 	if n := v.enginesOf(pods); n == 0 || 2*n > v.workers {
 		return v.whole
@@ -61,8 +62,8 @@ func (v *view) looked(pods []string) *group {
 	return best
 }
 
-// anomalies are the key signals that are not as usual: those that the verdict rests on first, then
-// what users feel, then the rest.
+// anomalies returns the key signals with unusual values: those of the verdict first, then latency,
+// errors and the queue, then the rest.
 func (c *Catalog) anomalies(g *group, findings []state.Finding) []state.Anomaly {
 	order := make([]string, 0, len(findings)+len(keySignals))
 	for _, f := range findings {
@@ -84,7 +85,7 @@ func (c *Catalog) anomalies(g *group, findings []state.Finding) []state.Anomaly 
 	return out
 }
 
-// anomaly is a signal with its usual values, if it is not as usual.
+// anomaly returns a signal with its usual values. ok reports whether it is unusual.
 func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 	r := g.reading(signal)
 	if r == nil || !r.value().ok {
@@ -100,14 +101,14 @@ func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 		return state.Anomaly{}, false
 	}
 	value := quantity(r.Value, a.Unit)
-	if g.key == "" && r.count > 1 && Counted(a.Unit) && g.view.signals[signal].pool == nil {
+	if g.key == "" && r.count > 1 && Counted(a.Unit) && !g.view.series(signal).ofPool() {
 		value += " a worker"
 	}
 	if g.key != "" {
-		value += " on " + plain(g.name())
+		value += " on " + text.Phrase(g.name())
 	}
 	a.Text = fmt.Sprintf("%s %s", c.titles[signal], value)
-	if than := against(r.Value, a.Unit, [3]number{hour, day, week}, g.view.missing["baseline"] != ""); than != "" {
+	if than := against(r.Value, a.Unit, [3]number{hour, day, week}, g.view.whyMissing("baseline") != ""); than != "" {
 		a.Text += ": " + than
 	}
 	if z.ok && math.Abs(z.v) > anomalous {
@@ -116,8 +117,8 @@ func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 	return a, true
 }
 
-// Counted says whether a unit is of what workers share, so that a pool's is their sum and a mean
-// over them has to be called one.
+// Counted reports whether the pool's value of a unit is the sum of its workers. Texts then have to
+// name a mean over workers as such.
 func Counted(unit string) bool { return unit == "requests" || unit == "1/s" }
 
 func differs(a, b, grain float64) bool {
@@ -130,7 +131,7 @@ func same(a, b, grain float64) bool {
 	return hi-lo <= grain || lo > 0 && hi/lo < alike
 }
 
-// deviations writes a standard score.
+// deviations formats a standard score.
 func deviations(z float64) string {
 	n := strconv.FormatFloat(math.Round(math.Abs(z)), 'f', 0, 64)
 	if math.Abs(z) >= 100 {
@@ -142,12 +143,12 @@ func deviations(z float64) string {
 	return n + " σ above its usual"
 }
 
-// against compares a value with those that are known of an hour, a day and a week ago: "×6 of an
-// hour ago, ×5.8 of this hour yesterday and ×6.1 of this hour last week", or "×3 of an hour ago,
-// but as at this hour yesterday". Where nobody watched an hour ago, what was seen first stands for
-// it.
+// against compares a value with those an hour, a day and a week ago: "×6 of an hour ago, ×5.8 of
+// this hour yesterday and ×6.1 of this hour last week", or "×3 of an hour ago, but as at this hour
+// yesterday". If the history is shorter than an hour, the first values replace those of an hour
+// ago.
 func against(v float64, unit string, usual [3]number, watchedSince bool) string {
-	moments := [3]struct{ of, from string }{ // as what follows "×6 of" and "from 0"
+	moments := [3]struct{ of, from string }{ // as it follows "×6 of" and "from 0"
 		{"an hour ago", "an hour ago"}, {"this hour yesterday", "at this hour yesterday"}, {"this hour last week", "at this hour last week"},
 	}
 	if watchedSince {
@@ -176,7 +177,7 @@ func against(v float64, unit string, usual [3]number, watchedSince bool) string 
 	return out
 }
 
-// times is a value as a multiple of another; empty where that would say little.
+// times returns a value as a multiple of another; "" if the ratio is not meaningful.
 func times(v, was float64, unit string) string {
 	if was <= Grain(unit) || v <= Grain(unit) {
 		return ""
@@ -193,7 +194,7 @@ func times(v, was float64, unit string) string {
 	}
 }
 
-// enumerate writes a list as people do.
+// enumerate joins a list with commas and "and".
 func enumerate(parts []string) string {
 	if len(parts) < 2 {
 		return strings.Join(parts, "")

@@ -44,7 +44,7 @@ func TestAgainstItsUsualValues(t *testing.T) {
 func chartOf(n int, value func(i int) float64) []state.Point {
 	out := make([]state.Point, n)
 	for i := range out {
-		out[i] = state.Point{At: caseTime.Add(time.Duration(i-n+1) * time.Minute), Value: value(i)}
+		out[i] = state.Point{At: Now.Add(time.Duration(i-n+1) * time.Minute), Value: value(i)}
 	}
 	return out
 }
@@ -56,7 +56,7 @@ func ripple(level, amount float64, i int) float64 { return level + amount*float6
 // surge is a pool of four workers whose arrivals, queue and time to first token leave their course
 // at given points of sixty.
 func surge(at map[string]int, to map[string]float64) (*state.Incident, *state.Evidence) {
-	in, ev := fleet(mustLoadOnce(), 4)
+	in, ev := Fleet(mustLoadOnce(), 4)
 	ev.Samples = slices.DeleteFunc(ev.Samples, func(s state.Sample) bool { return at[s.Signal] == 0 })
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
@@ -99,7 +99,7 @@ func TestWhatMovedFirst(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := surge(map[string]int{"requests_running": 36, "kv_usage": 39, "requests_waiting": 40, "gpu_util": 90},
 		map[string]float64{"requests_running": 100, "kv_usage": 0.9, "requests_waiting": 50, "gpu_util": 95})
-	d := c.Diagnose(in, ev, caseTime)
+	d := c.Diagnose(in, ev, Now)
 	want := "requests_running with requests_waiting lead 240 over 60\nkv_usage with requests_waiting lead 0 over 60\n"
 	if got := told(d); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -202,7 +202,7 @@ func TestPearson(t *testing.T) {
 // queued, with arrivals as on any Friday.
 func TestAnomaliesOfADiagnosis(t *testing.T) {
 	c := mustLoadOnce()
-	in, ev := fleet(c, 4)
+	in, ev := Fleet(c, 4)
 	number := func(v float64) *float64 { return &v }
 	set := map[string]state.Sample{
 		"requests_waiting": {Value: 33, Baseline: number(0), DayAgo: number(0), WeekAgo: number(1), Z: number(33)},
@@ -218,7 +218,7 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 		}
 	}
 	ev.Samples = kept
-	d := c.Diagnose(in, ev, caseTime)
+	d := c.Diagnose(in, ev, Now)
 	var got []string
 	for _, a := range d.Anomalies {
 		got = append(got, a.Text)
@@ -241,7 +241,7 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 // Of one broken worker its own numbers are told, not the pool's.
 func TestAnomaliesAreThoseOfTheBrokenWorker(t *testing.T) {
 	c := mustLoadOnce()
-	in, ev := fleet(c, 4)
+	in, ev := Fleet(c, 4)
 	v := newView(in, in.Scope, ev, c)
 	pods := []string{v.pods[1].pod}
 	if g := v.looked(pods); g.pod != pods[0] {

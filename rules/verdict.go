@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// verdict weighs every cause in the scope that the incident is about. Its view has to be released.
+// verdict weighs every cause in the scope of the incident. The caller must release its view.
 func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 	base, top := in.Scope, topologies.Get().(*topology)
 	defer top.release()
@@ -18,7 +18,7 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 	}
 	about := c.subject(in, base, top)
 	if about.strange != "" {
-		ev = nil // what is known is known of others
+		ev = nil // the evidence is about other workers
 	}
 	var wards []ward
 	for _, scope := range about.scopes {
@@ -27,20 +27,19 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 	var best verdict
 	healthy := 0
 	for i, w := range wards {
-		// Where the alerts name no pool, the pool with the clearest trouble is the one that they
-		// are about; and so with its phases.
+		// If the alerts name no pool or phase, they are about the one with the clearest verdict.
 		view := top.view(in, w, ev, c)
-		view.guessed, view.strange = !about.known || len(wards) > 1, about.strange
+		view.concerns(about.known && len(wards) == 1, about.strange)
 		v := c.weigh(view, in)
 		if v.benign() {
 			healthy++
 		}
 		if i > 0 && !v.better(best) {
-			view.release()
+			v.release()
 			continue
 		}
 		if i > 0 {
-			best.view.release()
+			best.release()
 		}
 		best = v
 	}
@@ -51,21 +50,22 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 	return best
 }
 
-// benign reports whether the verdict is that the alerts mean nothing.
+// benign reports whether the verdict names a benign alert.
 func (v verdict) benign() bool { return v.named && v.ranked[0].cause.ID == state.BenignAlert }
 
-// verdict is the outcome of weighing all causes in one scope.
+// A verdict is the result of weighing all causes in one scope.
 type verdict struct {
 	view   *view
+	memory *weighing
 	ranked []weighed     // best first
-	rival  *weighed      // the best of the rest that is no consequence of the first; nil: there is none
-	named  bool          // the first stands out
-	roots  []state.Cause // that lead to the first, and might each be its root: what would tell was not measured, or not before
-	twins  []state.Cause // that it may as well be: what tells them from the first was not measured
+	rival  *weighed      // the best other cause that is no consequence of the first; nil: there is none
+	named  bool          // the first cause stands out
+	roots  []state.Cause // causes that lead to the first and may be its root, because signals or their past are missing
+	twins  []state.Cause // look-alikes of the first that missing signals would distinguish
 	lacks  []string      // … those signals
-	unseen bool          // the first is what an alert tells of, and could not be looked for; the second is that it means nothing
-	// unplaced says that the first is that a pool is healthy which the alerts need not mean, and
-	// another one is not known to be.
+	unseen bool          // an alert is typical of the first, whose signals are missing; the second is a benign alert
+	// unplaced means that the first is a benign alert of a healthy pool that the alerts may not
+	// mean, and another pool is not healthy.
 	unplaced bool
 	margin   float64
 }
@@ -84,9 +84,8 @@ func (v verdict) better(than verdict) bool {
 	return a.score > b.score
 }
 
-// firstRival is what the best has to be ahead of. What it is known to lead to is there with it, and
-// no other answer to the question where the trouble came from; unless it was found on other
-// workers, as a trouble of its own, or is easily taken for the best.
+// firstRival returns the cause that the best one must lead by the margin. A known consequence of
+// the best is no rival. It is one if it was found on other workers, or is a look-alike of the best.
 func (v verdict) firstRival(in *state.Incident) *weighed {
 	best := &v.ranked[0]
 	for i := range v.ranked[1:] {
@@ -99,8 +98,7 @@ func (v verdict) firstRival(in *state.Incident) *weighed {
 	return nil
 }
 
-// looksLike says that either of two causes names the other among those that are easily taken for
-// it.
+// looksLike reports whether one of two causes lists the other as a look-alike.
 func (c *Cause) looksLike(other *Cause) bool {
 	names := func(a, b *Cause) bool {
 		return slices.ContainsFunc(a.LookAlikes, func(l LookAlike) bool { return l.Cause == b.ID })
@@ -109,17 +107,18 @@ func (c *Cause) looksLike(other *Cause) bool {
 }
 
 func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
-	out := verdict{view: v, ranked: v.memory.ranked.take(len(c.causes))}
+	mem := weighings.Get().(*weighing)
+	out := verdict{view: v, memory: mem, ranked: mem.ranked.Take(len(c.causes))}
 	signs := c.signs(in)
 	for i, cause := range c.causes {
-		out.ranked[i] = cause.weigh(v, signs, c)
+		out.ranked[i] = cause.weigh(v, signs, c, mem)
 	}
 	slices.SortStableFunc(out.ranked, func(a, b weighed) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cause.ID, b.cause.ID))
 	})
-	// Unknown is one more cause, at 0 decibans: even odds against all that the catalogue does not
-	// know, and all in it that no evidence speaks for. Otherwise every cause that the catalogue
-	// learns would make the others less sure. Those causes share what is unknown's.
+	// Unknown is one more cause, at 0 decibans: even odds against everything that the catalogue
+	// does not know. It includes the causes that no evidence supports; otherwise every new cause
+	// would lower the confidence of the others. Those causes share the odds of unknown.
 	total, within := 1.0, 0.0
 	for _, w := range out.ranked {
 		if w.stands() {

@@ -13,44 +13,69 @@ import (
 
 type activation = cel.Activation
 
-// stale is how much older than its gathering a sample may be before it says nothing.
+// stale is the age, relative to the time of gathering, from which a sample is ignored.
 const stale = 10 * time.Minute
 
-// view is the evidence of one scope, arranged for expressions.
+// A view is the evidence of one scope, indexed for expressions.
 type view struct {
 	scope    state.Scope
 	memory   *memory
-	role     string            // the only one whose workers count; empty: all do
-	roles    map[string]string // pod → its role, of those that have one
-	guessed  bool              // that the incident is about this pool, or this phase of its pool: the alerts do not say
-	strange  string            // what the incident is about instead of any pool; empty: it may be about this one
+	role     string            // the role whose workers count; empty: all workers
+	roles    map[string]string // pod → role, of pods with a role
+	guessed  bool              // the alerts do not name this pool, or this phase of its pool
+	strange  string            // the subject of the alerts if it is no pool; else empty
 	facts    *factsVal
 	signals  map[string]*series
 	numbered []*series          // the same, by the catalogue's numbers
-	numbers  map[string]int     // those
-	missing  map[string]string  // signal → why it is not there
-	cutShort map[string]*series // those that are missing because clients gave up: lower bounds, from what was seen
-	workers  int                // engines: the pods of a parallel group are one
-	engine   map[string]string  // pod → its engine, of the pods that are not one by themselves
+	numbers  map[string]int     // signal → number
+	missing  map[string]string  // signal → reason why it is missing
+	cutShort map[string]*series // lengths that are biased by aborts, as lower bounds
+	workers  int                // engines: the pods of a parallel group count as one
+	engine   map[string]string  // pod → its engine, of pods that share an engine
 	whole    *group
 	pods     []*group
 	gpus     []*group
 	nodes    []*group
-	ids      map[string]int        // of pods, GPUs and nodes, by their key
+	ids      map[string]int        // of pods, GPUs and nodes, by key
 	keys     []string              // by ID
-	order    []int                 // the groups' IDs in the order of their keys
+	order    []int                 // the groups' IDs, sorted by key
 	gpusOf   map[int][]int         // pod → GPUs
-	asked    map[string][]*answers // kind of entity → by the expression's number: causes ask many of the same
+	asked    map[string][]*answers // kind of entity → answers by the expression's number; causes share expressions
 	recent   *series
 
-	expressions int                 // how many there are
-	news        map[string]*gpuNews // what GPUs reported of late, by node/gpu
-	told        breakage            // the workers, and machines that failed, that another incident's verdict found broken; not those that an alert of this one is about
-	alerted     map[string]bool     // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
+	expressions int                 // number of expressions in the catalogue
+	news        map[string]*gpuNews // recent Xids of GPUs, by node/gpu
+	// what another incident's verdict found broken, without the entities of this incident's alerts
+	told breakage
+	// workers of the alerts, with their engines' pods and their nodes; nil if an alert is not about
+	// a single worker
+	alerted map[string]bool
 }
 
-// answers are those for whom an expression holds, and how many had an answer; the pods of one
-// engine count as one.
+// series returns the samples of a signal, or nil if the scope has none.
+func (v *view) series(signal string) *series { return v.signals[signal] }
+
+// empty reports whether the scope has no sample of any signal.
+func (v *view) empty() bool { return len(v.signals) == 0 }
+
+// whyMissing returns the reason for which a signal is missing; empty if none is known.
+func (v *view) whyMissing(signal string) string { return v.missing[signal] }
+
+// isTruncated reports whether only a lower bound of a signal is known.
+func (v *view) isTruncated(signal string) bool { return v.cutShort[signal] != nil }
+
+// alertsAnywhere reports whether some alert is about no single worker, so that any may be meant.
+func (v *view) alertsAnywhere() bool { return len(v.alerted) == 0 }
+
+// isAlerted reports whether the alerts are about the entity's worker or machine.
+func (v *view) isAlerted(g *group) bool { return v.alerted[g.pod] || v.alerted[g.node] }
+
+// concerns records whether the alerts name this pool or phase, and what they are about if it is no
+// pool.
+func (v *view) concerns(known bool, strange string) { v.guessed, v.strange = !known, strange }
+
+// answers holds the entities for which an expression holds, and the number with an answer. The pods
+// of one engine count as one.
 type answers struct {
 	hits     []*group
 	answered int
@@ -59,13 +84,13 @@ type answers struct {
 func (v *view) ask(x *expression, per string) *answers {
 	asked := v.asked[per]
 	if asked == nil {
-		asked = v.memory.asked.take(v.expressions)
+		asked = v.memory.asked.Take(v.expressions)
 		v.asked[per] = asked
 	}
 	if a := asked[x.number]; a != nil {
 		return a
 	}
-	a := &v.memory.answers.take(1)[0]
+	a := &v.memory.answers.Take(1)[0]
 	asked[x.number] = a
 	var told []*group
 	groups := v.groups(per)
@@ -80,7 +105,7 @@ func (v *view) ask(x *expression, per string) *answers {
 		}
 		if holds {
 			if a.hits == nil {
-				a.hits = v.memory.hits.take(len(groups) - i)[:0]
+				a.hits = v.memory.hits.Take(len(groups) - i)[:0]
 			}
 			a.hits = append(a.hits, g)
 		}
@@ -91,8 +116,7 @@ func (v *view) ask(x *expression, per string) *answers {
 	return a
 }
 
-// engines is how many workers the entities are: several pods of one engine are one; GPUs and nodes
-// stand for themselves.
+// engines counts entities: the pods of one engine are one, and GPUs and nodes count singly.
 func (v *view) engines(of []*group) int {
 	if len(v.engine) == 0 {
 		return len(of)
@@ -108,19 +132,19 @@ func (v *view) engines(of []*group) int {
 	return len(seen)
 }
 
-// enginesOf is how many workers the pods are.
+// enginesOf counts the engines of pods.
 func (v *view) enginesOf(pods []string) int {
 	if len(v.engine) == 0 {
 		return len(pods)
 	}
 	seen := map[string]bool{}
 	for _, p := range pods {
-		seen[or(v.engine[p], p)] = true
+		seen[cmp.Or(v.engine[p], p)] = true
 	}
 	return len(seen)
 }
 
-// newView arranges the evidence of a scope, workers of every role.
+// newView indexes the evidence of a scope, with workers of every role.
 func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
 	var workers []state.Worker
 	if ev != nil {
@@ -129,7 +153,7 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 	return newTopology(workers).view(in, ward{scope: scope}, ev, cat)
 }
 
-// view arranges the evidence of a ward, of the workers that the topology was made of.
+// view indexes the evidence of a ward, for the workers of the topology.
 func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Catalog) *view {
 	scope, role := of.scope, of.role
 	mem := memories.Get().(*memory)
@@ -148,7 +172,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	c := censuses.Get().(*census)
 	defer c.done()
 	c.view, c.top = v, t
-	ours := mem.names.take(len(ev.Workers))[:0]
+	ours := mem.names.Take(len(ev.Workers))[:0]
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
 		if w.Pod != "" && c.top.inScope(e, scope) && !differ(w.Role, role) {
@@ -158,7 +182,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 			c.add("pod", group{key: w.Pod, pod: w.Pod, node: w.Node})
 			ours = append(ours, w.Pod)
 			if w.Group != "" {
-				v.engine[w.Pod] = w.Namespace + "/" + w.EngineKey() // with a slash, as no pod is called
+				v.engine[w.Pod] = w.Namespace + "/" + w.EngineKey() // the slash distinguishes it from a pod
 			}
 		}
 	}
@@ -176,7 +200,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	return v
 }
 
-// take puts the samples of the view's scope into it, of all signals but one.
+// take adds the samples in the view's scope, without those of one signal.
 func (v *view) take(samples []state.Sample, but string, gathered time.Time, c *census, cat *Catalog) {
 	signal, wanted, oldest := "", false, gathered.Add(-stale)
 	for i := range samples {
@@ -201,8 +225,8 @@ func (v *view) take(samples []state.Sample, but string, gathered time.Time, c *c
 	}
 }
 
-// alerted are the workers and machines that an incident's alerts are about, where every alert is of
-// a kind that a worker has by itself and says which worker.
+// alerted returns the workers, and their nodes, that the alerts are about. It returns nil if an
+// alert's symptom is not of a single worker, or if it names no worker.
 func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Worker) map[string]bool {
 	out := map[string]bool{}
 	engines := map[place]bool{}
@@ -229,14 +253,13 @@ func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Wor
 	return out
 }
 
-// elsewhere says that what was found is on none of the workers and machines that the alerts are
-// about.
+// elsewhere reports whether none of the entities is among those of the alerts.
 func (v *view) elsewhere(pods, nodes []string) bool {
 	found := slices.Concat(pods, nodes)
 	return len(v.alerted) > 0 && len(found) > 0 && !slices.ContainsFunc(found, func(name string) bool { return v.alerted[name] })
 }
 
-// id numbers a key; the empty one has none.
+// id returns the number of a key; -1 for an empty key.
 func (v *view) id(key string) int {
 	if key == "" {
 		return -1
@@ -250,13 +273,13 @@ func (v *view) id(key string) int {
 	return i
 }
 
-// sample puts one of the samples with its entity. All of one signal are of the same slice.
+// sample adds a sample of an entity. All samples of one signal are in the same slice.
 func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 	s := &samples[i]
 	ser := v.recent
 	if ser == nil || ser.signal != s.Signal {
 		if ser = v.signals[s.Signal]; ser == nil {
-			ser = &v.memory.series.take(1)[0]
+			ser = &v.memory.series.Take(1)[0]
 			*ser = series{signal: s.Signal, index: len(v.signals), samples: samples}
 			v.signals[s.Signal] = ser
 			if n, ok := v.numbers[s.Signal]; ok {
@@ -266,14 +289,14 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 		v.recent = ser
 	}
 	if k.id < 0 {
-		// Of several pools in one scope the worst speaks.
+		// If the scope has several pools, the highest value counts.
 		if ser.pool == nil || s.Value > ser.pool.Value {
 			ser.pool = s
 		}
 		return
 	}
 	if k.id >= len(ser.by) {
-		by := v.memory.samples.take(max(len(v.keys), 4*v.workers))
+		by := v.memory.samples.Take(max(len(v.keys), 4*v.workers))
 		copy(by, ser.by)
 		ser.by = by
 	}
@@ -285,12 +308,12 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 	}
 }
 
-// arrange orders the groups and sums the signals up.
+// arrange sorts the groups and computes the statistics of each signal.
 func (v *view) arrange(groups []entry) {
 	slices.SortStableFunc(groups, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
-	v.order = v.memory.ids.take(len(groups))[:0]
+	v.order = v.memory.ids.Take(len(groups))[:0]
 	for _, of := range []*[]*group{&v.pods, &v.gpus, &v.nodes} {
-		*of = v.memory.hits.take(len(groups))[:0]
+		*of = v.memory.hits.Take(len(groups))[:0]
 	}
 	for i, g := range groups {
 		g.id, g.podID, g.nodeID = v.id(g.key), v.id(g.pod), v.id(g.node)
@@ -314,12 +337,12 @@ func (v *view) arrange(groups []entry) {
 		slices.SortFunc(gpus, byKey)
 	}
 	for _, s := range v.signals {
-		s.summarise(v.order, &v.memory.wholes.take(1)[0])
+		s.summarise(v.order, &v.memory.wholes.Take(1)[0])
 	}
 }
 
-// roleOf is the phase that the worker of a group computes, where the other has workers of its own;
-// of a scope, the one that all its workers do.
+// roleOf returns the role of the group's worker; "" if the pool has no separate phases. For a scope
+// it returns the role that all its workers have.
 func (g *group) roleOf() string {
 	if g.key != "" {
 		return g.view.roles[g.pod]
@@ -334,8 +357,8 @@ func (g *group) roleOf() string {
 	return only
 }
 
-// groups are the entities that evidence of a kind is asked of. Where no worker reports by itself (a
-// Dynamo frontend knows the pool only), the pool stands for them.
+// groups returns the entities of a kind. If no worker reports by itself (a Dynamo frontend knows
+// only the pool), the whole scope replaces the pods.
 func (v *view) groups(per string) []*group {
 	switch per {
 	case "pod":
@@ -358,6 +381,8 @@ func (c *Catalog) factsOf(in *state.Incident) *factsVal {
 		maps.Copy(f.hints, s.Hints)
 	}
 	f.xids = c.alertedXids(f.hints)
-	f.xidClass = f.alertedClass(c)
+	if len(f.xids) > 0 {
+		f.xidClass = c.xids[f.xids[0].code].Class
+	}
 	return f
 }

@@ -8,12 +8,12 @@ import (
 
 // A kubelet's page answers on the machine of a worker that does not, and is no worker itself.
 func TestExporterIsNotAskedAsAWorker(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	worker := state.Worker{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", Model: "llama-70b", Node: "node-1", Instance: "10.42.0.7:8000"}
-	ev := &state.Evidence{At: caseTime, Workers: []state.Worker{worker}, Samples: []state.Sample{
-		{Signal: "up", Entity: state.Entity{Instance: worker.Instance}, Value: 0, At: caseTime},
-		{Signal: "up", Entity: state.Entity{Namespace: "kube-system", Instance: "10.10.0.12:10250", Node: "node-1"}, Value: 1, At: caseTime},
-		{Signal: "up", Entity: state.Entity{Instance: "10.10.0.12:9100", Node: "node-1"}, Value: 1, At: caseTime},
+	ev := &state.Evidence{At: Now, Workers: []state.Worker{worker}, Samples: []state.Sample{
+		{Signal: "up", Entity: state.Entity{Instance: worker.Instance}, Value: 0, At: Now},
+		{Signal: "up", Entity: state.Entity{Namespace: "kube-system", Instance: "10.10.0.12:10250", Node: "node-1"}, Value: 1, At: Now},
+		{Signal: "up", Entity: state.Entity{Instance: "10.10.0.12:9100", Node: "node-1"}, Value: 1, At: Now},
 	}}
 	for _, scope := range []state.Scope{{}, {Namespace: "llm", Pool: "vllm-llama"}, {Nodes: []string{"node-1"}}} {
 		v := newView(&state.Incident{}, scope, ev, c)

@@ -9,16 +9,16 @@ import (
 	"paramedic/state"
 )
 
-// A ward is what is judged as one: a pool, or of one that has workers for prefill and others for
-// decode, those of one role.
+// A ward is diagnosed on its own: a whole pool, or the prefill or decode workers of a disaggregated
+// one.
 type ward struct {
 	scope state.Scope
-	role  string // empty: workers of any
+	role  string // empty: workers of any role
 }
 
-// phases divides a scope by the roles of its workers. What is usual in one phase is trouble in the
-// other (a prefill worker holds blocks and runs nothing, a decode worker computes no prompts), and
-// a mean over both is neither. The workers that the alerts name choose the role.
+// phases divides a scope by the roles of its workers. Normal values of one phase are a problem in
+// the other, and their mean is neither. A prefill worker holds blocks and runs nothing; a decode
+// worker computes no prompts. If the alerts name workers, only their roles count.
 func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
 	roles := map[string]bool{}
 	named := map[string]bool{}
@@ -28,7 +28,7 @@ func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
 				continue
 			}
 			roles[w.Role] = true
-			if contains(s.Pods, w.Pod) {
+			if slices.Contains(s.Pods, w.Pod) {
 				named[w.Role] = true
 			}
 		}
@@ -46,12 +46,12 @@ func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
 	return out
 }
 
-// poolsIn are the scopes of the pools that a scope without a pool could mean.
+// poolsIn returns the scopes of the pools that a scope without a pool can mean.
 func (t *topology) poolsIn(s state.Scope) []state.Scope {
 	var out []state.Scope
 	for _, key := range slices.Sorted(maps.Keys(t.pools)) {
 		w, model := t.pools[key], t.modelOf(key)
-		elsewhere := t.several[key] && s.Model != "" && !contains(t.ofModel[strings.ToLower(s.Model)], key)
+		elsewhere := t.several[key] && s.Model != "" && !slices.Contains(t.ofModel[strings.ToLower(s.Model)], key)
 		if elsewhere || !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: model, Pod: w.Pod}, s) {
 			continue
 		}

@@ -12,27 +12,27 @@ import (
 	"paramedic/state"
 )
 
-// xidWindow is how long an Xid is news: the window of gpu_xid_changes.
+// xidWindow is the age up to which an Xid is recent: the window of gpu_xid_changes.
 const xidWindow = 15 * time.Minute
 
 // A Recovery is what a GPU needs after an Xid.
 type Recovery struct {
 	ID     string   `json:"id"`
-	Title  string   `json:"title"`            // what such an Xid is called in a verdict's title
-	Driver string   `json:"driver,omitempty"` // how the driver names it, in the text of Xid 154
-	Code   int      `json:"code"`             // DCGM's GPU_RECOVERY_ACTION; -1: the driver has none for it
+	Title  string   `json:"title"`            // the name of such an Xid in a verdict's title
+	Driver string   `json:"driver,omitempty"` // the driver's name for it, in the text of Xid 154
+	Code   int      `json:"code"`             // DCGM's GPU_RECOVERY_ACTION; -1: the driver has no such action
 	Action string   `json:"action"`
 	Do     []string `json:"do,omitempty"`
 	Avoid  []string `json:"avoid,omitempty"`
 
-	rank int // by how much has to be done; 0 is the most
+	rank int // by the effort of the recovery; 0 is the largest
 }
 
-// classRank orders the classes of Xids: the lowest decides. One that the table does not have may be
-// anything.
+// classRank orders the classes of Xids: the lowest decides. A code that is not in the table may be
+// of any class.
 var classRank = map[string]int{"hardware": 0, "application": 1, "": 2, "notice": 3}
 
-// recovery is the one of an ID; the empty ID has none.
+// recovery returns the recovery with the ID; nil for an unknown ID.
 func (c *Catalog) recovery(id string) *Recovery {
 	for _, r := range c.recoveries {
 		if r.ID == id {
@@ -50,7 +50,7 @@ func (c *Catalog) recoveryIDs() []string {
 	return out
 }
 
-// worst orders codes by who is to blame, then by how much has to be done.
+// worst compares two codes by class, then by the effort of the recovery.
 func (c *Catalog) worst(a, b int) int {
 	x, y := c.xids[a], c.xids[b]
 	rank := func(x Xid) int {
@@ -62,21 +62,21 @@ func (c *Catalog) worst(a, b int) int {
 	return cmp.Or(cmp.Compare(classRank[x.Class], classRank[y.Class]), cmp.Compare(rank(x), rank(y)), cmp.Compare(a, b))
 }
 
-// gpuNews is what a GPU reported within the window.
+// gpuNews holds the recent Xids of a GPU.
 type gpuNews struct {
 	codes   []int     // the worst first
-	driver  *Recovery // what the driver asks for, where it says so
-	at      int       // of the gauge of the last Xid among the samples; -1: there is none
+	driver  *Recovery // the recovery that the driver requests; nil if unknown
+	at      int       // index of the sample of the last Xid's gauge; -1: there is none
 	entity  state.Entity
 	changed bool
-	message string // the exporter's words for the last Xid
+	message string // the exporter's text for the last Xid
 }
 
-// judged are the samples of gpu_xid with each GPU's worst Xid of the window in place of its last
-// one; none where all are the same. The gauge shows the last one only, and what follows a fault (45
-// for each process that is cleaned up, 63 and 154 from the driver) would hide it. The exporter's
-// count has every code, the gauge's own course those that a scrape saw, and the alerts those that
-// they fired for.
+// judged returns the samples of gpu_xid with the worst recent Xid of each GPU in place of the last
+// one; nil if all are the same. The gauge holds only the last Xid, so that the consequences of a
+// fault would hide it: 45 for each process that is cleaned up, 63 and 154 from the driver. The
+// exporter's count has every code. The gauge's points have the codes that a scrape saw, and the
+// alerts have their own.
 func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sample {
 	told, gauges := xidSamples(ev)
 	if len(told) == 0 {
@@ -112,8 +112,8 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 			}
 		}
 	}
-	worst := map[int]float64{} // by the gauge's place among the samples
-	var out []state.Sample     // of GPUs that have no gauge, first
+	worst := map[int]float64{} // by the index of the gauge's sample
+	var out []state.Sample     // first those of GPUs without a gauge
 	for _, key := range slices.Sorted(maps.Keys(news)) {
 		n := news[key]
 		if n.at >= 0 && n.changed {
@@ -122,7 +122,7 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 		if len(n.codes) > 0 {
 			n.codes = append(n.codes, v.facts.xidsAt(key)...)
 		}
-		if n.driver != nil && n.driver.ID == "none" { // the driver says that nothing has to be done any more
+		if n.driver != nil && n.driver.ID == "none" { // the driver reports that no action is needed any more
 			n.codes = slices.DeleteFunc(n.codes, func(code int) bool { return cat.xids[code].Needs == "ask_the_driver" })
 		}
 		slices.SortFunc(n.codes, cat.worst)
@@ -153,8 +153,8 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 	return out
 }
 
-// xidSamples are the places of the samples that tell of Xids of late, and of all gauges of the last
-// one. Where no GPU has any news, as is usual, nothing tells of them.
+// xidSamples returns the indices of the samples about recent Xids, and of all gauges of the last
+// one. It returns none if no GPU has a recent Xid, which is the usual case.
 func xidSamples(ev *state.Evidence) (told, gauges []int) {
 	oldest := ev.At.Add(-stale)
 	tells := func(s *state.Sample) bool { return s.Entity.GPU != "" && (s.At.IsZero() || !s.At.Before(oldest)) }
@@ -176,7 +176,7 @@ func xidSamples(ev *state.Evidence) (told, gauges []int) {
 	return told, gauges
 }
 
-// ofXids calls f for the samples of all signals that tell of Xids.
+// ofXids calls f for the samples of all signals about Xids.
 func ofXids(ev *state.Evidence, f func(s *state.Sample, i int)) {
 	signal, looked := "", false
 	for i := range ev.Samples {
@@ -190,8 +190,8 @@ func ofXids(ev *state.Evidence, f func(s *state.Sample, i int)) {
 	}
 }
 
-// shown are the codes that the gauge took within the window: its last, and those on its course that
-// were not there before.
+// shown returns the codes that the gauge took within the window: its last value, and the values to
+// which it changed.
 func shown(s state.Sample, now time.Time) []int {
 	var out []int
 	add := func(v float64) {
@@ -218,10 +218,10 @@ func shown(s state.Sample, now time.Time) []int {
 
 var recoveryWords = regexp.MustCompile(`(?i)recovery action changed.{0,40}\bto\b[^(]{0,16}\(([^)]{1,40})\)`)
 
-// askedFor is the recovery that a text of Xid 154 states: "GPU recovery action changed from 0x0
-// (None) to 0x1 (GPU Reset Required)". Words that the table does not have are not guessed at, nor
-// is the number, which drivers have given several meanings. The exporter's own text for the code,
-// "GPU Recovery Action Changed", states none.
+// askedFor returns the recovery in a text of Xid 154: "GPU recovery action changed from 0x0 (None)
+// to 0x1 (GPU Reset Required)". Unknown words are ignored. So is the number, which has several
+// meanings in different drivers. The exporter's own text for the code, "GPU Recovery Action
+// Changed", has no recovery.
 func (c *Catalog) askedFor(text string) *Recovery {
 	words := strings.TrimSpace(text)
 	if m := recoveryWords.FindStringSubmatch(text); m != nil {
@@ -235,15 +235,15 @@ func (c *Catalog) askedFor(text string) *Recovery {
 	return nil
 }
 
-// xidHint is the hint's name under which an alert's Xid is kept: the hints of many alerts are
-// merged, and one name would keep the first only.
+// xidHint returns the hint key for an alert's Xid. The hints of all alerts are merged, and a common
+// key would keep only the first.
 func xidHint(code string, e state.Entity) string {
 	return "xid:" + code + "@" + e.Node + "/" + e.GPU
 }
 
 var xidHintForm = regexp.MustCompile(`^xid:([0-9]{1,3})@(.*)$`)
 
-// xidsAt are the codes that alerts reported of a GPU.
+// xidsAt returns the codes that alerts reported for a GPU.
 func (f *factsVal) xidsAt(gpu string) []int {
 	var out []int
 	for _, x := range f.xids {
@@ -254,18 +254,18 @@ func (f *factsVal) xidsAt(gpu string) []int {
 	return out
 }
 
-// alertedXid is a code that an alert carried, and the GPU that it is about: node/gpu.
+// An alertedXid is a code that an alert carried, with its GPU as node/gpu.
 type alertedXid struct {
 	code int
 	gpu  string
 }
 
-// alertedXids reads them off the hints, the worst first.
+// alertedXids parses the codes from the hints, the worst first.
 func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
 	var out []alertedXid
 	for key := range hints {
 		if m := xidHintForm.FindStringSubmatch(key); m != nil {
-			code, _ := strconv.Atoi(m[1]) // digits only, by the pattern
+			code, _ := strconv.Atoi(m[1]) // the pattern matches only digits
 			out = append(out, alertedXid{code, m[2]})
 		}
 	}
@@ -273,16 +273,7 @@ func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
 	return out
 }
 
-// alertedClass is the class of the worst Xid that an alert carried; empty where none did, or the
-// table does not have it.
-func (f *factsVal) alertedClass(c *Catalog) string {
-	if len(f.xids) == 0 {
-		return ""
-	}
-	return c.xids[f.xids[0].code].Class
-}
-
-// The lines of a cause's do and avoid that stand for those of the Xid.
+// Placeholder lines of do and avoid, which are replaced by the advice for the Xid.
 const (
 	xidDo    = "{xid_do}"
 	xidAvoid = "{xid_avoid}"

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Spell is lines of a cause's do or avoid, with the worst recovery's in place of those that depend
-// on the Xid: for a reader who has no GPU before them.
+// Spell replaces the placeholder lines of do or avoid by the advice of the worst recovery, for
+// readers without a specific GPU.
 func (c *Catalog) Spell(lines []string) []string {
 	var out []string
 	for _, l := range lines {
@@ -24,14 +24,14 @@ func (c *Catalog) Spell(lines []string) []string {
 	return out
 }
 
-// XidAdvice is what a line of a cause's do or avoid stands for after some Xids.
+// XidAdvice holds the lines that replace a placeholder line after these Xids.
 type XidAdvice struct {
 	Xids  []int
 	Lines []string
 }
 
-// ByXid is what a line that depends on the Xid stands for, the worst Xids first; it is nil for
-// every other line.
+// ByXid returns the advice that replaces a placeholder line, the worst Xids first; nil for every
+// other line.
 func (c *Catalog) ByXid(line string) []XidAdvice {
 	if line != xidDo && line != xidAvoid {
 		return nil
@@ -62,18 +62,18 @@ func (c *Catalog) ByXid(line string) []XidAdvice {
 	return out
 }
 
-// spoken is the Xid that a text is about, with what is to be done for it.
+// spoken holds the Xid of a text, with its recovery.
 type spoken struct {
-	code     int // -1: none is known
+	code     int // -1: unknown
 	beside   []int
 	message  string
 	recovery *Recovery
-	driver   bool // the driver asks for it
+	driver   bool // the driver requests it
 }
 
-// xid finds the Xid that a text speaks of: the worst that the looked-at GPUs reported within the
-// window, or that an alert carried; and where neither is there and old ones count, the one that a
-// gauge still shows.
+// xid returns the Xid that a text is about: the worst that the GPUs reported within the window, or
+// that an alert carried. If there is none and old is set, it returns the one that a gauge still
+// shows.
 func (c *Catalog) xid(p placeholder, old bool) spoken {
 	groups := p.view.gpus
 	if p.group != nil && p.group.gpu != "" {
@@ -82,7 +82,7 @@ func (c *Catalog) xid(p placeholder, old bool) spoken {
 	out := spoken{code: -1}
 	gauge := -1
 	for _, g := range groups {
-		if b := p.best; b != nil && len(b.gpus) > 0 && (!contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !contains(b.nodes, g.node)) {
+		if b := p.best; b != nil && len(b.gpus) > 0 && (!slices.Contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !slices.Contains(b.nodes, g.node)) {
 			continue
 		}
 		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 && gauge < 0 {
@@ -117,7 +117,7 @@ func (c *Catalog) xid(p placeholder, old bool) spoken {
 	return out
 }
 
-// xidWord is a placeholder of the Xid.
+// xidWord returns the value of a placeholder of the Xid.
 func (c *Catalog) xidWord(name string, p placeholder) string {
 	t := c.xid(p, true)
 	x, listed := c.xids[t.code]
@@ -159,7 +159,7 @@ func companions(codes []int) string {
 	return ", with Xid " + strings.Join(words, ", ")
 }
 
-// advise writes the lines of do or avoid, those that stand for the Xid's own spelt out.
+// advise returns the lines of do or avoid, with the Xid's advice for the placeholder lines.
 func (c *Catalog) advise(lines []string, p placeholder) []string {
 	var out []string
 	for _, line := range lines {
@@ -167,7 +167,7 @@ func (c *Catalog) advise(lines []string, p placeholder) []string {
 		case xidDo, xidAvoid:
 			r := c.xid(p, true).recovery
 			if r == nil {
-				r = c.recovery("reset") // a fault of the GPU without an Xid: its memory could not be mended
+				r = c.recovery("reset") // a GPU fault without an Xid: its memory could not be repaired
 			}
 			own := r.Do
 			if line == xidAvoid {
@@ -187,8 +187,8 @@ func (c *Catalog) advise(lines []string, p placeholder) []string {
 	return out
 }
 
-// xidNote says what an Xid asks for, where the verdict is not about it: a recent one, or else one
-// that a GPU still shows whose worker is not ready; empty where there is none.
+// xidNote describes an Xid if the verdict is not about it: a recent one, or else one that a GPU
+// still shows while its worker is not ready. It returns "" if there is none.
 func (c *Catalog) xidNote(p placeholder) string {
 	p = placeholder{view: p.view}
 	if t := c.xid(p, false); t.code >= 0 {

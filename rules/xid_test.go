@@ -49,7 +49,7 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 		"NVLINK":     hardware("NVLink"),
 		"DRIVER":     {"GPU asks for recovery on node-1", []string{"kernel log", "nvidia-smi -q | grep -i 'recovery action'", "Cordon node-1 until the answer is known"}, []string{"while its node is not cordoned"}, []string{"restart the pod"}},
 	}
-	c := mustLoad(t)
+	c := MustLoad(t)
 	if len(c.xids) != len(nvidia) {
 		t.Errorf("the catalogue has %d Xids, the test %d", len(c.xids), len(nvidia))
 	}
@@ -114,12 +114,12 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 // Errors follow each other: what a process is cleaned up with, what the driver concludes. The gauge
 // shows the last one only.
 func TestTheWorstXidOfLateDecides(t *testing.T) {
-	c := mustLoad(t)
-	before := []state.Point{{At: caseTime.Add(-40 * time.Minute), Value: 0}, {At: caseTime.Add(-20 * time.Minute), Value: 0}}
+	c := MustLoad(t)
+	before := []state.Point{{At: Now.Add(-40 * time.Minute), Value: 0}, {At: Now.Add(-20 * time.Minute), Value: 0}}
 	course := func(codes ...float64) []state.Point {
 		out := slices.Clone(before)
 		for i, code := range codes {
-			out = append(out, state.Point{At: caseTime.Add(time.Duration(i-len(codes)) * 3 * time.Minute), Value: code})
+			out = append(out, state.Point{At: Now.Add(time.Duration(i-len(codes)) * 3 * time.Minute), Value: code})
 		}
 		return out
 	}
@@ -143,7 +143,7 @@ func TestTheWorstXidOfLateDecides(t *testing.T) {
 		"the same code again, which no gauge shows": {gpuCase{last: 79, old: true, counts: map[int]float64{79: 1}, died: true}, "GPU fault on node-1: Xid 79", "", ""},
 		"neither gauge nor count, only an alert":    {gpuCase{last: -1, alerted: []int{79}, died: true}, "GPU fault on node-1: Xid 79", "An alert reports Xid 79", ""},
 		"last week's, and a process's own now":      {gpuCase{last: 79, old: true, alerted: []int{45}, counts: map[int]float64{45: 1}, died: true}, "CUDA error on node-1: Xid 45", "", "reboot"},
-		"last week's on the course, and a notice":   {gpuCase{last: 63, course: []state.Point{{At: caseTime.Add(-time.Hour), Value: 79}, {At: caseTime.Add(-20 * time.Minute), Value: 79}, {At: caseTime.Add(-time.Minute), Value: 63}}}, "", "", "reboot"},
+		"last week's on the course, and a notice":   {gpuCase{last: 63, course: []state.Point{{At: Now.Add(-time.Hour), Value: 79}, {At: Now.Add(-20 * time.Minute), Value: 79}, {At: Now.Add(-time.Minute), Value: 63}}}, "", "", "reboot"},
 		"an old one under another GPU":              {gpuCase{last: 94, elsewhere: 79, died: true}, "GPU memory error on node-1: Xid 94", "", "reboot"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestTheWorstXidOfLateDecides(t *testing.T) {
 // The driver's own word is preferred to the table: DCGM's field, or the kernel log's line where an
 // alert has it. The exporter's text for the code is the same for each 154 and says nothing.
 func TestWhatTheDriverAsksForIsPreferred(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	line := func(to string) string {
 		return "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (" + to + ")"
 	}
@@ -209,7 +209,7 @@ func TestWhatTheDriverAsksForIsPreferred(t *testing.T) {
 }
 
 func TestAnXidOfUnknownAgeOnADeadWorkersGPUIsTold(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	d := diagnoseXid(c, gpuCase{last: 79, old: true, alerted: []int{0}, died: true})
 	if d.Cause != "unknown" || !strings.Contains(d.Story.What, "shows Xid 79 (GPU has fallen off the bus)") || !strings.Contains(d.Story.What, "kernel log") {
 		t.Errorf("%s:\n%s", d.Cause, d.Story.What)
@@ -254,9 +254,9 @@ func diagnoseXid(c *Catalog, x gpuCase) state.Diagnosis {
 			"gpu": "0", "Hostname": "node-1", "exported_pod": workers[0].Pod, "exported_namespace": "llm"}, Annotations: map[string]string{"description": x.words}})
 	}
 	in := c.troubles(alerts, workers)[0].in
-	ev := state.Evidence{At: caseTime, Workers: workers}
+	ev := state.Evidence{At: Now, Workers: workers}
 	add := func(signal string, w state.Worker, gpu string, v float64, text string) *state.Sample {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Text: text, At: caseTime,
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Text: text, At: Now,
 			Entity: state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod, Node: w.Node, GPU: gpu}})
 		return &ev.Samples[len(ev.Samples)-1]
 	}
@@ -293,5 +293,5 @@ func diagnoseXid(c *Catalog, x gpuCase) state.Diagnosis {
 		add("pod_ready", w, "", 0, "")
 		add("pod_last_terminated", w, "", 1, "Error")
 	}
-	return c.Diagnose(in, &ev, caseTime)
+	return c.Diagnose(in, &ev, Now)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/internal/text"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/rules/enrich/prometheus"
@@ -140,11 +141,11 @@ func (o *checked) unshown(dir string, catalog *rules.Catalog, library *playbooks
 		if dir == "" || filepath.Dir(pb.File) != filepath.Clean(dir) || shown[pb.ID] {
 			continue
 		}
-		text := fmt.Sprintf("no verdict shows this playbook: %s has another; call it %[1]s to replace that one, or let a cause name it with playbook: %s", pb.Cause, pb.ID)
+		problem := fmt.Sprintf("no verdict shows this playbook: %s has another; call it %[1]s to replace that one, or let a cause name it with playbook: %s", pb.Cause, pb.ID)
 		if !slices.Contains(causes, pb.Cause) {
-			text = fmt.Sprintf("there is no cause %q, so that no verdict shows this playbook; %s", pb.Cause, rules.Meant(pb.Cause, causes))
+			problem = fmt.Sprintf("there is no cause %q, so that no verdict shows this playbook; %s", pb.Cause, text.DidYouMean(pb.Cause, causes))
 		}
-		o.Problems = append(o.Problems, Problem{File: pb.File, Line: pb.Line("cause"), Text: text})
+		o.Problems = append(o.Problems, Problem{File: pb.File, Line: pb.Line("cause"), Text: problem})
 	}
 }
 

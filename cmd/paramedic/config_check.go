@@ -9,7 +9,7 @@ import (
 
 	"paramedic/notify/wording"
 	"paramedic/playbooks"
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/rules"
 	"paramedic/state"
 )
@@ -191,12 +191,12 @@ func (v *validator) remediate(r RemediateConfig) {
 
 // limits takes over what is wrong with limits. A limit that is written as zero is one: only one
 // that is left out keeps its default.
-func (v *validator) limits(path []string, wrong []remediate.LimitProblem) {
+func (v *validator) limits(path []string, wrong []policy.LimitProblem) {
 	key := func(k string) []string { return append(slices.Clone(path), k) }
 	for _, w := range wrong {
 		v.at(key(w.Key), "%s", w.Text)
 	}
-	for _, l := range remediate.AllLimits {
+	for _, l := range policy.AllLimits {
 		if n := v.node(key(l.Key)); n != nil && zeroText.MatchString(n.Value) {
 			v.at(key(l.Key), "%s; to keep first aid from writing, set mode: suggest", l.OutOfBounds(0))
 		}
@@ -211,7 +211,7 @@ var zeroText = regexp.MustCompile(`^[-+]?(0*\.?0+(ns|us|µs|ms|s|m|h)?)+$`)
 func (v *validator) verification(r RemediateConfig) {
 	path := []string{"remediate", "verify", "min_samples"}
 	v.notNegative(path, r.Verify.MinSamples)
-	if err := (Config{Remediate: r}).timing(remediate.Timing{}).Verifiable(); err != nil {
+	if err := (Config{Remediate: r}).timing(policy.Timing{}).Verifiable(); err != nil {
 		v.at(path, "%s", err)
 	}
 }

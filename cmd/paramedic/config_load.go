@@ -17,7 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -300,7 +300,7 @@ func (v *validator) config(c *Config) {
 	if r := c.State.NATS.Replicas; c.State.NATS.URL != "" && (r < 1 || r > 5) {
 		v.at([]string{"state", "nats", "replicas"}, "must be 1 to 5, not %d", r)
 	}
-	aid := c.firstAid(remediate.Timing{})
+	aid := c.firstAid(policy.Timing{})
 	if least := aid.Horizon(); c.State.Retain.D() < least {
 		v.at([]string{"state", "retain"}, "must be at least %s, for the guards of first aid look back so far (rollout_window, cooldown and actions a day)", state.FormatDuration(least))
 	}

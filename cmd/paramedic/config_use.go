@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -55,20 +55,20 @@ func scheme(c Config) string {
 }
 
 // policies are first aid's policies.
-func (c Config) policies() []remediate.Policy {
+func (c Config) policies() []policy.Policy {
 	one := func(s string) []string {
 		if s == "" {
 			return nil
 		}
 		return []string{s}
 	}
-	var out []remediate.Policy
+	var out []policy.Policy
 	for i, p := range c.Remediate.Policies {
-		q := remediate.Policy{Name: fmt.Sprint(i + 1), Causes: p.Cause, Actions: p.Action, Clusters: one(p.Scope.Cluster),
-			Namespaces: one(p.Scope.Namespace), Pools: one(p.Scope.Pool), Mode: remediate.Mode(p.Mode), Approvers: p.Approvers,
+		q := policy.Policy{Name: fmt.Sprint(i + 1), Causes: p.Cause, Actions: p.Action, Clusters: one(p.Scope.Cluster),
+			Namespaces: one(p.Scope.Namespace), Pools: one(p.Scope.Pool), Mode: policy.Mode(p.Mode), Approvers: p.Approvers,
 			Limits: p.Limits.limits()}
 		for _, w := range p.Freeze {
-			q.Freeze = append(q.Freeze, remediate.FreezeWindow{Days: w.Days, From: w.From, To: w.To})
+			q.Freeze = append(q.Freeze, policy.FreezeWindow{Days: w.Days, From: w.From, To: w.To})
 		}
 		out = append(out, q)
 	}
@@ -77,21 +77,21 @@ func (c Config) policies() []remediate.Policy {
 
 // firstAid returns what the configuration says of first aid; the times are those given where it
 // says none.
-func (c Config) firstAid(base remediate.Timing) remediate.Config {
-	return remediate.Config{Mode: remediate.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
+func (c Config) firstAid(base policy.Timing) policy.Rules {
+	return policy.Rules{Mode: policy.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
 		ManagedLabel: c.Remediate.ManagedLabel, Timing: c.timing(base)}
 }
 
 // limits returns the limits as first aid takes them.
-func (l LimitsConfig) limits() remediate.Limits {
-	return remediate.Limits{Floor: l.Floor, Ceiling: l.Ceiling, MaxFactor: l.MaxFactor, EvidenceAge: l.EvidenceAge.D(), Signals: l.Signals,
+func (l LimitsConfig) limits() policy.Limits {
+	return policy.Limits{Floor: l.Floor, Ceiling: l.Ceiling, MaxFactor: l.MaxFactor, EvidenceAge: l.EvidenceAge.D(), Signals: l.Signals,
 		HumanEdit: l.HumanEdit.D(), Cooldown: l.Cooldown.D(), PerIncident: l.PerIncident, PerTargetDay: l.PerTargetDay,
 		EvictionsPerHour: l.EvictionsHour, EvictionPercent: l.EvictionPercent, RolloutEvery: l.RolloutWindow.D(),
 		ReadyPercent: l.ReadyPercent, MaxLoad: l.MaxLoad, ApprovalTTL: l.ApprovalExpires.D()}
 }
 
 // timing are the times of a run: the configuration's, else those given, else the defaults.
-func (c Config) timing(base remediate.Timing) remediate.Timing {
+func (c Config) timing(base policy.Timing) policy.Timing {
 	v, w := c.Remediate.Verify, c.Remediate.Wait
 	for _, f := range []struct {
 		to   *time.Duration

@@ -20,7 +20,8 @@ import (
 
 	"paramedic/lab"
 	"paramedic/notify/console"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
 	"paramedic/state/jetstream"
@@ -65,7 +66,7 @@ const healthyShown = 100 * time.Second
 // demoTiming are the run's times, shorter than in production so that a visitor sees the end. Rates
 // and quantiles look back five minutes: judged much sooner, a pool that has recovered still shows
 // what its rollout cost.
-var demoTiming = remediate.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
+var demoTiming = policy.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
 
 func (d *demo) run(ctx context.Context) error {
 	kind, err := lab.ParseKind(d.engine)
@@ -135,7 +136,7 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	cfg.PublicURL = "http://" + listener.Addr().String()
 	cfg.Remediate.Mode = "approve"
 	service, err := newService(cfg, Deps{Store: store, Clock: clock, Logger: log, Out: d.out, Colour: console.Terminal(d.out), Timing: demoTiming,
-		Clusters: map[string]remediate.Cluster{"default": newDemoCluster(fleet)},
+		Clusters: map[string]cluster.Cluster{"default": newDemoCluster(fleet)},
 		Scrape:   func() []engine.Target { return demoTargets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: lab.ScrapeInterval,
 		Status: lastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"paramedic/lab"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 )
 
 // A demoCluster lets first aid treat the simulated fleet as it treats a real cluster: the same
@@ -32,10 +32,10 @@ func newDemoCluster(fleet *lab.Fleet) *demoCluster {
 }
 
 // Workload shows the pool's Deployment.
-func (d *demoCluster) Workload(_ context.Context, ref remediate.Ref) (remediate.Workload, error) {
+func (d *demoCluster) Workload(_ context.Context, ref cluster.Ref) (cluster.Workload, error) {
 	dep := d.fleet.Deployment()
 	if ref.Namespace != dep.Namespace || ref.Name != dep.Name {
-		return remediate.Workload{}, fmt.Errorf("%s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, remediate.ErrNotFound)
+		return cluster.Workload{}, fmt.Errorf("%s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, cluster.ErrNotFound)
 	}
 	current := 0
 	for _, p := range d.fleet.Pods() {
@@ -43,39 +43,39 @@ func (d *demoCluster) Workload(_ context.Context, ref remediate.Ref) (remediate.
 			current++
 		}
 	}
-	return remediate.Workload{
-		Ref: remediate.Ref{Namespace: dep.Namespace, Kind: "Deployment", Name: dep.Name}, UID: dep.UID,
+	return cluster.Workload{
+		Ref: cluster.Ref{Namespace: dep.Namespace, Kind: "Deployment", Name: dep.Name}, UID: dep.UID,
 		Generation: dep.Generation, Observed: dep.ObservedGeneration, Created: d.fleet.Start(), Labels: map[string]string{"app": dep.Name},
 		Annotations: dep.Annotations, Selector: map[string]string{"app": dep.Name},
-		Containers: []remediate.Container{{Name: dep.Container, Image: dep.Image, Args: dep.Args}},
+		Containers: []cluster.Container{{Name: dep.Container, Image: dep.Image, Args: dep.Args}},
 		Replicas:   dep.Replicas, Current: current, Updated: dep.Updated, Ready: dep.Ready, Available: dep.Ready, MaxSurge: 1,
 	}, nil
 }
 
 // Pod shows one worker.
-func (d *demoCluster) Pod(_ context.Context, namespace, name string) (remediate.Pod, error) {
+func (d *demoCluster) Pod(_ context.Context, namespace, name string) (cluster.Pod, error) {
 	for _, p := range d.fleet.Pods() {
 		if p.Namespace == namespace && p.Name == name {
 			return d.seen(p), nil
 		}
 	}
-	return remediate.Pod{}, fmt.Errorf("pod %s/%s: %w", namespace, name, remediate.ErrNotFound)
+	return cluster.Pod{}, fmt.Errorf("pod %s/%s: %w", namespace, name, cluster.ErrNotFound)
 }
 
-func (d *demoCluster) seen(p lab.Pod) remediate.Pod {
+func (d *demoCluster) seen(p lab.Pod) cluster.Pod {
 	d.mu.Lock()
 	marks := d.pods[p.UID]
 	d.mu.Unlock()
 	labels := maps.Clone(p.Labels)
 	maps.Copy(labels, marks.labels)
-	return remediate.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: labels, Annotations: maps.Clone(marks.annotations),
+	return cluster.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: labels, Annotations: maps.Clone(marks.annotations),
 		Ready: p.Ready, Terminating: p.Terminating, Node: p.Node, Created: p.Created,
-		Owner: remediate.Owner{Kind: "ReplicaSet", Name: d.fleet.Deployment().Name + "-" + p.TemplateHash, Controller: true}}
+		Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.fleet.Deployment().Name + "-" + p.TemplateHash, Controller: true}}
 }
 
 // Pods shows the pool's workers.
-func (d *demoCluster) Pods(_ context.Context, _ remediate.Workload) ([]remediate.Pod, error) {
-	var out []remediate.Pod
+func (d *demoCluster) Pods(_ context.Context, _ cluster.Workload) ([]cluster.Pod, error) {
+	var out []cluster.Pod
 	for _, p := range d.fleet.Pods() {
 		out = append(out, d.seen(p))
 	}
@@ -83,14 +83,14 @@ func (d *demoCluster) Pods(_ context.Context, _ remediate.Workload) ([]remediate
 }
 
 // Namespace shows the fleet's namespace, which has opted in.
-func (d *demoCluster) Namespace(_ context.Context, name string) (remediate.Namespace, error) {
+func (d *demoCluster) Namespace(_ context.Context, name string) (cluster.Namespace, error) {
 	dep, budget := d.fleet.Deployment(), d.fleet.Budget()
 	if name != dep.Namespace {
-		return remediate.Namespace{}, fmt.Errorf("namespace %s: %w", name, remediate.ErrNotFound)
+		return cluster.Namespace{}, fmt.Errorf("namespace %s: %w", name, cluster.ErrNotFound)
 	}
-	return remediate.Namespace{Name: name, Labels: map[string]string{"paramedic.dev/managed": "true"},
-		Services: []remediate.Selection{{Name: dep.Name, Selector: map[string]string{"app": dep.Name, "serving": "true"}}},
-		Budgets:  []remediate.Budget{{Name: budget.Name, Selector: map[string]string{"app": dep.Name}, Allowed: budget.DisruptionsAllowed}}}, nil
+	return cluster.Namespace{Name: name, Labels: map[string]string{"paramedic.dev/managed": "true"},
+		Services: []cluster.Selection{{Name: dep.Name, Selector: map[string]string{"app": dep.Name, "serving": "true"}}},
+		Budgets:  []cluster.Budget{{Name: budget.Name, Selector: map[string]string{"app": dep.Name}, Allowed: budget.DisruptionsAllowed}}}, nil
 }
 
 // A demoObject is the part of a Kubernetes object that patches reach.
@@ -120,24 +120,24 @@ type demoSpec struct {
 func (o demoObject) apply(body []byte) (demoObject, error) {
 	patch, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		return o, fmt.Errorf("decoding the patch: %w: %w", remediate.ErrRefused, err)
+		return o, fmt.Errorf("decoding the patch: %w: %w", cluster.ErrRefused, err)
 	}
 	doc, err := json.Marshal(o)
 	if err != nil {
 		return o, fmt.Errorf("encoding the object: %w", err)
 	}
 	if doc, err = patch.Apply(doc); err != nil {
-		return o, fmt.Errorf("%w: %w", remediate.ErrConflict, err)
+		return o, fmt.Errorf("%w: %w", cluster.ErrConflict, err)
 	}
 	var out demoObject
 	if err := json.Unmarshal(doc, &out); err != nil {
-		return o, fmt.Errorf("%w: %w", remediate.ErrRefused, err)
+		return o, fmt.Errorf("%w: %w", cluster.ErrRefused, err)
 	}
 	return out, nil
 }
 
 // PatchWorkload edits the Deployment's arguments, which rolls the pool.
-func (d *demoCluster) PatchWorkload(ctx context.Context, ref remediate.Ref, body []byte, dryRun bool) (remediate.Workload, error) {
+func (d *demoCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload, error) {
 	w, err := d.Workload(ctx, ref)
 	if err != nil {
 		return w, err
@@ -156,7 +156,7 @@ func (d *demoCluster) PatchWorkload(ctx context.Context, ref remediate.Ref, body
 		}
 		name, value, ok := strings.Cut(strings.TrimLeft(after[i], "-"), "=")
 		if !ok || i >= len(before) {
-			return w, fmt.Errorf("the simulated engine takes arguments as --name=value only: %w", remediate.ErrRefused)
+			return w, fmt.Errorf("the simulated engine takes arguments as --name=value only: %w", cluster.ErrRefused)
 		}
 		_, old, _ := strings.Cut(before[i], "=")
 		err := d.fleet.SetArg(lab.ArgChange{UID: w.UID, Name: name, Old: old, New: value, Annotations: now.Metadata.Annotations})
@@ -171,7 +171,7 @@ func (d *demoCluster) PatchWorkload(ctx context.Context, ref remediate.Ref, body
 
 // PatchPod edits a worker's labels; the Service lets go of it when its label does not match any
 // more.
-func (d *demoCluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (remediate.Pod, error) {
+func (d *demoCluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (cluster.Pod, error) {
 	p, err := d.Pod(ctx, namespace, name)
 	if err != nil {
 		return p, err
@@ -202,9 +202,9 @@ func (d *demoCluster) Evict(ctx context.Context, namespace, name, uid string, dr
 	case err != nil:
 		return err
 	case p.UID != uid:
-		return fmt.Errorf("pod %s has another UID: %w", name, remediate.ErrConflict)
+		return fmt.Errorf("pod %s has another UID: %w", name, cluster.ErrConflict)
 	case dryRun && d.fleet.Budget().DisruptionsAllowed == 0:
-		return remediate.ErrBlocked
+		return cluster.ErrBlocked
 	case dryRun:
 		return nil
 	}
@@ -215,11 +215,11 @@ func (d *demoCluster) Evict(ctx context.Context, namespace, name, uid string, dr
 func labError(err error) error {
 	switch {
 	case errors.Is(err, lab.ErrNotFound):
-		return fmt.Errorf("%w: %w", remediate.ErrNotFound, err)
+		return fmt.Errorf("%w: %w", cluster.ErrNotFound, err)
 	case errors.Is(err, lab.ErrConflict):
-		return fmt.Errorf("%w: %w", remediate.ErrConflict, err)
+		return fmt.Errorf("%w: %w", cluster.ErrConflict, err)
 	case errors.Is(err, lab.ErrDisruption):
-		return fmt.Errorf("%w: %w", remediate.ErrBlocked, err)
+		return fmt.Errorf("%w: %w", cluster.ErrBlocked, err)
 	}
 	return err
 }

@@ -69,7 +69,7 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 			in.AlertCount += s.Alerts
 		}
 		in.ActiveAlerts = in.AlertCount
-		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: knowledge{l.catalog, l.library}.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
+		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: knowledge{rules.Rules{Catalog: l.catalog}, l.library}.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
 		if found.Diagnosis.Cause == state.BenignAlert { // no alert has called for this look: what healthy engines show is nothing to tell
 			continue
 		}

@@ -17,6 +17,9 @@ import (
 	"paramedic/notify/slack/slacktest"
 	"paramedic/playbooks"
 	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
 	"paramedic/webhook"
@@ -173,9 +176,13 @@ func (d *atDoors) decided(a state.Action) state.Actor {
 func (d *atDoors) guardOf(a state.Action, by state.Actor) state.GuardResult {
 	d.t.Helper()
 	a.State, a.DecidedBy, a.DecidedAt = state.Approved, by, time.Now()
-	aid, err := remediate.New(remediate.Config{View: oneRun{oneIncident: oneIncident{in: d.in}, run: a}, Gauge: gauge{d.bot.gather, state.SystemClock{}}, Mode: remediate.Approve, Policies: d.bot.cfg.policies(),
+	aid, err := remediate.New(remediate.Config{
+		Site: guard.Site{
+			Rules: policy.Rules{Mode: policy.Approve, Policies: d.bot.cfg.policies()},
+			View:  oneRun{oneIncident: oneIncident{in: d.in}, run: a}, Gauge: gauge{d.bot.gather, state.SystemClock{}},
+			Clusters: map[string]cluster.Cluster{d.in.Cluster: simcluster.New(state.SystemClock{})}},
 		Playbook: func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{}, false },
-		Clusters: map[string]remediate.Cluster{d.in.Cluster: simcluster.New(state.SystemClock{})}})
+	})
 	if err != nil {
 		d.t.Fatal(err)
 	}

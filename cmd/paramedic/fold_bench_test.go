@@ -55,7 +55,7 @@ func newFleetBoard(tb testing.TB, catalog *rules.Catalog, of trouble) *fleetBoar
 		tb.Fatal(err)
 	}
 	return &fleetBoard{of: of, board: state.NewBoard(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
-		fold: &state.Fold{Triage: catalog, Routing: router, Settings: state.DefaultSettings()}}
+		fold: &state.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: state.DefaultSettings()}}
 }
 
 // fire applies one payload of new alerts.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/internal/text"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/state"
@@ -16,13 +17,13 @@ import (
 // knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
 // do about it.
 type knowledge struct {
-	*rules.Catalog
+	rules.Rules
 	library *playbooks.Library
 }
 
 // Diagnose names the cause and says what to do and what not to do about it.
 func (k knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
-	d := k.Catalog.Diagnose(in, ev, now)
+	d := k.Rules.Diagnose(in, ev, now)
 	pb, ok := k.library.For(d)
 	if !ok {
 		return d
@@ -102,7 +103,7 @@ func (c *cli) showPlaybook(dir, id string) error {
 		for _, pb := range library.All() {
 			known = append(known, pb.ID)
 		}
-		return fmt.Errorf("no playbook %q: %s (`paramedic playbooks list` names them)", id, rules.Meant(id, known))
+		return fmt.Errorf("no playbook %q: %s (`paramedic playbooks list` names them)", id, text.DidYouMean(id, known))
 	}
 	if c.output == "json" {
 		return c.json(pb)

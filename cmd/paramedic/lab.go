@@ -20,8 +20,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"paramedic/internal/text"
 	"paramedic/lab"
-	"paramedic/rules"
 	"paramedic/state"
 )
 
@@ -171,7 +171,7 @@ func knownFault(flag, name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
 	}
-	return fmt.Errorf("%s %q is unknown: %s", flag, name, rules.Meant(name, known))
+	return fmt.Errorf("%s %q is unknown: %s", flag, name, text.DidYouMean(name, known))
 }
 
 // webhookURL refuses what is no address that alerts can be delivered to.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/remediate"
+	"paramedic/remediate/policy"
 )
 
 // A limit that would not hold as it is written is refused, and the answer says what to write
@@ -41,10 +41,10 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 // schema.
 func TestEveryLimitCanBeSet(t *testing.T) {
 	limits := reflect.TypeFor[LimitsConfig]()
-	if limits.NumField() != len(remediate.AllLimits) || reflect.TypeFor[remediate.Limits]().NumField() != len(remediate.AllLimits) {
-		t.Fatalf("%d keys, %d limits", limits.NumField(), len(remediate.AllLimits))
+	if limits.NumField() != len(policy.AllLimits) || reflect.TypeFor[policy.Limits]().NumField() != len(policy.AllLimits) {
+		t.Fatalf("%d keys, %d limits", limits.NumField(), len(policy.AllLimits))
 	}
-	for i, l := range remediate.AllLimits {
+	for i, l := range policy.AllLimits {
 		f := limits.Field(i)
 		if f.Tag.Get("yaml") != l.Key {
 			t.Errorf("the key %s stands where %s belongs", f.Tag.Get("yaml"), l.Key)
@@ -90,8 +90,8 @@ func TestConfiguredLimitsReachFirstAid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aid := cfg.firstAid(remediate.Timing{})
-	if aid.Mode != remediate.Approve || aid.Limits != (remediate.Limits{ApprovalTTL: time.Hour}) || len(aid.Policies) != 1 || aid.Policies[0].Limits.Cooldown != 2*time.Hour || aid.Timing.Window != 20*time.Minute {
+	aid := cfg.firstAid(policy.Timing{})
+	if aid.Mode != policy.Approve || aid.Limits != (policy.Limits{ApprovalTTL: time.Hour}) || len(aid.Policies) != 1 || aid.Policies[0].Limits.Cooldown != 2*time.Hour || aid.Timing.Window != 20*time.Minute {
 		t.Errorf("%+v", aid)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/playbooks"
+	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/webhook"
 )
@@ -107,7 +108,7 @@ func newReplay(cfg Config) (*replay, error) {
 		return nil, err
 	}
 	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &state.Fold{Triage: knowledge{catalog, library}, Routing: router, Settings: cfg.settings()}}, nil
+		fold: &state.Fold{Triage: knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: cfg.settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"paramedic/internal/text"
 	"paramedic/rules"
 	"paramedic/state"
 )
@@ -69,7 +70,7 @@ func (c *cli) showRule(dir, id string) error {
 		for _, p := range catalog.Pathologies() {
 			known = append(known, p.ID)
 		}
-		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, rules.Meant(id, known))
+		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, text.DidYouMean(id, known))
 	}
 	if c.output == "json" {
 		return c.json(cause)

@@ -114,7 +114,7 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 	}
 	t := &trial{kind: kind, name: name, seed: seed, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), alone: newLonely(o.kind),
 		advice: &adviser{catalog, library}, board: state.NewBoard(),
-		fold:     &state.Fold{Triage: catalog, Routing: router, Settings: DefaultConfig().settings()},
+		fold:     &state.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: DefaultConfig().settings()},
 		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
 	t.watched = 5*time.Minute - healthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched

@@ -17,6 +17,9 @@ import (
 	"paramedic/notify"
 	"paramedic/playbooks"
 	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -33,8 +36,8 @@ type Deps struct {
 	Out    io.Writer // the console notifier's
 	// Clusters replaces the clusters that first aid writes to; nil: those that the configuration
 	// names.
-	Clusters map[string]remediate.Cluster
-	Timing   remediate.Timing
+	Clusters map[string]cluster.Cluster
+	Timing   policy.Timing
 	// Scrape names the pages to scrape instead of the configuration; nil: the configuration does.
 	Scrape func() []engine.Target
 	// Status answers for the default cluster's API server where the configuration names none; nil:
@@ -92,7 +95,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	}
 	s.keeper = state.NewKeeper(state.KeeperConfig{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: knowledge{s.catalog, s.library}, Routing: router, Settings: cfg.settings()},
+		Fold: &state.Fold{Triage: knowledge{rules.Rules{Catalog: s.catalog}, s.library}, Routing: router, Settings: cfg.settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -104,9 +107,11 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		}
 	}
 	first := cfg.firstAid(deps.Timing)
-	first.View, first.Playbook, first.Clusters, first.Gauge = s.keeper, s.library.For, clusters, gauge{s.gather, deps.Clock}
-	first.SelfNamespace, first.Clock, first.Logger = ownNamespace(), deps.Clock, deps.Logger
-	aid, err := remediate.New(first)
+	first.SelfNamespace = ownNamespace()
+	aid, err := remediate.New(remediate.Config{
+		Site:     guard.Site{Rules: first, View: s.keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock}, Clock: deps.Clock},
+		Playbook: s.library.For, Logger: deps.Logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
 	}

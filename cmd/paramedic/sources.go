@@ -11,7 +11,7 @@ import (
 	"paramedic/notify"
 	"paramedic/notify/pagerduty"
 	"paramedic/notify/slack"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 	"paramedic/remediate/kube"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
@@ -181,8 +181,8 @@ func (s *service) endVanished(ctx context.Context, cluster string, am *alertmana
 
 // kubeClusters are the clusters that first aid may write to, as far as their service accounts let
 // it.
-func kubeClusters(cfg Config, log *slog.Logger) (map[string]remediate.Cluster, error) {
-	out := map[string]remediate.Cluster{}
+func kubeClusters(cfg Config, log *slog.Logger) (map[string]cluster.Cluster, error) {
+	out := map[string]cluster.Cluster{}
 	for _, c := range cfg.Clusters {
 		if c.Kubernetes == nil {
 			continue

@@ -24,6 +24,7 @@ import (
 	"paramedic/notify/slack"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/notify/web"
+	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/webhook"
 )
@@ -123,7 +124,7 @@ func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 		}
 		in := state.Incident{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Model: "llama"},
 			Symptoms: []state.SymptomCount{{Symptom: "gpu_hardware", Alerts: 1}, {Symptom: "worker_down", Alerts: 1}}}
-		d := knowledge{catalog, library}.Diagnose(&in, &ev, now)
+		d := knowledge{rules.Rules{Catalog: catalog}, library}.Diagnose(&in, &ev, now)
 		if d.Cause != "gpu_fault" {
 			t.Errorf("Xid %d: verdict %s", x.Code, d.Cause)
 			continue

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"paramedic/rules"
+	"paramedic/internal/text"
 )
 
 // An argument describes a positional argument of a command, with an example.
@@ -124,7 +124,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		if guess, ok := strings.CutPrefix(rules.Meant(name, known), "did you mean "); ok && dashes == "--" {
+		if guess, ok := strings.CutPrefix(text.DidYouMean(name, known), "did you mean "); ok && dashes == "--" {
 			return fmt.Errorf("`%s` has no flag --%s: did you mean --%s", cmd.CommandPath(), name, guess)
 		}
 		return fmt.Errorf("`%s` has no flag %s%s: `%[1]s --help` lists them", cmd.CommandPath(), dashes, name)

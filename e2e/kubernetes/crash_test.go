@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"paramedic/e2e/bot"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 	"paramedic/state"
 	"paramedic/webhook"
 )
@@ -97,7 +97,7 @@ func (s *scene) wroteOnce(a webhook.ActionJSON) {
 	if got := writes(s.T, s.namespace); len(got) != 1 {
 		s.Errorf("the bot wrote %d times: %v", len(got), got)
 	}
-	if s.deployment().Annotations[remediate.OpIDAnnotation] == "" {
+	if s.deployment().Annotations[cluster.OpIDAnnotation] == "" {
 		s.Error("the Deployment does not carry the run's op-id")
 	}
 	if err := s.rolledOut(s.proposed(a.Change)); err != nil {

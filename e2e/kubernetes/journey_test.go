@@ -8,7 +8,7 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/notify/slack"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 	"paramedic/state"
 )
 
@@ -52,7 +52,7 @@ func TestKVExhaustionIsMitigatedByARolloutThatAPersonApproved(t *testing.T) {
 	if len(got) != 1 || got[0].Verb != "patch" || got[0].ObjectRef.Resource != "deployments" {
 		t.Fatalf("the bot's writes are %v, not one patch of the Deployment", got)
 	}
-	op := s.deployment().Annotations[remediate.OpIDAnnotation]
+	op := s.deployment().Annotations[cluster.OpIDAnnotation]
 	if op == "" || !strings.Contains(string(got[0].RequestObject), op) || !strings.Contains(string(got[0].RequestObject), `"test"`) {
 		t.Errorf("the op-id %q was not written by the same, guarded patch: %s", op, got[0].RequestObject)
 	}

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Nothing that reorders, hides or smuggles text passes, in whatever alphabet; what people write
-// does.
-func TestCleanTakesOutWhatNoReaderSees(t *testing.T) {
+// Clean removes characters that reorder, hide or smuggle text. It keeps ordinary text of any
+// alphabet.
+func TestCleanRemovesInvisibleCharacters(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\x1b[31mred\x1b[0m\nb\t c":           "a [31mred [0m b c",
 		"\u202Egnp.exe\u200b":                  "gnp.exe",
@@ -62,7 +62,8 @@ func FuzzText(f *testing.F) {
 			t.Errorf("Cut(%q, %d) = %q", s, limit, got)
 		}
 		for name, got := range map[string]string{"Clean": Clean(s), "Line": Line(s, limit), "Lines": Lines(s)} {
-			if !utf8.ValidString(got) || strings.ContainsFunc(got, Hidden) || strings.ContainsAny(got, "\x1b\r\x00") || name != "Lines" && strings.ContainsAny(got, "\n\t") {
+			if !utf8.ValidString(got) || strings.ContainsFunc(got, Hidden) || strings.ContainsAny(got, "\x1b\r\x00") || name != "Lines" &&
+				strings.ContainsAny(got, "\n\t") {
 				t.Errorf("%s(%q) = %q", name, s, got)
 			}
 		}

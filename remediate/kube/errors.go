@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 )
 
 // twoBudgets is what the API server says (with 500) of a pod that two disruption budgets cover.
@@ -22,20 +22,21 @@ func explain(err error) error {
 	wrap := func(sentinel error) error { return fmt.Errorf("%w: %w", sentinel, err) }
 	switch {
 	case apierrors.IsNotFound(err):
-		return wrap(remediate.ErrNotFound)
+		return wrap(cluster.ErrNotFound)
 	case apierrors.IsConflict(err):
-		return wrap(remediate.ErrConflict)
+		return wrap(cluster.ErrConflict)
 	case apierrors.IsInvalid(err) && fieldErrors(err):
-		return wrap(remediate.ErrRefused)
+		return wrap(cluster.ErrRefused)
 	case apierrors.IsInvalid(err):
-		return wrap(remediate.ErrConflict) // a failed test of a JSON Patch is a 422 that names no field
+		return wrap(cluster.ErrConflict) // a failed test of a JSON Patch is a 422 that names no field
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return wrap(remediate.ErrForbidden)
-	case apierrors.HasStatusCause(err, "DisruptionBudget"), apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "disruption budget"):
-		return fmt.Errorf("%w: %s", remediate.ErrBlocked, detail(err))
+		return wrap(cluster.ErrForbidden)
+	case apierrors.HasStatusCause(err, "DisruptionBudget"), apierrors.IsTooManyRequests(err) &&
+		strings.Contains(err.Error(), "disruption budget"):
+		return fmt.Errorf("%w: %s", cluster.ErrBlocked, detail(err))
 	case strings.Contains(err.Error(), twoBudgets), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
 		apierrors.IsRequestEntityTooLargeError(err), apierrors.ReasonForError(err) == "UnsupportedMediaType":
-		return wrap(remediate.ErrRefused)
+		return wrap(cluster.ErrRefused)
 	}
 	return err
 }

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 )
 
 // Options are what may be chosen.
@@ -40,7 +40,7 @@ type Cluster struct {
 	timeout time.Duration
 }
 
-var _ remediate.Cluster = (*Cluster)(nil)
+var _ cluster.Cluster = (*Cluster)(nil)
 
 // New connects to a cluster. The configuration is copied; nothing is asked of the cluster yet.
 func New(cfg *rest.Config, o Options) (*Cluster, error) {
@@ -51,7 +51,7 @@ func New(cfg *rest.Config, o Options) (*Cluster, error) {
 		o.Timeout = 15 * time.Second
 	}
 	own := rest.CopyConfig(cfg)
-	own.UserAgent = rest.DefaultKubernetesUserAgent() + " " + remediate.FieldManager
+	own.UserAgent = rest.DefaultKubernetesUserAgent() + " " + cluster.FieldManager
 	own.Wrap(auditing(o.Logger))
 	client, err := kubernetes.NewForConfig(own)
 	if err != nil {
@@ -61,45 +61,46 @@ func New(cfg *rest.Config, o Options) (*Cluster, error) {
 }
 
 // Workload reads a Deployment or StatefulSet.
-func (c *Cluster) Workload(ctx context.Context, ref remediate.Ref) (remediate.Workload, error) {
+func (c *Cluster) Workload(ctx context.Context, ref cluster.Ref) (cluster.Workload, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	switch ref.Kind {
 	case "Deployment":
 		d, err := c.client.AppsV1().Deployments(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if err != nil {
-			return remediate.Workload{}, explain(err)
+			return cluster.Workload{}, explain(err)
 		}
 		return deployment(d), nil
 	case "StatefulSet":
 		s, err := c.client.AppsV1().StatefulSets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if err != nil {
-			return remediate.Workload{}, explain(err)
+			return cluster.Workload{}, explain(err)
 		}
 		return statefulSet(s), nil
 	}
-	return remediate.Workload{}, fmt.Errorf("a %s is not a workload that first aid can treat: %w", ref.Kind, remediate.ErrRefused)
+	return cluster.Workload{}, fmt.Errorf("a %s is not a workload that first aid can treat: %w", ref.Kind,
+		cluster.ErrRefused)
 }
 
 // Pod reads a pod.
-func (c *Cluster) Pod(ctx context.Context, namespace, name string) (remediate.Pod, error) {
+func (c *Cluster) Pod(ctx context.Context, namespace, name string) (cluster.Pod, error) {
 	if name == "" {
-		return remediate.Pod{}, errors.New("a pod needs a name")
+		return cluster.Pod{}, errors.New("a pod needs a name")
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	p, err := c.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return remediate.Pod{}, explain(err)
+		return cluster.Pod{}, explain(err)
 	}
 	return pod(p), nil
 }
 
 // Pods lists the pods that the workload controls: those of its selector whose controller is it or
 // one of its ReplicaSets.
-func (c *Cluster) Pods(ctx context.Context, w remediate.Workload) ([]remediate.Pod, error) {
+func (c *Cluster) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, error) {
 	if len(w.Selector) == 0 {
-		return nil, fmt.Errorf("%s selects its pods by no plain label: %w", w.Name, remediate.ErrRefused)
+		return nil, fmt.Errorf("%s selects its pods by no plain label: %w", w.Name, cluster.ErrRefused)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -120,11 +121,12 @@ func (c *Cluster) Pods(ctx context.Context, w remediate.Workload) ([]remediate.P
 	if err != nil {
 		return nil, explain(err)
 	}
-	var out []remediate.Pod
+	var out []cluster.Pod
 	for i := range list.Items {
 		p := &list.Items[i]
 		o := metav1.GetControllerOf(p)
-		if o == nil || !controllers[o.UID] || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if o == nil || !controllers[o.UID] || p.Status.Phase == corev1.PodSucceeded ||
+			p.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		out = append(out, pod(p))
@@ -133,57 +135,60 @@ func (c *Cluster) Pods(ctx context.Context, w remediate.Workload) ([]remediate.P
 }
 
 // Namespace reads a namespace's labels, Services, disruption budgets and autoscalers.
-func (c *Cluster) Namespace(ctx context.Context, name string) (remediate.Namespace, error) {
+func (c *Cluster) Namespace(ctx context.Context, name string) (cluster.Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	ns, err := c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return remediate.Namespace{}, explain(err)
+		return cluster.Namespace{}, explain(err)
 	}
 	services, err := c.client.CoreV1().Services(name).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return remediate.Namespace{}, explain(err)
+		return cluster.Namespace{}, explain(err)
 	}
 	budgets, err := c.client.PolicyV1().PodDisruptionBudgets(name).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return remediate.Namespace{}, explain(err)
+		return cluster.Namespace{}, explain(err)
 	}
 	scalers, err := c.client.AutoscalingV2().HorizontalPodAutoscalers(name).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return remediate.Namespace{}, explain(err)
+		return cluster.Namespace{}, explain(err)
 	}
 	return namespace(ns, services.Items, budgets.Items, scalers.Items), nil
 }
 
 // PatchWorkload applies a JSON Patch to a Deployment.
-func (c *Cluster) PatchWorkload(ctx context.Context, ref remediate.Ref, patch []byte, dryRun bool) (remediate.Workload, error) {
+func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, patch []byte, dryRun bool) (cluster.Workload,
+	error) {
 	if ref.Kind != "Deployment" {
-		return remediate.Workload{}, fmt.Errorf("only Deployments are patched, not a %s: %w", ref.Kind, remediate.ErrRefused)
+		return cluster.Workload{}, fmt.Errorf("only Deployments are patched, not a %s: %w", ref.Kind,
+			cluster.ErrRefused)
 	}
 	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
 	defer cancel()
 	var d appsv1.Deployment
-	err := patching(c.client.AppsV1().RESTClient(), "deployments", ref.Namespace, ref.Name, patch, dryRun).Do(ctx).Into(&d)
+	err := patching(c.client.AppsV1().RESTClient(), "deployments", ref.Namespace, ref.Name, patch,
+		dryRun).Do(ctx).Into(&d)
 	if err != nil {
-		return remediate.Workload{}, explain(err)
+		return cluster.Workload{}, explain(err)
 	}
 	return deployment(&d), nil
 }
 
 // PatchPod applies a JSON Patch to a pod.
-func (c *Cluster) PatchPod(ctx context.Context, ns, name string, patch []byte, dryRun bool) (remediate.Pod, error) {
+func (c *Cluster) PatchPod(ctx context.Context, ns, name string, patch []byte, dryRun bool) (cluster.Pod, error) {
 	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
 	defer cancel()
 	var p corev1.Pod
 	err := patching(c.client.CoreV1().RESTClient(), "pods", ns, name, patch, dryRun).Do(ctx).Into(&p)
 	if err != nil {
-		return remediate.Pod{}, explain(err)
+		return cluster.Pod{}, explain(err)
 	}
 	return pod(&p), nil
 }
 
 func patching(client rest.Interface, resource, ns, name string, patch []byte, dryRun bool) *rest.Request {
-	opts := &metav1.PatchOptions{FieldManager: remediate.FieldManager}
+	opts := &metav1.PatchOptions{FieldManager: cluster.FieldManager}
 	if dryRun {
 		opts.DryRun = []string{metav1.DryRunAll}
 	}
@@ -194,7 +199,7 @@ func patching(client rest.Interface, resource, ns, name string, patch []byte, dr
 // Evict evicts the pod while it has this UID.
 func (c *Cluster) Evict(ctx context.Context, ns, name, uid string, dryRun bool) error {
 	if uid == "" {
-		return fmt.Errorf("a pod is never evicted by name alone: %w", remediate.ErrRefused)
+		return fmt.Errorf("a pod is never evicted by name alone: %w", cluster.ErrRefused)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -229,7 +234,7 @@ func withOp(ctx context.Context, patch []byte) context.Context {
 					id = v
 				}
 			case map[string]any:
-				if s, ok := v[remediate.OpIDAnnotation].(string); ok {
+				if s, ok := v[cluster.OpIDAnnotation].(string); ok {
 					id = s
 				}
 			}

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 	"paramedic/remediate/kube"
 )
 
@@ -53,7 +53,7 @@ const deployment = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"nam
   "template":{"spec":{"containers":[{"name":"vllm","image":"i","args":["--max-num-seqs=256"]}]}}},
  "status":{"observedGeneration":3,"replicas":4,"updatedReplicas":4,"readyReplicas":3,"availableReplicas":3}}`
 
-var ref = remediate.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"}
+var ref = cluster.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"}
 
 func TestDeploymentAsFirstAidSeesIt(t *testing.T) {
 	c, log := server(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, deployment) })
@@ -106,7 +106,7 @@ func TestEvictionCarriesTheUID(t *testing.T) {
 	if err := c.Evict(context.Background(), "llm", "p", "u9", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Evict(context.Background(), "llm", "p", "", false); !errors.Is(err, remediate.ErrRefused) {
+	if err := c.Evict(context.Background(), "llm", "p", "", false); !errors.Is(err, cluster.ErrRefused) {
 		t.Errorf("evicted by name alone: %v", err)
 	}
 }
@@ -118,14 +118,14 @@ func TestAnswersOfTheServer(t *testing.T) {
 		body string
 		want error
 	}{
-		{"gone", 404, status(404, "NotFound", "no", ""), remediate.ErrNotFound},
-		{"uid differs", 409, status(409, "Conflict", "Precondition failed: UID", ""), remediate.ErrConflict},
-		{"test failed", 422, status(422, "Invalid", "the server rejected our request due to an error in our request", "{}"), remediate.ErrConflict},
-		{"invalid", 422, status(422, "Invalid", "bad", `{"causes":[{"reason":"FieldValueInvalid","field":"spec.replicas","message":"x"}]}`), remediate.ErrRefused},
-		{"forbidden", 403, status(403, "Forbidden", "no", ""), remediate.ErrForbidden},
-		{"token expired", 401, status(401, "Unauthorized", "no", ""), remediate.ErrForbidden},
-		{"budget", 429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", `{"causes":[{"reason":"DisruptionBudget","message":"needs 2 healthy pods and has 2 currently"}]}`), remediate.ErrBlocked},
-		{"two budgets", 500, status(500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.", ""), remediate.ErrRefused},
+		{"gone", 404, status(404, "NotFound", "no", ""), cluster.ErrNotFound},
+		{"uid differs", 409, status(409, "Conflict", "Precondition failed: UID", ""), cluster.ErrConflict},
+		{"test failed", 422, status(422, "Invalid", "the server rejected our request due to an error in our request", "{}"), cluster.ErrConflict},
+		{"invalid", 422, status(422, "Invalid", "bad", `{"causes":[{"reason":"FieldValueInvalid","field":"spec.replicas","message":"x"}]}`), cluster.ErrRefused},
+		{"forbidden", 403, status(403, "Forbidden", "no", ""), cluster.ErrForbidden},
+		{"token expired", 401, status(401, "Unauthorized", "no", ""), cluster.ErrForbidden},
+		{"budget", 429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", `{"causes":[{"reason":"DisruptionBudget","message":"needs 2 healthy pods and has 2 currently"}]}`), cluster.ErrBlocked},
+		{"two budgets", 500, status(500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.", ""), cluster.ErrRefused},
 		{"overload", 429, status(429, "TooManyRequests", "please try again later", ""), nil},
 		{"broken", 503, "upstream is down", nil},
 	} {
@@ -143,7 +143,7 @@ func TestAnswersOfTheServer(t *testing.T) {
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
-			for _, s := range []error{remediate.ErrNotFound, remediate.ErrConflict, remediate.ErrBlocked, remediate.ErrForbidden, remediate.ErrRefused} {
+			for _, s := range []error{cluster.ErrNotFound, cluster.ErrConflict, cluster.ErrBlocked, cluster.ErrForbidden, cluster.ErrRefused} {
 				if !errors.Is(s, c.want) && errors.Is(err, s) {
 					t.Errorf("is also %v", s)
 				}
@@ -171,11 +171,11 @@ func TestPodsAreThoseOfTheWorkloadsOwnReplicaSets(t *testing.T) {
 		 {"metadata":{"name":"p1","uid":"1",`+owner("rs1")+`},"status":{"conditions":[{"type":"Ready","status":"True"}]}},
 		 {"metadata":{"name":"p2","uid":"2",`+owner("rs2")+`}},{"metadata":{"name":"p3","uid":"3"}}]}`)
 	})
-	pods, err := c.Pods(context.Background(), remediate.Workload{Ref: ref, UID: "u1", Selector: map[string]string{"app": "vllm"}})
+	pods, err := c.Pods(context.Background(), cluster.Workload{Ref: ref, UID: "u1", Selector: map[string]string{"app": "vllm"}})
 	if err != nil || len(pods) != 1 || pods[0].Name != "p1" || !pods[0].Ready {
 		t.Errorf("%+v %v", pods, err)
 	}
-	if _, err := c.Pods(context.Background(), remediate.Workload{Ref: ref, UID: "u1"}); err == nil {
+	if _, err := c.Pods(context.Background(), cluster.Workload{Ref: ref, UID: "u1"}); err == nil {
 		t.Error("an empty selector selected something")
 	}
 }

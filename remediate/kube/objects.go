@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 )
 
-func deployment(d *appsv1.Deployment) remediate.Workload {
+func deployment(d *appsv1.Deployment) cluster.Workload {
 	w := workload("Deployment", &d.ObjectMeta, d.Spec.Selector, d.Spec.Template.Spec.Containers)
 	w.Replicas = replicas(d.Spec.Replicas)
 	st := d.Status
@@ -49,7 +49,7 @@ func scaled(v *intstr.IntOrString, of int, up bool) int {
 	return n
 }
 
-func statefulSet(s *appsv1.StatefulSet) remediate.Workload {
+func statefulSet(s *appsv1.StatefulSet) cluster.Workload {
 	w := workload("StatefulSet", &s.ObjectMeta, s.Spec.Selector, s.Spec.Template.Spec.Containers)
 	w.Replicas = replicas(s.Spec.Replicas)
 	st := s.Status
@@ -68,27 +68,31 @@ func replicas(n *int32) int {
 	return int(*n)
 }
 
-func workload(kind string, m *metav1.ObjectMeta, sel *metav1.LabelSelector, containers []corev1.Container) remediate.Workload {
-	w := remediate.Workload{
-		Ref: remediate.Ref{Namespace: m.Namespace, Kind: kind, Name: m.Name}, UID: string(m.UID), Generation: m.Generation,
+func workload(kind string, m *metav1.ObjectMeta, sel *metav1.LabelSelector,
+	containers []corev1.Container) cluster.Workload {
+	w := cluster.Workload{
+		Ref: cluster.Ref{Namespace: m.Namespace, Kind: kind,
+			Name: m.Name}, UID: string(m.UID), Generation: m.Generation,
 		Created: m.CreationTimestamp.UTC(), Labels: m.Labels, Annotations: m.Annotations, Managers: managers(m.ManagedFields),
 	}
 	for _, o := range m.OwnerReferences {
-		w.Owners = append(w.Owners, remediate.Owner{Kind: o.Kind, Name: o.Name, Controller: o.Controller != nil && *o.Controller})
+		w.Owners = append(w.Owners, cluster.Owner{Kind: o.Kind, Name: o.Name, Controller: o.Controller != nil &&
+			*o.Controller})
 	}
 	if sel != nil {
-		w.Selector, w.Odd = sel.MatchLabels, len(sel.MatchExpressions) > 0
+		w.Selector, w.ComplexSelector = sel.MatchLabels, len(sel.MatchExpressions) > 0
 	}
 	for _, c := range containers {
-		w.Containers = append(w.Containers, remediate.Container{Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args})
+		w.Containers = append(w.Containers,
+			cluster.Container{Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args})
 	}
 	return w
 }
 
-func managers(entries []metav1.ManagedFieldsEntry) []remediate.Manager {
-	var out []remediate.Manager
+func managers(entries []metav1.ManagedFieldsEntry) []cluster.Manager {
+	var out []cluster.Manager
 	for _, e := range entries {
-		m := remediate.Manager{Name: e.Manager, Status: e.Subresource != ""}
+		m := cluster.Manager{Name: e.Manager, Status: e.Subresource != ""}
 		if e.Time != nil {
 			m.At = e.Time.UTC()
 		}
@@ -136,8 +140,8 @@ func flatten(prefix string, tree map[string]any, out *[]string) {
 	}
 }
 
-func pod(p *corev1.Pod) remediate.Pod {
-	out := remediate.Pod{
+func pod(p *corev1.Pod) cluster.Pod {
+	out := cluster.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Labels: p.Labels, Annotations: p.Annotations,
 		Terminating: p.DeletionTimestamp != nil, Node: p.Spec.NodeName, Created: p.CreationTimestamp.UTC(),
 	}
@@ -147,20 +151,22 @@ func pod(p *corev1.Pod) remediate.Pod {
 		}
 	}
 	if o := metav1.GetControllerOf(p); o != nil {
-		out.Owner = remediate.Owner{Kind: o.Kind, Name: o.Name, Controller: true}
+		out.Owner = cluster.Owner{Kind: o.Kind, Name: o.Name, Controller: true}
 	}
 	return out
 }
 
-func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policyv1.PodDisruptionBudget, scalers []autoscalingv2.HorizontalPodAutoscaler) remediate.Namespace {
-	out := remediate.Namespace{Name: ns.Name, Labels: ns.Labels}
+func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policyv1.PodDisruptionBudget,
+	scalers []autoscalingv2.HorizontalPodAutoscaler) cluster.Namespace {
+	out := cluster.Namespace{Name: ns.Name, Labels: ns.Labels}
 	for _, s := range services {
-		out.Services = append(out.Services, remediate.Selection{Name: s.Name, Selector: s.Spec.Selector})
+		out.Services = append(out.Services, cluster.Selection{Name: s.Name, Selector: s.Spec.Selector})
 	}
 	for _, b := range budgets {
-		pdb := remediate.Budget{Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed), Odd: b.Spec.Selector == nil}
+		pdb := cluster.Budget{Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed),
+			ComplexSelector: b.Spec.Selector == nil}
 		if b.Spec.Selector != nil {
-			pdb.Selector, pdb.Odd = b.Spec.Selector.MatchLabels, len(b.Spec.Selector.MatchExpressions) > 0 || len(b.Spec.Selector.MatchLabels) == 0
+			pdb.Selector, pdb.ComplexSelector = b.Spec.Selector.MatchLabels, len(b.Spec.Selector.MatchExpressions) > 0 || len(b.Spec.Selector.MatchLabels) == 0
 		}
 		if b.Status.ObservedGeneration < b.Generation {
 			pdb.Allowed = 0 // stale: the API server refuses too
@@ -175,9 +181,10 @@ func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policy
 
 // autoscaler returns what the autoscaler wants of its target. It is known only if it could read
 // and set the replicas when it last looked, and its present spec did not come after that.
-func autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) remediate.Autoscaler {
+func autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) cluster.Autoscaler {
 	t, st := h.Spec.ScaleTargetRef, h.Status
-	out := remediate.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: h.Name, Target: remediate.Ref{Namespace: h.Namespace, Kind: t.Kind, Name: t.Name},
+	out := cluster.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: h.Name,
+		Target:  cluster.Ref{Namespace: h.Namespace, Kind: t.Kind, Name: t.Name},
 		Current: int(st.CurrentReplicas), Desired: int(st.DesiredReplicas)}
 	for _, c := range st.Conditions {
 		if c.Type == autoscalingv2.AbleToScale {

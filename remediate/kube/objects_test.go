@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 )
 
 // What a rollout takes away at once: a share of the replicas, the default share, or all.
@@ -43,7 +43,7 @@ func TestRolloutAsTheStrategySays(t *testing.T) {
 
 func TestStatefulSetRolloutIsSeen(t *testing.T) {
 	three := int32(3)
-	set := func(current, update string, updated int32) remediate.Workload {
+	set := func(current, update string, updated int32) cluster.Workload {
 		return statefulSet(&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &three},
 			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: updated, CurrentRevision: current, UpdateRevision: update}})
 	}
@@ -71,8 +71,8 @@ func TestSelectorsThatAreNotPlainAreOdd(t *testing.T) {
 	} {
 		w := deployment(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: c.sel}})
 		b := namespace(&corev1.Namespace{}, nil, []policyv1.PodDisruptionBudget{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: c.sel}}}, nil).Budgets[0]
-		if w.Odd != c.workload || b.Odd != c.budget || len(w.Selector) != c.selects || len(b.Selector) != c.covers {
-			t.Errorf("%s: workload %t %v, budget %t %v", name, w.Odd, w.Selector, b.Odd, b.Selector)
+		if w.ComplexSelector != c.workload || b.ComplexSelector != c.budget || len(w.Selector) != c.selects || len(b.Selector) != c.covers {
+			t.Errorf("%s: workload %t %v, budget %t %v", name, w.ComplexSelector, w.Selector, b.ComplexSelector, b.Selector)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestAutoscalerIsKnownByItsStatus(t *testing.T) {
 				{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue}, {Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue}}}}
 		c.set(&h)
 		got := namespace(&corev1.Namespace{}, nil, nil, []hpa{h}).Autoscalers[0]
-		want := remediate.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: "llama", Target: remediate.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"},
+		want := cluster.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: "llama", Target: cluster.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"},
 			Known: c.want, Current: int(h.Status.CurrentReplicas), Desired: int(h.Status.DesiredReplicas)}
 		if got != want {
 			t.Errorf("%s: %+v", name, got)
@@ -149,7 +149,7 @@ func TestPodIsReadyOnlyByItsCondition(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1, 0))
 	yes := true
 	got := pod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now, OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "x", Controller: &yes}}}})
-	if !got.Terminating || got.Owner != (remediate.Owner{Kind: "ReplicaSet", Name: "x", Controller: true}) {
+	if !got.Terminating || got.Owner != (cluster.Owner{Kind: "ReplicaSet", Name: "x", Controller: true}) {
 		t.Errorf("%+v", got)
 	}
 }

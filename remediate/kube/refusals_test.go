@@ -12,21 +12,21 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 	"paramedic/remediate/kube"
 )
 
 // Each read may be forbidden, and none of them then answers with a part.
 func TestForbiddenReadFailsAsAWhole(t *testing.T) {
 	ctx := context.Background()
-	w := remediate.Workload{Ref: ref, UID: "u1", Selector: map[string]string{"app": "vllm"}}
+	w := cluster.Workload{Ref: ref, UID: "u1", Selector: map[string]string{"app": "vllm"}}
 	reads := map[string]struct {
 		read  func(*kube.Cluster) error
 		paths []string
 	}{
 		"deployment": {func(c *kube.Cluster) error { _, err := c.Workload(ctx, ref); return err }, []string{"/deployments/"}},
 		"stateful set": {func(c *kube.Cluster) error {
-			_, err := c.Workload(ctx, remediate.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"})
+			_, err := c.Workload(ctx, cluster.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"})
 			return err
 		}, []string{"/statefulsets/"}},
 		"pod":       {func(c *kube.Cluster) error { _, err := c.Pod(ctx, "llm", "p"); return err }, []string{"/pods/"}},
@@ -42,7 +42,7 @@ func TestForbiddenReadFailsAsAWhole(t *testing.T) {
 				}
 				answer(w, 200, `{}`)
 			})
-			if err := c.read(k); errors.Is(err, remediate.ErrForbidden) != (forbidden != "") || (err != nil) != (forbidden != "") {
+			if err := c.read(k); errors.Is(err, cluster.ErrForbidden) != (forbidden != "") || (err != nil) != (forbidden != "") {
 				t.Errorf("%s, where %q is forbidden: %v", name, forbidden, err)
 			}
 		}
@@ -52,16 +52,16 @@ func TestForbiddenReadFailsAsAWhole(t *testing.T) {
 func TestOddRequestsNeverReachTheServer(t *testing.T) {
 	c, _ := server(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.URL) })
 	ctx := context.Background()
-	set := remediate.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"}
+	set := cluster.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"}
 	_, patched := c.PatchWorkload(ctx, set, []byte(`[]`), false)
-	_, unknown := c.Workload(ctx, remediate.Ref{Namespace: "llm", Kind: "Node", Name: "x"})
+	_, unknown := c.Workload(ctx, cluster.Ref{Namespace: "llm", Kind: "Node", Name: "x"})
 	_, unnamed := c.Pod(ctx, "llm", "")
 	if unnamed == nil || unnamed.Error() != "a pod needs a name" {
 		t.Errorf("a pod without a name: %v", unnamed)
 	}
-	_, unselected := c.Pods(ctx, remediate.Workload{Ref: set})
+	_, unselected := c.Pods(ctx, cluster.Workload{Ref: set})
 	for name, err := range map[string]error{"a patch of a StatefulSet": patched, "an unknown kind": unknown, "pods of no label": unselected, "an eviction by name": c.Evict(ctx, "llm", "p", "", true)} {
-		if !errors.Is(err, remediate.ErrRefused) {
+		if !errors.Is(err, cluster.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestAnswersAreRead(t *testing.T) {
 			answer(w, 200, object("Pod"))
 		}
 	})
-	set, err1 := c.Workload(ctx, remediate.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"})
+	set, err1 := c.Workload(ctx, cluster.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"})
 	pod, err2 := c.Pod(ctx, "llm", "x")
 	patched, err3 := c.PatchWorkload(ctx, ref, []byte(`[]`), false)
 	labelled, err4 := c.PatchPod(ctx, "llm", "x", []byte(`[]`), false)
@@ -113,7 +113,7 @@ func TestOnlyLivingOwnPodsAreWorkers(t *testing.T) {
 			pod("none", "Running", ""), pod("other", "Running", "r0"), pod("failed", "Failed", "r1"), pod("done", "Succeeded", "r1")}, ",")+`]}`)
 	})
 	for kind, want := range map[string]string{"Deployment": "direct own pending", "StatefulSet": "direct"} {
-		pods, err := c.Pods(context.Background(), remediate.Workload{Ref: remediate.Ref{Namespace: "llm", Kind: kind, Name: "x"}, UID: "u1", Selector: map[string]string{"app": "x"}})
+		pods, err := c.Pods(context.Background(), cluster.Workload{Ref: cluster.Ref{Namespace: "llm", Kind: kind, Name: "x"}, UID: "u1", Selector: map[string]string{"app": "x"}})
 		var names []string
 		for _, p := range pods {
 			names = append(names, p.Name)
@@ -165,22 +165,22 @@ func TestDryRunIsAskedForOnlyThen(t *testing.T) {
 
 // Only an answer of the server that names why proves that nothing was written.
 func TestRefusalsAreToldApart(t *testing.T) {
-	all := []error{remediate.ErrNotFound, remediate.ErrConflict, remediate.ErrBlocked, remediate.ErrForbidden, remediate.ErrRefused}
+	all := []error{cluster.ErrNotFound, cluster.ErrConflict, cluster.ErrBlocked, cluster.ErrForbidden, cluster.ErrRefused}
 	for _, c := range []struct {
 		name string
 		code int
 		body string
 		want error
 	}{
-		{"bad request", 400, status(400, "BadRequest", "bad", ""), remediate.ErrRefused},
-		{"bad method", 405, status(405, "MethodNotAllowed", "no", ""), remediate.ErrRefused},
-		{"too large", 413, status(413, "RequestEntityTooLarge", "big", ""), remediate.ErrRefused},
-		{"bad media", 415, status(415, "UnsupportedMediaType", "no", ""), remediate.ErrRefused},
-		{"a test of a patch with a cause and no field", 422, status(422, "Invalid", "bad", `{"causes":[{"message":"x"}]}`), remediate.ErrConflict},
-		{"a budget by its words", 429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", ""), remediate.ErrBlocked},
-		{"a test of a patch without details", 422, status(422, "Invalid", "bad", ""), remediate.ErrConflict},
-		{"a budget by its cause", 429, status(429, "TooManyRequests", "no", `{"causes":[{"reason":"DisruptionBudget"}]}`), remediate.ErrBlocked},
-		{"a budget whose cause names a field", 429, status(429, "TooManyRequests", "no", `{"causes":[{"reason":"DisruptionBudget","message":"2 of 2 needed","field":"x"}]}`), remediate.ErrBlocked},
+		{"bad request", 400, status(400, "BadRequest", "bad", ""), cluster.ErrRefused},
+		{"bad method", 405, status(405, "MethodNotAllowed", "no", ""), cluster.ErrRefused},
+		{"too large", 413, status(413, "RequestEntityTooLarge", "big", ""), cluster.ErrRefused},
+		{"bad media", 415, status(415, "UnsupportedMediaType", "no", ""), cluster.ErrRefused},
+		{"a test of a patch with a cause and no field", 422, status(422, "Invalid", "bad", `{"causes":[{"message":"x"}]}`), cluster.ErrConflict},
+		{"a budget by its words", 429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", ""), cluster.ErrBlocked},
+		{"a test of a patch without details", 422, status(422, "Invalid", "bad", ""), cluster.ErrConflict},
+		{"a budget by its cause", 429, status(429, "TooManyRequests", "no", `{"causes":[{"reason":"DisruptionBudget"}]}`), cluster.ErrBlocked},
+		{"a budget whose cause names a field", 429, status(429, "TooManyRequests", "no", `{"causes":[{"reason":"DisruptionBudget","message":"2 of 2 needed","field":"x"}]}`), cluster.ErrBlocked},
 		{"a budget in other words", 503, status(503, "ServiceUnavailable", "the disruption budget controller is away", ""), nil},
 		{"a timeout", 504, status(504, "Timeout", "late", ""), nil},
 		{"broken", 500, status(500, "InternalError", "etcd", ""), nil},
@@ -204,7 +204,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := quiet.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false); err == nil || errors.Is(err, remediate.ErrRefused) {
+	if _, err := quiet.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false); err == nil || errors.Is(err, cluster.ErrRefused) {
 		t.Errorf("without an audit: %v", err)
 	}
 	// A connection that breaks proves nothing, and is in the audit.
@@ -259,7 +259,7 @@ func TestBlockedEvictionSaysWhy(t *testing.T) {
 		c, _ := server(t, func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, 429, status(429, "TooManyRequests", "Cannot evict pod", details))
 		})
-		if err := c.Evict(context.Background(), "llm", "p", "u", false); !errors.Is(err, remediate.ErrBlocked) || !strings.Contains(err.Error(), want) {
+		if err := c.Evict(context.Background(), "llm", "p", "u", false); !errors.Is(err, cluster.ErrBlocked) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v", err)
 		}
 	}

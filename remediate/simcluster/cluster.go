@@ -7,23 +7,23 @@ import (
 	"maps"
 	"reflect"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 )
 
 // Workload reads a Deployment.
-func (c *Cluster) Workload(ctx context.Context, ref remediate.Ref) (remediate.Workload, error) {
+func (c *Cluster) Workload(ctx context.Context, ref cluster.Ref) (cluster.Workload, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return remediate.Workload{}, err
+		return cluster.Workload{}, err
 	}
 	return c.workload(ref)
 }
 
-func (c *Cluster) workload(ref remediate.Ref) (remediate.Workload, error) {
+func (c *Cluster) workload(ref cluster.Ref) (cluster.Workload, error) {
 	doc, ok := c.docs[ref]
 	if !ok {
-		return remediate.Workload{}, fmt.Errorf("%s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, remediate.ErrNotFound)
+		return cluster.Workload{}, fmt.Errorf("%s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, cluster.ErrNotFound)
 	}
 	var o struct {
 		Metadata struct {
@@ -35,7 +35,7 @@ func (c *Cluster) workload(ref remediate.Ref) (remediate.Workload, error) {
 			Replicas int `json:"replicas"`
 			Template struct {
 				Spec struct {
-					Containers []remediate.Container `json:"containers"`
+					Containers []cluster.Container `json:"containers"`
 				} `json:"spec"`
 			} `json:"template"`
 		} `json:"spec"`
@@ -45,10 +45,11 @@ func (c *Cluster) workload(ref remediate.Ref) (remediate.Workload, error) {
 		err = json.Unmarshal(b, &o)
 	}
 	if err != nil {
-		return remediate.Workload{}, fmt.Errorf("reading %s: %w", ref.Name, err)
+		return cluster.Workload{}, fmt.Errorf("reading %s: %w", ref.Name, err)
 	}
 	d := c.specs[ref]
-	w := remediate.Workload{Ref: ref, UID: o.Metadata.UID, Generation: o.Metadata.Generation, Observed: o.Metadata.Generation, Created: c.created[ref],
+	w := cluster.Workload{Ref: ref, UID: o.Metadata.UID, Generation: o.Metadata.Generation,
+		Observed: o.Metadata.Generation, Created: c.created[ref],
 		Labels: d.Labels, Annotations: o.Metadata.Annotations, Managers: c.managers[ref], Selector: d.Selector, Containers: o.Spec.Template.Spec.Containers,
 		Replicas: o.Spec.Replicas, MaxUnavailable: d.MaxUnavailable, MaxSurge: d.MaxSurge}
 	for _, p := range c.of(ref) {
@@ -68,8 +69,8 @@ func (c *Cluster) workload(ref remediate.Ref) (remediate.Workload, error) {
 }
 
 // of are a workload's pods, with their readiness as of now.
-func (c *Cluster) of(ref remediate.Ref) []remediate.Pod {
-	var out []remediate.Pod
+func (c *Cluster) of(ref cluster.Ref) []cluster.Pod {
+	var out []cluster.Pod
 	for _, p := range c.pods {
 		if p.of == ref {
 			out = append(out, c.seen(p))
@@ -78,7 +79,7 @@ func (c *Cluster) of(ref remediate.Ref) []remediate.Pod {
 	return out
 }
 
-func (c *Cluster) seen(p *pod) remediate.Pod {
+func (c *Cluster) seen(p *pod) cluster.Pod {
 	out := p.Pod
 	out.Labels, out.Annotations = maps.Clone(p.Labels), maps.Clone(p.Annotations)
 	out.Ready = !c.clock.Now().Before(p.readyAt)
@@ -86,16 +87,16 @@ func (c *Cluster) seen(p *pod) remediate.Pod {
 }
 
 // Pod reads a pod.
-func (c *Cluster) Pod(ctx context.Context, namespace, name string) (remediate.Pod, error) {
+func (c *Cluster) Pod(ctx context.Context, namespace, name string) (cluster.Pod, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return remediate.Pod{}, err
+		return cluster.Pod{}, err
 	}
 	if i := c.index(namespace, name); i >= 0 {
 		return c.seen(c.pods[i]), nil
 	}
-	return remediate.Pod{}, fmt.Errorf("pod %s/%s: %w", namespace, name, remediate.ErrNotFound)
+	return cluster.Pod{}, fmt.Errorf("pod %s/%s: %w", namespace, name, cluster.ErrNotFound)
 }
 
 func (c *Cluster) index(namespace, name string) int {
@@ -108,19 +109,19 @@ func (c *Cluster) index(namespace, name string) int {
 }
 
 // Pods lists a workload's pods.
-func (c *Cluster) Pods(ctx context.Context, w remediate.Workload) ([]remediate.Pod, error) {
+func (c *Cluster) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of(w.Ref), ctx.Err()
 }
 
 // Namespace reads a namespace.
-func (c *Cluster) Namespace(ctx context.Context, name string) (remediate.Namespace, error) {
+func (c *Cluster) Namespace(ctx context.Context, name string) (cluster.Namespace, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ns, ok := c.namespaces[name]
 	if !ok {
-		return remediate.Namespace{}, fmt.Errorf("namespace %s: %w", name, remediate.ErrNotFound)
+		return cluster.Namespace{}, fmt.Errorf("namespace %s: %w", name, cluster.ErrNotFound)
 	}
 	out := *ns
 	out.Budgets = nil
@@ -131,7 +132,7 @@ func (c *Cluster) Namespace(ctx context.Context, name string) (remediate.Namespa
 	return out, ctx.Err()
 }
 
-func (c *Cluster) allowed(namespace string, b remediate.Budget) int {
+func (c *Cluster) allowed(namespace string, b cluster.Budget) int {
 	n := -c.budgets[namespace][b.Name]
 	for _, p := range c.pods {
 		if p.Namespace == namespace && matches(b.Selector, p.Labels) && c.seen(p).Ready {
@@ -151,11 +152,12 @@ func matches(selector, labels map[string]string) bool {
 }
 
 // PatchWorkload applies a JSON Patch; a changed template replaces the pods.
-func (c *Cluster) PatchWorkload(ctx context.Context, ref remediate.Ref, body []byte, dryRun bool) (remediate.Workload, error) {
+func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload,
+	error) {
 	object := "deployments/" + ref.Name
 	if !dryRun {
 		if err := interrupted(ctx, c.Before, "patch", object); err != nil {
-			return remediate.Workload{}, err
+			return cluster.Workload{}, err
 		}
 	}
 	w, err := c.patchWorkload(ref, body, dryRun, object)
@@ -165,16 +167,16 @@ func (c *Cluster) PatchWorkload(ctx context.Context, ref remediate.Ref, body []b
 	return w, err
 }
 
-func (c *Cluster) patchWorkload(ref remediate.Ref, body []byte, dryRun bool, object string) (remediate.Workload, error) {
+func (c *Cluster) patchWorkload(ref cluster.Ref, body []byte, dryRun bool, object string) (cluster.Workload, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	doc, ok := c.docs[ref]
 	if !ok {
-		return remediate.Workload{}, remediate.ErrNotFound
+		return cluster.Workload{}, cluster.ErrNotFound
 	}
-	next, err := apply(doc, body)
+	next, err := patched(doc, body)
 	if err != nil || dryRun {
-		return remediate.Workload{}, err
+		return cluster.Workload{}, err
 	}
 	if !reflect.DeepEqual(doc["spec"], next["spec"]) {
 		meta := next["metadata"].(map[string]any)
@@ -183,12 +185,12 @@ func (c *Cluster) patchWorkload(ref remediate.Ref, body []byte, dryRun bool, obj
 	}
 	c.docs[ref] = next
 	w, err := c.workload(ref)
-	c.changed(Change{"patch", object, w.Annotations[remediate.OpIDAnnotation]})
+	c.changed(Change{"patch", object, w.Annotations[cluster.OpIDAnnotation]})
 	return w, err
 }
 
 // roll replaces every pod of a workload.
-func (c *Cluster) roll(ref remediate.Ref) {
+func (c *Cluster) roll(ref cluster.Ref) {
 	if c.Stuck {
 		return
 	}
@@ -215,11 +217,11 @@ func (c *Cluster) changed(ch Change) {
 }
 
 // PatchPod applies a JSON Patch to a pod's metadata.
-func (c *Cluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (remediate.Pod, error) {
+func (c *Cluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (cluster.Pod, error) {
 	object := "pods/" + name
 	if !dryRun {
 		if err := interrupted(ctx, c.Before, "patch", object); err != nil {
-			return remediate.Pod{}, err
+			return cluster.Pod{}, err
 		}
 	}
 	p, err := c.patchPod(namespace, name, body, dryRun, object)
@@ -229,25 +231,25 @@ func (c *Cluster) PatchPod(ctx context.Context, namespace, name string, body []b
 	return p, err
 }
 
-func (c *Cluster) patchPod(namespace, name string, body []byte, dryRun bool, object string) (remediate.Pod, error) {
+func (c *Cluster) patchPod(namespace, name string, body []byte, dryRun bool, object string) (cluster.Pod, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := c.index(namespace, name)
 	if i < 0 {
-		return remediate.Pod{}, remediate.ErrNotFound
+		return cluster.Pod{}, cluster.ErrNotFound
 	}
 	p := c.pods[i]
 	meta := map[string]any{"uid": p.UID, "labels": p.Labels}
 	if len(p.Annotations) > 0 {
 		meta["annotations"] = p.Annotations
 	}
-	next, err := apply(clone(map[string]any{"metadata": meta}), body)
+	next, err := patched(map[string]any{"metadata": meta}, body)
 	if err != nil || dryRun {
 		return c.seen(p), err
 	}
 	m := next["metadata"].(map[string]any)
 	p.Labels, p.Annotations = texts(m["labels"]), texts(m["annotations"])
-	c.changed(Change{"patch", object, p.Annotations[remediate.OpIDAnnotation]})
+	c.changed(Change{"patch", object, p.Annotations[cluster.OpIDAnnotation]})
 	return c.seen(p), nil
 }
 
@@ -280,11 +282,11 @@ func (c *Cluster) evict(namespace, name, uid string, dryRun bool, object string)
 	defer c.mu.Unlock()
 	i := c.index(namespace, name)
 	if i < 0 {
-		return remediate.ErrNotFound
+		return cluster.ErrNotFound
 	}
 	p := c.pods[i]
 	if p.UID != uid {
-		return fmt.Errorf("uid is %s: %w", p.UID, remediate.ErrConflict)
+		return fmt.Errorf("uid is %s: %w", p.UID, cluster.ErrConflict)
 	}
 	covering := 0
 	for _, b := range c.namespaces[namespace].Budgets {
@@ -292,10 +294,10 @@ func (c *Cluster) evict(namespace, name, uid string, dryRun bool, object string)
 			continue
 		}
 		if covering++; covering > 1 {
-			return fmt.Errorf("more than one budget: %w", remediate.ErrRefused)
+			return fmt.Errorf("more than one budget: %w", cluster.ErrRefused)
 		}
 		if c.allowed(namespace, b) < 1 {
-			return fmt.Errorf("budget %s: %w", b.Name, remediate.ErrBlocked)
+			return fmt.Errorf("budget %s: %w", b.Name, cluster.ErrBlocked)
 		}
 	}
 	if dryRun {
@@ -303,6 +305,6 @@ func (c *Cluster) evict(namespace, name, uid string, dryRun bool, object string)
 	}
 	c.pods = append(c.pods[:i:i], c.pods[i+1:]...)
 	c.start(p.of, "", false)
-	c.changed(Change{"create", object, p.Annotations[remediate.OpIDAnnotation]})
+	c.changed(Change{"create", object, p.Annotations[cluster.OpIDAnnotation]})
 	return nil
 }

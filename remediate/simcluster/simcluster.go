@@ -13,7 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"paramedic/remediate"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"paramedic/remediate/cluster"
 	"paramedic/state"
 )
 
@@ -50,35 +52,36 @@ type Cluster struct {
 
 	mu         sync.Mutex
 	n          int
-	docs       map[remediate.Ref]map[string]any
-	specs      map[remediate.Ref]Deployment
-	managers   map[remediate.Ref][]remediate.Manager
-	created    map[remediate.Ref]time.Time
+	docs       map[cluster.Ref]map[string]any
+	specs      map[cluster.Ref]Deployment
+	managers   map[cluster.Ref][]cluster.Manager
+	created    map[cluster.Ref]time.Time
 	pods       []*pod
-	namespaces map[string]*remediate.Namespace
+	namespaces map[string]*cluster.Namespace
 	budgets    map[string]map[string]int // namespace, budget: minAvailable
 	changes    []Change
 }
 
 type pod struct {
-	remediate.Pod
-	of      remediate.Ref
+	cluster.Pod
+	of      cluster.Ref
 	readyAt time.Time
 }
 
-var _ remediate.Cluster = (*Cluster)(nil)
+var _ cluster.Cluster = (*Cluster)(nil)
 
 // New makes an empty cluster.
 func New(clock state.Clock) *Cluster {
-	return &Cluster{clock: clock, docs: map[remediate.Ref]map[string]any{}, specs: map[remediate.Ref]Deployment{}, managers: map[remediate.Ref][]remediate.Manager{},
-		created: map[remediate.Ref]time.Time{}, namespaces: map[string]*remediate.Namespace{}, budgets: map[string]map[string]int{}}
+	return &Cluster{clock: clock, docs: map[cluster.Ref]map[string]any{}, specs: map[cluster.Ref]Deployment{},
+		managers: map[cluster.Ref][]cluster.Manager{},
+		created:  map[cluster.Ref]time.Time{}, namespaces: map[string]*cluster.Namespace{}, budgets: map[string]map[string]int{}}
 }
 
 // AddNamespace makes a namespace, or sets its labels and Services.
-func (c *Cluster) AddNamespace(name string, labels map[string]string, services ...remediate.Selection) {
+func (c *Cluster) AddNamespace(name string, labels map[string]string, services ...cluster.Selection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.namespaces[name] = &remediate.Namespace{Name: name, Labels: labels, Services: services}
+	c.namespaces[name] = &cluster.Namespace{Name: name, Labels: labels, Services: services}
 }
 
 // AddBudget makes a disruption budget.
@@ -86,7 +89,7 @@ func (c *Cluster) AddBudget(namespace, name string, selector map[string]string, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ns := c.namespaces[namespace]
-	ns.Budgets = append(ns.Budgets, remediate.Budget{Name: name, Selector: selector})
+	ns.Budgets = append(ns.Budgets, cluster.Budget{Name: name, Selector: selector})
 	if c.budgets[namespace] == nil {
 		c.budgets[namespace] = map[string]int{}
 	}
@@ -97,7 +100,7 @@ func (c *Cluster) AddBudget(namespace, name string, selector map[string]string, 
 func (c *Cluster) AddDeployment(d Deployment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ref := remediate.Ref{Namespace: d.Namespace, Kind: "Deployment", Name: d.Name}
+	ref := cluster.Ref{Namespace: d.Namespace, Kind: "Deployment", Name: d.Name}
 	annotations := map[string]any{"deployment.kubernetes.io/revision": "1"}
 	for k, v := range d.Annotations {
 		annotations[k] = v
@@ -110,7 +113,8 @@ func (c *Cluster) AddDeployment(d Deployment) {
 		container["args"] = anys(d.Args)
 	}
 	c.docs[ref] = map[string]any{
-		"metadata": map[string]any{"name": d.Name, "namespace": d.Namespace, "uid": c.uid("dep"), "generation": float64(1), "annotations": annotations},
+		"metadata": map[string]any{"name": d.Name, "namespace": d.Namespace, "uid": c.uid("dep"), "generation": float64(1),
+			"annotations": annotations},
 		"spec": map[string]any{"replicas": float64(d.Replicas),
 			"template": map[string]any{"spec": map[string]any{"containers": []any{container}}}},
 	}
@@ -129,13 +133,14 @@ func (c *Cluster) uid(kind string) string {
 	return fmt.Sprintf("%s-%04d", kind, c.n)
 }
 
-func (c *Cluster) start(ref remediate.Ref, name string, isReady bool) {
+func (c *Cluster) start(ref cluster.Ref, name string, isReady bool) {
 	d, uid := c.specs[ref], c.uid("pod")
 	if name == "" {
 		name = fmt.Sprintf("%s-%05x", d.Name, 0x7d9f8+c.n*7919)
 	}
-	p := &pod{of: ref, Pod: remediate.Pod{Namespace: d.Namespace, Name: name, UID: uid, Labels: maps.Clone(d.PodLabels), Annotations: map[string]string{},
-		Created: c.clock.Now(), Owner: remediate.Owner{Kind: "ReplicaSet", Name: d.Name, Controller: true}}}
+	p := &pod{of: ref, Pod: cluster.Pod{Namespace: d.Namespace, Name: name, UID: uid, Labels: maps.Clone(d.PodLabels),
+		Annotations: map[string]string{},
+		Created:     c.clock.Now(), Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.Name, Controller: true}}}
 	if !isReady {
 		p.readyAt = c.clock.Now().Add(c.StartDelay)
 	}
@@ -144,17 +149,18 @@ func (c *Cluster) start(ref remediate.Ref, name string, isReady bool) {
 
 // Edit changes a workload as a person with kubectl does: the template's args, or what else the
 // function sets.
-func (c *Cluster) Edit(ref remediate.Ref, manager string, edit func(doc map[string]any)) {
+func (c *Cluster) Edit(ref cluster.Ref, manager string, edit func(doc map[string]any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	edit(c.docs[ref])
 	meta := c.docs[ref]["metadata"].(map[string]any)
 	meta["generation"] = meta["generation"].(float64) + 1
-	c.managers[ref] = append(c.managers[ref], remediate.Manager{Name: manager, At: c.clock.Now(), Owns: []string{"spec.template"}})
+	c.managers[ref] = append(c.managers[ref],
+		cluster.Manager{Name: manager, At: c.clock.Now(), Owns: []string{"spec.template"}})
 }
 
 // SetArgs is an edit of the first container's args.
-func (c *Cluster) SetArgs(ref remediate.Ref, manager string, args ...string) {
+func (c *Cluster) SetArgs(ref cluster.Ref, manager string, args ...string) {
 	c.Edit(ref, manager, func(doc map[string]any) {
 		containers := doc["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)
 		containers[0].(map[string]any)["args"] = anys(args)
@@ -162,7 +168,7 @@ func (c *Cluster) SetArgs(ref remediate.Ref, manager string, args ...string) {
 }
 
 // EditPod changes a pod in place.
-func (c *Cluster) EditPod(namespace, name string, edit func(*remediate.Pod)) {
+func (c *Cluster) EditPod(namespace, name string, edit func(*cluster.Pod)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.pods {
@@ -187,17 +193,25 @@ func anys(s []string) []any {
 	return out
 }
 
-// clone is a deep copy of a JSON document.
-func clone(doc map[string]any) map[string]any {
-	b, err := json.Marshal(doc)
+// patched returns the document after a JSON Patch, as the API server applies it: all or nothing. The
+// document itself is left as it is.
+func patched(doc map[string]any, body []byte) (map[string]any, error) {
+	patch, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		panic(fmt.Sprintf("simcluster: %v", err)) // documents are made of JSON's own types
+		return nil, fmt.Errorf("%w: reading the patch: %w", cluster.ErrRefused, err)
+	}
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the object: %w", err)
+	}
+	if raw, err = patch.Apply(raw); err != nil {
+		return nil, fmt.Errorf("%w: %w", cluster.ErrConflict, err)
 	}
 	var out map[string]any
-	if err := json.Unmarshal(b, &out); err != nil {
-		panic(fmt.Sprintf("simcluster: %v", err))
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("%w: reading the patched object: %w", cluster.ErrRefused, err)
 	}
-	return out
+	return out, nil
 }
 
 func interrupted(ctx context.Context, hook func(string, string) error, verb, object string) error {

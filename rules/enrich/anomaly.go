@@ -10,22 +10,24 @@ import (
 	"paramedic/state"
 )
 
-// The anomaly score is that of the detectors that circulate for inference fleets: how many standard
-// deviations a value lies from the mean of the points before it, over a window of at most zWindow
-// points and with at least zPoints of them.
+// The anomaly score follows the detectors that are common for inference fleets. It counts how many
+// standard deviations a value lies from the mean of the points before it. The window has at most
+// zWindow and at least zPoints points.
 const (
 	zWindow = 100
 	zPoints = 20
 	zMost   = 100
 )
 
-// ZScore is a value's distance from its usual, z = (value - mean) / max(σ, 1 % of |mean|, the
-// unit's grain), over the last hundred points of the hour before the onset, bounded to ±100; nil
-// where there are fewer than twenty. σ is the population's standard deviation, as in numpy.std. The
-// detectors skip a series that stood still, since σ is 0 there, and so miss the jump from a flat
-// line, which is what a full KV cache and the first preemption look like. Here its deviation is
-// taken to be one percent of its level, and at least what is no change at all in its unit: a queue
-// of one request after an hour of none is one grain, not a catastrophe.
+// ZScore returns the distance of a value from its usual level: z = (value - mean) / max(σ, 1 % of
+// |mean|, the unit's negligible amount). It uses the last 100 points of the hour before the onset
+// and limits z to ±100. It returns nil if there are fewer than 20 points. σ is the standard
+// deviation of the population, as in numpy.std.
+//
+// The common detectors skip a flat series, because its σ is 0. They miss the jump from a flat line,
+// for example when a KV cache becomes full or the first preemption occurs. Here the deviation is at
+// least 1 % of the level, and at least the unit's negligible amount. So a queue of one request
+// after an hour of none gives z = 1, not an alarm.
 func ZScore(value float64, unit string, series []state.Point, onset time.Time) *float64 {
 	before := usual(series, onset)
 	if len(before) < zPoints || math.IsNaN(value) {
@@ -45,29 +47,29 @@ func ZScore(value float64, unit string, series []state.Point, onset time.Time) *
 	return &z
 }
 
-// swinging are the units of what goes up and down with the traffic. Memory and shares drift: where
-// they were an hour ago is what matters.
+// swinging are the units of signals that follow the traffic. Memory and shares drift instead, so
+// they are compared with the value an hour ago.
 var swinging = []string{"1/s", "requests", "s"}
 
-// Troubled is how long before its first alert a trouble may have begun unseen: rules look at rates
-// of five minutes, held for ten.
+// Troubled is the assumed longest time between the start of a fault and its first alert: rules use
+// rates over five minutes, held for ten.
 const Troubled = 15 * time.Minute
 
-// usualPoints is how many points of the hour it takes: four without the highest and the lowest.
-// What is known for half an hour has them.
+// usualPoints is the smallest number of points that describes an hour. Without the highest and the
+// lowest, four remain. Half an hour of charts has six points.
 const usualPoints = 6
 
-// usually is what a sample of a signal that swings with the traffic is compared with: the value of
-// the hour before the trouble that is nearest to it, without the highest and the lowest. A burst as
-// there were others within the hour is then no change, whether or not there was one exactly an hour
-// ago. Where the hour was even, an hour ago is as good, and stays. The trouble may be older than
-// its first alert; what the signal itself shows of it is not counted.
+// usually returns the baseline of a sample. For a signal that follows the traffic, this is the
+// value of the hour before the fault that is nearest to the current value, without the highest and
+// the lowest. A burst like earlier bursts is then no change, even if there was none exactly an hour
+// ago. If the hour was even, the value an hour ago stays the baseline. The fault may be older than
+// its first alert, so the points after the signal changed do not count.
 func usually(s *state.Sample, onset time.Time) *float64 {
 	if s.Baseline == nil || !slices.Contains(swinging, s.Unit) {
 		return s.Baseline
 	}
 	until := onset.Add(-Troubled)
-	if began := left(s, onset); began.Before(until) {
+	if began := leftUsual(s, onset); began.Before(until) {
 		until = began
 	}
 	var hour []float64
@@ -84,21 +86,30 @@ func usually(s *state.Sample, onset time.Time) *float64 {
 	if least, most := hour[0], hour[len(hour)-1]; most < 2*least || most-least <= 2*rules.Grain(s.Unit) {
 		return s.Baseline
 	}
-	nearest := slices.MinFunc(hour, func(a, b float64) int { return cmp.Compare(math.Abs(a-s.Value), math.Abs(b-s.Value)) })
+	nearest := slices.MinFunc(hour, func(a, b float64) int {
+		return cmp.Compare(math.Abs(a-s.Value),
+			math.Abs(b-s.Value))
+	})
 	return &nearest
 }
 
 const (
-	calm     = 3   // the part of the hour that has to be before the change: what is shorter is no habit
-	away     = 3.0 // standard deviations, as for the anomaly score
-	lasting  = 3   // the part of the points since the change that has to be so far away: troubles come and go, too
-	doubling = 2.0 // by how much the mean has to have changed for what swings
+	// calm: the part of the hour before the change must be at least 1/calm; a shorter one is not a
+	// usual level.
+	calm = 3
+	// away is in standard deviations, as for the anomaly score.
+	away = 3.0
+	// lasting: at least 1/lasting of the points since the change must be that far away, because
+	// faults come and go.
+	lasting = 3
+	// doubling is the least factor between the means before and after the change.
+	doubling = 2.0
 )
 
-// left returns when a signal left its course of the hour before the onset for where it is now; the
-// onset where it did not. Of all moments at which its points fall in two it takes the one that
-// divides them best.
-func left(s *state.Sample, onset time.Time) time.Time {
+// leftUsual returns the time when a signal left its level of the hour before the onset, or the
+// onset if it did not. It chooses the time that divides the points best: the greatest variance
+// between the two parts.
+func leftUsual(s *state.Sample, onset time.Time) time.Time {
 	from := slices.IndexFunc(s.Series, func(p state.Point) bool { return !p.At.Before(onset.Add(-time.Hour)) })
 	if from < 0 {
 		return onset
@@ -138,7 +149,7 @@ func left(s *state.Sample, onset time.Time) time.Time {
 	return points[at].At
 }
 
-// spread is the mean of points and their standard deviation.
+// spread returns the mean of the points and their standard deviation.
 func spread(points []state.Point) (mean, deviation float64) {
 	for _, p := range points {
 		mean += p.Value / float64(len(points))
@@ -149,7 +160,8 @@ func spread(points []state.Point) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// usual are the points that a value is compared with.
+// usual returns the points that a value is compared with: the last zWindow points of the hour
+// before the onset.
 func usual(series []state.Point, onset time.Time) []state.Point {
 	from := 0
 	for from < len(series) && series[from].At.Before(onset.Add(-time.Hour)) {
@@ -165,13 +177,13 @@ func usual(series []state.Point, onset time.Time) []state.Point {
 const (
 	chartPoints = 40
 	mostPoints  = 120
-	coarsest    = time.Hour / (zPoints + 1) // however its points fall, an hour has twenty
+	coarsest    = time.Hour / (zPoints + 1) // so that an hour has 20 points, wherever they begin
 )
 
-// ChartStep is how far apart the points of a chart are, which begins an hour before the onset:
-// forty of them, since much of it are rates of five minutes, and of a longer incident as many as it
-// takes to leave the hour before its onset the twenty that a z-score needs, up to a hundred and
-// twenty.
+// ChartStep returns the time between the points of a chart, which begins an hour before the onset.
+// A chart has 40 points, because many signals are rates over five minutes. A chart of a longer
+// incident has more, up to 120, so that the hour before the onset keeps the 20 points that ZScore
+// needs.
 func ChartStep(onset, now time.Time) time.Duration {
 	whole := now.Sub(onset) + time.Hour
 	if step := whole / chartPoints; step < coarsest {

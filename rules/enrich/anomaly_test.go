@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// minutes are points one a minute, the last of them a minute before now.
+// minutes returns n points, one a minute; the last is a minute before now.
 func minutes(n int, value func(i int) float64) []state.Point {
 	var out []state.Point
 	for i := range n {
@@ -19,7 +19,7 @@ func minutes(n int, value func(i int) float64) []state.Point {
 
 func constant(v float64) func(int) float64 { return func(int) float64 { return v } }
 
-// Each want is worked out by hand.
+// Each want is calculated by hand.
 func TestZScore(t *testing.T) {
 	swing := func(i int) float64 { return 4 + 2*float64(i%2*2-1) } // 2, 6, 2, 6 …: mean 4, σ 2
 	old := append([]state.Point{{At: now.Add(-61 * time.Minute), Value: 1e9}}, minutes(30, swing)...)
@@ -60,12 +60,12 @@ func TestZScore(t *testing.T) {
 	}
 }
 
-// However long an incident lasts, the hour before it is drawn finely enough to be compared with,
-// for as long as a chart has room.
-func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
+// The hour before a long incident keeps enough points for ZScore, as long as the chart has space.
+func TestChartStepKeepsTwentyPointsPerHour(t *testing.T) {
 	for _, c := range []struct {
 		lasted, want time.Duration
-	}{{0, 90 * time.Second}, {time.Hour, time.Hour / 21}, {3 * time.Hour, time.Hour / 21}, {4 * time.Hour, time.Hour / 21}, {20 * time.Hour, 21 * time.Hour / 119}} {
+	}{{0, 90 * time.Second}, {time.Hour, time.Hour / 21}, {3 * time.Hour, time.Hour / 21}, {4 * time.Hour, time.Hour / 21},
+		{20 * time.Hour, 21 * time.Hour / 119}} {
 		step := ChartStep(now, now.Add(c.lasted))
 		if step != c.want {
 			t.Errorf("after %s a point every %s, want %s", c.lasted, step, c.want)
@@ -76,11 +76,11 @@ func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
 	}
 }
 
-// What comes and goes in bursts is compared with the bursts of the hour before, what is even with
-// an hour ago, and what drifts with where it was. The last quarter of an hour may be the trouble
-// itself, and one point alone is no habit.
-func TestABurstIsComparedWithTheHoursOthers(t *testing.T) {
-	bursts := func(i int) float64 { // ten minutes in which nothing comes, then ten of 6 a second; in the last quarter 40
+// A signal with bursts is compared with the bursts of the hour before, an even one with its value
+// an hour ago, and one that drifts also. The last 15 minutes may belong to the fault, and a single
+// point is no usual level.
+func TestBurstIsComparedWithEarlierBursts(t *testing.T) {
+	bursts := func(i int) float64 { // ten minutes with no traffic, then ten with 6 a second; in the last 15 minutes 40
 		if i >= 60-15 {
 			return 40
 		}
@@ -112,9 +112,8 @@ func TestABurstIsComparedWithTheHoursOthers(t *testing.T) {
 	}
 }
 
-// A rule may fire long after the trouble began. What the hour shows of the trouble is not what is
-// usual.
-func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
+// A rule may fire long after the fault began. The points of the fault do not count as usual.
+func TestOldFaultIsNotItsOwnBaseline(t *testing.T) {
 	since := func(began int, before, after func(i int) float64) func(int) float64 {
 		return func(i int) float64 {
 			if i >= 60-began {
@@ -127,7 +126,7 @@ func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
 		return func(i int) float64 { return mean * (1 + 0.2*float64(i%3-1)) }
 	}
 	bursts := func(i int) float64 { return 1 + float64(i/10%2)*5 }
-	comes := func(i int) float64 { return 2 + float64(i/3%2)*20 } // and goes
+	comes := func(i int) float64 { return 2 + float64(i/3%2)*20 } // rises and falls
 	for _, c := range []struct {
 		name             string
 		value, was, want float64
@@ -139,7 +138,8 @@ func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
 		{"30 minutes, in a pool that has bursts", 60, 1, 6, minutes(60, since(30, bursts, noisy(60)))},
 		{"what fell half an hour ago", 1, 20, 20, minutes(60, since(30, noisy(20), noisy(1)))},
 		{"a burst as there were others", 5.8, 1, 6, minutes(60, bursts)},
-		{"a burst that is over", 2, 2, 2, minutes(60, since(30, noisy(2), func(i int) float64 { return map[bool]float64{true: 20, false: 2}[i < 40] }))},
+		{"a burst that is over", 2, 2, 2,
+			minutes(60, since(30, noisy(2), func(i int) float64 { return map[bool]float64{true: 20, false: 2}[i < 40] }))},
 	} {
 		got := usually(&state.Sample{Value: c.value, Unit: "requests", Baseline: &c.was, Series: c.series}, now)
 		if got == nil || math.Abs(*got-c.want) > 0.25*c.want {

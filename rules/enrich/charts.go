@@ -7,12 +7,12 @@ import (
 	"paramedic/state"
 )
 
-// chartedEntities is how many entities of a signal keep their series: the evidence is stored, and a
-// chart of more lines is unreadable.
+// chartedEntities limits the entities of a signal that keep their series. The evidence is stored,
+// and a chart with more lines is unreadable.
 const chartedEntities = 6
 
-// keepSeries drops the series that no chart will show: it keeps the scope's own pods, then those
-// furthest from their usual.
+// keepSeries drops the series that no chart will show. It keeps the pool's series, then those of
+// the scope's own pods, then those with the highest anomaly score.
 func keepSeries(samples []state.Sample, scope state.Scope) {
 	bySignal := map[string][]int{}
 	for i, s := range samples {
@@ -24,7 +24,7 @@ func keepSeries(samples []state.Sample, scope state.Scope) {
 		s := samples[i]
 		switch {
 		case s.Entity.Pod == "" && s.Entity.Instance == "" && s.Entity.GPU == "":
-			return 1e12 // the pool's own line
+			return 1e12 // the pool's own series
 		case slices.Contains(scope.Pods, s.Entity.Pod):
 			return 1e9
 		case s.Z != nil:

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// CombineOf says how a source's values of one entity become one. Quantiles and ratios cannot be
-// added up: the worst speaks.
+// CombineOf returns how a source's values of one entity become one. Quantiles and ratios cannot be
+// added, so the highest counts.
 func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
 	switch src.Fn {
 	case rules.FnQuantile, rules.FnMean, rules.FnRatio, rules.FnShare, rules.FnLess:
@@ -20,8 +20,8 @@ func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
 	return sig.Combine
 }
 
-// SlotOf is what a source's value is about, for choosing between sources: a pod or an address is
-// one worker, whatever model the series names, since some series of a worker name none.
+// SlotOf returns the key of an entity for choosing between sources. A pod or an address is one
+// worker, whatever model the series names, because some series of a worker name no model.
 func SlotOf(e state.Entity) state.Entity {
 	if e.Pod != "" {
 		return state.Entity{Namespace: e.Namespace, Pod: e.Pod, Node: e.Node, GPU: e.GPU}
@@ -44,9 +44,9 @@ func Combine(how rules.Combine, a, b float64) float64 {
 	}
 }
 
-// Parts are the values that one entity has under several addresses, and in several series of one
-// address, as a Deployment has one for each of its ReplicaSets. The same address scraped by two
-// jobs is one part, not two.
+// Parts holds the values of one entity. They may come from several addresses and from several
+// series of one address; for example, a Deployment has a series for each ReplicaSet. The same
+// address scraped by two jobs counts once.
 type Parts struct{ all []scraped }
 
 type scraped struct {
@@ -70,15 +70,18 @@ func (p *Parts) Instances() []string {
 	return out
 }
 
-// Keep leaves out the parts of other addresses, unless none would be left.
+// Keep removes the parts of other addresses, unless that would remove all parts.
 func (p *Parts) Keep(instances []string) {
-	kept := slices.DeleteFunc(slices.Clone(p.all), func(s scraped) bool { return !slices.Contains(instances, s.instance) })
+	kept := slices.DeleteFunc(slices.Clone(p.all), func(s scraped) bool {
+		return !slices.Contains(instances,
+			s.instance)
+	})
 	if len(kept) > 0 {
 		p.all = kept
 	}
 }
 
-// Value combines the parts. It does not depend on the order in which they came.
+// Value combines the parts. The result does not depend on their order.
 func (p *Parts) Value(how rules.Combine) float64 {
 	slices.SortFunc(p.all, func(a, b scraped) int {
 		return cmp.Or(strings.Compare(a.instance, b.instance), strings.Compare(a.job, b.job), cmp.Compare(a.v, b.v))
@@ -102,7 +105,7 @@ func (p *Parts) Value(how rules.Combine) float64 {
 	return out
 }
 
-// Pointer is the combined value, or nil where there is none.
+// Pointer returns the combined value, or nil if there are no parts.
 func (p *Parts) Pointer(how rules.Combine) *float64 {
 	if p == nil {
 		return nil

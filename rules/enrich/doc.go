@@ -1,16 +1,15 @@
-// Package enrich gathers the live context of an incident: what engines, GPUs and Kubernetes say
-// now, what they said an hour before the onset, a day and a week ago, which pod belongs to which
-// pool, and which engine it runs. What swings with the traffic is compared with what it was at any
-// time of the hour before, not with one moment of it.
+// Package enrich gathers the evidence on an incident: current values of engines, GPUs and
+// Kubernetes, and their values an hour before the onset, a day and a week ago. It also finds which
+// pod belongs to which pool, and which engine it runs. A signal that follows the traffic is
+// compared with the whole hour before, not with one moment.
 //
-// It promises to answer in time and never to fail: sources are read in parallel under one deadline,
-// whatever could not be read is named in the evidence with a reason that a person can act on, and
-// what is missing is never a zero. It only reads.
+// A gathering always returns in time, and never fails. It reads the sources in parallel, with one
+// deadline. If a source cannot be read, the evidence lists the missing signals, each with a reason
+// that an engineer can act on. A missing value is never a zero. The package only reads.
 //
-// The sources are adapters in packages below: prometheus, engine (direct scrapes of /metrics),
-// kubernetes and traces (Tempo or Jaeger). All of them answer for the signals that package rules
-// declares, and put a value to an entity by the same rules ([Identify]). Where two sources have the
-// same signal of the same entity, the first in this order wins: Prometheus, engines, Kubernetes for
-// metrics; what Kubernetes says about which pod is in which pool on which node wins over labels.
-// Traces have signals of their own.
+// The sources are the packages below: prometheus, engine (scrapes /metrics directly), kubernetes,
+// and traces (Tempo or Jaeger). All of them read the signals that the catalogue declares, and use
+// [Identify] to find the entity of a series. If two sources have the same signal of the same
+// entity, the first of these wins: Prometheus, engines, Kubernetes. For the placement of pods in
+// pools and on nodes, Kubernetes wins over labels. Traces have signals of their own.
 package enrich

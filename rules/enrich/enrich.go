@@ -14,7 +14,7 @@ import (
 	"paramedic/state"
 )
 
-// DefaultDeadline is how long one gathering may take.
+// DefaultDeadline limits one gathering.
 const DefaultDeadline = 5 * time.Second
 
 // A Request asks for the evidence on one incident.
@@ -25,15 +25,15 @@ type Request struct {
 	Onset    time.Time
 	Now      time.Time
 	Signals  []string // nil: all
-	// Jobs are the scrapes that the incident's alerts name: whose pods they read is looked up, also
-	// where they read none any more.
+	// Jobs are the scrape jobs that the incident's alerts name. The gathering looks up the pods
+	// that they scrape, or scraped in the last hours.
 	Jobs []string
-	// Fresh asks for values that a write may rest on, of the present alone. Each has the time of
-	// the scrape that it was measured at, and one whose time is not known is missing.
+	// Fresh requests current values that a write may rely on. Each sample then has the time of its
+	// scrape. A value whose scrape time is unknown is missing.
 	Fresh bool
 }
 
-// A Query is what a source is asked.
+// A Query is a request as the sources get it.
 type Query struct {
 	Cluster string
 	Scope   state.Scope
@@ -42,18 +42,19 @@ type Query struct {
 	Signals []rules.Signal
 	Jobs    []string
 	Fresh   bool
-	// Running is how it is read how many requests run, which every engine tells: what has it is an
-	// engine, whatever is asked for.
+	// Running is the signal that counts running requests. Every engine exports it, so a pod that
+	// has it is an engine, even if the query asks for other signals.
 	Running rules.Signal
 }
 
-// A Reading is what a source knows. Failed says by signal why a source could not answer; a signal
-// with neither a sample nor a reason has no data. Notes are other things that did not come
-// ("baseline", "series") with the reason. Engines are the engines of workers by their WorkerKey, as
-// the metrics tell that they export.
+// A Reading is the answer of one source. Failed holds by signal why the source could not read it; a
+// signal with neither a sample nor a reason has no data. Notes list other missing parts
+// ("baseline", "series"), with the reason. Engines holds the workers' engines by WorkerKey, as
+// their metrics show. If Began is set, the baselines are of the first minutes after it, because
+// there are no older data.
 type Reading struct {
 	Samples []state.Sample
-	Gone    []state.Sample // the courses of the pool's workers that are no more, without a value
+	Gone    []state.Sample // charts of the pool's workers that no longer exist, without a value
 	Workers []state.Worker
 	Engines map[string]string
 	Scraped []Scraped
@@ -62,23 +63,23 @@ type Reading struct {
 	Began   time.Time
 }
 
-// Scraped is a page with the job that reads it, or read it in the last hours.
+// Scraped is a page, with the job that scrapes it or scraped it in the last hours.
 type Scraped struct {
 	Entity state.Entity
 	By     state.ScrapeJob
 }
 
-// WorkerKey is what an entity's worker goes by before anybody has resolved it: its pod, or its
+// WorkerKey returns the key of an entity's worker before it is resolved: its pod, or else its
 // address.
 func WorkerKey(e state.Entity) string { return e.Namespace + "/" + cmp.Or(e.Pod, e.Instance) }
 
-// runs are the engines that run a model themselves; Dynamo's workers run one of them, and export
-// its metrics too.
-var runs = []string{"vllm", "sglang", "trtllm"}
+// modelEngines are the engines that run a model themselves. Dynamo's workers run one of them and
+// also export its metrics.
+var modelEngines = []string{"vllm", "sglang", "trtllm"}
 
 // Runs records that a worker exports a metric of an engine.
 func (r *Reading) Runs(e state.Entity, engine string) {
-	if !slices.Contains(runs, engine) || e.Pod == "" && e.Instance == "" {
+	if !slices.Contains(modelEngines, engine) || e.Pod == "" && e.Instance == "" {
 		return
 	}
 	if r.Engines == nil {
@@ -87,7 +88,7 @@ func (r *Reading) Runs(e state.Entity, engine string) {
 	r.Engines[WorkerKey(e)] = engine
 }
 
-// Fail records why a source could not answer for a signal; the first reason stays.
+// Fail records why a source could not read a signal. The first reason stays.
 func (r *Reading) Fail(signal, reason string) {
 	if r.Failed == nil {
 		r.Failed = map[string]string{}
@@ -97,15 +98,15 @@ func (r *Reading) Fail(signal, reason string) {
 	}
 }
 
-// A Source reads signals. Read MUST return when the context ends, with what it has; errors are in
-// the reading. One that does not is left behind with all it has. Ping says whether the source can
-// be reached. Both are safe for concurrent use.
+// A Source reads signals. Read MUST return when the context ends, with what it has read; errors are
+// in the reading. A source that does not return in time is abandoned, with all its data. Ping
+// reports whether the source can be reached. Both are safe for concurrent use.
 type Source interface {
 	Read(ctx context.Context, q Query) Reading
 	Ping(ctx context.Context) error
 }
 
-// A Cluster is the sources of one cluster; those that are nil do not exist.
+// A Cluster holds the sources of one cluster. A nil source does not exist.
 type Cluster struct {
 	Prometheus Source
 	Engines    Source
@@ -113,9 +114,8 @@ type Cluster struct {
 	Traces     Source
 }
 
-// A Preparer is a source that can ask ahead for what Read will want to know of the past. Prepare
-// MUST return when the context ends; what did not come is asked for by Read. It is safe for
-// concurrent use.
+// A Preparer is a source that can prefetch the past that Read will need. Prepare MUST return when
+// the context ends; Read queries the rest. It is safe for concurrent use.
 type Preparer interface {
 	Prepare(ctx context.Context, q Query)
 }
@@ -127,7 +127,8 @@ type named struct {
 
 func (c Cluster) sources() []named {
 	var out []named
-	for _, n := range []named{{"prometheus", c.Prometheus}, {"engines", c.Engines}, {"kubernetes", c.Kubernetes}, {"traces", c.Traces}} {
+	for _, n := range []named{{"prometheus", c.Prometheus}, {"engines", c.Engines}, {"kubernetes", c.Kubernetes},
+		{"traces", c.Traces}} {
 		if n.source != nil {
 			out = append(out, n)
 		}
@@ -135,7 +136,7 @@ func (c Cluster) sources() []named {
 	return out
 }
 
-// gives says whether the source can have a signal at all.
+// gives reports whether the source can have a signal at all.
 func (n named) gives(s rules.Signal) bool {
 	switch n.name {
 	case "kubernetes", rules.ByTraces:
@@ -144,8 +145,8 @@ func (n named) gives(s rules.Signal) bool {
 	return len(s.Sources) > 0 || n.name == "engines" && slices.Contains(s.By, "probe")
 }
 
-// leftBehind is the reading of a source that did not come back.
-func (n named) leftBehind(q Query, err error) Reading {
+// abandoned returns the reading of a source that did not return in time.
+func (n named) abandoned(q Query, err error) Reading {
 	var r Reading
 	for _, s := range q.Signals {
 		if n.gives(s) {
@@ -155,7 +156,7 @@ func (n named) leftBehind(q Query, err error) Reading {
 	return r
 }
 
-// Config is what a Gatherer needs.
+// Config configures a Gatherer.
 type Config struct {
 	Clusters map[string]Cluster
 	Signals  []rules.Signal
@@ -166,16 +167,17 @@ type Config struct {
 // A Gatherer gathers evidence. It is safe for concurrent use.
 type Gatherer struct {
 	clusters map[string]Cluster
-	signals  []rules.Signal
-	untraced []rules.Signal // those that do not need traces
+	declared []rules.Signal
+	untraced []rules.Signal // signals that do not need traces
 	byID     map[string]rules.Signal
 	deadline time.Duration
 	log      *slog.Logger
 }
 
-// New makes a gatherer over clusters by their names.
+// New returns a gatherer over clusters by name.
 func New(c Config) *Gatherer {
-	g := &Gatherer{clusters: c.Clusters, signals: c.Signals, byID: map[string]rules.Signal{}, deadline: c.Deadline, log: c.Log}
+	g := &Gatherer{clusters: c.Clusters, declared: c.Signals, byID: map[string]rules.Signal{}, deadline: c.Deadline,
+		log: c.Log}
 	if g.deadline <= 0 {
 		g.deadline = DefaultDeadline
 	}
@@ -191,13 +193,13 @@ func New(c Config) *Gatherer {
 	return g
 }
 
-// Gather reads every source of the cluster and puts their answers together. It returns within the
-// deadline, or when the context ends, or a moment later, and never fails: what did not come is in
+// Gather reads all sources of the cluster and merges their answers. It returns by the deadline or
+// when the context ends, plus at most the grace period. It never fails: missing data are in
 // Missing.
 func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	ev := state.Evidence{Incident: r.Incident, At: r.Now}
 	cluster, ok := g.clusters[r.Cluster]
-	signals, missing := g.wanted(r.Signals, cluster)
+	declared, missing := g.wanted(r.Signals, cluster)
 	ev.Missing = missing
 	sources := cluster.sources()
 	if !ok || len(sources) == 0 {
@@ -205,41 +207,43 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 		if !ok {
 			reason = "no cluster " + r.Cluster + " is configured"
 		}
-		for _, s := range signals {
+		for _, s := range declared {
 			ev.Missing = append(ev.Missing, state.Missing{Signal: s.ID, Reason: reason})
 		}
 		return ev
 	}
-	q := g.query(r, signals)
-	m := merge{query: q, signals: signals}
+	q := g.query(r, declared)
+	m := merge{query: q, wanted: declared}
 	m.readings = g.read(ctx, sources, q)
 	m.evidence(&ev)
-	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident), "samples", len(ev.Samples), "missing", len(ev.Missing))
+	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident), "samples", len(ev.Samples), "missing",
+		len(ev.Missing))
 	return ev
 }
 
-// Prepare has the cluster's sources ask ahead for what gathering this evidence soon will want to
-// know of the past. It returns when all have, or the deadline or the context ends.
+// Prepare lets the cluster's sources prefetch the past for a gathering that follows soon. It
+// returns when all are done, or at the deadline, or when the context ends.
 func (g *Gatherer) Prepare(ctx context.Context, r Request) {
 	ctx, cancel := context.WithTimeout(ctx, g.deadline)
 	defer cancel()
 	cluster := g.clusters[r.Cluster]
-	signals, _ := g.wanted(r.Signals, cluster)
+	declared, _ := g.wanted(r.Signals, cluster)
 	var wg sync.WaitGroup
 	for _, s := range cluster.sources() {
 		if p, ok := s.source.(Preparer); ok {
-			wg.Go(func() { p.Prepare(ctx, g.query(r, signals)) })
+			wg.Go(func() { p.Prepare(ctx, g.query(r, declared)) })
 		}
 	}
 	wg.Wait()
 }
 
-func (g *Gatherer) query(r Request, signals []rules.Signal) Query {
+func (g *Gatherer) query(r Request, declared []rules.Signal) Query {
 	onset := r.Onset
 	if onset.IsZero() || onset.After(r.Now) {
 		onset = r.Now
 	}
-	return Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals, Jobs: r.Jobs, Fresh: r.Fresh, Running: g.byID["requests_running"]}
+	return Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: declared, Jobs: r.Jobs,
+		Fresh: r.Fresh, Running: g.byID["requests_running"]}
 }
 
 // JobsOf returns the scrape jobs that an incident's alerts name, for a Request.
@@ -256,14 +260,14 @@ func JobsOf(in state.Incident) []string {
 	return out
 }
 
-// wanted are the signals that were asked for; a name that nobody declared is missing. Those of
-// traces do not exist in a cluster without a trace store, unless somebody asks for one by name.
+// wanted returns the requested signals. An undeclared name is missing. In a cluster without a trace
+// store, the signals of traces are left out, unless the request names one.
 func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]rules.Signal, []state.Missing) {
 	if ids == nil && cluster.Traces == nil {
 		return g.untraced, nil
 	}
 	if ids == nil {
-		return g.signals, nil
+		return g.declared, nil
 	}
 	var out []rules.Signal
 	var missing []state.Missing
@@ -282,11 +286,11 @@ func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]rules.Signal, []stat
 	return out, missing
 }
 
-// grace is how long sources have to come back with what they have, when their time is over.
+// grace is the time that sources have after the deadline to return what they have.
 const grace = 500 * time.Millisecond
 
-// read asks all sources at once. A source that does not come back by the deadline is left behind:
-// its reading is a failure.
+// read reads all sources in parallel. It abandons a source that has not returned after the grace
+// period.
 func (g *Gatherer) read(ctx context.Context, sources []named, q Query) []Reading {
 	ctx, cancel := context.WithTimeout(ctx, g.deadline)
 	defer cancel()
@@ -294,7 +298,7 @@ func (g *Gatherer) read(ctx context.Context, sources []named, q Query) []Reading
 		of int
 		Reading
 	}
-	answers := make(chan answer, len(sources)) // room for all: nobody reads from it for one that is left behind
+	answers := make(chan answer, len(sources)) // buffered for all, because an abandoned source's answer is not received
 	for i, s := range sources {
 		go func() { answers <- answer{i, s.source.Read(ctx, q)} }()
 	}
@@ -311,7 +315,7 @@ func (g *Gatherer) read(ctx context.Context, sources []named, q Query) []Reading
 		case <-late:
 			for i, s := range sources {
 				if !came[i] {
-					out[i] = s.leftBehind(q, ctx.Err())
+					out[i] = s.abandoned(q, ctx.Err())
 				}
 			}
 			return out
@@ -320,8 +324,7 @@ func (g *Gatherer) read(ctx context.Context, sources []named, q Query) []Reading
 	return out
 }
 
-// Ping asks every source of every cluster whether it can be reached, and returns the problems by
-// "cluster/source".
+// Ping pings all sources of all clusters and returns the results by "cluster/source".
 func (g *Gatherer) Ping(ctx context.Context) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, g.deadline)
 	defer cancel()
@@ -342,8 +345,7 @@ func (g *Gatherer) Ping(ctx context.Context) map[string]error {
 	return out
 }
 
-// Explain is an error of a call as evidence shows it: short, with what to look at, and no address
-// or credential in it.
+// Explain returns an error as evidence shows it: short, and without addresses or credentials.
 func Explain(who string, err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

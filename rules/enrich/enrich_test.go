@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// fixed is a source that answers what it is told to.
+// fixed is a source with a given answer.
 type fixed struct {
 	reading Reading
 	err     error
@@ -48,15 +48,16 @@ func (f *fixed) Read(ctx context.Context, q Query) Reading {
 func (f *fixed) Ping(context.Context) error { return f.err }
 
 func gatherer(t testing.TB, c Cluster) *Gatherer {
-	signals, err := rules.LoadSignals()
+	declared, err := rules.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Config{Clusters: map[string]Cluster{"default": c}, Signals: signals})
+	return New(Config{Clusters: map[string]Cluster{"default": c}, Signals: declared})
 }
 
 func request(signals ...string) Request {
-	return Request{Incident: "INC-1", Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Onset: now.Add(-time.Minute), Now: now, Signals: signals}
+	return Request{Incident: "INC-1", Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"},
+		Onset: now.Add(-time.Minute), Now: now, Signals: signals}
 }
 
 func sampleOf(signal string, e state.Entity, v float64) state.Sample {
@@ -65,8 +66,9 @@ func sampleOf(signal string, e state.Entity, v float64) state.Sample {
 
 const pod0, pod1 = "vllm-llama-7d9f8b6c5-aaaa0", "vllm-llama-7d9f8b6c5-aaaa1"
 
-func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
-	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a", Instance: "10.0.0.1:8000", Model: "/models/llama"},
+func TestKubernetesPlacesPods(t *testing.T) {
+	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a",
+		Instance: "10.0.0.1:8000", Model: "/models/llama"},
 		{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Pool: "other", Node: "node-b"}}}}
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Instance: "10.0.0.1:9000", Model: "llama-70b"}, 0.9),
@@ -79,7 +81,8 @@ func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
 	ev := gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), request("kv_usage", "ttft_p95", "gpu_xid_changes"))
 	var got []string
 	for _, s := range ev.Samples {
-		got = append(got, fmt.Sprintf("%s %s/%s %s %s gpu=%s %g", s.Signal, s.Entity.Pool, s.Entity.Pod, s.Entity.Model, s.Entity.Node, s.Entity.GPU, s.Value))
+		got = append(got, fmt.Sprintf("%s %s/%s %s %s gpu=%s %g", s.Signal, s.Entity.Pool, s.Entity.Pod, s.Entity.Model, s.Entity.Node,
+			s.Entity.GPU, s.Value))
 	}
 	want := []string{
 		"gpu_xid_changes /  node-a gpu=0 1",
@@ -95,10 +98,11 @@ func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
 	}
 }
 
-// Engines of two models may share a pod, as Ray places them: none of the models is the pod's, and
-// each sample keeps its own.
-func TestAPodOfTwoModelsIsNoneOfThem(t *testing.T) {
-	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: "chat-w1", Pool: "vllm-llama"}, {Namespace: "llm", Pod: "chat-w2", Pool: "vllm-llama"}}}}
+// Engines of two models may share a pod, as Ray places them. Then the pod has no model, and each
+// sample keeps its own.
+func TestPodOfTwoModelsHasNoModel(t *testing.T) {
+	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: "chat-w1", Pool: "vllm-llama"},
+		{Namespace: "llm", Pod: "chat-w2", Pool: "vllm-llama"}}}}
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "chat-w1", Model: "Qwen"}, 0.9),
 		sampleOf("ttft_p95", state.Entity{Namespace: "llm", Pod: "chat-w1", Model: "deepseek"}, 1),
@@ -118,8 +122,9 @@ func TestAPodOfTwoModelsIsNoneOfThem(t *testing.T) {
 	}
 }
 
-func TestAPoolIsReadByTheNameOfWhatRoutesToIt(t *testing.T) {
-	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a", Routes: []string{"InferencePool/front", "Gateway/public"}},
+func TestPoolIsFoundByItsRoutesName(t *testing.T) {
+	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a",
+		Routes: []string{"InferencePool/front", "Gateway/public"}},
 		{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Pool: "other", Node: "node-b", Routes: []string{"Gateway/public"}}}}}
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}, 0.9),
@@ -146,16 +151,17 @@ func TestAPoolIsReadByTheNameOfWhatRoutesToIt(t *testing.T) {
 	}
 }
 
-func TestWithoutKubernetesAStrangePoolsNameHidesNobody(t *testing.T) {
-	prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}, 0.9)}}}
+func TestUnknownPoolLabelKeepsWorkers(t *testing.T) {
+	prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0,
+		Model: "llama-70b"}, 0.9)}}}
 	r := request("kv_usage")
-	r.Scope.Pool = "front" // an InferencePool
+	r.Scope.Pool = "front" // the name of an InferencePool
 	if ev := gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r); len(ev.Samples) != 1 {
 		t.Errorf("samples %v, missing %v", ev.Samples, ev.Missing)
 	}
 }
 
-func TestWithoutKubernetesRanksAreKnownByTheirLeadersNames(t *testing.T) {
+func TestRanksAreFoundByTheirLeadersName(t *testing.T) {
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-0", Model: "llama-405b"}, 0.9),
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-1", Model: "llama-405b"}, 0.9),
@@ -170,16 +176,17 @@ func TestWithoutKubernetesRanksAreKnownByTheirLeadersNames(t *testing.T) {
 	for _, w := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Workers {
 		got = append(got, fmt.Sprintf("%s %s/%s %s %v", w.Pod, w.Pool, w.Group, w.Node, w.GPUs))
 	}
-	want := []string{"llama-3-0 llama-3/  []", "ring-0 ring/0  []", "ring-0-1 ring/0  []", "ring-1 ring/1  []", "ring-1-1 ring/1 node-b [0]"}
+	want := []string{"llama-3-0 llama-3/  []", "ring-0 ring/0  []", "ring-0-1 ring/0  []", "ring-1 ring/1  []",
+		"ring-1-1 ring/1 node-b [0]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// What an alert's labels call the pool finds its samples again, where nothing but pods' names tells
-// pools.
-func TestWithoutKubernetesTheAlertsPoolIsTheSamples(t *testing.T) {
-	for pod, want := range map[string]string{"llama-3-0": "llama-3-0 llama-3-1", "ring-0-1": "ring-0 ring-0-1", "vllm-x7k2q": "vllm-x7k2q"} {
+// The pool of an alert's labels must select its samples if only pod names identify pools.
+func TestAlertPoolMatchesPodNames(t *testing.T) {
+	for pod, want := range map[string]string{"llama-3-0": "llama-3-0 llama-3-1", "ring-0-1": "ring-0 ring-0-1",
+		"vllm-x7k2q": "vllm-x7k2q"} {
 		prom := &fixed{reading: Reading{Samples: []state.Sample{
 			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "llama-3-0", Model: "llama-8b"}, 0.9),
 			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "llama-3-1", Model: "llama-8b"}, 0.9),
@@ -220,9 +227,9 @@ func TestWithoutKubernetesWorkersComeFromLabels(t *testing.T) {
 	}
 }
 
-// First minutes stand for the past where no source knows the hour itself, and where they do that is
-// said.
-func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
+// First minutes are the baseline only if no source has data of the hour before. The evidence then
+// lists this.
+func TestHourBeforeIsPreferredToFirstMinutes(t *testing.T) {
 	worker := state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}
 	reading := func(began time.Time, baseline float64) *fixed {
 		s := sampleOf("kv_usage", worker, 0.9)
@@ -235,10 +242,12 @@ func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
 		baseline            float64
 		note                string
 	}{
-		"Prometheus knows the hour":  {reading(time.Time{}, 0.1), reading(late, 0.2), 0.1, ""},
-		"the pages know the hour":    {reading(late, 0.1), reading(time.Time{}, 0.2), 0.2, ""},
-		"both know the beginning":    {reading(early, 0.1), reading(late, 0.2), 0.1, "nothing is known of the hour before the onset until 11:20:00 UTC: what was seen first stands for it"},
-		"one has no value, one does": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}}, reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00 UTC: what was seen first stands for it"},
+		"Prometheus knows the hour": {reading(time.Time{}, 0.1), reading(late, 0.2), 0.1, ""},
+		"the pages know the hour":   {reading(late, 0.1), reading(time.Time{}, 0.2), 0.2, ""},
+		"both know the beginning": {reading(early, 0.1), reading(late, 0.2), 0.1,
+			"nothing is known of the hour before the onset until 11:20:00 UTC: what was seen first stands for it"},
+		"one has no value, one does": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}},
+			reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00 UTC: what was seen first stands for it"},
 	} {
 		ev := gatherer(t, Cluster{Prometheus: c.prometheus, Engines: c.engines}).Gather(t.Context(), request("kv_usage"))
 		note := ""
@@ -251,45 +260,50 @@ func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
 	}
 }
 
-func TestASlowSourceCostsItsOwnSignalsOnly(t *testing.T) {
+func TestSlowSourceLosesOnlyItsOwnSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kube := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("pod_ready", state.Entity{Namespace: "llm", Pod: pod0, Pool: "vllm-llama"}, 1)}}}
+		kube := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("pod_ready", state.Entity{Namespace: "llm", Pod: pod0,
+			Pool: "vllm-llama"}, 1)}}}
 		began := time.Now()
-		ev := gatherer(t, Cluster{Prometheus: &fixed{slow: true}, Kubernetes: kube}).Gather(t.Context(), request("kv_usage", "pod_ready", "no_such"))
+		ev := gatherer(t, Cluster{Prometheus: &fixed{slow: true}, Kubernetes: kube}).Gather(t.Context(), request("kv_usage", "pod_ready",
+			"no_such"))
 		if took := time.Since(began); took != DefaultDeadline {
 			t.Errorf("took %s", took)
 		}
-		want := []state.Missing{{Signal: "kv_usage", Reason: "Prometheus did not answer in time"}, {Signal: "no_such", Reason: "no signal of this name is declared"}}
+		want := []state.Missing{{Signal: "kv_usage", Reason: "Prometheus did not answer in time"},
+			{Signal: "no_such", Reason: "no signal of this name is declared"}}
 		if d := cmp.Diff(want, ev.Missing); d != "" || len(ev.Samples) != 1 {
 			t.Errorf("%s samples %v", d, ev.Samples)
 		}
 	})
 }
 
-// stuck is a source that does not mind its context.
+// stuck is a source that ignores its context.
 type stuck chan struct{}
 
 func (s stuck) Read(context.Context, Query) Reading { <-s; return Reading{} }
 func (s stuck) Ping(context.Context) error          { return nil }
 
-func TestASourceThatDoesNotComeBackIsLeftBehind(t *testing.T) {
+func TestStuckSourceIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(stuck)
 		defer close(never)
-		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Model: "m"}, 0.9)}}}
+		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0,
+			Pool: "vllm-llama", Model: "m"}, 0.9)}}}
 		began := time.Now()
 		ev := gatherer(t, Cluster{Prometheus: prom, Kubernetes: never}).Gather(t.Context(), request("kv_usage", "ttft_p95", "pod_age"))
 		if took := time.Since(began); took != DefaultDeadline+grace {
 			t.Errorf("took %s", took)
 		}
-		want := []state.Missing{{Signal: "pod_age", Reason: "kubernetes did not answer in time"}, {Signal: "ttft_p95", Reason: "no series for it in this scope"}}
+		want := []state.Missing{{Signal: "pod_age", Reason: "kubernetes did not answer in time"},
+			{Signal: "ttft_p95", Reason: "no series for it in this scope"}}
 		if d := cmp.Diff(want, ev.Missing); d != "" || len(ev.Samples) != 1 {
 			t.Errorf("%s samples %v", d, ev.Samples)
 		}
 	})
 }
 
-func TestUnknownClusterIsSaid(t *testing.T) {
+func TestUnknownClusterIsReported(t *testing.T) {
 	ev := gatherer(t, Cluster{}).Gather(t.Context(), Request{Cluster: "mars", Now: now, Signals: []string{"kv_usage"}})
 	if len(ev.Missing) != 1 || !strings.Contains(ev.Missing[0].Reason, "mars") {
 		t.Errorf("%+v", ev.Missing)
@@ -304,13 +318,21 @@ func TestIdentify(t *testing.T) {
 		labels map[string]string
 		want   state.Entity
 	}{
-		"exporter's own pod is not the workload": {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu", "gpu": "3", "Hostname": "n"}, state.Entity{Node: "n", GPU: "3"}},
-		"renamed workload labels":                {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu", "exported_pod": "p", "exported_namespace": "llm", "gpu": "0", "hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "0"}},
-		"honoured workload labels":               {gpu, "dcgm", map[string]string{"pod": "p", "namespace": "llm", "UUID": "GPU-1", "Hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "GPU-1"}},
-		"kube-state-metrics":                     {podSignal, "kube_state", map[string]string{"pod": "ksm-0", "namespace": "monitoring", "exported_pod": "p", "exported_namespace": "llm"}, state.Entity{Namespace: "llm", Pod: "p"}},
-		"whom a mesh's gateway sends it to":      {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "gw-0", "namespace": "istio-system", "destination_service_namespace": "llm"}, state.Entity{Namespace: "llm"}},
-		"whose an ingress is":                    {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "nginx-0", "namespace": "ingress-nginx", "exported_namespace": "llm"}, state.Entity{Namespace: "llm"}},
-		"engine":                                 {podSignal, "vllm", map[string]string{"pod": "p", "namespace": "llm", "instance": "1.2.3.4:8000", "model_name": "m"}, state.Entity{Namespace: "llm", Pod: "p", Instance: "1.2.3.4:8000", Model: "m"}},
+		"exporter's own pod is not the workload": {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu", "gpu": "3",
+			"Hostname": "n"}, state.Entity{Node: "n", GPU: "3"}},
+		"renamed workload labels": {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu",
+			"exported_pod": "p", "exported_namespace": "llm", "gpu": "0", "hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p",
+			Node: "n", GPU: "0"}},
+		"honoured workload labels": {gpu, "dcgm", map[string]string{"pod": "p", "namespace": "llm", "UUID": "GPU-1",
+			"Hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "GPU-1"}},
+		"kube-state-metrics": {podSignal, "kube_state", map[string]string{"pod": "ksm-0", "namespace": "monitoring",
+			"exported_pod": "p", "exported_namespace": "llm"}, state.Entity{Namespace: "llm", Pod: "p"}},
+		"whom a mesh's gateway sends it to": {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "gw-0",
+			"namespace": "istio-system", "destination_service_namespace": "llm"}, state.Entity{Namespace: "llm"}},
+		"whose an ingress is": {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "nginx-0",
+			"namespace": "ingress-nginx", "exported_namespace": "llm"}, state.Entity{Namespace: "llm"}},
+		"engine": {podSignal, "vllm", map[string]string{"pod": "p", "namespace": "llm",
+			"instance": "1.2.3.4:8000", "model_name": "m"}, state.Entity{Namespace: "llm", Pod: "p", Instance: "1.2.3.4:8000", Model: "m"}},
 	} {
 		if d := cmp.Diff(c.want, Identify("", c.sig, rules.Source{Engine: c.engine}, c.labels)); d != "" {
 			t.Errorf("%s: %s", name, d)
@@ -339,12 +361,15 @@ func TestErrorsHoldNoAddress(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&url.Error{Op: "Post", URL: "http://prom.internal.corp.example", Err: &net.OpError{Op: "dial", Net: "tcp", Err: noHost}}, "its name is not found"},
+		{&url.Error{Op: "Post", URL: "http://prom.internal.corp.example", Err: &net.OpError{Op: "dial", Net: "tcp", Err: noHost}},
+			"its name is not found"},
 		{noServer, "its name cannot be looked up"},
 		{dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "connect: connection refused"},
 		{&net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial(syscall.EHOSTUNREACH)}, "no route to host"},
-		{fmt.Errorf("page breaks off: %w", &net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: syscall.ECONNRESET}), "page breaks off: connection reset by peer"},
-		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: certificate, Host: "prom.internal.corp.example"}}, "tls: failed to verify certificate: its certificate is of another name"},
+		{fmt.Errorf("page breaks off: %w", &net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: syscall.ECONNRESET}),
+			"page breaks off: connection reset by peer"},
+		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: certificate, Host: "prom.internal.corp.example"}},
+			"tls: failed to verify certificate: its certificate is of another name"},
 	} {
 		if got := Explain("Prometheus", c.err); got != "Prometheus: "+c.want {
 			t.Errorf("%v\n got %s\nwant Prometheus: %s", c.err, got, c.want)
@@ -352,13 +377,15 @@ func TestErrorsHoldNoAddress(t *testing.T) {
 	}
 }
 
-// Going back to an older ReplicaSet makes none, which is all that metrics tell of.
-func TestRollbackIsKnownByKubernetes(t *testing.T) {
+// Going back to an older ReplicaSet creates none, so metrics do not show it.
+func TestRolloutAgeTakesTheNewerSource(t *testing.T) {
 	pool := state.Entity{Namespace: "llm", Pool: "vllm-llama"}
 	for _, c := range []struct{ metrics, kubernetes, want float64 }{{18000, 120, 120}, {600, 600.4, 600}} {
-		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("rollout_age", pool, c.metrics), sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "m"}, 0.9)}}}
+		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("rollout_age", pool, c.metrics),
+			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "m"}, 0.9)}}}
 		kube := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("rollout_age", pool, c.kubernetes)}}}
-		for _, s := range gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), request("rollout_age", "kv_usage")).Samples {
+		for _, s := range gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), request("rollout_age",
+			"kv_usage")).Samples {
 			if s.Signal == "rollout_age" && s.Value != c.want {
 				t.Errorf("%g s by metrics and %g s by Kubernetes are %g s", c.metrics, c.kubernetes, s.Value)
 			}
@@ -366,17 +393,19 @@ func TestRollbackIsKnownByKubernetes(t *testing.T) {
 	}
 }
 
-// The engines of one pod may serve a model each. A worker's cache is full where one of theirs is,
-// and it runs what all of them run.
+// The engines of one pod may each serve a model. The worker's cache is as full as the fullest one,
+// and it runs the requests of all.
 func TestModelsOfOnePodAreCombined(t *testing.T) {
 	a, b := state.Entity{Namespace: "llm", Pod: pod0, Model: "chat"}, state.Entity{Namespace: "llm", Pod: pod0, Model: "embed"}
 	was := func(s state.Sample, v float64) state.Sample {
 		s.Baseline = &v
 		return s
 	}
-	samples := []state.Sample{was(sampleOf("kv_usage", a, 0.2), 0.1), was(sampleOf("kv_usage", b, 0.95), 0.5), was(sampleOf("requests_running", a, 5), 4), was(sampleOf("requests_running", b, 7), 6),
+	samples := []state.Sample{was(sampleOf("kv_usage", a, 0.2), 0.1), was(sampleOf("kv_usage", b, 0.95), 0.5),
+		was(sampleOf("requests_running", a, 5), 4), was(sampleOf("requests_running", b, 7), 6),
 		sampleOf("ttft_p95", a, 3), sampleOf("ttft_p95", b, 1)}
-	ev := gatherer(t, Cluster{Prometheus: &fixed{reading: Reading{Samples: samples}}, Engines: &fixed{reading: Reading{Samples: samples}}}).Gather(t.Context(), request("kv_usage", "requests_running", "ttft_p95"))
+	ev := gatherer(t, Cluster{Prometheus: &fixed{reading: Reading{Samples: samples}},
+		Engines: &fixed{reading: Reading{Samples: samples}}}).Gather(t.Context(), request("kv_usage", "requests_running", "ttft_p95"))
 	got := map[string]float64{}
 	for _, s := range ev.Samples {
 		got[s.Signal] += s.Value
@@ -384,7 +413,8 @@ func TestModelsOfOnePodAreCombined(t *testing.T) {
 			got[s.Signal+" before"] += *s.Baseline
 		}
 	}
-	want := map[string]float64{"kv_usage": 0.95, "kv_usage before": 0.5, "requests_running": 12, "requests_running before": 10, "ttft_p95": 3}
+	want := map[string]float64{"kv_usage": 0.95, "kv_usage before": 0.5, "requests_running": 12, "requests_running before": 10,
+		"ttft_p95": 3}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

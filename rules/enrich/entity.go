@@ -8,9 +8,9 @@ import (
 	"paramedic/state"
 )
 
-// Identify says what entity a series is about, by its labels. The exporter's own pod is never
-// mistaken for the workload's: where Prometheus renamed the workload's labels (exported_pod,
-// exported_namespace), those count.
+// Identify returns the entity of a series, by its labels. It does not take an exporter's pod for
+// the workload's: if Prometheus renamed the workload's labels (exported_pod, exported_namespace),
+// those count.
 func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[string]string) state.Entity {
 	first := func(names ...string) string {
 		for _, n := range names {
@@ -33,12 +33,13 @@ func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[str
 		}
 		e.Node, e.GPU = first("node", "Hostname", "hostname"), first("gpu", "UUID")
 	case "ingress":
-		// The proxy's own namespace says nothing: what counts is whom it sends the request to.
+		// The namespace of the proxy does not count, but that of the backend.
 		e.Namespace = first("destination_service_namespace", "exported_namespace", "namespace")
 	case "kube_state", "cadvisor":
 		e.Namespace = first("exported_namespace", "namespace")
 		if per == rules.PerPod {
-			e.Pod, e.Instance = first("exported_pod", "pod"), labels["pod_ip"] // where its page is, of the one series that says so
+			e.Pod, e.Instance = first("exported_pod", "pod"),
+				labels["pod_ip"] // the address of its page, on the one series that has it
 		}
 		if per == rules.PerNode {
 			e.Namespace, e.Node = "", first("exported_node", "node")
@@ -60,7 +61,7 @@ func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[str
 	return e
 }
 
-// host is the address of an instance without its port.
+// host returns the address of an instance without its port.
 func host(instance string) string {
 	if h, _, err := net.SplitHostPort(instance); err == nil {
 		return h

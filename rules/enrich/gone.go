@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// gone are the courses of workers that are no more, of those that the charts show.
+// gone returns the charts of workers that no longer exist, limited to those that will be shown.
 func (m *merge) gone() []state.Sample {
 	var out []state.Sample
 	for _, r := range m.readings {

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// guessWorkers makes workers of labels: whatever reports a model is one, and what Kubernetes counts
-// to its pool is another, though its own page may not answer.
+// guessWorkers derives workers from labels. An entity that reports a model is a worker. So is a pod
+// that Kubernetes counts to such a worker's pool, even if its own page does not answer.
 func (m *merge) guessWorkers() {
 	found := map[string]*state.Worker{}
 	for _, r := range m.readings {
@@ -26,7 +26,8 @@ func (m *merge) guessWorkers() {
 				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: rules.PoolOf(e.Pod), Ready: true}
 			}
 			w := found[key]
-			w.Model, w.Instance, w.Node = cmp.Or(w.Model, e.Model), cmp.Or(w.Instance, e.Instance), cmp.Or(w.Node, e.Node)
+			w.Model, w.Instance, w.Node = cmp.Or(w.Model, e.Model), cmp.Or(w.Instance, e.Instance),
+				cmp.Or(w.Node, e.Node)
 		}
 	}
 	m.guessRanks(found)
@@ -54,11 +55,13 @@ func (m *merge) guessWorkers() {
 	}
 }
 
-// rankPod is the form of a LeaderWorkerSet's pods that follow a leader: its name, and the rank.
+// rankPod matches the names of pods that follow a leader in a LeaderWorkerSet: the leader's name,
+// then the rank.
 var rankPod = regexp.MustCompile(`^(.+-([0-9]+))-[0-9]+$`)
 
-// guessRanks finds the pods that run an engine together with one that was found. Only the leader of
-// a LeaderWorkerSet's group reports a model; the pods whose names go on from its own are its ranks.
+// guessRanks finds the pods that run an engine together with a worker that was found. Only the
+// leader of a LeaderWorkerSet's group reports a model. Pods named after it, with a rank, are its
+// ranks.
 func (m *merge) guessRanks(found map[string]*state.Worker) {
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
@@ -75,15 +78,15 @@ func (m *merge) guessRanks(found map[string]*state.Worker) {
 				continue
 			}
 			leader.Group = form[2]
-			found[e.Namespace+"/"+e.Pod] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: leader.Pool, Model: leader.Model, Node: e.Node,
+			found[e.Namespace+"/"+e.Pod] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: leader.Pool,
+				Model: leader.Model, Node: e.Node,
 				Group: leader.Group, Ready: true}
 		}
 	}
 }
 
-// guessSilent finds the workers whose pages do not answer, and perhaps never did: the pods that
-// Kubernetes counts to the pool of a worker that was found, and those that hold GPUs, of whom a
-// page was asked for.
+// guessSilent finds workers whose pages do not answer. These are pods that Kubernetes counts to the
+// pool of a known worker, and pods that hold GPUs and have a page that is down.
 func (m *merge) guessSilent(found map[string]*state.Worker) {
 	pools := map[[2]string]*state.Worker{}
 	for _, k := range slices.Sorted(maps.Keys(found)) {
@@ -115,15 +118,16 @@ func (m *merge) guessSilent(found map[string]*state.Worker) {
 			found[key] = w
 		}
 	}
-	if model := m.unserved(found); model != "" && !slices.ContainsFunc(silent, func(w *state.Worker) bool { return w.Pool != silent[0].Pool }) {
+	if model := m.unserved(found); model != "" &&
+		!slices.ContainsFunc(silent, func(w *state.Worker) bool { return w.Pool != silent[0].Pool }) {
 		for _, w := range silent {
 			w.Model = model
 		}
 	}
 }
 
-// unserved is the one model that something speaks of, a gateway or a frontend, and none of the
-// workers serves; empty where there is none, or more than one.
+// unserved returns the one model that a gateway or frontend reports and that none of the workers
+// serves. It returns "" if there is none, or more than one.
 func (m *merge) unserved(found map[string]*state.Worker) string {
 	served := map[string]bool{}
 	for _, w := range found {
@@ -144,9 +148,8 @@ func (m *merge) unserved(found map[string]*state.Worker) string {
 	return only
 }
 
-// locate says of which pod a page is that does not say so itself, and that nothing else has named:
-// Kubernetes' metrics tell the pods' addresses, and a page that is read through a proxy has its
-// pod's name in its path.
+// locate finds the pods of pages that do not name their pod. Kubernetes' metrics contain the pods'
+// addresses. A page that is read through a proxy has its pod's name in its path.
 func (m *merge) locate() {
 	byIP, byName := map[string]state.Entity{}, map[string]state.Entity{}
 	learn := func(known map[string]state.Entity, name string, e state.Entity) {

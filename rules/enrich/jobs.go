@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// scraped gives the workers the jobs that read them. A page of a pod that is gone speaks for the
-// workers that came after it, since a job selects pods by their labels.
+// scraped adds to each worker the jobs that scrape it. A page of a pod that no longer exists counts
+// for the workers that replaced it, because a job selects pods by their labels.
 func (m *merge) scraped() {
 	for _, r := range m.readings {
 		for _, s := range r.Scraped {
@@ -27,7 +27,7 @@ func (m *merge) scraped() {
 	}
 }
 
-// readBy returns the worker whose page it is, or else the workers of the pool that its pod was of.
+// readBy returns the worker of a page, or else the workers of the pool that its pod belonged to.
 func (m *merge) readBy(e state.Entity) []*state.Worker {
 	e = m.resolve(e)
 	switch {
@@ -41,7 +41,8 @@ func (m *merge) readBy(e state.Entity) []*state.Worker {
 	var out []*state.Worker
 	for i := range m.workers {
 		w := &m.workers[i]
-		if pool := rules.PoolOf(e.Pod); pool != "" && !differ(w.Namespace, e.Namespace) && (w.Pool == pool || rules.PoolOf(w.Pod) == pool) {
+		if pool := rules.PoolOf(e.Pod); pool != "" && !differ(w.Namespace, e.Namespace) &&
+			(w.Pool == pool || rules.PoolOf(w.Pod) == pool) {
 			out = append(out, w)
 		}
 	}

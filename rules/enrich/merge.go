@@ -10,20 +10,20 @@ import (
 	"paramedic/state"
 )
 
-// merge puts the readings of one gathering together, in the order of the sources.
+// merge merges the readings of one gathering, in the order of the sources.
 type merge struct {
 	query    Query
-	signals  []rules.Signal
+	wanted   []rules.Signal
 	readings []Reading
 
 	workers    []state.Worker
-	located    map[string]bool          // the pods of which a page is that does not say so itself
-	shared     map[string]bool          // addresses with pages of others beside a pod's, by host
-	guessed    bool                     // from labels, so that nobody knows what routes to them
-	byPod      map[string]*state.Worker // namespace/pod, and pod where it is unique enough
+	located    map[string]bool          // the pods of pages that do not name their pod
+	shared     map[string]bool          // hosts that have pages besides those of one pod
+	guessed    bool                     // derived from labels, so their routes are unknown
+	byPod      map[string]*state.Worker // by namespace/pod, and by /pod
 	byInstance map[string]*state.Worker
 	byNode     map[string][]*state.Worker
-	poolOf     map[string]string // namespace/model in lower case → the one pool that serves it; "" where several do
+	poolOf     map[string]string // namespace/model in lower case → the one pool that serves it; "" if several do
 	modelName  map[string]string // lower case → as the workers write it
 }
 
@@ -32,7 +32,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.findWorkers()
 	m.index()
 	m.scraped()
-	m.query.Scope = m.pooled(m.query.Scope)
+	m.query.Scope = m.ownPool(m.query.Scope)
 	type what struct {
 		signal string
 		of     place
@@ -45,7 +45,9 @@ func (m *merge) evidence(ev *state.Evidence) {
 	ev.Samples = make([]state.Sample, 0, read)
 	seen := make(map[what]int, read)
 	had := map[string]bool{}
-	var began []time.Time     // by sample: when the past begins whose first minutes its baseline is of; zero: it is of an hour before
+	// began holds by sample the start of the past whose first minutes are its baseline, or zero if
+	// its baseline is of an hour before.
+	var began []time.Time
 	given := map[int]origin{} // by sample that has a model
 	for from, r := range m.readings {
 		for _, s := range r.Samples {
@@ -55,9 +57,9 @@ func (m *merge) evidence(ev *state.Evidence) {
 				continue
 			}
 			key := what{s.Signal, placeOf(s.Entity), s.Text}
-			if at, ok := seen[key]; ok { // what an earlier source has given is not given again
+			if at, ok := seen[key]; ok { // an earlier source has this sample already
 				have := &ev.Samples[at]
-				if first := given[at]; by.another(first) && s.Entity.Pod != "" {
+				if first := given[at]; by.differs(first) && s.Entity.Pod != "" {
 					m.together(have, s)
 					continue
 				}
@@ -65,7 +67,8 @@ func (m *merge) evidence(ev *state.Evidence) {
 					have.Baseline, began[at] = s.Baseline, r.Began
 				}
 				fill(have, s)
-				if s.Signal == rolloutAge { // only the API server tells that a Deployment went back to an older ReplicaSet
+				// Only the API server sees that a Deployment went back to an older ReplicaSet.
+				if s.Signal == rolloutAge {
 					have.Value = min(have.Value, s.Value)
 				}
 				continue
@@ -106,9 +109,9 @@ func (m *merge) evidence(ev *state.Evidence) {
 	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
 }
 
-// once leaves out what a gateway counts of a pool whose workers count it themselves: the two are
-// not the same quantity, and one of them says nothing of a worker. Where the pool's value is no
-// aggregate of the workers' (a quantile, a ratio), it stays.
+// once removes a gateway's count for a pool whose workers have the same signal. The two are
+// different quantities, and the gateway's does not describe a worker. A pool's value that is no
+// aggregate of its workers' values (a quantile, a ratio) stays.
 func (m *merge) once(samples []state.Sample) []state.Sample {
 	apart := map[string]bool{}
 	for _, s := range m.query.Signals {
@@ -126,16 +129,17 @@ func (m *merge) once(samples []state.Sample) []state.Sample {
 	})
 }
 
-// A place is what tells one entity from another: its model is only another name of it.
+// A place is an entity without its model, because the model is only another name of it.
 type place struct{ namespace, pool, pod, instance, node, gpu string }
 
 func placeOf(e state.Entity) place {
 	return place{e.Namespace, e.Pool, e.Pod, e.Instance, e.Node, e.GPU}
 }
 
-// CompareEntities orders entities by where they are.
+// CompareEntities orders entities by namespace, pool, pod, instance, node and GPU.
 func CompareEntities(a, b state.Entity) int {
-	for _, by := range [...][2]string{{a.Namespace, b.Namespace}, {a.Pool, b.Pool}, {a.Pod, b.Pod}, {a.Instance, b.Instance}, {a.Node, b.Node}, {a.GPU, b.GPU}} {
+	for _, by := range [...][2]string{{a.Namespace, b.Namespace}, {a.Pool, b.Pool}, {a.Pod, b.Pod},
+		{a.Instance, b.Instance}, {a.Node, b.Node}, {a.GPU, b.GPU}} {
 		if c := strings.Compare(by[0], by[1]); c != 0 {
 			return c
 		}
@@ -145,7 +149,7 @@ func CompareEntities(a, b state.Entity) int {
 
 const rolloutAge = "rollout_age"
 
-// fill completes a sample with what a later source knows besides.
+// fill adds to a sample the past values and charts that only a later source has.
 func fill(have *state.Sample, more state.Sample) {
 	if have.DayAgo == nil {
 		have.DayAgo = more.DayAgo
@@ -161,97 +165,10 @@ func fill(have *state.Sample, more state.Sample) {
 	}
 }
 
-// findWorkers takes the workers that Kubernetes knows, or else makes them of the labels of what was
-// read.
-func (m *merge) findWorkers() {
-	known := map[string]bool{}
-	for _, r := range m.readings {
-		for _, w := range r.Workers {
-			if key := w.Namespace + "/" + w.Pod + "/" + w.Instance; !known[key] {
-				known[key] = true
-				m.workers = append(m.workers, w)
-			}
-		}
-	}
-	models, several, gpus := map[string]string{}, map[string]bool{}, map[string][]string{}
-	for _, r := range m.readings {
-		for _, s := range r.Samples {
-			e := s.Entity
-			key := e.Namespace + "/" + e.Pod
-			if e.Pod != "" && e.Model != "" {
-				several[key] = several[key] || models[key] != "" && !strings.EqualFold(models[key], e.Model)
-				models[key] = e.Model
-			}
-			if e.Pod != "" && e.GPU != "" && !slices.Contains(gpus[key], e.GPU) {
-				gpus[key] = append(gpus[key], e.GPU)
-			}
-		}
-	}
-	for i := range m.workers {
-		w := &m.workers[i]
-		key := w.Namespace + "/" + w.Pod
-		if w.Model != "" || !several[key] { // else its engines serve different models, and none of them is the pod's
-			w.Model = cmp.Or(models[key], w.Model) // the name that the engine serves it under
-		}
-		if len(w.GPUs) == 0 {
-			w.GPUs = gpus[key] // the API server does not know which devices a pod was given; the GPU exporter does
-			slices.Sort(w.GPUs)
-		}
-	}
-	if m.guessed = len(m.workers) == 0; m.guessed {
-		m.guessWorkers()
-	}
-	for i := range m.workers {
-		w := &m.workers[i]
-		for _, r := range m.readings {
-			w.Engine = cmp.Or(w.Engine, r.Engines[WorkerKey(state.Entity{Namespace: w.Namespace, Pod: w.Pod, Instance: w.Instance})])
-		}
-	}
-	slices.SortFunc(m.workers, func(a, b state.Worker) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Instance, b.Instance))
-	})
-}
-
-func (m *merge) index() {
-	m.byPod, m.byInstance, m.byNode = map[string]*state.Worker{}, map[string]*state.Worker{}, map[string][]*state.Worker{}
-	m.poolOf, m.modelName = map[string]string{}, map[string]string{}
-	for i := range m.workers {
-		w := &m.workers[i]
-		if w.Pod != "" {
-			m.byPod[w.Namespace+"/"+w.Pod] = w
-			m.byPod["/"+w.Pod] = w
-		}
-		if w.Instance != "" {
-			m.byInstance[w.Instance] = w
-			if h := host(w.Instance); w.Pod != "" && !loopback(w.Instance) {
-				if other := m.byInstance[h]; other != nil && other.Pod != w.Pod {
-					m.shared[h] = true
-				}
-				m.byInstance[h] = w
-			}
-		}
-		if w.Node != "" {
-			m.byNode[w.Node] = append(m.byNode[w.Node], w)
-		}
-		lower := strings.ToLower(w.Model)
-		if lower == "" {
-			continue
-		}
-		m.modelName[lower] = w.Model
-		for _, key := range []string{w.Namespace + "/" + lower, "/" + lower} {
-			if have, ok := m.poolOf[key]; ok && have != w.Pool {
-				m.poolOf[key] = ""
-			} else {
-				m.poolOf[key] = w.Pool
-			}
-		}
-	}
-}
-
-// pooled gives a scope its pool's own name where an alert called it after its owner, its leader or
-// what routes to it. A name that stands for several pools leaves the choice to the diagnosis, and
-// so does a strange one where nobody knows what routes to whom.
-func (m *merge) pooled(s state.Scope) state.Scope {
+// ownPool replaces a scope's pool by its own name if an alert used the name of its owner, its
+// leader or its route. It clears a name that stands for several pools; the diagnosis then decides.
+// It also clears an unknown name if the routes are unknown.
+func (m *merge) ownPool(s state.Scope) state.Scope {
 	if s.Pool == "" {
 		return s
 	}
@@ -263,7 +180,8 @@ func (m *merge) pooled(s state.Scope) state.Scope {
 		if w.Pool == s.Pool {
 			return s
 		}
-		known := w.Owner == s.Pool || w.Pod == s.Pool || slices.ContainsFunc(w.Routes, func(r string) bool { return strings.HasSuffix(r, "/"+s.Pool) })
+		known := w.Owner == s.Pool || w.Pod == s.Pool ||
+			slices.ContainsFunc(w.Routes, func(r string) bool { return strings.HasSuffix(r, "/"+s.Pool) })
 		if known && !slices.Contains(behind, w.Pool) {
 			behind = append(behind, w.Pool)
 		}
@@ -282,7 +200,7 @@ func loopback(instance string) bool {
 	return h == "localhost" || strings.HasPrefix(h, "127.") || h == "::1"
 }
 
-// resolve fills in what is known of an entity: its pool, model and node.
+// resolve completes an entity with its worker's pool, model and node.
 func (m *merge) resolve(e state.Entity) state.Entity {
 	var w *state.Worker
 	switch {
@@ -297,7 +215,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		e.Namespace, e.Pod = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Pod, e.Pod)
 		e.Pool, e.Model, e.Node = cmp.Or(w.Pool, e.Pool), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
 		if e.Pod != "" {
-			e.Instance = "" // one worker has one name, whichever source it was read from
+			e.Instance = "" // one worker has one name, whatever the source
 		}
 	}
 	if e.Pool == "" && e.Pod != "" {
@@ -310,7 +228,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		e.Pool = m.poolOf[e.Namespace+"/"+strings.ToLower(e.Model)]
 	}
 	if e.Model == "" && e.Pod == "" && e.Instance == "" && e.Node == "" && e.GPU == "" && e.Pool == "" {
-		e.Pool = m.onlyPool(e.Namespace) // a series of a whole namespace is a pool's where there is one
+		e.Pool = m.onlyPool(e.Namespace) // a series of a whole namespace belongs to its pool if there is only one
 	}
 	return e
 }
@@ -329,8 +247,8 @@ func (m *merge) onlyPool(namespace string) string {
 	return only
 }
 
-// inScope says whether an entity belongs to what the incident is about, its peers included. What is
-// not known does not exclude.
+// inScope reports whether an entity belongs to the incident's scope, peers included. Unknown labels
+// do not exclude it.
 func (m *merge) inScope(e state.Entity) bool {
 	s := m.query.Scope
 	if e.Pod == "" && e.Instance == "" && (e.Node != "" || e.GPU != "") {
@@ -342,14 +260,15 @@ func (m *merge) inScope(e state.Entity) bool {
 	if e.GPU != "" && slices.Contains(s.Nodes, e.Node) {
 		return true
 	}
-	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
+	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model),
+		strings.ToLower(s.Model)) {
 		return false
 	}
 	if s.Namespace == "" && s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 && !slices.Contains(s.Nodes, e.Node) {
 		return false
 	}
-	// Something that scrapes like a worker and is none (a router, the exporters) has neither a
-	// model nor a pool of the fleet.
+	// A router or an exporter is scraped like a worker, but has neither a model nor a pool of the
+	// fleet.
 	return e.Model != "" || e.Pool != "" && m.servesPool(e) || e.Instance != "" && m.byInstance[e.Instance] != nil
 }
 
@@ -365,7 +284,8 @@ func (m *merge) nodeInScope(node string) bool {
 		return true
 	}
 	return slices.ContainsFunc(m.byNode[node], func(w *state.Worker) bool {
-		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model), strings.ToLower(s.Model))
+		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model),
+			strings.ToLower(s.Model))
 	})
 }
 
@@ -373,13 +293,15 @@ func (m *merge) servesPool(e state.Entity) bool {
 	if e.Pool == m.query.Scope.Pool {
 		return true
 	}
-	return slices.ContainsFunc(m.workers, func(w state.Worker) bool { return w.Pool == e.Pool && !differ(w.Namespace, e.Namespace) })
+	return slices.ContainsFunc(m.workers, func(w state.Worker) bool {
+		return w.Pool == e.Pool &&
+			!differ(w.Namespace, e.Namespace)
+	})
 }
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// exitCodes completes the termination's word with its exit code, where they were read as two
-// series.
+// exitCodes adds the exit code to a termination's reason if a source read them as two series.
 func (m *merge) exitCodes(samples []state.Sample) {
 	codes := map[place]float64{}
 	for _, s := range samples {

@@ -8,10 +8,10 @@ import (
 	"paramedic/state"
 )
 
-// missing lists the signals that nothing gave, with the reasons of the sources that failed.
+// missing returns the signals without a sample, with the reasons of the sources that failed.
 func (m *merge) missing(had map[string]bool) []state.Missing {
 	var out []state.Missing
-	for _, s := range m.signals {
+	for _, s := range m.wanted {
 		if had[s.ID] {
 			continue
 		}
@@ -25,7 +25,7 @@ func (m *merge) missing(had map[string]bool) []state.Missing {
 		if reason == "" {
 			reason = "no series for it in this scope"
 			if s.Text {
-				continue // a word that nobody said (no termination, no bad condition) is good news, not missing
+				continue // no text (no termination, no bad condition) is good news, not missing
 			}
 		}
 		out = append(out, state.Missing{Signal: s.ID, Reason: reason})
@@ -36,13 +36,14 @@ func (m *merge) missing(had map[string]bool) []state.Missing {
 	return out
 }
 
-// standIn says so where samples are compared with the first minutes of a past: began has by sample
-// when that begins, or zero.
+// standIn returns a note if baselines are of the first minutes of a short past. The parameter has
+// the start of that past for each such sample, else zero.
 func standIn(began []time.Time) []state.Missing {
 	began = slices.DeleteFunc(began, time.Time.IsZero)
 	if len(began) == 0 {
 		return nil
 	}
 	return []state.Missing{{Signal: "baseline",
-		Reason: "nothing is known of the hour before the onset until " + slices.MinFunc(began, time.Time.Compare).UTC().Format("15:04:05 UTC") + ": what was seen first stands for it"}}
+		Reason: "nothing is known of the hour before the onset until " + slices.MinFunc(began,
+			time.Time.Compare).UTC().Format("15:04:05 UTC") + ": what was seen first stands for it"}}
 }

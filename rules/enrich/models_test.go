@@ -7,9 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// A worker of two models is measured when the page of both was: the newer one alone does not make
-// the value new.
-func TestValueOfTwoModelsIsOfTheOlder(t *testing.T) {
+// The value of a worker with two models has the time of the older page.
+func TestValueOfTwoModelsHasTheOlderTime(t *testing.T) {
 	of := func(model string, at time.Time) state.Sample {
 		s := sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: model}, 0.9)
 		s.At = at

@@ -2,9 +2,9 @@ package enrich
 
 import "paramedic/state"
 
-// share finds the addresses at which pages of others are: machines', whose pods may use their
-// network, and those of which a page names its pod, so that one beside it that does not is of
-// something else.
+// share finds the addresses that have pages besides those of one pod. These are nodes, whose pods
+// may use the host network. They are also addresses where one page names its pod, so that a page
+// without a pod may be of something else.
 func (m *merge) share() {
 	m.shared = map[string]bool{}
 	page := func(e state.Entity) {
@@ -22,7 +22,7 @@ func (m *merge) share() {
 	}
 }
 
-// ofAnother reports whether a page that shows no model may be of something else than the pod at its
+// ofAnother reports whether a page without a model may belong to something else than the pod at its
 // address.
 func (m *merge) ofAnother(e state.Entity) bool {
 	return e.Model == "" && m.shared[host(e.Instance)]

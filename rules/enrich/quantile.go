@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A Bucket is one bucket of a histogram: how much was observed up to an upper bound, or its rate.
+// A Bucket is one bucket of a histogram: the observations up to an upper bound, or their rate.
 type Bucket struct{ Le, Count float64 }
 
-// Quantile is Prometheus' histogram_quantile: linear within a bucket, from 0 in the first, and the
-// last finite bound for what lies above it. It sorts the buckets. False where nothing was observed,
-// or where the bucket of everything is not among them.
+// Quantile computes Prometheus' histogram_quantile. It interpolates linearly within a bucket, from
+// 0 in the first, and returns the last finite bound for values above it. It sorts the buckets. It
+// returns false if there are no observations, or if the +Inf bucket is missing.
 func Quantile(q float64, buckets []Bucket) (float64, bool) {
 	slices.SortFunc(buckets, func(a, b Bucket) int {
 		if a.Le < b.Le {
@@ -21,7 +21,7 @@ func Quantile(q float64, buckets []Bucket) (float64, bool) {
 	if len(buckets) < 2 || !math.IsInf(buckets[len(buckets)-1].Le, 1) {
 		return 0, false
 	}
-	for i := 1; i < len(buckets); i++ { // pages are not read in one instant: counts can be out of step by one
+	for i := 1; i < len(buckets); i++ { // counts may disagree by a few, because pages are not read in one instant
 		buckets[i].Count = math.Max(buckets[i].Count, buckets[i-1].Count)
 	}
 	total := buckets[len(buckets)-1].Count

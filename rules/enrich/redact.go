@@ -13,9 +13,9 @@ import (
 
 var credential = regexp.MustCompile(`(?i)(bearer\s+|basic\s+|token=|password=|//[^/\s:@]+:)[^\s"'@&]+`)
 
-// Redact is an error's text without the URL of the call, which can hold a password, without the
-// addresses of either end, and without anything that looks like a credential, in at most 200
-// characters of one line.
+// Redact returns an error's text on one line of at most 200 characters. It removes the URL of the
+// call, which can contain a password, the addresses of both ends, and text that looks like a
+// credential.
 func Redact(err error) string {
 	if u := new(url.Error); errors.As(err, &u) {
 		err = u.Err
@@ -23,7 +23,7 @@ func Redact(err error) string {
 	return text.Line(credential.ReplaceAllString(unaddressed(err), "${1}[redacted]"), 200)
 }
 
-// unaddressed is an error's text where the parts that hold an address are said without it.
+// unaddressed returns an error's text without the addresses in its parts.
 func unaddressed(err error) string {
 	var (
 		op   *net.OpError
@@ -32,7 +32,7 @@ func unaddressed(err error) string {
 		said = err.Error()
 	)
 	switch {
-	case errors.As(err, &op): // its own words are the two addresses
+	case errors.As(err, &op): // its text contains both addresses
 		return strings.ReplaceAll(said, op.Error(), unaddressed(op.Err))
 	case errors.As(err, &name) && name.IsNotFound:
 		return strings.ReplaceAll(said, name.Error(), "its name is not found")

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// RefuseRedirect is the CheckRedirect of a source's client: a token is for the server that was
-// configured, and evidence of another one is not evidence.
+// RefuseRedirect is the CheckRedirect of the sources' HTTP clients. A token is only for the
+// configured server, and data of another server are no evidence.
 func RefuseRedirect(*http.Request, []*http.Request) error {
 	return errors.New("it redirects to another address, which is not followed")
 }

@@ -10,10 +10,9 @@ import (
 	"paramedic/state"
 )
 
-// A worker whose page does not answer, and never named itself, is known all the same: Kubernetes
-// counts it to its peers' pool, or it holds GPUs. What its page and its node say is evidence on the
-// pool.
-func TestAWorkerWhosePageDoesNotAnswerIsKnownAllTheSame(t *testing.T) {
+// A worker whose page never answered is still listed if Kubernetes counts it to its peers' pool, or
+// if it holds GPUs. Samples of its page and its node are then evidence on the pool.
+func TestUnreachableWorkerIsStillListed(t *testing.T) {
 	alive, dead := state.Entity{Namespace: "llm", Pod: pod0}, state.Entity{Namespace: "llm", Pod: pod1}
 	nodeOf := func(e state.Entity, ip, node string) state.Sample {
 		e.Instance = ip
@@ -21,10 +20,14 @@ func TestAWorkerWhosePageDoesNotAnswerIsKnownAllTheSame(t *testing.T) {
 		s.Text = node
 		return s
 	}
-	kube := []state.Sample{nodeOf(alive, "10.42.0.11", "node-a"), nodeOf(dead, "10.42.1.12", "node-b"), sampleOf("pod_ready", alive, 1), sampleOf("pod_ready", dead, 0),
+	kube := []state.Sample{nodeOf(alive, "10.42.0.11", "node-a"), nodeOf(dead, "10.42.1.12", "node-b"), sampleOf("pod_ready", alive, 1),
+		sampleOf("pod_ready", dead, 0),
 		sampleOf("node_ready", state.Entity{Node: "node-a"}, 1), sampleOf("node_ready", state.Entity{Node: "node-b"}, 0),
-		nodeOf(state.Entity{Namespace: "llm", Pod: "vllm-llama-router-7d9f8b6c5-ccccc"}, "10.42.0.13", "node-a"), nodeOf(state.Entity{Namespace: "x", Pod: pod0 + "x"}, "10.0.0.9", "node-a"), nodeOf(state.Entity{Namespace: "x", Pod: pod1 + "y"}, "10.0.0.9", "node-a")}
-	gpus := []state.Sample{sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod0, Node: "node-a", GPU: "0"}, 9), sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod1, Node: "node-b", GPU: "0"}, 9),
+		nodeOf(state.Entity{Namespace: "llm", Pod: "vllm-llama-router-7d9f8b6c5-ccccc"}, "10.42.0.13", "node-a"),
+		nodeOf(state.Entity{Namespace: "x", Pod: pod0 + "x"}, "10.0.0.9", "node-a"), nodeOf(state.Entity{Namespace: "x", Pod: pod1 + "y"},
+			"10.0.0.9", "node-a")}
+	gpus := []state.Sample{sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod0, Node: "node-a", GPU: "0"}, 9),
+		sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod1, Node: "node-b", GPU: "0"}, 9),
 		sampleOf("gpu_util", state.Entity{Namespace: "ml", Pod: "train-0", Node: "node-c", GPU: "0"}, 9)}
 	up := func(instance string, v float64) state.Sample {
 		return sampleOf("up", state.Entity{Instance: instance}, v)
@@ -35,14 +38,18 @@ func TestAWorkerWhosePageDoesNotAnswerIsKnownAllTheSame(t *testing.T) {
 		ups     []string
 	}{
 		"by its address": {append(slices.Clone(kube), up("10.42.1.12:8000", 0), up("10.42.0.13:9000", 1), up("10.0.0.9:9400", 0),
-			sampleOf("kv_usage", state.Entity{Instance: "10.42.0.11:8000", Model: "llama"}, 0.2), sampleOf("up", state.Entity{Instance: "10.42.0.11:8000", Model: "llama"}, 1)),
+			sampleOf("kv_usage", state.Entity{Instance: "10.42.0.11:8000", Model: "llama"}, 0.2),
+			sampleOf("up", state.Entity{Instance: "10.42.0.11:8000", Model: "llama"}, 1)),
 			[]string{pod0 + " llama node-a true", pod1 + " llama node-b false"}, []string{pod0 + " 1", pod1 + " 0"}},
-		"by the path of a proxy": {append(slices.Clone(kube), up("127.0.0.1:8001/api/v1/namespaces/llm/pods/"+pod1+":8000/proxy", 0), up("127.0.0.1:8001/dcgm/node-b", 0),
+		"by the path of a proxy": {append(slices.Clone(kube), up("127.0.0.1:8001/api/v1/namespaces/llm/pods/"+pod1+":8000/proxy", 0),
+			up("127.0.0.1:8001/dcgm/node-b", 0),
 			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama"}, 0.2)),
 			[]string{pod0 + " llama node-a true", pod1 + " llama node-b false"}, []string{pod1 + " 0"}},
-		"all of them are silent": {slices.Concat(kube, gpus, []state.Sample{up("10.42.0.11:8000", 0), up("10.42.1.12:8000", 0), sampleOf("gateway_error_ratio", state.Entity{Model: "llama"}, 0)}),
+		"all of them are silent": {slices.Concat(kube, gpus, []state.Sample{up("10.42.0.11:8000", 0), up("10.42.1.12:8000", 0),
+			sampleOf("gateway_error_ratio", state.Entity{Model: "llama"}, 0)}),
 			[]string{pod0 + " llama node-a false", pod1 + " llama node-b false"}, []string{pod0 + " 0", pod1 + " 0"}},
-		"nothing tells whose page it is": {[]state.Sample{up("10.42.1.12:8000", 0), sampleOf("kv_usage", state.Entity{Instance: "10.42.0.11:8000", Model: "llama"}, 0.2)}, []string{" llama  true"}, nil},
+		"nothing tells whose page it is": {[]state.Sample{up("10.42.1.12:8000", 0),
+			sampleOf("kv_usage", state.Entity{Instance: "10.42.0.11:8000", Model: "llama"}, 0.2)}, []string{" llama  true"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request("up", "pod_ready", "pod_node", "node_ready", "kv_usage", "gpu_util", "gateway_error_ratio")

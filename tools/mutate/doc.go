@@ -1,8 +1,8 @@
 // Mutate finds the conditions of first aid that can be changed while every test still passes.
 //
 // For each package it makes one copy of the sources, in which every condition asks whether it is
-// the mutant of this run, and builds the package's tests once against that copy (go test -overlay;
-// the tree itself is not touched). Then it runs the tests once a mutant, chosen by an environment
+// the mutant of this run, and builds the tests of the packages that have to notice once against that
+// copy (go test -overlay; the tree itself is not touched). Then it runs the tests once a mutant, chosen by an environment
 // variable, and only those tests in which the mutant would decide otherwise. A mutant is one of
 // these:
 //

@@ -23,14 +23,20 @@ import (
 )
 
 // A target is a package whose conditions are mutated, in all of its files or in those that are
-// named, and whose own tests must notice.
+// named. Its own tests must notice, or those of the packages in by.
 type target struct {
 	dir   string
 	files []string
+	by    []string
 }
 
 var targets = []target{
 	{dir: "remediate"},
+	{dir: "remediate/cluster", by: []string{"remediate/guard", "remediate"}},
+	{dir: "remediate/engineflag", by: []string{"remediate/engineflag", "remediate/guard", "remediate"}},
+	{dir: "remediate/guard", by: []string{"remediate/guard", "remediate"}},
+	{dir: "remediate/policy", by: []string{"remediate/policy", "remediate/guard", "remediate"}},
+	{dir: "remediate/verify", by: []string{"remediate/verify", "remediate/guard", "remediate"}},
 	{dir: "remediate/kube"},
 	{dir: "state", files: []string{"action.go", "fold_action.go"}},
 	{dir: "webhook", files: []string{"writes.go"}},
@@ -100,6 +106,15 @@ func readExplained(path string) (map[string]string, error) {
 	return out, nil
 }
 
+// A suite is the test binary of one package, with the mutants in it.
+type suite struct{ dir, bin string }
+
+// A test is one test of a suite.
+type test struct {
+	suite suite
+	name  string
+}
+
 // A run mutates one package.
 type run struct {
 	target
@@ -108,10 +123,10 @@ type run struct {
 	workers int
 	slow    time.Duration
 
-	bin     string
+	suites  []suite
 	mutants []mutant
-	tests   map[int][]string // by mutant: the tests in which it decides otherwise
-	quick   map[string]bool  // tests that are asked first
+	tests   map[int][]test // by mutant: the tests in which it decides otherwise
+	quick   map[test]bool  // tests that are asked first
 
 	mu       sync.Mutex
 	verdicts map[string]bool // by mutant: noticed
@@ -132,7 +147,7 @@ func (r *run) all() error {
 	return r.judge(work)
 }
 
-// build makes the package's test binary with all mutants in it.
+// build makes the test binaries with all mutants in them.
 func (r *run) build(work string) error {
 	dir, err := filepath.Abs(filepath.Join(r.root, r.dir))
 	if err != nil {
@@ -174,26 +189,40 @@ func (r *run) build(work string) error {
 	if err := os.WriteFile(filepath.Join(work, "overlay.json"), overlay, 0o644); err != nil {
 		return err
 	}
-	r.mutants, r.bin = rw.mutants, filepath.Join(work, "tests")
-	c := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", filepath.Join(work, "overlay.json"), "-o", r.bin, "./"+r.dir)
-	c.Dir, c.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the mutants: %w\n%s", err, out)
+	r.mutants, r.suites = rw.mutants, nil
+	sum := sha256.New()
+	for i, by := range r.noticers() {
+		bin := filepath.Join(work, fmt.Sprintf("tests-%d", i))
+		c := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", filepath.Join(work, "overlay.json"), "-o", bin, "./"+by)
+		c.Dir, c.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("building the mutants: %w\n%s", err, out)
+		}
+		built, err := os.ReadFile(bin)
+		if err != nil {
+			return err
+		}
+		sum.Write(built)
+		r.suites = append(r.suites, suite{dir: by, bin: bin})
 	}
-	bin, err := os.ReadFile(r.bin)
-	if err != nil {
-		return err
-	}
-	r.cache = filepath.Join(work, fmt.Sprintf("verdicts-%x.json", sha256.Sum256(bin)))
+	r.cache = filepath.Join(work, fmt.Sprintf("verdicts-%x.json", sum.Sum(nil)))
 	return nil
 }
 
-// test runs some of the package's tests and reports whether they pass.
-func (r *run) test(pattern string, most time.Duration, env ...string) (bool, []byte, error) {
+// noticers returns the packages whose tests must notice.
+func (r *run) noticers() []string {
+	if len(r.by) == 0 {
+		return []string{r.dir}
+	}
+	return r.by
+}
+
+// test runs some of a suite's tests and reports whether they pass.
+func (r *run) test(of suite, pattern string, most time.Duration, env ...string) (bool, []byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), most+10*time.Second)
 	defer cancel()
-	c := exec.CommandContext(ctx, r.bin, "-test.run", pattern, "-test.failfast", "-test.timeout", most.String())
-	c.Dir, c.Env = filepath.Join(r.root, r.dir), append(os.Environ(), env...)
+	c := exec.CommandContext(ctx, of.bin, "-test.run", pattern, "-test.failfast", "-test.timeout", most.String())
+	c.Dir, c.Env = filepath.Join(r.root, of.dir), append(os.Environ(), env...)
 	out, err := c.CombinedOutput()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
@@ -204,48 +233,60 @@ func (r *run) test(pattern string, most time.Duration, env ...string) (bool, []b
 
 // observe runs every test by itself and notes in which of them each mutant decides otherwise.
 func (r *run) observe(work string) error {
-	c := exec.Command(r.bin, "-test.list", "^(Test|Fuzz)")
-	c.Dir = filepath.Join(r.root, r.dir)
-	names, err := c.Output()
-	if err != nil {
-		return err
-	}
-	r.tests, r.quick = map[int][]string{}, map[string]bool{}
-	noted := filepath.Join(work, "noted")
+	r.tests, r.quick = map[int][]test{}, map[test]bool{}
 	var left []string
-	all := strings.Fields(string(names))
-	for _, name := range all {
-		if err := os.RemoveAll(noted); err != nil {
-			return err
-		}
-		began := time.Now()
-		pass, out, err := r.test("^"+name+"$", 5*time.Minute, "MUTANT_LOG="+noted)
+	for _, of := range r.suites {
+		c := exec.Command(of.bin, "-test.list", "^(Test|Fuzz)")
+		c.Dir = filepath.Join(r.root, of.dir)
+		names, err := c.Output()
 		if err != nil {
 			return err
 		}
-		if !pass {
-			return fmt.Errorf("%s fails without any mutant:\n%s", name, out)
-		}
-		took := time.Since(began)
-		r.quick[name] = took < r.slow/20
-		if took > r.slow {
-			left = append(left, fmt.Sprintf("%s (%s)", name, took.Round(time.Second)))
-			continue
-		}
-		ids, err := os.ReadFile(noted)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		for _, id := range strings.Fields(string(ids)) {
-			n, err := strconv.Atoi(id)
+		for _, name := range strings.Fields(string(names)) {
+			took, err := r.note(test{of, name}, filepath.Join(work, "noted"))
 			if err != nil {
 				return err
 			}
-			r.tests[n] = append(r.tests[n], name)
+			if took > r.slow {
+				left = append(left, fmt.Sprintf("%s (%s)", name, took.Round(time.Second)))
+			}
 		}
 	}
-	fmt.Printf("%s: %d mutants, %d tests; left out as slow: %s\n", r.dir, len(r.mutants), len(all)-len(left), cmp.Or(strings.Join(left, ", "), "none"))
+	fmt.Printf("%s: %d mutants, %d tests; left out as slow: %s\n", r.dir, len(r.mutants), len(r.quick), cmp.Or(strings.Join(left, ", "), "none"))
 	return nil
+}
+
+// note runs one test without any mutant, notes which mutants would decide otherwise in it, and
+// returns how long it took. It leaves out a slow test.
+func (r *run) note(t test, noted string) (time.Duration, error) {
+	if err := os.RemoveAll(noted); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	pass, out, err := r.test(t.suite, "^"+t.name+"$", 5*time.Minute, "MUTANT_LOG="+noted)
+	if err != nil {
+		return 0, err
+	}
+	if !pass {
+		return 0, fmt.Errorf("%s fails without any mutant:\n%s", t.name, out)
+	}
+	took := time.Since(began)
+	if took > r.slow {
+		return took, nil
+	}
+	r.quick[t] = took < r.slow/20
+	ids, err := os.ReadFile(noted)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	for _, id := range strings.Fields(string(ids)) {
+		n, err := strconv.Atoi(id)
+		if err != nil {
+			return 0, err
+		}
+		r.tests[n] = append(r.tests[n], t)
+	}
+	return took, nil
 }
 
 // judge runs each mutant against the tests in which it decides otherwise.
@@ -302,18 +343,20 @@ func (r *run) judge(work string) error {
 
 func (r *run) noticed(m mutant) (bool, error) {
 	for _, quick := range []bool{true, false} {
-		var names []string
-		for _, name := range r.tests[m.id] {
-			if r.quick[name] == quick {
-				names = append(names, name)
+		for _, of := range r.suites {
+			var names []string
+			for _, t := range r.tests[m.id] {
+				if t.suite == of && r.quick[t] == quick {
+					names = append(names, t.name)
+				}
 			}
-		}
-		if len(names) == 0 {
-			continue
-		}
-		most := 30*time.Second + time.Duration(len(names))*r.slow
-		if pass, _, err := r.test("^("+strings.Join(names, "|")+")$", most, fmt.Sprint("MUTANT=", m.id)); !pass || err != nil {
-			return !pass, err
+			if len(names) == 0 {
+				continue
+			}
+			most := 30*time.Second + time.Duration(len(names))*r.slow
+			if pass, _, err := r.test(of, "^("+strings.Join(names, "|")+")$", most, fmt.Sprint("MUTANT=", m.id)); !pass || err != nil {
+				return !pass, err
+			}
 		}
 	}
 	return false, nil

@@ -1,8 +1,10 @@
-// Package alertmanager lists what an Alertmanager holds, so that an alert that went without a word
-// (silenced or inhibited and then resolved) can be reconciled.
+// Package alertmanager lists the alerts that an Alertmanager holds. The bot needs the list for
+// alerts that disappear without a notification, such as silenced or inhibited ones that then
+// resolve.
 //
-// It promises a whole listing or an error, never a part of one: what is not in a listing counts as
-// gone. Fingerprints are those of the webhook's payloads. It only reads.
+// It returns a complete list or an error, never a part, because the caller treats an unlisted alert
+// as gone. The fingerprints are the same as those in the webhook's payloads. The package only
+// reads.
 package alertmanager
 
 import (
@@ -21,12 +23,12 @@ import (
 	"paramedic/state"
 )
 
-// MaxListing is the largest listing that is read, in bytes.
+// MaxListing is the largest list that the client accepts, in bytes.
 const MaxListing = 64 << 20
 
-// Config says where Alertmanager is.
+// Config holds the address of Alertmanager and how to call it.
 type Config struct {
-	URL       string // its base, with a path prefix where it has one
+	URL       string // base URL, with a path prefix if there is one
 	Transport http.RoundTripper
 	Timeout   time.Duration // zero: 10 s
 }
@@ -37,7 +39,7 @@ type Client struct {
 	http *http.Client
 }
 
-// New makes a client; it does not connect.
+// New returns a client; it does not connect.
 func New(c Config) (*Client, error) {
 	base, err := url.Parse(c.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
@@ -46,13 +48,14 @@ func New(c Config) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = 10 * time.Second
 	}
-	return &Client{base: base, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}}, nil
+	return &Client{base: base, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout,
+		CheckRedirect: enrich.RefuseRedirect}}, nil
 }
 
 var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// Present lists the fingerprints of every alert that Alertmanager holds, sorted: active, silenced,
-// inhibited and not yet processed.
+// Present returns the sorted fingerprints of all alerts that Alertmanager holds: active, silenced,
+// inhibited and unprocessed.
 func (c *Client) Present(ctx context.Context) ([]state.Fingerprint, error) {
 	q := url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"true"}, "unprocessed": {"true"}}
 	body, err := c.get(ctx, "api/v2/alerts", q)
@@ -76,7 +79,7 @@ func (c *Client) Present(ctx context.Context) ([]state.Fingerprint, error) {
 	return slices.Compact(out), nil
 }
 
-// Ping asks for Alertmanager's status.
+// Ping requests Alertmanager's status.
 func (c *Client) Ping(ctx context.Context) error {
 	_, err := c.get(ctx, "api/v2/status", nil)
 	return err

@@ -59,8 +59,8 @@ func TestPresent(t *testing.T) {
 	}
 }
 
-// What another server holds says nothing of this one's alerts.
-func TestARedirectIsNotFollowed(t *testing.T) {
+// The alerts of another server do not count.
+func TestRedirectIsNotFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }))
 	defer elsewhere.Close()
 	srv := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
@@ -69,7 +69,8 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := client.Present(t.Context()); err == nil || err.Error() != "Alertmanager: it redirects to another address, which is not followed" {
+	if got, err := client.Present(t.Context()); err == nil ||
+		err.Error() != "Alertmanager: it redirects to another address, which is not followed" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

@@ -53,7 +53,7 @@ func sampleOf(c *Client, t *testing.T, signal, pod string, at time.Time) *state.
 }
 
 // What a page says was so when it was asked for, and may not be any more when it has come.
-func TestPageIsOfTheMomentItWasAskedFor(t *testing.T) {
+func TestPageHasTheTimeOfItsRequest(t *testing.T) {
 	c := &clock{now: start}
 	client := (&slowPages{clock: c, takes: 2 * time.Second}).client(t, "a")
 	client.Scrape(t.Context())
@@ -63,7 +63,7 @@ func TestPageIsOfTheMomentItWasAskedFor(t *testing.T) {
 }
 
 // A rate goes on to look back on pages of a worker that does not answer any more.
-func TestRateIsAsOldAsItsNewestPage(t *testing.T) {
+func TestRateHasTheTimeOfItsNewestPage(t *testing.T) {
 	c := &clock{now: start}
 	f := &slowPages{clock: c, down: map[string]bool{}}
 	client := f.client(t, "a", "b")
@@ -83,7 +83,7 @@ func TestRateIsAsOldAsItsNewestPage(t *testing.T) {
 }
 
 // A worker with two pages runs what both show; the newer one alone does not make the value new.
-func TestValueOfTwoPagesIsOfTheOlder(t *testing.T) {
+func TestValueOfTwoPagesHasTheOlderTime(t *testing.T) {
 	c := &clock{now: start}
 	f := &slowPages{clock: c, takes: 5 * time.Second}
 	client := f.client(t, "a1", "a2")

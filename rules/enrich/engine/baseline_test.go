@@ -17,7 +17,7 @@ import (
 // The bot may have been started minutes before trouble. It then compares with what it saw first, as
 // a rate over the time that it watched, and with nothing where that is too close to the onset to be
 // normal.
-func TestShortHistoryComparesWithItsBeginning(t *testing.T) {
+func TestShortHistoryUsesItsBeginningAsBaseline(t *testing.T) {
 	for name, tc := range map[string]struct {
 		onset time.Duration // after the first page
 		want  bool
@@ -82,7 +82,7 @@ func show(p *float64) string {
 
 // The gauge of the last Xid keeps its value: until somebody has watched for as long as an Xid is
 // news, "none is new" is more than is known.
-func TestAnXidFromBeforeTheFirstPageIsSaidToBeUnseen(t *testing.T) {
+func TestXidBeforeFirstPageIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code    int
 		watched time.Duration

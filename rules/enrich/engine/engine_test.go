@@ -162,7 +162,7 @@ func TestRecordedPagesGiveTheRightSignals(t *testing.T) {
 
 // Ray exports vLLM's metrics under names of its own, and counters also as gauges without their
 // suffix.
-func TestAPageThatRayExportsIsReadAsVLLMs(t *testing.T) {
+func TestRayPagesAreReadAsVLLM(t *testing.T) {
 	const page = `# TYPE %[1]skv_cache_usage_perc gauge
 %[1]skv_cache_usage_perc{Component="core_worker",ReplicaId="r",SessionName="s",WorkerId="w",engine="0",model_name="m"} 0.97
 # TYPE %[1]snum_preemptions gauge
@@ -258,7 +258,7 @@ func TestOneScrapeIsNotEnoughForARate(t *testing.T) {
 
 // Three looks within thirty seconds tell what happens in a second, though a rate's window is five
 // minutes.
-func TestARateOfAShortWatchIsNotThatOfItsWholeWindow(t *testing.T) {
+func TestRateUsesObservedWindow(t *testing.T) {
 	const page = "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total{model_name=\"m\"} %d\n"
 	client, clk := pages(t, fmt.Sprintf(page, 500), fmt.Sprintf(page, 530), fmt.Sprintf(page, 560))
 	if s := readAll(t, client, clk.Now())["preemption_rate"]; s.Value != 2 {
@@ -369,7 +369,7 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return (&stopped{}).RoundTrip(r)
 }
 
-func TestEnginesThatHangDoNotSpoilThePingOfOthers(t *testing.T) {
+func TestHangingEnginesDoNotBlockPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Config{Targets: []Target{{URL: "http://hangs-1/metrics"}, {URL: "http://hangs-2/metrics"}, {URL: "http://well/metrics"}}, Signals: builtIn(t), Transport: hanging{}})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -381,7 +381,7 @@ func TestEnginesThatHangDoNotSpoilThePingOfOthers(t *testing.T) {
 	})
 }
 
-func TestAReadDoesNotWaitForARoundLongerThanItMay(t *testing.T) {
+func TestReadStopsWaitingAtItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var targets []Target
 		for i := range 40 {
@@ -430,7 +430,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // The page of a caller of the model names what others serve, as a picker's does.
-func TestACallerIsNotAWorker(t *testing.T) {
+func TestCallerIsNotAWorker(t *testing.T) {
 	const page = "# TYPE llm_requests_total counter\nllm_requests_total{model_name=\"m\",status=\"success\"} 5\n"
 	client, clk := pages(t, page, page)
 	if s := readAll(t, client, clk.Now())["up"]; s.Signal == "" || s.Entity.Model != "" {
@@ -439,7 +439,7 @@ func TestACallerIsNotAWorker(t *testing.T) {
 }
 
 // An endpoint picker's page names the model that others serve; its own scrape is not a worker's.
-func TestAPickerIsNotAWorker(t *testing.T) {
+func TestEndpointPickerIsNotAWorker(t *testing.T) {
 	const page = "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"} 5\n# TYPE llm_d_epp_ready_endpoints gauge\nllm_d_epp_ready_endpoints{name=\"pool\"} 0\n"
 	client, clk := pages(t, page, page)
 	got := readAll(t, client, clk.Now())

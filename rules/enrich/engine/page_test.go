@@ -15,7 +15,7 @@ import (
 
 // Recorded pages of real engines and exporters mean to the reader what they mean to Prometheus' own
 // client library.
-func TestRecordedPagesReadAsTheClientLibraryReadsThem(t *testing.T) {
+func TestRecordedPagesMatchTheClientLibrary(t *testing.T) {
 	pages := recordedPages(t)
 	for _, path := range pages {
 		page, err := os.ReadFile(path)

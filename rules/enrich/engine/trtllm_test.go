@@ -45,7 +45,7 @@ func trtllmBehindDynamo() []byte {
 }
 
 // What Dynamo's gauges say of a worker that tells it nothing is zero, and no cache that is empty.
-func TestWhatAWorkerDoesNotTellDynamoIsNotKnown(t *testing.T) {
+func TestDynamoZerosAreNotValues(t *testing.T) {
 	page := trtllmBehindDynamo()
 	client, clk := pages(t, grow(page, 1), grow(page, 2), grow(page, 3), grow(page, 4))
 	got := readAll(t, client, clk.Now())

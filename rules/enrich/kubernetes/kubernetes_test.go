@@ -94,7 +94,7 @@ func query(t *testing.T) enrich.Query {
 
 // A pod that no node takes has no age and no containers that wait: the scheduler's word is all that
 // is known of it. Once it has its place the word is another, whatever its old events say.
-func TestAPodThatNoNodeTakesIsKnown(t *testing.T) {
+func TestUnschedulablePodIsListed(t *testing.T) {
 	for word, want := range map[corev1.ConditionStatus]float64{corev1.ConditionFalse: 1, corev1.ConditionTrue: 0} {
 		all := objects()
 		p := all[0].(*corev1.Pod)
@@ -114,7 +114,7 @@ func TestAPodThatNoNodeTakesIsKnown(t *testing.T) {
 	}
 }
 
-func TestReadTellsWhatHappenedToTheWorkers(t *testing.T) {
+func TestReadReportsWorkerEvents(t *testing.T) {
 	api := fake.NewClientset(objects()...)
 	r := New(api, nil).Read(t.Context(), query(t))
 	if len(r.Workers) != 2 {
@@ -153,7 +153,7 @@ func TestReadTellsWhatHappenedToTheWorkers(t *testing.T) {
 	}
 }
 
-func TestWhatMayNotBeReadIsMissing(t *testing.T) {
+func TestForbiddenReadsAreMissing(t *testing.T) {
 	api := fake.NewClientset(objects()...)
 	api.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New(`nodes is forbidden: User "paramedic" cannot list resource "nodes"`)
@@ -167,7 +167,7 @@ func TestWhatMayNotBeReadIsMissing(t *testing.T) {
 	}
 }
 
-func TestPingSaysWhatMayNotBeRead(t *testing.T) {
+func TestPingReportsForbiddenReads(t *testing.T) {
 	api := fake.NewClientset(objects()...)
 	if err := New(api, nil).Ping(t.Context()); err != nil {
 		t.Error(err)

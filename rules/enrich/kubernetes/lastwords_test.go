@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestLastErrorOfWhatEnginesDieWith(t *testing.T) {
+func TestLastErrorOfEngineCrashes(t *testing.T) {
 	for _, c := range []struct{ want, text string }{
 		{"no_kv_memory", "(EngineCore pid=110) ERROR 08-28 07:39:28 [core.py:1346] ValueError: To serve at least one request with the model's max seq len (40960), (4.38 GiB KV cache is needed, which is larger than the available KV cache memory (1.0 GiB).\n(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above."},
 		{"no_kv_memory", "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."},
@@ -113,7 +113,7 @@ func read(t *testing.T, s *logServer) (map[string]string, []string) {
 	return said, notes
 }
 
-func TestLastWordsComeFromTheStatusThenFromTheLog(t *testing.T) {
+func TestLastErrorComesFromStatusThenLog(t *testing.T) {
 	s := &logServer{logs: map[string]string{"b": "secret prompt of a user\nEngineDeadError: EngineCore encountered an issue."}, pods: []corev1.Pod{
 		*dead("a", "torch.OutOfMemoryError: CUDA out of memory.", time.Minute), *dead("b", "", time.Minute), *dead("old", "", 9*time.Hour)}}
 	for i := range 6 {
@@ -139,7 +139,7 @@ func TestLastWordsComeFromTheStatusThenFromTheLog(t *testing.T) {
 	}
 }
 
-func TestADeniedLogIsANote(t *testing.T) {
+func TestDeniedLogIsANote(t *testing.T) {
 	s := &logServer{deny: true, pods: []corev1.Pod{*dead("a", "torch.OutOfMemoryError: CUDA out of memory.", time.Minute), *dead("b", "", time.Minute)}}
 	said, notes := read(t, s)
 	if said["a"] != "cuda_oom" || len(said) != 1 {

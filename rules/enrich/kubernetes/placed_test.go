@@ -104,7 +104,7 @@ const (
 	inFiles   = "        llm_configs: [/configs/a.yaml, /configs/b.yaml]\n"
 )
 
-func TestRayTellsWhichOfItsPodsRunOneEngine(t *testing.T) {
+func TestRayPodsAreGroupedByEngine(t *testing.T) {
 	for name, c := range map[string]struct {
 		args    string
 		workers int
@@ -170,7 +170,7 @@ func TestEnginesOfTwoModelsHaveTheirOwnLimits(t *testing.T) {
 
 // A head that is away moves nothing: what it said last holds for the pods that were there, and that
 // it is not news is said.
-func TestWhatRaySaidLastHoldsWhileItIsAway(t *testing.T) {
+func TestLastRayAnswerHoldsDuringOutage(t *testing.T) {
 	w := newRayWorld(t, 4, oneModel)
 	w.Set(engineOn("LLMServer:deepseek#a", 1, 2), engineOn("LLMServer:deepseek#b", 3, 4))
 	const known = "w1 group a model deepseek\nw2 group a model deepseek\nw3 group b model deepseek\nw4 group b model deepseek"
@@ -207,7 +207,7 @@ func TestWhatRaySaidLastHoldsWhileItIsAway(t *testing.T) {
 
 // Ray knows a pod by one of its addresses, which need not be the first; and pods that share one it
 // cannot tell apart, nor can anybody.
-func TestPodsAreKnownByAnyAddressThatIsTheirsAlone(t *testing.T) {
+func TestPodsAreFoundByAnyUniqueAddress(t *testing.T) {
 	w := newRayWorld(t, 4, oneModel)
 	w.Set(engineOn("LLMServer:deepseek#a", 1, 2), engineOn("LLMServer:deepseek#b", 3, 4))
 	w.change("w1", func(p *corev1.Pod) {
@@ -243,7 +243,7 @@ func (w *rayWorld) change(name string, how func(*corev1.Pod)) {
 	}
 }
 
-func TestRayIsAskedOnlyWhereItsAnswerMatters(t *testing.T) {
+func TestRayIsQueriedOnlyIfNeeded(t *testing.T) {
 	const single = "        llm_configs:\n        - {model_loading_config: {model_id: qwen-7b}}\n"
 	for name, c := range map[string]struct {
 		args    string
@@ -268,7 +268,7 @@ func TestRayIsAskedOnlyWhereItsAnswerMatters(t *testing.T) {
 	}
 }
 
-func TestAHeadThatWantsATokenIsSaidToWantOne(t *testing.T) {
+func TestRayHeadThatRequiresTokenIsReported(t *testing.T) {
 	w := newRayWorld(t, 4, oneModel)
 	w.Protect("secret")
 	got, notes := w.look()

@@ -47,7 +47,7 @@ func gatherings(ctx context.Context, r *rayReader, n int, heads map[object]strin
 
 // A storm of incidents is no storm of questions: those that come while one is under way wait for
 // its answer.
-func TestGatheringsBesideEachOtherAskAHeadOnce(t *testing.T) {
+func TestParallelGatheringsQueryRayOnce(t *testing.T) {
 	var begun sync.WaitGroup
 	heads, asked := slowHead(t, func(*http.Request) { begun.Wait() })
 	for _, notes := range gatherings(t.Context(), newRayReader(), 20, heads, &begun) {
@@ -61,7 +61,7 @@ func TestGatheringsBesideEachOtherAskAHeadOnce(t *testing.T) {
 }
 
 // Gatherings beside each other wait for a head that hangs once, and each says so.
-func TestAHeadThatHangsIsNotWaitedForTwice(t *testing.T) {
+func TestHangingRayHeadIsAwaitedOnce(t *testing.T) {
 	heads, asked := slowHead(t, func(r *http.Request) { <-r.Context().Done() })
 	for _, notes := range gatherings(t.Context(), newRayReader(), 5, heads, &sync.WaitGroup{}) {
 		if len(notes) != 1 || !strings.Contains(notes[0].Reason, "did not answer in time") {
@@ -75,7 +75,7 @@ func TestAHeadThatHangsIsNotWaitedForTwice(t *testing.T) {
 
 // Where the gathering's own time was over, the head is not held to have been silent: the next one
 // asks it.
-func TestAGatheringWithoutTimeSaysNothingOfTheHead(t *testing.T) {
+func TestExpiredGatheringDoesNotBlameRay(t *testing.T) {
 	var quick atomic.Bool
 	heads, _ := slowHead(t, func(r *http.Request) {
 		if !quick.Load() {

@@ -12,7 +12,7 @@ import (
 
 // Going back to an older ReplicaSet is a rollout, too: it began when the first pod was made of that
 // again.
-func TestRollbackIsTheLastRollout(t *testing.T) {
+func TestRollbackCountsAsTheLastRollout(t *testing.T) {
 	for name, c := range map[string]struct {
 		revision string // of the old ReplicaSet; the newer one, of ten minutes ago, has 2
 		pod      string // the ReplicaSet of the pod

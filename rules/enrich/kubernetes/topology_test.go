@@ -359,7 +359,7 @@ func TestTopologyOfEveryOwner(t *testing.T) {
 	}
 }
 
-func TestKindsThatAreNotThereOrMayNotBeReadHurtNobody(t *testing.T) {
+func TestMissingOrForbiddenKindsAreSkipped(t *testing.T) {
 	c := worlds()["a LeaderWorkerSet of an LLMInferenceService"]
 	custom, lists := customClient(), 0
 	custom.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -40,7 +40,7 @@ func TestAnswersAreReadOrRefused(t *testing.T) {
 }
 
 // Thanos and Mimir warn, and VictoriaMetrics has a field for it.
-func TestAnAnswerSaysThatItIsNotWhole(t *testing.T) {
+func TestIncompleteAnswersAreReported(t *testing.T) {
 	for said, want := range map[string]bool{``: false, `,"warnings":["No StoreAPIs matched for this query"]`: true, `,"isPartial":true`: true, `,"isPartial":false`: false} {
 		got, err := decode([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}` + said + `}`))
 		if err != nil || got.partial != want {
@@ -80,7 +80,7 @@ func FuzzAnswer(f *testing.F) {
 }
 
 // Some proxies before Prometheus take no POST, and some answer in its place.
-func TestWhatStandsBeforePrometheus(t *testing.T) {
+func TestAnswersOfProxiesAreExplained(t *testing.T) {
 	const answer = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}}`
 	for name, c := range map[string]struct {
 		serve func(http.ResponseWriter, *http.Request)
@@ -139,7 +139,7 @@ func TestRangesEndNow(t *testing.T) {
 }
 
 // With TLS each new connection is a handshake: those of a gathering are used again by the next.
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	var made atomic.Int64
 	srv := httptest.NewUnstartedServer(&fakeAPI{t: t, store: fleet()})
 	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {

@@ -60,7 +60,7 @@ func TestRulesAreRead(t *testing.T) {
 	}
 }
 
-func TestServersWithoutRulesAreToldApart(t *testing.T) {
+func TestServersWithoutRulesAreRecognized(t *testing.T) {
 	c := fleetAPI(t, func(w http.ResponseWriter, r *http.Request) any { http.NotFound(w, r); return nil })
 	if _, _, err := c.Rules(t.Context()); !errors.Is(err, ErrNoRules) {
 		t.Errorf("got %v", err)
@@ -74,7 +74,7 @@ func TestServersWithoutRulesAreToldApart(t *testing.T) {
 	}
 }
 
-func TestReadingTheFleetEndsWithTheCaller(t *testing.T) {
+func TestReadingRulesEndsWithTheCaller(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any { <-r.Context().Done(); return nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -85,7 +85,7 @@ func TestReadingTheFleetEndsWithTheCaller(t *testing.T) {
 	}
 }
 
-func TestAnswersWithoutEndAreCutOff(t *testing.T) {
+func TestEndlessAnswersAreRefused(t *testing.T) {
 	c := fleetAPI(t, func(w http.ResponseWriter, _ *http.Request) any {
 		chunk := []byte(strings.Repeat(" ", 1<<20))
 		for range 80 {
@@ -130,7 +130,7 @@ func labelAPI(t *testing.T, asked *atomic.Int32) *Client {
 	})
 }
 
-func TestLabelsAreReadOfWhatIsAskedFor(t *testing.T) {
+func TestLabelsAreReadPerLookup(t *testing.T) {
 	var asked atomic.Int32
 	c := labelAPI(t, &asked)
 	got, left, err := c.Labels(t.Context(), []rules.Lookup{{Metric: "vllm:x", Labels: []string{"model_name", "pod", "tenant"}}, {Metric: "gone", Labels: []string{"a"}}, {Metric: "y"}}, noon)
@@ -160,7 +160,7 @@ func TestLabelsCostABoundedNumberOfQueries(t *testing.T) {
 }
 
 // What was found before an error is kept, and what was not is said.
-func TestLabelsThatDoNotComeAreSaid(t *testing.T) {
+func TestMissingLabelsAreReported(t *testing.T) {
 	var asked atomic.Int32
 	c := labelAPI(t, &asked)
 	got, left, err := c.Labels(t.Context(), []rules.Lookup{{Metric: "broken"}}, noon)
@@ -183,7 +183,7 @@ func TestOnlyLateMetricsCount(t *testing.T) {
 	}
 }
 
-func TestNamesOfLastWeekAreAskedForTogether(t *testing.T) {
+func TestMetricNamesOfLastWeekShareQueries(t *testing.T) {
 	asked := 0
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
 		q := r.URL.Query()
@@ -211,7 +211,7 @@ func TestNamesOfLastWeekAreAskedForTogether(t *testing.T) {
 
 // Not every server that answers queries scrapes, and one that does tells it of what it scrapes at
 // present.
-func TestHowOftenJobsAreScraped(t *testing.T) {
+func TestScrapeIntervalsPerJob(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
 		if r.URL.Path != "/api/v1/targets" || r.URL.Query().Get("state") != "active" {
 			t.Errorf("asked for %s", r.URL)
@@ -233,7 +233,7 @@ func TestHowOftenJobsAreScraped(t *testing.T) {
 	}
 }
 
-func TestARouterIsSeenBesideEngines(t *testing.T) {
+func TestRouterIsSeenBesideEngines(t *testing.T) {
 	for name, series := range map[string]map[string]bool{
 		"both":        {`server!=""`: true, `server=""`: true},
 		"engine only": {`server=""`: true},
@@ -254,7 +254,7 @@ func TestARouterIsSeenBesideEngines(t *testing.T) {
 	}
 }
 
-func TestCheckFindsWhatIsNoPromQL(t *testing.T) {
+func TestCheckFindsInvalidPromQL(t *testing.T) {
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 // Only the workers that a rollout replaced show the onset of what it answered: their courses are
 // read, and none of their values.
-func TestReplacedWorkersGiveTheirCourse(t *testing.T) {
+func TestReplacedWorkersKeepTheirCharts(t *testing.T) {
 	full := map[string]float64{"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": .98}
 	pods := rolledOut{"vllm-7d9f8b6c5-aaaa0": full, "vllm-7d9f8b6c5-aaaa1": full, "vllm-65c4d7f98-bbbb0": {"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": .4},
 		"other-7d9f8b6c5-cccc0": full}

@@ -62,7 +62,7 @@ const (
 
 // What was before the onset is asked for once: later gatherings ask for what came since, and say
 // what one that asks for all would.
-func TestThePastIsAskedForOnce(t *testing.T) {
+func TestPastIsQueriedOnce(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset, later := fresh(t, f), now.Add(-10*time.Minute), now.Add(2*time.Minute)
 	first, asked := gatherAt(t, c, f, onset, now)
@@ -129,7 +129,7 @@ func TestThePastIsAskedForOnce(t *testing.T) {
 
 // While an incident's symptoms are gathered its past is asked for ahead: the first gathering has
 // only the present to wait for, and says what one says that had to ask for all.
-func TestThePastIsAskedForAhead(t *testing.T) {
+func TestPastIsPrefetched(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset := fresh(t, f), now.Add(-3*time.Minute)
 	scope := state.Scope{Namespace: "llm", Pool: "vllm-llama"}
@@ -161,7 +161,7 @@ func TestThePastIsAskedForAhead(t *testing.T) {
 
 // Up to its first verdict an incident costs no more queries than a gathering may, where its pool
 // and its onset stay, and where asking ahead is in vain hardly more than if nobody had.
-func TestAskingAheadCostsNoMoreQueries(t *testing.T) {
+func TestPrefetchSendsNoExtraQueries(t *testing.T) {
 	onset := now.Add(-20 * time.Second)
 	pool := state.Scope{Namespace: "llm", Pool: "vllm-llama"}
 	modelled, named := pool, pool
@@ -193,7 +193,7 @@ func TestAskingAheadCostsNoMoreQueries(t *testing.T) {
 }
 
 // In a storm of incidents there is no room for what is asked ahead for all of them.
-func TestAStormAsksForNothingInVain(t *testing.T) {
+func TestStormSendsNoUnusedQueries(t *testing.T) {
 	const pools = 20
 	f := &fakeAPI{t: t, store: &store{}}
 	onset := now.Add(-20 * time.Second)
@@ -217,7 +217,7 @@ func TestAStormAsksForNothingInVain(t *testing.T) {
 
 // An incident's chart and the hour before the onset of another, which began an hour later, are not
 // the same question.
-func TestAChartIsNoBaseline(t *testing.T) {
+func TestChartIsNotUsedAsBaseline(t *testing.T) {
 	f := &fakeAPI{t: t, store: &store{}}
 	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(15 * time.Second) {
 		level := 1.0
@@ -239,7 +239,7 @@ func TestAChartIsNoBaseline(t *testing.T) {
 }
 
 // What is asked ahead and does not come is asked for when it is wanted.
-func TestWhatDidNotComeAheadIsAskedForThen(t *testing.T) {
+func TestFailedPrefetchIsQueriedAgain(t *testing.T) {
 	onset := now.Add(-3 * time.Minute)
 	for name, ahead := range map[string]*fakeAPI{
 		"a store behind it did not answer": {warns: true},
@@ -259,7 +259,7 @@ func TestWhatDidNotComeAheadIsAskedForThen(t *testing.T) {
 	}
 }
 
-func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
+func TestRecentPastIsNotCached(t *testing.T) {
 	onset := now.Add(-10 * time.Minute)
 	for name, c := range map[string]struct {
 		api   *fakeAPI
@@ -300,7 +300,7 @@ func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 
 // Samples come in late. What may still do so is asked for again, as soon as an incident has begun,
 // and nothing else.
-func TestTheLastMinuteIsAskedForAgain(t *testing.T) {
+func TestLastMinuteIsQueriedAgain(t *testing.T) {
 	f := &fakeAPI{t: t, store: &store{}}
 	onset, later := now.Add(-20*time.Second), now.Add(15*time.Second)
 	write := func(from, to time.Time, level float64) {
@@ -337,7 +337,7 @@ func TestTheLastMinuteIsAskedForAgain(t *testing.T) {
 
 // What moved together is told by points of the same moments: charts of several gatherings have none
 // in common.
-func TestChartsAreOfTheSameMoments(t *testing.T) {
+func TestChartsShareTheirTimes(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t), refuse: "vllm:kv_cache_usage_perc"}
 	c, onset := fresh(t, f), now.Add(-10*time.Minute)
 	gatherAt(t, c, f, onset, now)
@@ -359,7 +359,7 @@ func TestChartsAreOfTheSameMoments(t *testing.T) {
 
 // A few signals have charts of which one is of an engine that nobody runs: that it is empty does
 // not keep the others from being remembered.
-func TestAnEmptyChartIsNoOtherGatherings(t *testing.T) {
+func TestEmptyChartKeepsOthersCached(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset := fresh(t, f), now.Add(-10*time.Minute)
 	few := slices.DeleteFunc(builtIn(t), func(s rules.Signal) bool { return s.ID != "requests_running" })

@@ -12,7 +12,7 @@ import (
 )
 
 // GPUs of the machines that an incident names are evidence, whichever pool runs on them.
-func TestAMachinesGPUsAreReadWhoeverRunsOnThem(t *testing.T) {
+func TestGPUsOfANodeAreReadForAllItsPods(t *testing.T) {
 	s := fleet()
 	for at := now.Add(-10 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
 		s.add(map[string]string{"__name__": "DCGM_FI_DEV_GPU_TEMP", "exported_namespace": "llm", "exported_pod": "vllm-qwen-5c6f7d8b9-bbbb1", "gpu": "3", "Hostname": "gpu-node-1"}, at, 91)
@@ -27,7 +27,7 @@ func TestAMachinesGPUsAreReadWhoeverRunsOnThem(t *testing.T) {
 
 // A proxy's own namespace is not whom it answers for: its codes are read for the namespace that it
 // sends requests to, and for no other.
-func TestAGatewaysCodesAreOfWhomItServes(t *testing.T) {
+func TestGatewayCodesBelongToTheBackend(t *testing.T) {
 	s := fleet()
 	count := func(labels map[string]string, rate float64) {
 		for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
@@ -62,7 +62,7 @@ func TestAGatewaysCodesAreOfWhomItServes(t *testing.T) {
 
 // First aid watches a few signals of one pool, and that does not cost what the namespace does
 // either.
-func TestAFewSignalsAreReadOfThePoolAlone(t *testing.T) {
+func TestFewSignalsAreReadForThePoolOnly(t *testing.T) {
 	f := &fakeAPI{t: t, store: fleet()}
 	q := asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
 	q.Signals = slices.DeleteFunc(q.Signals, func(s rules.Signal) bool { return s.ID != "kv_usage" })
@@ -79,7 +79,7 @@ func TestAFewSignalsAreReadOfThePoolAlone(t *testing.T) {
 
 // A pool's evidence costs what the pool costs, not what its namespace does; where names do not say
 // which pods are the pool's, nothing of it is left out.
-func TestAPoolIsReadAloneWhereNamesTellItApart(t *testing.T) {
+func TestPoolIsReadAloneIfNamesIdentifyIt(t *testing.T) {
 	const own, other = "vllm-llama-7d9f8b6c5-aaaa1", "vllm-qwen-5c6f7d8b9-bbbb1"
 	also := func(labels map[string]string) *store {
 		s := fleet()

@@ -40,7 +40,7 @@ func youngFleet(began time.Time) *store {
 // What is compared with the past has one where the pool is younger than an hour, as soon as its
 // first minutes are so much older than the onset that they were before the trouble; and says so. Of
 // a still younger one nothing stands for the past.
-func TestAPoolYoungerThanAnHourIsComparedWithItsFirstMinutes(t *testing.T) {
+func TestYoungPoolUsesFirstMinutesAsBaseline(t *testing.T) {
 	onset := now.Add(-5 * time.Minute)
 	for _, c := range []struct {
 		age       time.Duration // at the onset
@@ -100,7 +100,7 @@ func (pods rolledOut) store() *store {
 // A rollout makes new pods. Where all of a pool's are new, they are compared with those whose
 // places they took: with the mean of what each had, and with their share of what was counted. Where
 // some stayed there is nobody to compare with.
-func TestAPoolAfterARolloutIsComparedWithThePodsBefore(t *testing.T) {
+func TestRolledOutPoolUsesPreviousPodsAsBaseline(t *testing.T) {
 	worker := func(kv, tokens float64) map[string]float64 {
 		return map[string]float64{"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": kv, "vllm:generation_tokens_total": tokens}
 	}
@@ -144,7 +144,7 @@ func TestAPoolAfterARolloutIsComparedWithThePodsBefore(t *testing.T) {
 }
 
 // The last Xid of one GPU is no past of another's.
-func TestAGPUHasNoHeir(t *testing.T) {
+func TestGPUGetsNoBaselineOfReplacedGPU(t *testing.T) {
 	gpu := func(xid float64) map[string]float64 {
 		return map[string]float64{"vllm:num_requests_running": 3, "DCGM_FI_DEV_XID_ERRORS": xid}
 	}
@@ -164,7 +164,7 @@ func TestAGPUHasNoHeir(t *testing.T) {
 }
 
 // Two workers of which one has no requests, and then the other: each has its own past, or none.
-func TestAWorkerThatStayedInheritsNothing(t *testing.T) {
+func TestRemainingWorkerKeepsItsOwnBaseline(t *testing.T) {
 	s := &store{}
 	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
 		for i, metric := range []string{"vllm:generation_tokens_total", "vllm:num_requests_running", "vllm:kv_cache_usage_perc"} {
@@ -183,7 +183,7 @@ func TestAWorkerThatStayedInheritsNothing(t *testing.T) {
 }
 
 // A router that counts the engines' requests too is older than they are, and is none of them.
-func TestARoutersCountIsNoEnginesAge(t *testing.T) {
+func TestRouterCountIsNotAnEngineAge(t *testing.T) {
 	onset := now.Add(-5 * time.Minute)
 	s := youngFleet(onset.Add(-30 * time.Minute))
 	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
@@ -196,7 +196,7 @@ func TestARoutersCountIsNoEnginesAge(t *testing.T) {
 }
 
 // Where nobody answers since when there are samples, that is said: it may be why there is no past.
-func TestAnUnansweredAgeIsSaid(t *testing.T) {
+func TestUnansweredAgeQueryIsReported(t *testing.T) {
 	f := &fakeAPI{t: t, store: youngFleet(now.Add(-40 * time.Minute)), refuse: "timestamp("}
 	r := fresh(t, f).Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-5*time.Minute), now))
 	if len(r.Notes) != 1 || r.Notes[0].Signal != "baseline" || !strings.HasPrefix(r.Notes[0].Reason, "since when there are samples: Prometheus: ") {

@@ -196,7 +196,7 @@ func valueBaselineAndZ(t *testing.T, scope state.Scope) {
 
 // What deploy/prometheus/slo.yml records is read for the model, and says which promise is kept
 // worst; each layer has a budget of its own.
-func TestTheErrorBudgetIsReadWithWhatItIsFor(t *testing.T) {
+func TestErrorBudgetIsReadWithItsSLO(t *testing.T) {
 	s := fleet()
 	for engine, left := range map[string]map[string]float64{"vllm": {"ttft": 0.8, "errors": -0.4}, "dynamo": {"ttft": 0.6}} {
 		for sli, v := range left {
@@ -225,7 +225,7 @@ func TestTheErrorBudgetIsReadWithWhatItIsFor(t *testing.T) {
 }
 
 // The chart is of the same quantity as the value, or a flat line looks like a fall.
-func TestAChartCountsAScrapeOnceAsItsValueDoes(t *testing.T) {
+func TestChartCountsDuplicateScrapesOnce(t *testing.T) {
 	const pod = "vllm-llama-7d9f8b6c5-aaaa0"
 	for name, c := range map[string]struct {
 		second [2]string // instance and job
@@ -271,7 +271,7 @@ func TestFailedQueryIsMissingEvidence(t *testing.T) {
 
 // The charts of a pool's young incident are also its present and its hour before; of an old one,
 // and of more than a pool, whose charts may not come, these are asked for apart. Both say the same.
-func TestWhatIsLargeDoesNotWaitForItsCharts(t *testing.T) {
+func TestValuesDoNotWaitForLargeCharts(t *testing.T) {
 	const pod = "vllm-llama-7d9f8b6c5-aaaa1"
 	pool, namespace := state.Scope{Namespace: "llm", Pool: "vllm-llama"}, state.Scope{Namespace: "llm"}
 	for _, c := range []struct {
@@ -315,7 +315,7 @@ func TestWhatIsLargeDoesNotWaitForItsCharts(t *testing.T) {
 }
 
 // What ended before now has no present, though a chart has its last points.
-func TestAChartThatEndedIsNotThePresent(t *testing.T) {
+func TestEndedChartGivesNoCurrentValue(t *testing.T) {
 	s := fleet()
 	gone := map[string]string{"__name__": "vllm:kv_cache_usage_perc", "pod": "vllm-llama-7d9f8b6c5-gone9", "namespace": "llm", "model_name": "llama-70b"}
 	for at := now.Add(-2 * time.Hour); at.Before(now.Add(-8 * time.Minute)); at = at.Add(30 * time.Second) {
@@ -335,7 +335,7 @@ func TestOldValuesAreMissing(t *testing.T) {
 	}
 }
 
-func TestDeadlineIsSaidPlainly(t *testing.T) {
+func TestDeadlineIsReported(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	r := read(t, &fakeAPI{t: t, store: fleet(), delay: never}, state.Scope{}, Config{Timeout: time.Millisecond})
@@ -344,7 +344,7 @@ func TestDeadlineIsSaidPlainly(t *testing.T) {
 	}
 }
 
-func TestTokenIsReadAnewAndNeverShown(t *testing.T) {
+func TestTokenIsReadPerCallAndNeverShown(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	f := &fakeAPI{t: t, store: fleet(), token: "new-token"}
 	client, err := New(Config{URL: f.serve().URL, Token: func() (string, error) {
@@ -373,7 +373,7 @@ func TestTokenIsReadAnewAndNeverShown(t *testing.T) {
 	}
 }
 
-func TestTheTokenDoesNotFollowARedirect(t *testing.T) {
+func TestTokenIsNotSentToARedirect(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("another server was sent %s with %q", r.URL.Path, r.Header.Get("Authorization"))
 	}))

@@ -10,7 +10,7 @@ import (
 
 // A pool's mean is that of all its requests, not the mean of its pods' means, and is told in the
 // signal's unit whatever the metric's is.
-func TestAPoolsMeanCountsEveryRequestOnce(t *testing.T) {
+func TestPoolMeanCountsEveryRequestOnce(t *testing.T) {
 	sig := rules.Signal{ID: "prompt_length_mean", Per: rules.PerPod, Pooled: true, Sources: []rules.Source{
 		{Engine: "vllm", Metric: "prompt", Fn: rules.FnMean, Window: 5 * time.Minute, Scale: 0.001}}}
 	ms := compile(sig, narrow{Scope: state.Scope{Namespace: "llm"}})

@@ -72,7 +72,7 @@ func freshly(t *testing.T, s *store, onset time.Time) (enrich.Reading, *fakeAPI)
 
 // A drain believes what was measured after the worker was isolated, not what was asked for after
 // it.
-func TestFreshValuesAreOfTheirScrape(t *testing.T) {
+func TestFreshValuesHaveTheirScrapeTime(t *testing.T) {
 	for name, onset := range map[string]time.Time{"young": now.Add(-10 * time.Minute), "old": now.Add(-10 * time.Hour)} {
 		r, f := freshly(t, staggered(), onset)
 		for _, signal := range []string{"requests_running", "kv_usage", "preemption_rate", "ttft_p95", "prompt_length_mean"} {
@@ -94,7 +94,7 @@ func TestFreshValuesAreOfTheirScrape(t *testing.T) {
 }
 
 // A page that went away is marked as stale. Its rates look back over minutes, and are of the dead.
-func TestFreshValueOfAStalePageIsUnknown(t *testing.T) {
+func TestFreshValueOfStalePageIsMissing(t *testing.T) {
 	s := staggered()
 	for _, sr := range s.series {
 		if sr.labels["pod"] == quick {
@@ -113,7 +113,7 @@ func TestFreshValueOfAStalePageIsUnknown(t *testing.T) {
 }
 
 // A worker whose second page gives no number does not run as little as its first page shows.
-func TestFreshValueWithoutAPartIsUnknown(t *testing.T) {
+func TestFreshValueWithMissingPartIsMissing(t *testing.T) {
 	for name, v := range map[string]float64{"NaN": math.NaN(), "Inf": math.Inf(1)} {
 		s := staggered()
 		s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": quick, "instance": quick + ":8001", "job": "vllm", "model_name": "llama"}, now.Add(-time.Second), v)
@@ -127,7 +127,7 @@ func TestFreshValueWithoutAPartIsUnknown(t *testing.T) {
 	}
 }
 
-func TestFreshValueOfTwoPagesIsOfTheOlder(t *testing.T) {
+func TestFreshValueOfTwoPagesHasTheOlderTime(t *testing.T) {
 	s := staggered()
 	old := now.Add(-2 * time.Minute)
 	s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": quick, "instance": quick + ":8001", "job": "vllm", "model_name": "llama"}, old, 4)
@@ -137,7 +137,7 @@ func TestFreshValueOfTwoPagesIsOfTheOlder(t *testing.T) {
 	}
 }
 
-func TestEveryTimeIsOfASelector(t *testing.T) {
+func TestTimestampsAreReadOfSelectors(t *testing.T) {
 	for _, s := range builtIn(t) {
 		for _, m := range compile(s, narrow{Scope: state.Scope{Namespace: "llm"}}) {
 			expr, err := parser.NewParser(parser.Options{}).ParseExpr(m.scraped())

@@ -13,7 +13,7 @@ import (
 
 // What is asked for a week ago is what is asked for a day ago with six days' offset on every
 // selector, and nothing else: the parser puts the offsets in, as an independent hand.
-func TestAWeekAgoIsADayAgoWithSixDaysOffset(t *testing.T) {
+func TestWeekAgoIsDayAgoWithSixDaysOffset(t *testing.T) {
 	p := parser.NewParser(parser.Options{})
 	parse := func(expr string) parser.Expr {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestAWeekAgoIsADayAgoWithSixDaysOffset(t *testing.T) {
 
 // A server that keeps a week has the values of all three moments; each is that of its own moment,
 // not of another.
-func TestReadGivesAnHourADayAndAWeekAgo(t *testing.T) {
+func TestReadGivesHourDayAndWeekAgo(t *testing.T) {
 	s := &store{}
 	onset := now.Add(-10 * time.Minute)
 	labels := map[string]string{"pod": "vllm-llama-7d9f8b6c5-aaaa0", "namespace": "llm", "instance": "10.0.0.0:8000", "job": "vllm", "model_name": "llama-70b"}
@@ -103,7 +103,7 @@ func fourMoments(t *testing.T, s *store, scope state.Scope, pod string) {
 
 // Old data may lie in a slow store. What it costs is the old data: the hour before the onset comes
 // all the same.
-func TestOldDataThatDoesNotComeCostsNothingElse(t *testing.T) {
+func TestMissingOldDataKeepsCurrentValues(t *testing.T) {
 	r := read(t, &fakeAPI{t: t, store: fleet(), refuse: "offset 6d"}, state.Scope{Namespace: "llm"}, Config{})
 	x := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1")
 	if x == nil || x.Baseline == nil || *x.Baseline != 0.5 {

@@ -82,7 +82,7 @@ func measured(ev state.Evidence, signal string) []string {
 
 // What runs on the workers' machines is none of the workers, whether the machine is known by its
 // name, its address or both.
-func TestExportersAreNoWorkers(t *testing.T) {
+func TestExportersAreNotWorkers(t *testing.T) {
 	catalog, _, err := rules.Load("")
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestExportersAreNoWorkers(t *testing.T) {
 
 // A worker is scraped where its engine's page answers. What else of the pod is scraped, a proxy's
 // page or a port that is none, says nothing.
-func TestUpIsOfTheEnginesPage(t *testing.T) {
+func TestUpIsReadFromTheEnginesPage(t *testing.T) {
 	for name, c := range map[string]struct{ engine, proxy, want float64 }{
 		"all answer": {1, 1, 1}, "the proxy does not": {1, 0, 1}, "the engine does not": {0, 1, 0}, "neither does": {0, 0, 0},
 	} {
@@ -162,7 +162,7 @@ func TestUpIsOfTheEnginesPage(t *testing.T) {
 }
 
 // Without Kubernetes one host has the engine and all exporters, and names nothing but ports.
-func TestExportersOfOneHostAreNoWorkers(t *testing.T) {
+func TestExportersOfOneHostAreNotWorkers(t *testing.T) {
 	w := world{store: &store{}}
 	for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
 		w.add(at, 5, "__name__", "vllm:num_requests_running", "model_name", "llama", "instance", "gpu-host:8000", "job", "vllm")

@@ -1,10 +1,9 @@
-// Package ray asks the head of a Ray cluster which engines Ray Serve runs and on which of the
-// cluster's nodes each of them is. No object of Kubernetes says that: Ray chooses the nodes itself,
-// by placement groups.
+// Package ray asks the head of a Ray cluster which engines Ray Serve runs, and on which nodes.
+// Kubernetes objects do not contain this: Ray chooses the nodes itself, by placement groups.
 //
-// It promises only to read (two GETs of the dashboard's state API, no credential, no redirect
-// followed), answers that are bounded in length, and the whole of what there is or an error, never
-// a part of it.
+// The package only reads. It sends two GETs to the dashboard's state API, without credentials, and
+// follows no redirect. It bounds the size of the answers. It returns either the complete list or an
+// error, never a part.
 package ray
 
 import (
@@ -26,54 +25,54 @@ import (
 )
 
 const (
-	// Serve names a placement group after the replica that it was made for, or for whose gang of
-	// data-parallel ranks, which live and die together (python/ray/serve/_private/common.py).
+	// Serve names a placement group after its replica, or after the gang of data-parallel ranks
+	// that live and die together (python/ray/serve/_private/common.py).
 	replicaPrefix = "SERVE_REPLICA::"
 	gangPrefix    = "SERVE_GANG::"
 
-	maxAnswer = 16 << 20 // bytes; 10,000 nodes with their resources and labels are about 10 MB
-	maxItems  = 10_000   // the most that the state API gives at once (RAY_MAX_LIMIT_FROM_API_SERVER)
-	maxID     = 64       // Serve's have 8 characters and placement groups' 36; they are kept with incidents
+	maxAnswer = 16 << 20 // bytes; 10,000 nodes with their resources and labels take about 10 MB
+	maxItems  = 10_000   // the state API's own maximum (RAY_MAX_LIMIT_FROM_API_SERVER)
+	maxID     = 64       // Serve's IDs have 8 characters, those of placement groups 36; incidents store them
 )
 
-// An Engine is a replica of a deployment of Ray Serve that holds accelerators, or a gang of them.
+// An Engine is a Ray Serve replica that holds accelerators, or a gang of such replicas.
 type Engine struct {
-	// Deployment is the name of the replica's deployment, LLMServer:qwen-7b; empty for a gang,
-	// whose name cannot be taken apart.
+	// Deployment is the name of the replica's deployment, such as LLMServer:qwen-7b. It is empty
+	// for a gang, because a gang's name cannot be split.
 	Deployment string
-	// ID tells the engine from every other of its cluster.
+	// ID is unique within the cluster.
 	ID string
-	// Hosts are the addresses of the nodes where it holds accelerators, each once, in order.
+	// Hosts are the addresses of the nodes where the engine holds accelerators, sorted, without
+	// duplicates.
 	Hosts []netip.Addr
-	// Lost says that some of its accelerators are nowhere now: their node is gone, or was not found
-	// yet.
+	// Lost reports that some of its accelerators have no node now: the node failed, or Ray has not
+	// found one yet.
 	Lost bool
 }
 
 // A Client reads the dashboards of Ray clusters. It is safe for concurrent use.
 type Client struct{ http *http.Client }
 
-// New makes a client. It uses no proxy: a head's address is one of its cluster's, which no proxy
-// knows.
+// New returns a client. It uses no proxy, because a head's address is internal to its cluster.
 func New() *Client {
 	direct := http.DefaultTransport.(*http.Transport).Clone()
 	direct.Proxy = nil
 	return &Client{&http.Client{Transport: direct, CheckRedirect: enrich.RefuseRedirect}}
 }
 
-// ErrToken is the answer of a cluster that wants a token.
+// ErrToken reports that the cluster requires a token.
 var ErrToken = errors.New("it asks for a token, and this bot holds none")
 
-// Engines are those of the cluster whose dashboard answers at an address, http://10.0.0.7:8265, in
-// a stable order. Errors may hold the address, as those of net/http do: enrich.Explain says them
-// without.
+// Engines returns the engines of the cluster whose dashboard has the given address, for example
+// http://10.0.0.7:8265. They are sorted by ID. Errors may contain the address, as those of net/http
+// do; enrich.Explain removes it.
 func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error) {
 	groups, err := list[placementGroup](ctx, c, dashboard, "placement_groups", filter{"state", "!=", "REMOVED"})
 	if err != nil {
 		return nil, err
 	}
-	// Not "=", "ALIVE": by equality the GCS itself leaves nodes out, and the dashboard of Ray's
-	// main branch counts these as cut off.
+	// The filter is not "=", "ALIVE": for equality, the GCS filters nodes itself, and the dashboard
+	// of Ray's main branch counts the others as truncated.
 	nodes, err := list[node](ctx, c, dashboard, "nodes", filter{"state", "!=", "DEAD"})
 	if err != nil {
 		return nil, err
@@ -98,34 +97,35 @@ func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error
 	return engines, nil
 }
 
-// A placementGroup is what the state API says of one (PlacementGroupState in
-// python/ray/util/state/common.py, bundles as in src/ray/protobuf/common.proto).
+// A placementGroup holds the fields that this package reads of PlacementGroupState
+// (python/ray/util/state/common.py) and of its bundles (src/ray/protobuf/common.proto).
 type placementGroup struct {
-	ID      string      `json:"placement_group_id"`
-	Name    string      `json:"name"`
-	Bundles few[bundle] `json:"bundles"`
+	ID      string              `json:"placement_group_id"`
+	Name    string              `json:"name"`
+	Bundles boundedList[bundle] `json:"bundles"`
 }
 
 type bundle struct {
 	Resources map[string]float64 `json:"unit_resources"`
-	Node      string             `json:"node_id"` // empty: it has no place now
+	Node      string             `json:"node_id"` // empty: not placed now
 }
 
-// A node is what it says of one (NodeState, same file).
+// A node holds the fields that this package reads of NodeState (same file).
 type node struct {
 	ID string `json:"node_id"`
 	IP string `json:"node_ip"`
 }
 
-// engine is the replica that a placement group was made for; none where it has no accelerator, or
-// where somebody else made it.
+// engine returns the replica that the placement group was made for. It reports false if the group
+// has no accelerator, or if Ray Serve did not make it.
 func (g placementGroup) engine(hosts map[string]netip.Addr) (Engine, bool) {
 	name, replica := strings.CutPrefix(g.Name, replicaPrefix)
 	if !replica && !strings.HasPrefix(g.Name, gangPrefix) {
 		return Engine{}, false
 	}
 	e := Engine{ID: g.ID}
-	if parts := strings.Split(name, "#"); replica && len(parts) >= 2 { // application#deployment#replica; the first may be missing
+	if parts := strings.Split(name, "#"); replica &&
+		len(parts) >= 2 { // application#deployment#replica; the application may be missing
 		e.Deployment, e.ID = parts[len(parts)-2], parts[len(parts)-1]
 	}
 	accelerated := false
@@ -145,12 +145,12 @@ func (g placementGroup) engine(hosts map[string]netip.Addr) (Engine, bool) {
 	return e, accelerated
 }
 
-// few is a list that is refused once it is longer than Ray's are: a hostile one may have as many
-// items as its length allows, and each takes many times the room that it took there.
-type few[T any] []T
+// A boundedList is a JSON list that is refused if it is longer than Ray's limit. Without the limit,
+// a hostile answer could use many times its own size in memory.
+type boundedList[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (f *few[T]) UnmarshalJSON(text []byte) error {
+func (f *boundedList[T]) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	switch start, err := d.Token(); {
 	case err != nil || start == nil: // null
@@ -158,7 +158,7 @@ func (f *few[T]) UnmarshalJSON(text []byte) error {
 	case start != json.Delim('['):
 		return errors.New("no list")
 	}
-	out := few[T]{}
+	out := boundedList[T]{}
 	for d.More() {
 		if len(out) == maxItems {
 			return fmt.Errorf("more than %d items", maxItems)
@@ -175,17 +175,18 @@ func (f *few[T]) UnmarshalJSON(text []byte) error {
 
 // A listing is one answer of the state API (ListApiResponse, same file).
 type listing[T any] struct {
-	Total    int    `json:"total"`                // at the source
-	Read     int    `json:"num_after_truncation"` // from the source
-	Filtered int    `json:"num_filtered"`         // of these, by the filter
-	Result   few[T] `json:"result"`
+	Total    int            `json:"total"`                // at the source
+	Read     int            `json:"num_after_truncation"` // from the source
+	Filtered int            `json:"num_filtered"`         // of the items read, by the filter
+	Result   boundedList[T] `json:"result"`
 }
 
 type filter struct{ key, predicate, value string }
 
-// list asks for all of one kind.
+// list returns all items of one kind, or an error.
 func list[T any](ctx context.Context, c *Client, dashboard, kind string, f filter) ([]T, error) {
-	q := url.Values{"detail": {"true"}, "limit": {strconv.Itoa(maxItems)}, "filter_keys": {f.key}, "filter_predicates": {f.predicate}, "filter_values": {f.value}}
+	q := url.Values{"detail": {"true"}, "limit": {strconv.Itoa(maxItems)}, "filter_keys": {f.key},
+		"filter_predicates": {f.predicate}, "filter_values": {f.value}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, dashboard+"/api/v0/"+kind+"?"+q.Encode(), nil)
 	if err != nil {
 		return nil, errors.New("its dashboard's address is none")

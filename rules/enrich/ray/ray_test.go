@@ -15,7 +15,8 @@ import (
 	"paramedic/rules/enrich/ray/raytest"
 )
 
-// dashboard is a head's, and where it answers. Nothing that is asked of it may surprise it.
+// dashboard returns a fake dashboard and its address. The test fails if the dashboard gets an
+// unexpected request.
 func dashboard(t *testing.T) (*raytest.Dashboard, string) {
 	t.Helper()
 	d := &raytest.Dashboard{}
@@ -45,11 +46,12 @@ func addrs(ips ...string) []netip.Addr {
 	return out
 }
 
-func TestEnginesAreWhereTheirAcceleratorsAre(t *testing.T) {
+func TestEnginesHaveTheirAcceleratorsHosts(t *testing.T) {
 	d, url := dashboard(t)
 	d.Set(
 		raytest.Replica{Name: "SERVE_REPLICA::llms#LLMServer:qwen2_5-72b#zz9", Bundles: gpus("10.1.0.2", "10.1.0.1", "10.1.0.2")},
-		raytest.Replica{Name: "SERVE_REPLICA::LLMServer:old#aa1", Bundles: []raytest.Bundle{{IP: "10.1.0.9"}, {GPUs: 0.5, IP: "10.1.0.3"}}}, // of Serve before applications had names
+		raytest.Replica{Name: "SERVE_REPLICA::LLMServer:old#aa1", Bundles: []raytest.Bundle{{IP: "10.1.0.9"},
+			{GPUs: 0.5, IP: "10.1.0.3"}}}, // the form of Serve before applications had names
 		raytest.Replica{Name: "SERVE_REPLICA::llms#LLMServer:lost#bb2", State: "RESCHEDULING", Bundles: gpus("10.1.0.4", "10.1.0.5", "")},
 		raytest.Replica{Name: "SERVE_GANG::llms_DPServer:moe_0_0123abcd", Bundles: gpus("10.1.0.6", "fd00::7")},
 		raytest.Replica{Name: "SERVE_REPLICA::llms#LLMServer:gone#cc3", State: "REMOVED", Bundles: gpus("10.1.0.1")},
@@ -72,8 +74,8 @@ func TestEnginesAreWhereTheirAcceleratorsAre(t *testing.T) {
 	}
 }
 
-// What cannot be had whole is not had at all: a part would split engines that are one.
-func TestWhatRayDoesNotSayIsAnError(t *testing.T) {
+// An incomplete list is an error: a part of it would split an engine into several.
+func TestIncompleteAnswersAreErrors(t *testing.T) {
 	many := make([]raytest.Replica, 10_001)
 	for i := range many {
 		many[i] = raytest.Replica{Name: fmt.Sprintf("SERVE_REPLICA::a#LLMServer:m#%05d", i), Bundles: gpus("10.1.0.1")}
@@ -82,8 +84,9 @@ func TestWhatRayDoesNotSayIsAnError(t *testing.T) {
 		prepare func(*raytest.Dashboard)
 		want    string
 	}{
-		"a token is wanted":      {func(d *raytest.Dashboard) { d.Protect("secret") }, "asks for a token"},
-		"it is out of order":     {func(d *raytest.Dashboard) { d.Answer(http.StatusInternalServerError) }, "answers 500 to /api/v0/placement_groups"},
+		"a token is wanted": {func(d *raytest.Dashboard) { d.Protect("secret") }, "asks for a token"},
+		"it is out of order": {func(d *raytest.Dashboard) { d.Answer(http.StatusInternalServerError) },
+			"answers 500 to /api/v0/placement_groups"},
 		"it has no state API":    {func(d *raytest.Dashboard) { d.Answer(http.StatusNotFound) }, "answers 404"},
 		"there are too many":     {func(d *raytest.Dashboard) { d.Set(many...) }, "a part of its placement_groups"},
 		"it answers and says no": {func(d *raytest.Dashboard) { d.Answer(http.StatusOK) }, "something else"},
@@ -98,7 +101,7 @@ func TestWhatRayDoesNotSayIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhoeverElseAnswersIsNotRay(t *testing.T) {
+func TestAnswersOfOtherServersAreErrors(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"a page":          func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome</html>") },
 		"an empty object": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
@@ -135,7 +138,7 @@ func TestWhoeverElseAnswersIsNotRay(t *testing.T) {
 	}
 }
 
-func TestAnAbandonedQuestionIsToldFromASlowAnswer(t *testing.T) {
+func TestCancelledRequestIsDistinguished(t *testing.T) {
 	_, url := dashboard(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -16,7 +16,7 @@ import (
 	"paramedic/rules/enrich/traces/tracestest"
 )
 
-// answering is a store that answers every search alike.
+// answering is a transport that returns the same answer to every search.
 type answering []byte
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -27,8 +27,8 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 }
 
-// Whatever a store says of a request, what becomes of twenty such requests can be stored and shown:
-// numbers that are numbers, and texts of one short line.
+// Any answer of a store must result in samples that can be stored and shown: finite numbers and
+// short texts of one line.
 func FuzzAnswers(f *testing.F) {
 	store := &tracestest.Store{}
 	r := requests(1, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-llama"})[0]
@@ -56,7 +56,7 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 	}
-	signals, err := rules.LoadSignals()
+	builtin, err := rules.LoadSignals()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -69,9 +69,10 @@ func FuzzAnswers(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := client.Read(t.Context(), enrich.Query{Cluster: "prod", Scope: llama, Onset: now, Now: now, Signals: signals})
+			got := client.Read(t.Context(), enrich.Query{Cluster: "prod", Scope: llama, Onset: now, Now: now, Signals: builtin})
 			for _, s := range got.Samples {
-				if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) || s.Value < 0 || len(s.Text) > 200 || strings.ContainsAny(s.Text, "\n\r\x00") {
+				if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) || s.Value < 0 || len(s.Text) > 200 ||
+					strings.ContainsAny(s.Text, "\n\r\x00") {
 					t.Errorf("%s is %v, %q", s.Signal, s.Value, s.Text)
 				}
 			}
@@ -82,7 +83,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// recorder keeps the bodies of the answers that came through it.
+// recorder keeps the bodies of all answers.
 type recorder [][]byte
 
 func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {

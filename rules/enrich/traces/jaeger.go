@@ -14,17 +14,17 @@ import (
 	"paramedic/state"
 )
 
-// jaeger is Jaeger's query service by its API v3 (cmd/query/app/apiv3 in 1.53 to 1.76,
-// cmd/jaeger/…/apiv3 in 2.x): GET /api/v3/services and GET /api/v3/traces. The older GET
-// /api/traces is gone after 2.20. The parameters have the names that all of these versions take.
+// jaeger reads Jaeger's query service by its API v3: GET /api/v3/services and GET /api/v3/traces
+// (cmd/query/app/apiv3 in 1.53 to 1.76, cmd/jaeger/…/apiv3 in 2.x). The older GET /api/traces is
+// gone after 2.20. All of these versions accept the parameter names used here.
 type jaeger struct{ caller }
 
-// usualServices are the names under which engines' spans come where nobody named the service:
-// SGLang's own, that of vLLM's documentation, and what OpenTelemetry's SDK says for none.
+// usualServices are the service names of engines that were given none: SGLang's default, the one in
+// vLLM's documentation, and the default of OpenTelemetry's SDK.
 var usualServices = []string{"sglang", "vllm-server", "unknown_service"}
 
-// find asks which services there are, since Jaeger finds traces by service, and then for the traces
-// of the one that fits best.
+// find lists the services, because Jaeger finds traces by service. Then it reads the traces of the
+// service that fits best.
 func (j jaeger) find(ctx context.Context, scope state.Scope, from, to time.Time) ([]span, error) {
 	services, err := j.services(ctx)
 	if err != nil {
@@ -36,12 +36,13 @@ func (j jaeger) find(ctx context.Context, scope state.Scope, from, to time.Time)
 		if scope.Pool != "" {
 			want = slices.Insert(want, 0, scope.Pool)
 		}
-		return nil, fmt.Errorf("%s has no service of one of the names %s: give the engines their pool's name as OTEL_SERVICE_NAME", j.who, strings.Join(want, ", "))
+		return nil, fmt.Errorf("%s has no service of one of the names %s: "+
+			"give the engines their pool's name as OTEL_SERVICE_NAME", j.display, strings.Join(want, ", "))
 	}
 	return j.traces(ctx, service, from, to)
 }
 
-// serviceOf chooses the service of a scope; empty where none fits.
+// serviceOf returns the service of a scope, or "" if none fits.
 func serviceOf(services []string, scope state.Scope) string {
 	for _, want := range append([]string{scope.Pool, scope.Model}, usualServices...) {
 		if want != "" && slices.Contains(services, want) {
@@ -64,7 +65,7 @@ func (j jaeger) services(ctx context.Context) ([]string, error) {
 	return a.Services, err
 }
 
-// otlp is the traces of an answer, as OTLP's JSON.
+// otlp is an answer with traces, in OTLP's JSON form.
 type otlp struct {
 	Result struct {
 		ResourceSpans []struct {
@@ -75,8 +76,8 @@ type otlp struct {
 				Spans []struct {
 					TraceID    string      `json:"traceId"`
 					Name       string      `json:"name"`
-					Start      loose       `json:"startTimeUnixNano"`
-					End        loose       `json:"endTimeUnixNano"`
+					Start      lenientInt  `json:"startTimeUnixNano"`
+					End        lenientInt  `json:"endTimeUnixNano"`
 					Attributes []attribute `json:"attributes"`
 				} `json:"spans"`
 			} `json:"scopeSpans"`
@@ -88,10 +89,11 @@ func (j jaeger) traces(ctx context.Context, service string, from, to time.Time) 
 	var a otlp
 	err := j.get(ctx, "api/v3/traces", url.Values{
 		"query.service_name": {service}, "query.num_traces": {strconv.Itoa(maxTraces)},
-		"query.start_time_min": {from.UTC().Format(time.RFC3339Nano)}, "query.start_time_max": {to.UTC().Format(time.RFC3339Nano)},
+		"query.start_time_min": {from.UTC().Format(time.RFC3339Nano)},
+		"query.start_time_max": {to.UTC().Format(time.RFC3339Nano)},
 	}, &a)
 	if none := new(statusError); errors.As(err, &none) && none.code == http.StatusNotFound {
-		return nil, nil // it answers 404 where there is no trace
+		return nil, nil // Jaeger answers 404 if it has no trace
 	}
 	if err != nil {
 		return nil, err
@@ -100,9 +102,10 @@ func (j jaeger) traces(ctx context.Context, service string, from, to time.Time) 
 	for _, r := range a.Result.ResourceSpans {
 		for _, sc := range r.ScopeSpans {
 			for _, s := range sc.Spans {
-				sp := span{trace: s.TraceID, name: s.Name, start: s.Start.time(), duration: time.Duration(s.End - s.Start), values: map[string]value{}}
-				put(sp.values, r.Resource.Attributes)
-				put(sp.values, s.Attributes)
+				sp := span{trace: s.TraceID, name: s.Name, start: s.Start.time(),
+					duration: time.Duration(s.End - s.Start), values: map[string]value{}}
+				setAttributes(sp.values, r.Resource.Attributes)
+				setAttributes(sp.values, s.Attributes)
 				out = append(out, sp)
 			}
 		}

@@ -12,10 +12,10 @@ import (
 	"paramedic/state"
 )
 
-// shortest is how many tokens an answer must have for its gap between tokens to mean anything.
-const shortest = 8
+// minOutputTokens is the shortest answer, in tokens, that counts for the gap between tokens.
+const minOutputTokens = 8
 
-// measure makes a group's samples of the signals that are wanted.
+// measure adds the group's samples of the wanted signals to the reading.
 func (g *group) measure(out *enrich.Reading, wanted map[string]rules.Signal) {
 	newest := time.Time{}
 	slowest := g.requests[0]
@@ -34,13 +34,15 @@ func (g *group) measure(out *enrich.Reading, wanted map[string]rules.Signal) {
 		case math.IsNaN(v):
 			out.Fail(id, "the traces of these engines do not say it")
 		default:
-			out.Samples = append(out.Samples, state.Sample{Signal: id, Entity: g.entity, Value: v, Text: text, Unit: s.Unit, At: newest})
+			out.Samples = append(out.Samples, state.Sample{Signal: id, Entity: g.entity, Value: v, Text: text,
+				Unit: s.Unit, At: newest})
 		}
 	}
 	put("trace_requests", float64(len(g.requests)), "")
-	put("trace_slowest", slowest.whole, slowest.words())
+	put("trace_slowest", slowest.whole, slowest.describe())
 	if len(g.requests) < MinRequests {
-		reason := fmt.Sprintf("only %d traced requests in %d minutes; it takes %d", len(g.requests), int(Window.Minutes()), MinRequests)
+		reason := fmt.Sprintf("only %d traced requests in %d minutes; it takes %d", len(g.requests),
+			int(Window.Minutes()), MinRequests)
 		for id := range wanted {
 			if id != "trace_requests" && id != "trace_slowest" {
 				out.Fail(id, reason)
@@ -53,17 +55,17 @@ func (g *group) measure(out *enrich.Reading, wanted map[string]rules.Signal) {
 	put("trace_decode_time", g.mean(func(r request) float64 { return r.decode }), "")
 	put("trace_route_time", g.mean(func(r request) float64 { return r.route }), "")
 	gaps := g.all(func(r request) float64 {
-		if !(r.output >= shortest) {
+		if !(r.output >= minOutputTokens) {
 			return math.NaN()
 		}
 		return r.decode / (r.output - 1)
 	})
 	put("trace_itl_p50", quantile(gaps, 0.5), "")
 	put("trace_itl_p95", quantile(gaps, 0.95), "")
-	put("trace_prefix_hit_ratio", g.hits(), "")
+	put("trace_prefix_hit_ratio", g.prefixHitRatio(), "")
 }
 
-// all are the values that there are.
+// all returns the values of the requests that have one.
 func (g *group) all(of func(request) float64) []float64 {
 	var out []float64
 	for _, r := range g.requests {
@@ -74,7 +76,7 @@ func (g *group) all(of func(request) float64) []float64 {
 	return out
 }
 
-// mean is that of the values that there are; NaN where there are too few to speak of.
+// mean returns the mean of the known values, or NaN if there are fewer than MinRequests.
 func (g *group) mean(of func(request) float64) float64 {
 	values := g.all(of)
 	if len(values) < MinRequests {
@@ -87,9 +89,9 @@ func (g *group) mean(of func(request) float64) float64 {
 	return sum / float64(len(values))
 }
 
-// hits is the share of the prompts' tokens that came from the prefix cache, where enough requests
-// tell.
-func (g *group) hits() float64 {
+// prefixHitRatio returns the share of prompt tokens that came from the prefix cache, or NaN if
+// fewer than MinRequests requests report it.
+func (g *group) prefixHitRatio() float64 {
 	n, cached, prompt := 0, 0.0, 0.0
 	for _, r := range g.requests {
 		if r.prompt > 0 && r.cached <= r.prompt {
@@ -102,8 +104,8 @@ func (g *group) hits() float64 {
 	return cached / prompt
 }
 
-// quantile is the smallest of the values that a share q of them does not exceed; NaN where there
-// are too few to speak of.
+// quantile returns the smallest value that at least a share q of the values does not exceed. It
+// returns NaN if there are fewer than MinRequests values. It sorts the values.
 func quantile(values []float64, q float64) float64 {
 	if len(values) < MinRequests {
 		return math.NaN()
@@ -112,17 +114,18 @@ func quantile(values []float64, q float64) float64 {
 	return values[max(0, int(math.Ceil(q*float64(len(values))))-1)]
 }
 
-// words are a request as a text: its length, where its time went, and its trace.
-func (r request) words() string {
+// describe returns a request as text: its length, the time of each phase, and its trace ID.
+func (r request) describe() string {
 	var parts []string
 	if r.prompt > 0 {
 		parts = append(parts, fmt.Sprintf("%.0f prompt tokens", r.prompt))
 	}
-	parts = append(parts, fmt.Sprintf("queue %.1f s, prefill %.1f s, decode %.1f s", r.queue, r.prefill, r.decode), "trace "+traceID(r.trace))
+	parts = append(parts, fmt.Sprintf("queue %.1f s, prefill %.1f s, decode %.1f s", r.queue, r.prefill, r.decode),
+		"trace "+traceID(r.trace))
 	return strings.Join(parts, ", ")
 }
 
-// traceID is a trace's ID if it is one: nothing else that a store says is shown as one.
+// traceID returns a valid trace ID in lower case. Other text from the store is not shown as an ID.
 func traceID(id string) string {
 	if len(id) == 0 || len(id) > 32 || strings.Trim(strings.ToLower(id), "0123456789abcdef") != "" {
 		return "of no known form"

@@ -9,13 +9,14 @@ import (
 	"paramedic/state"
 )
 
-// A place is where a span says it is from.
+// A place holds the attributes of a span that name its origin.
 type place struct {
 	service, namespace, workload, pod, model string
 }
 
 func placeOf(s span) place {
-	p := place{service: s.text(keyService), namespace: s.text(keyNamespace), workload: s.text(keyDeployment), pod: s.text(keyPod), model: s.text(keyModel)}
+	p := place{service: s.text(keyService), namespace: s.text(keyNamespace), workload: s.text(keyDeployment),
+		pod: s.text(keyPod), model: s.text(keyModel)}
 	if p.workload == "" {
 		p.workload = s.text(keyStatefulSet)
 	}
@@ -25,9 +26,9 @@ func placeOf(s span) place {
 	return p
 }
 
-// of says whether a request from here is of the scope's pool; known is false where it does not say
-// which pool it is of.
-func (p place) of(scope state.Scope) (yes, known bool) {
+// belongsTo reports whether a request from this place belongs to the scope's pool. It returns known
+// as false if the place does not name a pool.
+func (p place) belongsTo(scope state.Scope) (yes, known bool) {
 	if p.namespace != "" && scope.Namespace != "" && p.namespace != scope.Namespace {
 		return false, true
 	}
@@ -42,32 +43,32 @@ func (p place) of(scope state.Scope) (yes, known bool) {
 	return false, false
 }
 
-// A group is the requests of one pool.
+// A group holds the requests of one pool.
 type group struct {
 	entity   state.Entity
 	requests []request
 }
 
-// grouped divides requests by pool: with a pool in the scope, it keeps those that are of it;
-// without, there are as many groups as the requests name. Requests that name no pool are one group
-// where they come from one service, and nobody's where from several. It says how many it left out
-// because they do not say which pool they are of.
-func grouped(requests []request, q enrich.Query) ([]*group, int) {
+// groupByPool divides requests by pool. With a pool in the scope, it keeps the requests of that
+// pool. Without one, it returns a group for each pool that the requests name. Requests without a
+// pool form one group if all come from one service and no request names a pool; otherwise they are
+// dropped. It also returns how many requests it dropped because they name no pool.
+func groupByPool(requests []request, q enrich.Query) ([]*group, int) {
 	if q.Scope.Pool != "" {
 		g := &group{entity: state.Entity{Cluster: q.Cluster, Namespace: q.Scope.Namespace, Pool: q.Scope.Pool}}
-		strange := 0
+		unplaced := 0
 		for _, r := range requests {
-			yes, known := r.from.of(q.Scope)
+			yes, known := r.from.belongsTo(q.Scope)
 			if yes {
 				g.requests = append(g.requests, r)
 			} else if !known {
-				strange++
+				unplaced++
 			}
 		}
 		if len(g.requests) == 0 {
-			return nil, strange
+			return nil, unplaced
 		}
-		return []*group{g}, strange
+		return []*group{g}, unplaced
 	}
 	return byPlace(requests, q)
 }
@@ -75,7 +76,7 @@ func grouped(requests []request, q enrich.Query) ([]*group, int) {
 func byPlace(requests []request, q enrich.Query) ([]*group, int) {
 	byEntity, services := map[state.Entity]*group{}, map[string]bool{}
 	var order []*group
-	var nameless []request
+	var unnamed []request
 	add := func(e state.Entity, r request) {
 		if byEntity[e] == nil {
 			byEntity[e] = &group{entity: e}
@@ -96,13 +97,13 @@ func byPlace(requests []request, q enrich.Query) ([]*group, int) {
 			add(state.Entity{Cluster: q.Cluster, Namespace: p.namespace, Model: p.model}, r)
 		default:
 			services[p.service] = true
-			nameless = append(nameless, r)
+			unnamed = append(unnamed, r)
 		}
 	}
 	if len(services) > 1 || len(order) > 0 {
-		return order, len(nameless)
+		return order, len(unnamed)
 	}
-	for _, r := range nameless {
+	for _, r := range unnamed {
 		add(state.Entity{Cluster: q.Cluster, Namespace: q.Scope.Namespace, Model: q.Scope.Model}, r)
 	}
 	return order, 0

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A request is one traced request on one engine. Times are in seconds; what the engine does not
-// write is NaN.
+// A request is one traced request on one engine. Times are in seconds; a missing value is NaN.
 type request struct {
 	trace                  string
 	end                    time.Time
@@ -16,13 +15,13 @@ type request struct {
 	from                   place
 }
 
-// A finding is what spans tell.
+// A finding holds the requests found in spans.
 type finding struct {
 	requests []request
-	unfit    int // engines' spans without times that fit into them
+	unfit    int // engine spans whose times are missing or do not fit
 }
 
-// requestsOf makes requests of spans: of vLLM's one by one, of SGLang's trace by trace.
+// requestsOf builds requests from spans. One vLLM span is one request; for SGLang, one trace is.
 func requestsOf(spans []span) finding {
 	var out finding
 	routes, stages := map[string]float64{}, map[string]*stage{}
@@ -31,12 +30,12 @@ func requestsOf(spans []span) finding {
 		if s.name == nameRouting {
 			routes[s.trace] += s.duration.Seconds()
 		}
-		if st := stages[s.trace]; st == nil && stageOf(s) {
+		if st := stages[s.trace]; st == nil && isSGLang(s) {
 			stages[s.trace] = &stage{}
 			order = append(order, s.trace)
 		}
 		if st := stages[s.trace]; st != nil {
-			st.take(s)
+			st.add(s)
 		}
 	}
 	add := func(r request, fits bool) {
@@ -73,7 +72,8 @@ func requestOfVLLM(s span) (request, bool) {
 }
 
 func newRequest(s span) request {
-	r := request{trace: s.trace, end: s.start.Add(s.duration), route: math.NaN(), whole: s.number(keyWhole), from: placeOf(s),
+	r := request{trace: s.trace, end: s.start.Add(s.duration), route: math.NaN(), whole: s.number(keyWhole),
+		from:   placeOf(s),
 		prompt: tokens(s.number(keyPrompt)), output: tokens(s.number(keyOutput)), cached: tokens(s.number(keyCached))}
 	if math.IsNaN(r.whole) {
 		r.whole = s.duration.Seconds()
@@ -81,7 +81,7 @@ func newRequest(s span) request {
 	return r
 }
 
-// tokens is a number of tokens, or NaN for what cannot be one.
+// tokens returns n, or NaN if n cannot be a number of tokens.
 func tokens(n float64) float64 {
 	if !(n >= 0 && n < 1e9) {
 		return math.NaN()
@@ -89,12 +89,12 @@ func tokens(n float64) float64 {
 	return n
 }
 
-// longestRequest bounds what is taken for a request's time, in seconds.
+// longestRequest is the longest plausible request, in seconds.
 const longestRequest = 24 * 60 * 60
 
-// fits says whether a request's times are there, are times, and fit into the request. Other engines
-// write the same names in other units, and a request that ended before its first token has nonsense
-// for its times.
+// fits reports whether a request's times are present, valid, and not longer than the request. Other
+// engines write the same attribute names in other units. A request that ended before its first
+// token has invalid times.
 func (r request) fits() bool {
 	for _, t := range []float64{r.queue, r.prefill, r.decode} {
 		if math.IsNaN(t) || math.IsInf(t, 0) || t < 0 {
@@ -105,36 +105,36 @@ func (r request) fits() bool {
 	return sum > 0 && sum <= 1.1*r.whole+0.1 && r.whole < longestRequest
 }
 
-// A stage collects the spans of one of SGLang's traces.
+// A stage collects the spans of one SGLang trace.
 type stage struct {
-	root           *span
-	queue, prefill time.Duration
-	waited, filled bool
+	root                 *span
+	queue, prefill       time.Duration
+	hasQueue, hasPrefill bool
 }
 
-// stageOf says whether a span is of SGLang.
-func stageOf(s span) bool {
+// isSGLang reports whether SGLang wrote the span.
+func isSGLang(s span) bool {
 	return s.text(keyModule) == moduleSGLang || s.name == nameWaiting || s.name == namePrefill
 }
 
-// take adds a span. Every rank of a parallel group writes the same stage: the slowest counts. Of
-// the two roots of a request that prefills in one place and decodes in another, the one that
-// decodes is the request.
-func (st *stage) take(s span) {
+// add adds a span. Every rank of a parallel group writes the same stage; the slowest counts. If
+// prefill and decode run on different workers, the request has two roots, and the decoding one
+// counts.
+func (st *stage) add(s span) {
 	switch {
 	case s.text(keyModule) == moduleSGLang:
 		if st.root == nil || s.number(keyOutput) > st.root.number(keyOutput) || math.IsNaN(st.root.number(keyDecode)) {
 			st.root = &s
 		}
 	case s.name == nameWaiting:
-		st.queue, st.waited = max(st.queue, s.duration), true
+		st.queue, st.hasQueue = max(st.queue, s.duration), true
 	case s.name == namePrefill:
-		st.prefill, st.filled = max(st.prefill, s.duration), true
+		st.prefill, st.hasPrefill = max(st.prefill, s.duration), true
 	}
 }
 
 func (st *stage) request() (request, bool) {
-	if st.root == nil || !st.waited || !st.filled {
+	if st.root == nil || !st.hasQueue || !st.hasPrefill {
 		return request{}, false
 	}
 	r := newRequest(*st.root)

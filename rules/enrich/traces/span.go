@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// The names of spans and attributes that engines write, as the package's comment says where.
+// Names of spans and attributes that engines write. The package comment lists their sources.
 const (
 	nameRequest  = "llm_request"             // vLLM
 	nameWaiting  = "prefill_waiting"         // SGLang
 	namePrefill  = "prefill_forward"         // SGLang
 	nameRouting  = "kv_router.select_worker" // Dynamo
 	keyModule    = "module"                  // SGLang
-	moduleSGLang = "sglang::request"         // its value on a request's root
+	moduleSGLang = "sglang::request"         // the value of keyModule on a request's root span
 	keyModel     = "gen_ai.response.model"   // vLLM V0, SGLang
 	keyPrompt    = "gen_ai.usage.prompt_tokens"
 	keyOutput    = "gen_ai.usage.completion_tokens"
@@ -26,8 +26,8 @@ const (
 	keyWhole     = "gen_ai.latency.e2e"
 )
 
-// The resource attributes that say where a span is from: OpenTelemetry's, as its SDKs and the
-// collector's k8sattributes processor set them.
+// Resource attributes that name the origin of a span. OpenTelemetry's SDKs and the collector's
+// k8sattributes processor set them.
 const (
 	keyService     = "service.name"
 	keyNamespace   = "k8s.namespace.name"
@@ -37,22 +37,23 @@ const (
 )
 
 var (
-	spanKeys     = []string{keyModule, keyModel, keyPrompt, keyOutput, keyCached, keyQueue, keyPrefill, keyDecode, keyFirst, keyWhole}
+	spanKeys = []string{keyModule, keyModel, keyPrompt, keyOutput, keyCached, keyQueue, keyPrefill, keyDecode,
+		keyFirst, keyWhole}
 	resourceKeys = []string{keyService, keyNamespace, keyPod, keyDeployment, keyStatefulSet}
 )
 
-// A span is what is known of one span, whichever store it is from. Its attributes and its
-// resource's are in one map: no name is in both.
+// A span holds one span of either store. One map holds the attributes of the span and of its
+// resource, because no name occurs in both.
 type span struct {
 	trace    string
-	id, root string // Tempo only: root is the service that the trace begins in
+	id, root string // Tempo only: root is the service where the trace begins
 	name     string
 	start    time.Time
 	duration time.Duration
 	values   map[string]value
 }
 
-// number is an attribute's value; NaN where the span lacks it, or where it is no number.
+// number returns an attribute's value, or NaN if the span lacks it or if it is not a number.
 func (s span) number(key string) float64 {
 	if v, ok := s.values[key]; ok {
 		return v.number
@@ -62,29 +63,28 @@ func (s span) number(key string) float64 {
 
 func (s span) text(key string) string { return s.values[key].text }
 
-// An attribute is a key and its value as OTLP's JSON writes them, which both stores speak.
+// An attribute is a key and a value in OTLP's JSON, which both stores use.
 type attribute struct {
 	Key   string `json:"key"`
 	Value value  `json:"value"`
 }
 
-// A value is that of an attribute: a text or a number.
+// A value holds an attribute's value: a text or a number.
 type value struct {
 	text   string
 	number float64
 }
 
-// UnmarshalJSON reads an OTLP value. Its integers are strings, and their writers not always strict
-// about it.
+// UnmarshalJSON reads an OTLP value. OTLP writes integers as strings, but some writers use numbers.
 func (v *value) UnmarshalJSON(b []byte) error {
 	var raw struct {
-		String *string  `json:"stringValue"`
-		Int    *loose   `json:"intValue"`
-		Double *float64 `json:"doubleValue"`
+		String *string     `json:"stringValue"`
+		Int    *lenientInt `json:"intValue"`
+		Double *float64    `json:"doubleValue"`
 	}
 	*v = value{number: math.NaN()}
 	if err := json.Unmarshal(b, &raw); err != nil {
-		return nil //nolint:nilerr // one value of a form that nobody needs must not take the other spans with it
+		return nil //nolint:nilerr // an unknown form of one value must not lose the other spans
 	}
 	switch {
 	case raw.String != nil:
@@ -97,24 +97,24 @@ func (v *value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// loose is an integer that may be written as a string.
-type loose int64
+// A lenientInt is an integer that may be written as a string.
+type lenientInt int64
 
-// UnmarshalJSON reads a number or a number in a string.
-func (l *loose) UnmarshalJSON(b []byte) error {
+// UnmarshalJSON reads a number, or a number in a string.
+func (l *lenientInt) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) != nil {
 		text = string(b)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	*l = loose(n)
+	*l = lenientInt(n)
 	return err
 }
 
-func (l loose) time() time.Time { return time.Unix(0, int64(l)).UTC() }
+func (l lenientInt) time() time.Time { return time.Unix(0, int64(l)).UTC() }
 
-// put adds attributes to a span's values.
-func put(into map[string]value, list []attribute) {
+// setAttributes adds attributes to a span's values.
+func setAttributes(into map[string]value, list []attribute) {
 	for _, a := range list {
 		into[a.Key] = a.Value
 	}

@@ -12,20 +12,20 @@ import (
 	"paramedic/state"
 )
 
-// tempo is Grafana Tempo: GET /api/search with TraceQL (pkg/api/http.go, pkg/tempopb/tempo.proto,
-// 2.x and 3.x).
+// tempo reads Grafana Tempo: GET /api/search with TraceQL (pkg/api/http.go,
+// pkg/tempopb/tempo.proto, 2.x and 3.x).
 type tempo struct{ caller }
 
-// spansOfTrace is how many spans of a trace are asked for: an engine's request, its stages on every
-// rank, the router's choice.
+// spansOfTrace limits the spans per trace in an answer. It leaves space for the request, its stages
+// on every rank, and the router's span.
 const spansOfTrace = 40
 
-// find asks for the pool's own spans first, and then for the router's in the same traces, which are
-// of another service. Where the first gives too few, it asks for the spans of all engines instead:
-// where traces do not say which pool they are of, a filter finds nothing.
+// find searches for the pool's own spans. If it finds enough, it then searches for the router's
+// spans, which belong to another service. If not, it searches for the spans of all engines, because
+// a filter by pool finds nothing if spans do not name their pool.
 func (t tempo) find(ctx context.Context, scope state.Scope, from, to time.Time) ([]span, error) {
 	var own []span
-	if q := "{ (" + engines + ") && (" + placesOf(scope.Pool) + ") }"; scope.Pool != "" && len(q+fields) <= longest {
+	if q := "{ (" + engines + ") && (" + placesOf(scope.Pool) + ") }"; scope.Pool != "" && len(q+fields) <= maxQuery {
 		var err error
 		if own, err = t.search(ctx, q, maxTraces, from, to); err != nil {
 			return nil, err
@@ -34,13 +34,13 @@ func (t tempo) find(ctx context.Context, scope state.Scope, from, to time.Time) 
 	next := "{ " + engines + ` || name = "` + nameRouting + `" }`
 	if len(requestsOf(own).requests) >= MinRequests {
 		if !slices.ContainsFunc(own, func(s span) bool { return s.root != s.text(keyService) }) {
-			return own, nil // nothing stands before the engine in these traces
+			return own, nil // no router stands before the engine in these traces
 		}
 		next = `{ name = "` + nameRouting + `" }`
 	}
 	more, err := t.search(ctx, next, maxTraces, from, to)
 	if err != nil && len(own) > 0 {
-		return own, nil //nolint:nilerr // what was found is better than nothing
+		return own, nil //nolint:nilerr // the spans found so far are better than none
 	}
 	return join(own, more), err
 }
@@ -50,21 +50,22 @@ func (t tempo) ping(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// longest is how long a query may be: of some that are over a kilobyte Tempo's parser (3.1) loses
-// the end.
-const longest = 1024
+// maxQuery is the longest query, in bytes. Tempo 3.1 cuts some queries that are longer than a
+// kilobyte.
+const maxQuery = 1024
 
-// engines is the condition on the spans that engines write.
+// engines is the condition that selects the spans of engines.
 const engines = `name =~ "` + nameRequest + `|` + nameWaiting + `|` + namePrefill + `" || span.` + keyModule + ` = "` + moduleSGLang + `"`
 
-// placesOf is the condition that a span says it is of a pool. The name comes from outside and is
-// quoted.
+// placesOf returns the condition that a span names the pool. It quotes the name, which comes from
+// outside.
 func placesOf(pool string) string {
-	return "resource." + keyService + " = " + strconv.Quote(pool) + " || resource." + keyDeployment + " = " + strconv.Quote(pool) +
+	return "resource." + keyService + " = " + strconv.Quote(pool) + " || resource." + keyDeployment + " = " +
+		strconv.Quote(pool) +
 		" || resource." + keyPod + " =~ " + strconv.Quote(regexp.QuoteMeta(pool)+"-.+")
 }
 
-// fields is what a search gives of each span.
+// fields is the part of a query that selects the attributes to return.
 var fields = func() string {
 	out := []string{"name"}
 	for _, key := range spanKeys {
@@ -76,8 +77,8 @@ var fields = func() string {
 	return " | select(" + strings.Join(out, ", ") + ")"
 }()
 
-// tempoAnswer is a search's answer. Tempo writes a trace's spans as one or several sets; spanSet is
-// the older form of the first.
+// tempoAnswer is the answer to a search. Tempo returns a trace's spans in one or more sets; spanSet
+// is the older field for the first.
 type tempoAnswer struct {
 	Traces []struct {
 		TraceID  string     `json:"traceID"`
@@ -91,8 +92,8 @@ type tempoSet struct {
 	Spans []struct {
 		ID         string      `json:"spanID"`
 		Name       string      `json:"name"`
-		Start      loose       `json:"startTimeUnixNano"`
-		Duration   loose       `json:"durationNanos"`
+		Start      lenientInt  `json:"startTimeUnixNano"`
+		Duration   lenientInt  `json:"durationNanos"`
 		Attributes []attribute `json:"attributes"`
 	} `json:"spans"`
 }
@@ -119,10 +120,11 @@ func (t tempo) search(ctx context.Context, query string, limit int, from, to tim
 					continue
 				}
 				seen[s.ID] = true
-				sp := span{trace: tr.TraceID, id: s.ID, root: tr.Root, name: s.Name, start: s.Start.time(), duration: time.Duration(s.Duration), values: map[string]value{}}
-				put(sp.values, s.Attributes)
+				sp := span{trace: tr.TraceID, id: s.ID, root: tr.Root, name: s.Name, start: s.Start.time(),
+					duration: time.Duration(s.Duration), values: map[string]value{}}
+				setAttributes(sp.values, s.Attributes)
 				for key, v := range sp.values {
-					if v.text == "nil" { // so Tempo writes some attributes that a resource lacks
+					if v.text == "nil" { // Tempo's form of some resource attributes that are missing
 						delete(sp.values, key)
 					}
 				}
@@ -133,7 +135,7 @@ func (t tempo) search(ctx context.Context, query string, limit int, from, to tim
 	return out, nil
 }
 
-// join adds the spans that are not there yet.
+// join adds the spans of more that have does not contain.
 func join(have, more []span) []span {
 	known := map[string]bool{}
 	for _, s := range have {

@@ -1,17 +1,16 @@
-// Package traces reads where requests spent their time from a trace store: Tempo or Jaeger.
+// Package traces reads from Tempo or Jaeger how long each phase of a request took.
 //
-// It promises to cost the store little: a gathering is at most two requests, each bounded in time,
-// in traces and in bytes. What the store says is data: names from it are compared and shown, never
-// put into a query, and what goes into a query is quoted. A span whose times do not fit into it, or
-// that does not tell which pool it is of, is not counted. Fewer than [MinRequests] traced requests
-// give no times: a handful says nothing. Nothing of the store's address or credentials gets into an
-// error. It only reads.
+// It costs the store little: a gathering sends at most two requests, bounded in time, traces and
+// bytes. Names from the store are compared and shown, but never put into a query. The package
+// quotes pool names in queries. It does not count a span whose times are inconsistent, or whose
+// pool is unknown. It reports means and quantiles only if there are at least [MinRequests] traced requests.
+// Errors contain neither the store's address nor its credentials. The package only reads.
 //
-// Traces are sampled, often the slow ones rather than the others, so that their means are no means
-// of all requests: they have signals of their own (trace_…), without baselines, and never stand in
-// for those of histograms.
+// Traces are sampled, and slow requests are often preferred. Their means are therefore not means of
+// all requests. So traces have signals of their own (trace_…), without baselines, which never
+// replace those of histograms.
 //
-// What engines write, and where each name was read:
+// These are the spans that engines write, and the source of each name:
 //
 //   - vLLM writes one span, llm_request, for a finished request, with times in seconds. V1
 //     (vllm/v1/engine/output_processor.py, since 0.10.1) has gen_ai.latency.time_in_queue,
@@ -19,16 +18,15 @@
 //     (vllm/engine/llm_engine.py) has time_in_queue, time_to_first_token and e2e, which give the
 //     same by E2E = queue + prefill + decode, and gen_ai.response.model. Both have
 //     gen_ai.usage.prompt_tokens and completion_tokens (vllm/tracing).
-//   - SGLang (python/sglang/srt/observability, with --enable-trace) writes a tree: a root with
+//   - SGLang (python/sglang/srt/observability, with --enable-trace) writes a tree. Its root has
 //     module = sglang::request, the same gen_ai names, gen_ai.usage.cached_tokens and
-//     gen_ai.response.model, and a span for each stage. Its time_in_model_prefill begins when the
-//     request is handed to the scheduler and holds the queue too; so the queue and the prefill are
-//     the durations of the spans prefill_waiting and prefill_forward, which every rank of a
-//     parallel group writes.
+//     gen_ai.response.model. Each stage has a span. The attribute time_in_model_prefill begins when
+//     the scheduler receives the request, and so includes the queue. The package therefore takes the
+//     durations of the spans prefill_waiting and prefill_forward, which every rank writes.
 //   - Dynamo's frontend writes kv_router.select_worker (lib/llm/src/kv_router) for choosing a
-//     worker, in the trace of the engine.
+//     worker, in the engine's trace.
 //
-// None of them writes the time of each token: the gaps between tokens are a request's decoding
+// No engine writes the time of each token. The gap between tokens is a request's decode time
 // divided by its tokens.
 package traces
 
@@ -47,27 +45,27 @@ import (
 )
 
 const (
-	// MinRequests is how many traced requests it takes to speak of where their time goes.
+	// MinRequests is the smallest number of traced requests that gives times.
 	MinRequests = 20
-	// Window is how far back requests are looked for.
+	// Window limits the age of the requests that are read.
 	Window = 10 * time.Minute
 
 	maxTraces = 200
 	maxAnswer = 16 << 20
 )
 
-// Config says where traces are: one of the two addresses is set.
+// Config holds the address of a trace store. Exactly one of the two URLs is set.
 type Config struct {
 	TempoURL  string
 	JaegerURL string
-	Token     func() (string, error) // bearer token, asked for at every call; nil: none
+	Token     func() (string, error) // bearer token, read at every call; nil: none
 	Transport http.RoundTripper      // nil: http.DefaultTransport
 	Timeout   time.Duration          // of one call; zero: 4 s
-	Clock     state.Clock            // nil: the machine's; only a ping reads it
+	Clock     state.Clock            // nil: the system clock; only Ping uses it
 }
 
-// A store is one kind of trace store. Find gives the spans of engines between two times that may be
-// of the scope, in at most two requests; it may give spans of others too.
+// A store is one kind of trace store. Its method find returns the engines' spans between two times,
+// in at most two requests. It may also return spans of other scopes.
 type store interface {
 	name() string
 	find(ctx context.Context, scope state.Scope, from, to time.Time) ([]span, error)
@@ -80,7 +78,7 @@ type Client struct {
 	clock state.Clock
 }
 
-// New makes a client; it does not connect.
+// New returns a client; it does not connect.
 func New(c Config) (*Client, error) {
 	if (c.TempoURL == "") == (c.JaegerURL == "") {
 		return nil, errors.New("traces: want either tempo_url or jaeger_url")
@@ -99,14 +97,15 @@ func New(c Config) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("traces.%s: want an address such as http://tempo:3200", key)
 	}
-	api := caller{who: who, base: base, token: c.Token, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}}
+	api := caller{display: who, base: base, token: c.Token, http: &http.Client{Transport: c.Transport,
+		Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}}
 	if who == "Tempo" {
 		return &Client{store: tempo{api}, clock: c.Clock}, nil
 	}
 	return &Client{store: jaeger{api}, clock: c.Clock}, nil
 }
 
-// Ping asks for a trace, or for the names of services, as a gathering does.
+// Ping sends the same kind of request as a gathering.
 func (c *Client) Ping(ctx context.Context) error { return c.store.ping(ctx, c.clock.Now()) }
 
 // Read implements enrich.Source.
@@ -132,9 +131,9 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 		return fail(err.Error())
 	}
 	found := requestsOf(spans)
-	groups, strange := grouped(found.requests, q)
+	groups, unplaced := groupByPool(found.requests, q)
 	if len(groups) == 0 {
-		return fail(nothingOf(c.store.name(), found, strange))
+		return fail(reasonForNone(c.store.name(), found, unplaced))
 	}
 	for _, g := range groups {
 		g.measure(&out, wanted)
@@ -142,13 +141,15 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	return out
 }
 
-// nothingOf says why a search gave nothing for a scope.
-func nothingOf(who string, found finding, strange int) string {
+// reasonForNone returns why a search found no requests of the scope.
+func reasonForNone(who string, found finding, unplaced int) string {
 	switch {
-	case strange > 0:
-		return fmt.Sprintf("%s has %d traced requests that do not say they are of this pool: give the engines its name as OTEL_SERVICE_NAME, or the resource attribute k8s.pod.name", who, strange)
+	case unplaced > 0:
+		return fmt.Sprintf("%s has %d traced requests that do not say they are of this pool: "+
+			"give the engines its name as OTEL_SERVICE_NAME, or the resource attribute k8s.pod.name", who, unplaced)
 	case found.unfit > 0 && len(found.requests) == 0:
-		return fmt.Sprintf("%s has %d spans of requests without the times of queue, prefill and decoding", who, found.unfit)
+		return fmt.Sprintf("%s has %d spans of requests without the times of queue, prefill and decoding", who,
+			found.unfit)
 	case len(found.requests) > 0:
 		return fmt.Sprintf("%s has %d traced requests, and none of this pool", who, len(found.requests))
 	}

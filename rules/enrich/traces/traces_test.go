@@ -22,7 +22,7 @@ var now = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
 const s = time.Second
 
-// serve answers with a handler for the length of a test.
+// serve serves a handler until the test ends.
 func serve(t testing.TB, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -30,7 +30,7 @@ func serve(t testing.TB, h http.Handler) string {
 	return srv.URL
 }
 
-// stores are a store as Tempo and as Jaeger.
+// stores returns clients for one store, by Tempo's and by Jaeger's API.
 func stores(t testing.TB, store *tracestest.Store) map[string]*Client {
 	t.Helper()
 	out := map[string]*Client{}
@@ -49,14 +49,14 @@ func stores(t testing.TB, store *tracestest.Store) map[string]*Client {
 
 func query(t *testing.T, scope state.Scope) enrich.Query {
 	t.Helper()
-	signals, err := rules.LoadSignals()
+	builtin, err := rules.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return enrich.Query{Cluster: "prod", Scope: scope, Onset: now, Now: now, Signals: signals}
+	return enrich.Query{Cluster: "prod", Scope: scope, Onset: now, Now: now, Signals: builtin}
 }
 
-// values are a reading's samples by signal; one entity only.
+// values returns a reading's samples by signal. It expects one entity.
 func values(t *testing.T, r enrich.Reading) map[string]state.Sample {
 	t.Helper()
 	out := map[string]state.Sample{}
@@ -81,28 +81,32 @@ func wantValues(t *testing.T, r enrich.Reading, want map[string]float64) map[str
 	return got
 }
 
-// requests are n requests of an engine that spread over ten minutes.
+// requests returns n requests of an engine, spread over ten minutes.
 func requests(n int, times tracestest.Times, resource map[string]any) []tracestest.Request {
 	var out []tracestest.Request
 	for i := range n {
-		out = append(out, tracestest.Request{N: i + 1, End: now.Add(-time.Duration(i) * 10 * s), Times: times, Prompt: 1000, Output: 101, Resource: resource})
+		out = append(out, tracestest.Request{N: i + 1, End: now.Add(-time.Duration(i) * 10 * s), Times: times, Prompt: 1000, Output: 101,
+			Resource: resource})
 	}
 	return out
 }
 
 var llama = state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}
 
-func TestWhereTheTimeOfTracedRequestsGoes(t *testing.T) {
+func TestTracedRequestsGiveTimesPerPhase(t *testing.T) {
 	store := &tracestest.Store{Token: "t0ken"}
-	for _, r := range requests(40, tracestest.Times{Queue: 4 * s, Prefill: s, Decode: 5 * s}, map[string]any{"service.name": "vllm-llama"}) {
+	for _, r := range requests(40, tracestest.Times{Queue: 4 * s, Prefill: s, Decode: 5 * s},
+		map[string]any{"service.name": "vllm-llama"}) {
 		store.Add(tracestest.VLLM(r)...)
 	}
-	slow := tracestest.Request{N: 999, End: now.Add(-s), Times: tracestest.Times{Queue: 45 * s, Prefill: 42 * s, Decode: 5 * s}, Prompt: 31200, Output: 101,
+	slow := tracestest.Request{N: 999, End: now.Add(-s), Times: tracestest.Times{Queue: 45 * s, Prefill: 42 * s, Decode: 5 * s},
+		Prompt: 31200, Output: 101,
 		Resource: map[string]any{"service.name": "vllm-llama"}}
 	store.Add(tracestest.VLLM(slow)...)
 	for name, c := range stores(t, store) {
-		got := wantValues(t, c.Read(t.Context(), query(t, llama)), map[string]float64{"trace_requests": 41, "trace_queue_time": 5, "trace_prefill_time": 2,
-			"trace_decode_time": 5, "trace_itl_p50": 0.05, "trace_itl_p95": 0.05, "trace_slowest": 92})
+		got := wantValues(t, c.Read(t.Context(), query(t, llama)), map[string]float64{"trace_requests": 41, "trace_queue_time": 5,
+			"trace_prefill_time": 2,
+			"trace_decode_time":  5, "trace_itl_p50": 0.05, "trace_itl_p95": 0.05, "trace_slowest": 92})
 		if want := "31200 prompt tokens, queue 45.0 s, prefill 42.0 s, decode 5.0 s, trace 4bf92f3577b34da6a3ce9000000003e7"; got["trace_slowest"].Text != want {
 			t.Errorf("%s: the slowest is %q", name, got["trace_slowest"].Text)
 		}
@@ -118,11 +122,12 @@ func TestWhereTheTimeOfTracedRequestsGoes(t *testing.T) {
 	}
 }
 
-// One engine's names mean another thing than the other's: SGLang's prefill attribute holds the
-// queue, V0 has no prefill at all.
-func TestEnginesSayItDifferently(t *testing.T) {
+// Engines use the same names differently: SGLang's prefill attribute includes the queue, and V0 has
+// no prefill attribute.
+func TestAttributesAreReadPerEngine(t *testing.T) {
 	times := tracestest.Times{Queue: 3 * s, Prefill: 2 * s, Decode: 10 * s}
-	want := map[string]float64{"trace_requests": 30, "trace_queue_time": 3, "trace_prefill_time": 2, "trace_decode_time": 10, "trace_itl_p50": 0.1}
+	want := map[string]float64{"trace_requests": 30, "trace_queue_time": 3, "trace_prefill_time": 2, "trace_decode_time": 10,
+		"trace_itl_p50": 0.1}
 	spans := map[string]func(tracestest.Request) []tracestest.Span{
 		"vllm":    tracestest.VLLM,
 		"vllm v0": func(r tracestest.Request) []tracestest.Span { return tracestest.VLLMV0(r, "/models/llama") },
@@ -130,7 +135,8 @@ func TestEnginesSayItDifferently(t *testing.T) {
 	}
 	for engine, of := range spans {
 		store := &tracestest.Store{}
-		for _, r := range requests(30, times, map[string]any{"service.name": "sglang", "k8s.namespace.name": "llm", "k8s.pod.name": "vllm-llama-7d9f8b6c5d-x2k4q"}) {
+		for _, r := range requests(30, times, map[string]any{"service.name": "sglang", "k8s.namespace.name": "llm",
+			"k8s.pod.name": "vllm-llama-7d9f8b6c5d-x2k4q"}) {
 			store.Add(of(r)...)
 			store.Add(tracestest.Routed(r, s/2))
 		}
@@ -150,9 +156,11 @@ func TestEnginesSayItDifferently(t *testing.T) {
 func TestRequestsOfOtherPoolsAreNotCounted(t *testing.T) {
 	mine, other := tracestest.Times{Queue: s, Prefill: s, Decode: s}, tracestest.Times{Queue: 60 * s, Prefill: s, Decode: s}
 	for name, place := range map[string][2]map[string]any{
-		"by service":    {{"service.name": "vllm-llama"}, {"service.name": "vllm-qwen"}},
-		"by pod":        {{"service.name": "sglang", "k8s.pod.name": "vllm-llama-7d9f8b6c5d-x2k4q"}, {"service.name": "sglang", "k8s.pod.name": "vllm-llama-big-7d9f8b6c5d-x2k4q"}},
-		"by deployment": {{"service.name": "sglang", "k8s.deployment.name": "vllm-llama"}, {"service.name": "sglang", "k8s.deployment.name": "vllm-llama-big"}},
+		"by service": {{"service.name": "vllm-llama"}, {"service.name": "vllm-qwen"}},
+		"by pod": {{"service.name": "sglang", "k8s.pod.name": "vllm-llama-7d9f8b6c5d-x2k4q"}, {"service.name": "sglang",
+			"k8s.pod.name": "vllm-llama-big-7d9f8b6c5d-x2k4q"}},
+		"by deployment": {{"service.name": "sglang", "k8s.deployment.name": "vllm-llama"}, {"service.name": "sglang",
+			"k8s.deployment.name": "vllm-llama-big"}},
 		"by namespace": {{"service.name": "vllm-llama", "k8s.namespace.name": "llm"},
 			{"service.name": "vllm-llama", "k8s.namespace.name": "staging"}},
 	} {
@@ -166,7 +174,8 @@ func TestRequestsOfOtherPoolsAreNotCounted(t *testing.T) {
 				wantValues(t, c.Read(t.Context(), query(t, llama)), map[string]float64{"trace_requests": 25, "trace_queue_time": 1})
 				if name == "by pod" {
 					got := c.Read(t.Context(), query(t, state.Scope{Namespace: "llm", Pool: "vllm-mistral"}))
-					if len(got.Samples) > 0 || !strings.HasSuffix(got.Failed["trace_requests"], " has 50 traced requests, and none of this pool") {
+					if len(got.Samples) > 0 || !strings.HasSuffix(got.Failed["trace_requests"],
+						" has 50 traced requests, and none of this pool") {
 						t.Errorf("another pool: %+v, %v", got.Samples, got.Failed["trace_requests"])
 					}
 				}
@@ -175,20 +184,21 @@ func TestRequestsOfOtherPoolsAreNotCounted(t *testing.T) {
 	}
 }
 
-// A pool is never given the times of requests that may be another's; what is wrong is said.
-func TestRequestsThatNameNoPoolAreNobodys(t *testing.T) {
+// A pool never gets the times of requests that may belong to another. The reason is reported.
+func TestRequestsWithoutPoolAreDropped(t *testing.T) {
 	store := &tracestest.Store{}
 	for _, r := range requests(30, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-server"}) {
 		store.Add(tracestest.VLLM(r)...)
 	}
 	for kind, c := range stores(t, store) {
 		got := c.Read(t.Context(), query(t, llama))
-		if len(got.Samples) > 0 || !strings.Contains(got.Failed["trace_queue_time"], "30 traced requests that do not say they are of this pool: give the engines its name as OTEL_SERVICE_NAME") {
+		if len(got.Samples) > 0 || !strings.Contains(got.Failed["trace_queue_time"],
+			"30 traced requests that do not say they are of this pool: give the engines its name as OTEL_SERVICE_NAME") {
 			t.Errorf("%s: %+v, %v", kind, got.Samples, got.Failed)
 		}
-		// Where nothing is known of pools and there is one service, it is the service that is
-		// looked at.
-		wantValues(t, c.Read(t.Context(), query(t, state.Scope{Cluster: "prod", Model: "llama-70b"})), map[string]float64{"trace_requests": 30, "trace_queue_time": 1})
+		// If no pool is known and there is only one service, all requests count.
+		wantValues(t, c.Read(t.Context(), query(t, state.Scope{Cluster: "prod", Model: "llama-70b"})),
+			map[string]float64{"trace_requests": 30, "trace_queue_time": 1})
 	}
 	for i, r := range requests(30, tracestest.Times{Queue: 9 * s, Prefill: s, Decode: s}, map[string]any{"service.name": "another"}) {
 		r.N = 100 + i
@@ -199,9 +209,10 @@ func TestRequestsThatNameNoPoolAreNobodys(t *testing.T) {
 	}
 }
 
-func TestTooFewTracesSayNothing(t *testing.T) {
+func TestTooFewTracesGiveNoTimes(t *testing.T) {
 	store := &tracestest.Store{}
-	for _, r := range requests(MinRequests-1, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-llama"}) {
+	for _, r := range requests(MinRequests-1, tracestest.Times{Queue: s, Prefill: s, Decode: s},
+		map[string]any{"service.name": "vllm-llama"}) {
 		store.Add(tracestest.VLLM(r)...)
 	}
 	for kind, c := range stores(t, store) {
@@ -213,9 +224,9 @@ func TestTooFewTracesSayNothing(t *testing.T) {
 	}
 }
 
-// The same names are written by others in nanoseconds, and by requests that never had a first token
-// with nonsense.
-func TestTimesThatDoNotFitIntoTheirRequestAreDropped(t *testing.T) {
+// Other engines write the same names in nanoseconds. Requests without a first token have invalid
+// times.
+func TestInconsistentTimesAreDropped(t *testing.T) {
 	store := &tracestest.Store{}
 	for i, r := range requests(80, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-llama"}) {
 		r.End = now.Add(-time.Duration(i) * s)
@@ -235,7 +246,7 @@ func TestTimesThatDoNotFitIntoTheirRequestAreDropped(t *testing.T) {
 	}
 }
 
-func TestAGatheringIsAtMostTwoBoundedRequests(t *testing.T) {
+func TestGatheringSendsAtMostTwoBoundedRequests(t *testing.T) {
 	store := &tracestest.Store{}
 	for kind, c := range stores(t, store) {
 		before := len(store.Asked())
@@ -246,8 +257,8 @@ func TestAGatheringIsAtMostTwoBoundedRequests(t *testing.T) {
 		if len(got.Failed) == 0 {
 			t.Errorf("%s: nothing was found and nothing said", kind)
 		}
-		// Where an engine's spans are found and nothing stands before the engine in their traces,
-		// one search is enough.
+		// One search is enough if it finds the engine's spans and no router stands before the
+		// engine.
 		own := state.Scope{Pool: "own"}
 		for _, r := range requests(20, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "own"}) {
 			store.Add(tracestest.VLLM(r)...)
@@ -269,7 +280,7 @@ func TestAGatheringIsAtMostTwoBoundedRequests(t *testing.T) {
 	}
 }
 
-// A pool's name comes from outside: whatever is in it stays a string in the query.
+// A pool's name comes from outside. It must stay inside its string in the query.
 func TestNamesAreQuotedInTraceQL(t *testing.T) {
 	store := &tracestest.Store{}
 	hostile := "a\" } || { true } | select(span.secret) //\\`\n"
@@ -291,7 +302,7 @@ func TestNamesAreQuotedInTraceQL(t *testing.T) {
 	}
 }
 
-func TestAStoreThatFailsIsMissingEvidenceWithAReason(t *testing.T) {
+func TestFailingStoreIsMissingEvidenceWithReason(t *testing.T) {
 	const secret = "s3cret"
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
@@ -299,24 +310,28 @@ func TestAStoreThatFailsIsMissingEvidenceWithAReason(t *testing.T) {
 		h    http.HandlerFunc
 		says string
 	}{
-		"refuses": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, secret, http.StatusUnauthorized) }, " answers 401 to api/"},
-		"is busy": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, secret, http.StatusTooManyRequests) }, " answers 429 to api/"},
+		"refuses": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, secret, http.StatusUnauthorized) },
+			" answers 401 to api/"},
+		"is busy": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, secret, http.StatusTooManyRequests) },
+			" answers 429 to api/"},
 		"redirects": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/elsewhere" {
 				http.Redirect(w, r, "/elsewhere", http.StatusFound)
 			}
 		}, ": it redirects to another address, which is not followed"},
-		"a page":   {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>"+secret) }, "with something that is not traces"},
-		"garbage":  {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"traces":"`+secret+`","services":7}`) }, "with something that is not traces"},
-		"cut off":  {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"traces":[{"traceID":"`) }, "with something that is not traces"},
-		"oversize": {func(w http.ResponseWriter, r *http.Request) { _, _ = io.CopyN(w, zeros{}, maxAnswer+2) }, "answer is larger than 16 MiB"},
+		"a page":  {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>"+secret) }, "with something that is not traces"},
+		"garbage": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"traces":"`+secret+`","services":7}`) }, "with something that is not traces"},
+		"cut off": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"traces":[{"traceID":"`) }, "with something that is not traces"},
+		"oversize": {func(w http.ResponseWriter, r *http.Request) { _, _ = io.CopyN(w, zeros{}, maxAnswer+2) },
+			"answer is larger than 16 MiB"},
 		"slow": {func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-hang:
 			case <-r.Context().Done():
 			}
 		}, " did not answer in time"},
-		"empty": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "{}") }, "Tempo has no traces of requests in the last 10 minutes|Jaeger has no service of one of the names vllm-llama, sglang"},
+		"empty": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "{}") },
+			"Tempo has no traces of requests in the last 10 minutes|Jaeger has no service of one of the names vllm-llama, sglang"},
 	} {
 		url := strings.Replace(serve(t, tc.h), "//", "//user:"+secret+"@", 1)
 		for kind, c := range map[string]Config{"Tempo": {TempoURL: url}, "Jaeger": {JaegerURL: url}} {
@@ -352,8 +367,8 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The other sources' evidence does not wait for a trace store that hangs, and loses nothing by it.
-func TestAGatheringEndsWithoutItsTraces(t *testing.T) {
+// A trace store that hangs does not delay the other sources or lose their evidence.
+func TestHangingStoreDoesNotDelayGathering(t *testing.T) {
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -367,7 +382,8 @@ func TestAGatheringEndsWithoutItsTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := query(t, llama)
-	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"prod": {Prometheus: one{}, Traces: client}}, Signals: q.Signals, Deadline: 50 * time.Millisecond})
+	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"prod": {Prometheus: one{}, Traces: client}}, Signals: q.Signals,
+		Deadline: 50 * time.Millisecond})
 	ev := gather.Gather(t.Context(), enrich.Request{Cluster: "prod", Scope: llama, Onset: now, Now: now})
 	if len(ev.Samples) != 1 || ev.Samples[0].Signal != "kv_usage" {
 		t.Errorf("samples: %+v", ev.Samples)
@@ -385,13 +401,14 @@ func TestAGatheringEndsWithoutItsTraces(t *testing.T) {
 type one struct{}
 
 func (one) Read(context.Context, enrich.Query) enrich.Reading {
-	return enrich.Reading{Samples: []state.Sample{{Signal: "kv_usage", Entity: state.Entity{Cluster: "prod", Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5d-x2k4q", Model: "llama-70b"}, Value: 0.5, At: now}}}
+	return enrich.Reading{Samples: []state.Sample{{Signal: "kv_usage", Entity: state.Entity{Cluster: "prod", Namespace: "llm",
+		Pod: "vllm-llama-7d9f8b6c5d-x2k4q", Model: "llama-70b"}, Value: 0.5, At: now}}}
 }
 
 func (one) Ping(context.Context) error { return nil }
 
-// A cluster without a trace store is not told that it has none, nine times in every incident.
-func TestSignalsOfTracesExistWhereTracesDo(t *testing.T) {
+// A cluster without a trace store does not report the nine signals of traces as missing.
+func TestTraceSignalsNeedATraceStore(t *testing.T) {
 	q := query(t, llama)
 	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"prod": {Prometheus: one{}}}, Signals: q.Signals})
 	for _, m := range gather.Gather(t.Context(), enrich.Request{Cluster: "prod", Scope: llama, Onset: now, Now: now}).Missing {
@@ -401,7 +418,7 @@ func TestSignalsOfTracesExistWhereTracesDo(t *testing.T) {
 	}
 }
 
-func TestPingAsksWhatAGatheringAsks(t *testing.T) {
+func TestPingSendsTheGatheringsRequest(t *testing.T) {
 	store := &tracestest.Store{Token: "t0ken"}
 	for kind, c := range stores(t, store) {
 		if err := c.Ping(t.Context()); err != nil {

@@ -1,9 +1,9 @@
-// Package raytest is a strict double of the part of Ray's dashboard that package ray reads: the
-// state API (python/ray/dashboard/modules/state/state_head.py, state_api_utils.py).
+// Package raytest is a strict fake of the part of Ray's dashboard that package ray reads: the state
+// API (python/ray/dashboard/modules/state/state_head.py, state_api_utils.py).
 //
-// It promises to answer as Ray does, with every field that Ray gives, and to fail on what Ray
-// refuses and on what nobody expected: another method, path or parameter, a limit above Ray's, a
-// filter on what cannot be filtered.
+// It answers with every field that Ray returns. It fails on requests that Ray refuses. It also
+// fails on other unexpected requests: another method, path or parameter, a limit above Ray's, or a
+// filter on a field that cannot be filtered.
 package raytest
 
 import (
@@ -16,21 +16,21 @@ import (
 	"sync"
 )
 
-// A Replica is a replica of Ray Serve with its placement group.
+// A Replica is a Ray Serve replica with its placement group.
 type Replica struct {
 	Name    string // of the group: SERVE_REPLICA::app#LLMServer:qwen-7b#x1y2z3
 	State   string // empty: CREATED
 	Bundles []Bundle
 }
 
-// A Bundle is what the group reserves on one node.
+// A Bundle holds the resources that the group reserves on one node.
 type Bundle struct {
-	GPUs float64 // zero: a bundle of processors
-	IP   string  // of its node; empty: it has no place
+	GPUs float64 // zero: a bundle of CPUs only
+	IP   string  // of its node; empty: not placed
 }
 
-// A Dashboard is the head's. Its zero value has no nodes and no replicas. It is safe for concurrent
-// use.
+// A Dashboard fakes the dashboard of a cluster's head. Its zero value has no nodes and no replicas.
+// It is safe for concurrent use.
 type Dashboard struct {
 	mu       sync.Mutex
 	token    string
@@ -44,8 +44,8 @@ type Dashboard struct {
 // Set replaces the replicas.
 func (d *Dashboard) Set(replicas ...Replica) { d.do(func() { d.replicas = replicas }) }
 
-// Kill makes the node with an address a dead one. Ray lists it for long, and names it as the node
-// of no bundle.
+// Kill marks the node with an address as dead. Ray still lists such a node, but no bundle refers to
+// it.
 func (d *Dashboard) Kill(ip string) {
 	d.do(func() {
 		if d.dead == nil {
@@ -55,19 +55,19 @@ func (d *Dashboard) Kill(ip string) {
 	})
 }
 
-// Protect makes the dashboard ask for a token, as RAY_AUTH_MODE=token does.
+// Protect makes the dashboard require a token, as RAY_AUTH_MODE=token does.
 func (d *Dashboard) Protect(token string) { d.do(func() { d.token = token }) }
 
-// Answer makes every answer one with a status; zero: as it is.
+// Answer makes every answer have the given status; zero restores normal answers.
 func (d *Dashboard) Answer(status int) { d.do(func() { d.status = status }) }
 
-// Asked are the paths that were asked for.
+// Asked returns the paths of all requests so far.
 func (d *Dashboard) Asked() (paths []string) {
 	d.do(func() { paths = slices.Clone(d.asked) })
 	return paths
 }
 
-// Problems are the requests that nobody expected.
+// Problems returns the unexpected requests.
 func (d *Dashboard) Problems() (problems []string) {
 	d.do(func() { problems = slices.Clone(d.problems) })
 	return problems
@@ -108,10 +108,11 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	found, read := slices.DeleteFunc(slices.Clone(all), func(m map[string]any) bool { return !keep(m) }), len(all)
 	if kind == "nodes" && slices.Contains(r.URL.Query()["filter_predicates"], "=") {
-		read = len(found) // the GCS itself leaves nodes out by equality, which Ray's main branch does not tell from truncation
+		read = len(found) // for equality, the GCS filters nodes itself; Ray's main branch reports these as truncated
 	}
-	reply(w, http.StatusOK, "", map[string]any{"result": map[string]any{"total": len(all), "num_after_truncation": read, "num_filtered": len(found),
-		"result": found[:min(limit, len(found))], "partial_failure_warning": "", "warnings": nil}})
+	reply(w, http.StatusOK, "", map[string]any{"result": map[string]any{"total": len(all), "num_after_truncation": read,
+		"num_filtered": len(found),
+		"result":       found[:min(limit, len(found))], "partial_failure_warning": "", "warnings": nil}})
 }
 
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
@@ -122,11 +123,11 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, status int, w
 func reply(w http.ResponseWriter, status int, message string, data map[string]any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	// What cannot be written the client finds missing.
+	// If writing fails, the client reports the missing answer.
 	_ = json.NewEncoder(w).Encode(map[string]any{"result": status == http.StatusOK, "msg": message, "data": data})
 }
 
-// options are what a request filters by and how much it wants, 100 where it does not say.
+// options returns the filter of a request and its limit, which is 100 by default.
 func options(r *http.Request) (keep func(map[string]any) bool, limit int, err error) {
 	q := r.URL.Query()
 	for name := range q {
@@ -162,7 +163,7 @@ func options(r *http.Request) (keep func(map[string]any) bool, limit int, err er
 	}, limit, nil
 }
 
-// nodeID is the 28 bytes, in hexadecimal, that stand for a node.
+// nodeID returns a node's ID: 28 bytes in hexadecimal.
 func nodeID(ip string) string { return fmt.Sprintf("%056x", ip) }
 
 func (d *Dashboard) groups() []map[string]any {
@@ -183,11 +184,14 @@ func (d *Dashboard) groups() []map[string]any {
 			if b.IP != "" && !d.dead[b.IP] {
 				node = nodeID(b.IP)
 			}
-			bundles = append(bundles, map[string]any{"bundle_id": map[string]any{"placement_group_id": id, "bundle_index": n},
+			bundles = append(bundles, map[string]any{"bundle_id": map[string]any{"placement_group_id": id,
+				"bundle_index": n},
 				"unit_resources": resources, "node_id": node, "label_selector": map[string]any{}})
 		}
-		out = append(out, map[string]any{"placement_group_id": id, "name": r.Name, "creator_job_id": "01000000", "state": state, "bundles": bundles, "is_detached": true,
-			"stats": map[string]any{"creation_request_received_ns": "0", "scheduling_attempt": 1, "scheduling_state": "FINISHED"}})
+		out = append(out, map[string]any{"placement_group_id": id, "name": r.Name, "creator_job_id": "01000000",
+			"state": state, "bundles": bundles, "is_detached": true,
+			"stats": map[string]any{"creation_request_received_ns": "0", "scheduling_attempt": 1,
+				"scheduling_state": "FINISHED"}})
 	}
 	return out
 }
@@ -204,8 +208,10 @@ func (d *Dashboard) nodes() []map[string]any {
 			if d.dead[b.IP] {
 				state = "DEAD"
 			}
-			out = append(out, map[string]any{"node_id": nodeID(b.IP), "node_ip": b.IP, "is_head_node": false, "state": state, "state_message": nil, "node_name": b.IP,
-				"resources_total": map[string]any{"CPU": 8.0, "GPU": 4.0, "node:" + b.IP: 1.0}, "labels": map[string]any{}, "start_time_ms": 1, "end_time_ms": 0})
+			out = append(out, map[string]any{"node_id": nodeID(b.IP), "node_ip": b.IP, "is_head_node": false,
+				"state": state, "state_message": nil, "node_name": b.IP,
+				"resources_total": map[string]any{"CPU": 8.0, "GPU": 4.0, "node:" + b.IP: 1.0},
+				"labels":          map[string]any{}, "start_time_ms": 1, "end_time_ms": 0})
 		}
 	}
 	return out

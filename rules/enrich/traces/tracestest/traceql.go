@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// query is the part of TraceQL that is spoken here: spansets of comparisons, joined by && and ||,
-// and a select.
+// query is the supported part of TraceQL: sets of comparisons, joined by && and ||, and a select.
 //
 //	query   = sets "|" "select" "(" field { "," field } ")"
 //	sets    = set { ( "&&" | "||" ) set }
@@ -25,17 +24,19 @@ type query struct {
 
 func (q *query) match(spans []Span) []Span { return q.sets(spans) }
 
-// render writes spans with the selected fields only, and the name where it is selected.
+// render returns spans with only the selected fields.
 func (q *query) render(spans []Span) []any {
 	var out []any
 	for _, s := range spans {
-		one := map[string]any{"spanID": s.ID, "startTimeUnixNano": strconv.FormatInt(s.Start.UnixNano(), 10), "durationNanos": strconv.FormatInt(s.Duration.Nanoseconds(), 10)}
+		one := map[string]any{"spanID": s.ID, "startTimeUnixNano": strconv.FormatInt(s.Start.UnixNano(), 10),
+			"durationNanos": strconv.FormatInt(s.Duration.Nanoseconds(), 10)}
 		attrs := []any{}
 		for _, f := range q.fields {
 			v, ok := field(s, f)
 			switch {
 			case f == "resource.k8s.namespace.name" && !ok, f == "resource.k8s.pod.name" && !ok:
-				attrs = append(attrs, map[string]any{"key": strings.TrimPrefix(f, "resource."), "value": anyValue("nil")}) // as Tempo does
+				attrs = append(attrs, map[string]any{"key": strings.TrimPrefix(f, "resource."),
+					"value": anyValue("nil")}) // as Tempo does
 			case !ok:
 			case f == "name":
 				one["name"] = v
@@ -96,7 +97,7 @@ func tokens(text string) ([]string, error) {
 
 func parseTraceQL(text string) (q *query, err error) {
 	if len(text) > 1024 {
-		return nil, errors.New("parse error at line 1, col 1025: syntax error: unexpected $end") // Tempo 3.1 says so of some that are longer
+		return nil, errors.New("parse error at line 1, col 1025: syntax error: unexpected $end")
 	}
 	ts, err := tokens(text)
 	if err != nil {

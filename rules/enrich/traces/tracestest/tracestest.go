@@ -1,8 +1,8 @@
-// Package tracestest is a Tempo and a Jaeger for tests.
+// Package tracestest fakes Tempo and Jaeger for tests.
 //
-// They are as strict as the real ones about paths, parameters and TraceQL, and stricter: a
-// parameter or a part of the language that no reader of traces here uses is refused. They answer in
-// the forms of Tempo 3 (pkg/tempopb) and Jaeger 1.53 to 2.20 (api_v3).
+// The fakes check paths, parameters and TraceQL. They also refuse parameters and parts of TraceQL
+// that package traces does not use. They answer in the forms of Tempo 3 (pkg/tempopb) and Jaeger
+// 1.53 to 2.20 (api_v3).
 package tracestest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A Span is one span in a store. Attributes' values are strings, int64s and float64s.
+// A Span is one span in a store. Attribute values are strings, int64s and float64s.
 type Span struct {
 	Trace, ID, Name      string
 	Start                time.Time
@@ -24,14 +24,14 @@ type Span struct {
 	Resource, Attributes map[string]any
 }
 
-// A Store holds spans and answers for them as Tempo or as Jaeger. It is safe for concurrent use.
+// A Store holds spans and serves them as Tempo or as Jaeger. It is safe for concurrent use.
 type Store struct {
-	Token string // where set, every request must bring it as its bearer token
+	Token string // if set, every request must send it as its bearer token
 
 	mu      sync.Mutex
 	spans   []Span
-	asked   []string // the path of every request, with the TraceQL or the service
-	refused []string // why requests were refused
+	asked   []string // the path of every request, with its TraceQL or service
+	refused []string // the reasons of refused requests
 }
 
 // Add adds spans.
@@ -46,14 +46,14 @@ func (s *Store) Add(spans ...Span) {
 	}
 }
 
-// Asked is what was asked so far, and Refused why some of it was refused.
+// Asked returns all requests so far: the path, with its TraceQL or service.
 func (s *Store) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// Refused is why requests were refused.
+// Refused returns the reasons of refused requests.
 func (s *Store) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Store) refuse(w http.ResponseWriter, code int, format string, args ...a
 	http.Error(w, text, code)
 }
 
-// params checks that a request has the parameters it needs and no others.
+// params checks that a request has exactly the needed parameters.
 func params(q url.Values, needed ...string) error {
 	for _, n := range needed {
 		if len(q[n]) != 1 || q.Get(n) == "" {
@@ -93,7 +93,7 @@ func (s *Store) enter(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Tempo answers GET /api/search.
+// Tempo returns a handler for GET /api/search.
 func (s *Store) Tempo() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -142,10 +142,13 @@ func (s *Store) search(w http.ResponseWriter, q url.Values) {
 		}
 		root := slices.MinFunc(s.of(id), func(a, b Span) int { return a.Start.Compare(b.Start) })
 		set := map[string]any{"matched": len(spans), "spans": query.render(spans[:min(spss, len(spans))])}
-		traces = append(traces, map[string]any{"traceID": id, "rootServiceName": fmt.Sprint(root.Resource["service.name"]), "rootTraceName": root.Name,
-			"startTimeUnixNano": strconv.FormatInt(root.Start.UnixNano(), 10), "durationMs": root.Duration.Milliseconds(), "spanSet": set, "spanSets": []any{set}})
+		traces = append(traces, map[string]any{"traceID": id,
+			"rootServiceName": fmt.Sprint(root.Resource["service.name"]), "rootTraceName": root.Name,
+			"startTimeUnixNano": strconv.FormatInt(root.Start.UnixNano(), 10),
+			"durationMs":        root.Duration.Milliseconds(), "spanSet": set, "spanSets": []any{set}})
 	}
-	s.answer(w, map[string]any{"traces": traces, "metrics": map[string]any{"inspectedBytes": "4711", "completedJobs": 1, "totalJobs": 1}})
+	s.answer(w, map[string]any{"traces": traces, "metrics": map[string]any{"inspectedBytes": "4711", "completedJobs": 1,
+		"totalJobs": 1}})
 }
 
 func (s *Store) answer(w http.ResponseWriter, body any) {
@@ -153,7 +156,7 @@ func (s *Store) answer(w http.ResponseWriter, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// between are the IDs of traces that began between two times, the newest first.
+// between returns the IDs of the traces that overlap with the time range, the last added first.
 func (s *Store) between(from, to time.Time) []string {
 	var out []string
 	for _, sp := range slices.Backward(s.spans) {
@@ -174,8 +177,8 @@ func (s *Store) of(trace string) []Span {
 	return out
 }
 
-// Jaeger answers GET /api/v3/services and GET /api/v3/traces; every other path is the page, as in
-// the real one.
+// Jaeger returns a handler for GET /api/v3/services and GET /api/v3/traces. Every other path
+// returns the user interface's page, as in Jaeger.
 func (s *Store) Jaeger() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -211,7 +214,8 @@ func (s *Store) findTraces(w http.ResponseWriter, q url.Values) {
 	from, err := time.Parse(time.RFC3339Nano, q.Get("query.start_time_min"))
 	to, err2 := time.Parse(time.RFC3339Nano, q.Get("query.start_time_max"))
 	limit, err3 := strconv.Atoi(q.Get("query.num_traces"))
-	if bad := params(q, "query.service_name", "query.start_time_min", "query.start_time_max", "query.num_traces"); bad != nil || err != nil || err2 != nil || err3 != nil {
+	if bad := params(q, "query.service_name", "query.start_time_min", "query.start_time_max",
+		"query.num_traces"); bad != nil || err != nil || err2 != nil || err3 != nil {
 		s.refuse(w, http.StatusBadRequest, `{"error":{"httpCode":400,"message":"malformed parameter"}}`)
 		return
 	}
@@ -219,15 +223,20 @@ func (s *Store) findTraces(w http.ResponseWriter, q url.Values) {
 	found := 0
 	for _, id := range s.between(from, to) {
 		spans := s.of(id)
-		if found == limit || !slices.ContainsFunc(spans, func(sp Span) bool { return sp.Resource["service.name"] == q.Get("query.service_name") }) {
+		if found == limit ||
+			!slices.ContainsFunc(spans,
+				func(sp Span) bool { return sp.Resource["service.name"] == q.Get("query.service_name") }) {
 			continue
 		}
 		found++
 		for _, sp := range spans {
-			resources = append(resources, map[string]any{"resource": map[string]any{"attributes": attributes(sp.Resource)},
-				"scopeSpans": []any{map[string]any{"scope": map[string]any{}, "spans": []any{map[string]any{"traceId": id, "spanId": sp.ID, "name": sp.Name, "kind": 2,
-					"startTimeUnixNano": strconv.FormatInt(sp.Start.UnixNano(), 10), "endTimeUnixNano": strconv.FormatInt(sp.Start.Add(sp.Duration).UnixNano(), 10),
-					"attributes": attributes(sp.Attributes), "status": map[string]any{}}}}}})
+			resources = append(resources,
+				map[string]any{"resource": map[string]any{"attributes": attributes(sp.Resource)},
+					"scopeSpans": []any{map[string]any{"scope": map[string]any{},
+						"spans": []any{map[string]any{"traceId": id, "spanId": sp.ID, "name": sp.Name, "kind": 2,
+							"startTimeUnixNano": strconv.FormatInt(sp.Start.UnixNano(), 10),
+							"endTimeUnixNano":   strconv.FormatInt(sp.Start.Add(sp.Duration).UnixNano(), 10),
+							"attributes":        attributes(sp.Attributes), "status": map[string]any{}}}}}})
 		}
 	}
 	if found == 0 {
@@ -237,7 +246,7 @@ func (s *Store) findTraces(w http.ResponseWriter, q url.Values) {
 	s.answer(w, map[string]any{"result": map[string]any{"resourceSpans": resources}})
 }
 
-// attributes are values as OTLP's JSON writes them.
+// attributes returns values in OTLP's JSON form.
 func attributes(values map[string]any) []any {
 	var keys []string
 	for k := range values {

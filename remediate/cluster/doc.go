@@ -1,0 +1,6 @@
+// Package cluster declares what first aid reads and writes in a Kubernetes cluster: the objects,
+// the calls, and the errors that the runner tells apart.
+//
+// It imports nothing of the product. Package kube implements it over an API server, and package
+// simcluster in memory.
+package cluster

@@ -1,0 +1,243 @@
+package engineflag
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"paramedic/internal/text"
+	"paramedic/remediate/cluster"
+)
+
+// A Place is where an engine's flag stands in a workload: the one string of the pod template that a
+// patch replaces.
+type Place struct {
+	Container int
+	List      string // command or args
+	Index     int
+	Token     string // the whole string as it is
+	from, to  int    // the value's bytes within token
+	Value     int
+	Absent    bool // the flag is missing; it would be appended at Index
+}
+
+// With returns the string with another value of the flag.
+func (p Place) With(flag string, value int) string {
+	if p.Absent {
+		return fmt.Sprintf("--%s=%d", Spelled(flag), value)
+	}
+	return p.Token[:p.from] + strconv.Itoa(value) + p.Token[p.to:]
+}
+
+// Locate finds the flag in the container that has it, in every form that engines take:
+// --max-num-seqs=256, --max-num-seqs 256 as two strings, either with underscores, or within a shell
+// command. The last one wins, as it does for the engine. If no container has the flag, the place is
+// absent, in the args of the only engine container. It returns an error for a form that it cannot
+// edit for certain.
+func Locate(containers []cluster.Container, flag string) (Place, error) {
+	found, in := Place{}, -1
+	for i, c := range containers {
+		p, ok, err := LocateIn(c, flag)
+		if err != nil {
+			return Place{}, fmt.Errorf("container %s: %w", c.Name, err)
+		}
+		if !ok {
+			continue
+		}
+		if in >= 0 {
+			return Place{}, fmt.Errorf("containers %s and %s both set --%s: change it by hand", containers[in].Name,
+				c.Name, flag)
+		}
+		p.Container = i
+		found, in = p, i
+	}
+	if in >= 0 {
+		return found, nil
+	}
+	return appendPlace(containers, flag)
+}
+
+// The names that engines give to their limit of running requests. trtllm-serve takes its flags with
+// underscores only (https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve), the others with
+// hyphens as well.
+const (
+	capVLLM   = "max_num_seqs"
+	capSGLang = "max_running_requests"
+	capTRTLLM = "max_batch_size"
+)
+
+// Spelled returns a flag as its engine takes it.
+func Spelled(flag string) string {
+	if flag == capTRTLLM {
+		return flag
+	}
+	return strings.ReplaceAll(flag, "_", "-")
+}
+
+// CapFlag returns the name of the engine's limit of running requests, given the containers.
+func CapFlag(containers []cluster.Container) string {
+	for _, c := range containers {
+		switch all := told(c); {
+		case strings.Contains(all, "sglang"):
+			return capSGLang
+		case strings.Contains(all, "trtllm"), strings.Contains(all, "tensorrt-llm"),
+			strings.Contains(all, "tensorrt_llm"):
+			return capTRTLLM
+		}
+	}
+	return capVLLM
+}
+
+// told is all that a container says of what it runs, in lower case.
+func told(c cluster.Container) string {
+	return strings.ToLower(strings.Join(slices.Concat([]string{c.Image, c.Name}, c.Command, c.Args), " "))
+}
+
+// appendPlace is where an absent flag would go: at the end of the args of the one container that
+// runs an engine.
+func appendPlace(containers []cluster.Container, flag string) (Place, error) {
+	in := -1
+	for i, c := range containers {
+		if !engineContainer(c) {
+			continue
+		}
+		if in >= 0 {
+			return Place{}, fmt.Errorf("--%s is not set, and both %s and %s may run the engine", flag,
+				containers[in].Name, c.Name)
+		}
+		in = i
+	}
+	if in < 0 {
+		return Place{}, fmt.Errorf("--%s is not set, and no container is known to run the engine", flag)
+	}
+	c := containers[in]
+	if shell(c) || len(c.Args) == 0 {
+		return Place{}, fmt.Errorf("--%s is not set in container %s, and there are no plain args to append it to: add it by hand", flag, c.Name)
+	}
+	return Place{Container: in, List: "args", Index: len(c.Args), Absent: true}, nil
+}
+
+func engineContainer(c cluster.Container) bool {
+	all := told(c)
+	return strings.Contains(all, "vllm") || CapFlag([]cluster.Container{c}) != capVLLM ||
+		len(c.Args) > 0 && strings.Contains(all, "--model")
+}
+
+func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
+	if shell(c) {
+		return locateShell(c, flag)
+	}
+	var found Place
+	ok := false
+	for _, l := range []struct {
+		name   string
+		tokens []string
+	}{{"command", c.Command}, {"args", c.Args}} {
+		for i, t := range l.tokens {
+			name, value, eq := strings.Cut(t, "=")
+			if !isFlag(name, flag) {
+				continue
+			}
+			p := Place{List: l.name, Index: i, Token: t, from: len(name) + 1, to: len(t)}
+			if !eq {
+				if i+1 >= len(l.tokens) {
+					return Place{}, false, fmt.Errorf("--%s has no value", flag)
+				}
+				value = l.tokens[i+1]
+				p = Place{List: l.name, Index: i + 1, Token: value, to: len(value)}
+			}
+			n, err := number(flag, value)
+			if err != nil {
+				return Place{}, false, err
+			}
+			p.Value = n
+			found, ok = p, true
+		}
+	}
+	return found, ok, nil
+}
+
+// shell reports whether the container runs its command line through a shell.
+func shell(c cluster.Container) bool {
+	all := append(append([]string{}, c.Command...), c.Args...)
+	if len(all) < 2 {
+		return false
+	}
+	base := all[0][strings.LastIndexByte(all[0], '/')+1:]
+	if base != "sh" && base != "bash" && base != "ash" && base != "dash" {
+		return false
+	}
+	return strings.HasPrefix(all[1], "-") && strings.Contains(all[1], "c") || len(all) > 2 && all[2] == "-c"
+}
+
+// locateShell finds the flag within a script. It accepts only a literal value: one number, outside
+// a heredoc, with no expansion in it.
+func locateShell(c cluster.Container, flag string) (Place, bool, error) {
+	var found Place
+	ok := false
+	re := regexp.MustCompile(`--` + flagPattern(flag) + `(?:=|\s+(?:\\\n\s*)?)("[^"]*"|'[^']*'|[^\s"';&|]*)`)
+	mention := regexp.MustCompile(`--` + flagPattern(flag) + `(?:[=\s"']|$)`)
+	for _, l := range []struct {
+		name   string
+		tokens []string
+	}{{"command", c.Command}, {"args", c.Args}} {
+		for i, t := range l.tokens {
+			said := len(mention.FindAllString(t, -1))
+			if said == 0 {
+				continue
+			}
+			if strings.Contains(t, "<<") {
+				return Place{}, false, fmt.Errorf("--%s is in a script with a heredoc: change it by hand", flag)
+			}
+			for _, line := range strings.Split(t, "\n") {
+				if j := strings.IndexByte(line, '#'); j >= 0 && mention.MatchString(line[j:]) {
+					return Place{}, false, fmt.Errorf("--%s may be in a comment of the script: change it by hand", flag)
+				}
+			}
+			all := re.FindAllStringSubmatchIndex(t, -1)
+			if len(all) != 1 || said != 1 || ok {
+				return Place{}, false,
+					fmt.Errorf("--%s is in the script more than once or in a form that is not understood: change it by hand", flag)
+			}
+			from, to := all[0][2], all[0][3]
+			if to-from >= 2 && (t[from] == '"' || t[from] == '\'') {
+				from, to = from+1, to-1
+			}
+			n, err := number(flag, t[from:to])
+			if err != nil {
+				return Place{}, false, err
+			}
+			found, ok = Place{List: l.name, Index: i, Token: t, from: from, to: to, Value: n}, true
+		}
+	}
+	return found, ok, nil
+}
+
+// number parses a flag's value. It refuses a value that a variable sets.
+func number(flag, s string) (int, error) {
+	if strings.ContainsAny(s, "$`") {
+		return 0, fmt.Errorf("--%s is set from a variable (%s): change it where the variable is set", flag, clip(s))
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("--%s has the value %q, which is not a positive number", flag, clip(s))
+	}
+	return n, nil
+}
+
+// isFlag reports whether a token is the flag. Engines take - and _ alike.
+func isFlag(token, flag string) bool {
+	if !strings.HasPrefix(token, "--") {
+		return false
+	}
+	return strings.ReplaceAll(token[2:], "_", "-") == strings.ReplaceAll(flag, "_", "-")
+}
+
+func flagPattern(flag string) string {
+	return strings.ReplaceAll(regexp.QuoteMeta(strings.ReplaceAll(flag, "_", "-")), "-", "[-_]")
+}
+
+// clip shortens foreign text for messages.
+func clip(s string) string { return text.Line(s, 60) }

@@ -1,0 +1,111 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
+)
+
+// capacity: would the workers that remain carry the present load?
+//
+// By itself the bot asks that after the disruption at least ready_percent of the pool stay ready
+// and that their projected use stay below max_load, so that a pool of fewer than five workers is
+// never disrupted without a person, unless a rollout adds workers before it removes any. A person's
+// approval lowers that to one other worker that is ready and a projected use of at most 100 %.
+func capacity(_ context.Context, s *Scene) verdict {
+	have := cluster.CountReady(s.Pods)
+	total := max(s.Workload.Replicas, len(s.Pods))
+	if total <= 0 {
+		return deny("the pool's size is not known")
+	}
+	lost, how := s.lost()
+	left := have - lost
+	if lost == 0 && left >= 1 && s.Action.Target.Kind != "Pod" {
+		return allow("%d workers are ready, and the rollout adds before it removes (maxUnavailable 0, maxSurge %d)",
+			have, s.Workload.MaxSurge)
+	}
+	if left < 1 {
+		return deny("no other worker would be ready (%d ready, %s)", have, how)
+	}
+	if v, stop := s.disruption(); stop {
+		return v
+	}
+	load, text, ok := s.load(left)
+	if !ok {
+		return deny("the present load is not known: %s", text)
+	}
+	text = fmt.Sprintf("%d of %d stay ready (%s), %s", left, total, how, text)
+	if s.Rule.Mode == policy.Auto {
+		if need := max(1, (total*s.Rule.ReadyPercent+99)/100); left < need {
+			return deny("%s; without a person %d must stay ready", text, need)
+		}
+		if load > s.Rule.MaxLoad {
+			return deny("%s; without a person at most %.0f %%", text, s.Rule.MaxLoad*100)
+		}
+		return allow("%s", text)
+	}
+	if load > 1 {
+		return deny("%s: the rest could not carry it; shed load or add workers first", text)
+	}
+	return allow("%s", text)
+}
+
+// lost is how many ready workers the action takes away at once.
+func (s *Scene) lost() (int, string) {
+	if s.Action.Target.Kind == "Pod" {
+		if s.Pod.Ready {
+			return 1, "one is restarted"
+		}
+		return 0, "the one that is restarted is not ready"
+	}
+	if s.Workload.Recreate {
+		return s.Workload.Replicas, "the strategy Recreate stops all at once"
+	}
+	if s.Workload.MaxUnavailable == 0 && s.Workload.MaxSurge > 0 {
+		return 0, ""
+	}
+	n := max(1, s.Workload.MaxUnavailable)
+	return n, fmt.Sprintf("the rollout takes %d away at once", n)
+}
+
+// disruption asks the disruption budgets of a worker that would be evicted.
+func (s *Scene) disruption() (verdict, bool) {
+	if s.Action.Target.Kind != "Pod" {
+		return verdict{}, false
+	}
+	var covering []cluster.Budget
+	for _, b := range s.Namespace.Budgets {
+		if b.ComplexSelector {
+			return deny("disruption budget %s has a selector that is not understood", b.Name), true
+		}
+		if cluster.Selects(b.Selector, s.Pod.Labels) {
+			covering = append(covering, b)
+		}
+	}
+	switch {
+	case len(covering) > 1:
+		return deny("%d disruption budgets cover the worker (%s, %s): Kubernetes refuses every eviction then; leave one", len(covering), covering[0].Name, covering[1].Name), true
+	case len(covering) == 1 && covering[0].Allowed < 1:
+		return hold(s.Now.Add(time.Minute), "disruption budget %s allows no disruption now", covering[0].Name), true
+	}
+	return verdict{}, false
+}
+
+// load is the projected use of the workers that remain: the requests that run now over the places
+// that are left. Where the places are not known it is the KV cache's use.
+func (s *Scene) load(left int) (float64, string, bool) {
+	running := s.Of("requests_running")
+	if seqs, ok := s.seqs(); ok && len(running) > 0 && len(running) >= cluster.CountReady(s.Pods) {
+		u := sum(running) / float64(left*seqs)
+		return u, fmt.Sprintf("%.0f running requests would use %.0f %% of their places", sum(running), 100*u), true
+	}
+	if kv := s.Of("kv_usage"); len(kv) > 0 && len(kv) >= cluster.CountReady(s.Pods) {
+		u := sum(kv) / float64(left)
+		return u, fmt.Sprintf("their KV cache would be %.0f %% full", 100*u), true
+	}
+	return 0, fmt.Sprintf("%d of %d workers report requests_running or kv_usage", len(running),
+		cluster.CountReady(s.Pods)), false
+}

@@ -1,0 +1,77 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/engineflag"
+	"paramedic/state"
+)
+
+// Tensor and pipeline parallelism spread one engine over the pods of a group. Without one of them
+// the others wait for it, or fail. No action restarts a group as a whole: its pods are refused.
+
+// groupOf returns why the pod is not an engine by itself, as the evidence shows it, or "".
+func GroupOf(ev state.Evidence, namespace, pod string) string {
+	for _, w := range ev.Workers {
+		if w.Group == "" || w.Pod != pod || w.Namespace != namespace {
+			continue
+		}
+		var all []string
+		for _, o := range ev.Workers {
+			if o.Namespace == w.Namespace && o.EngineKey() == w.EngineKey() {
+				all = append(all, o.Pod)
+			}
+		}
+		slices.Sort(all)
+		return fmt.Sprintf("pod %s is one of parallel group %s, whose pods run one engine: restart them together by hand (%s)", pod, w.Group, strings.Join(all, ", "))
+	}
+	return ""
+}
+
+// spans returns why the pod template is not an engine by itself, or "". The evidence knows the
+// groups that controllers make; where people make them of plain workloads, only the flag tells.
+func spans(containers []cluster.Container) string {
+	for _, c := range containers {
+		switch p, ok, err := engineflag.LocateIn(c, "nnodes"); {
+		case err != nil:
+			return fmt.Sprintf("whether the engine runs on this pod alone is not known: %v", err)
+		case ok && p.Value > 1:
+			return fmt.Sprintf("its engine runs over several pods (--nnodes %d): restart them together by hand",
+				p.Value)
+		}
+	}
+	return ""
+}
+
+// entire returns why the action would take a part of an engine, or "" where it is known that it
+// does not.
+func (s *Scene) entire() string {
+	seen, _ := s.Site.View.Evidence(s.Incident.ID)
+	if why := spans(s.Workload.Containers); why != "" {
+		return why
+	}
+	pods := s.Pods
+	if s.Action.Target.Kind == "Pod" {
+		pods = []cluster.Pod{s.Pod}
+	}
+	for _, p := range pods {
+		for _, ev := range []state.Evidence{s.Evidence, seen} {
+			if why := GroupOf(ev, p.Namespace, p.Name); why != "" {
+				return why
+			}
+		}
+	}
+	if s.Action.Target.Kind != "Pod" || listed(s.Evidence, s.Pod) || listed(seen, s.Pod) {
+		return ""
+	}
+	return fmt.Sprintf("whether pod %s runs an engine by itself is not known: Kubernetes' part of the evidence lacks it", s.Pod.Name)
+}
+
+// listed reports whether the evidence has this very pod from Kubernetes. A worker that was guessed
+// from metrics has no UID, and its group may be unknown.
+func listed(ev state.Evidence, pod cluster.Pod) bool {
+	return slices.ContainsFunc(ev.Workers, func(w state.Worker) bool { return w.UID != "" && w.UID == pod.UID })
+}

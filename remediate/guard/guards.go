@@ -1,0 +1,107 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// A verdict is one guard's answer. Its zero value denies.
+type verdict struct {
+	decision state.Decision
+	reason   string
+	retryAt  time.Time
+}
+
+func allow(format string, a ...any) verdict {
+	return verdict{decision: state.Allow, reason: fmt.Sprintf(format, a...)}
+}
+func deny(format string, a ...any) verdict {
+	return verdict{decision: state.Deny, reason: fmt.Sprintf(format, a...)}
+}
+
+func hold(until time.Time, format string, a ...any) verdict {
+	return verdict{decision: state.Hold, reason: fmt.Sprintf(format, a...), retryAt: until}
+}
+
+// A guard is one question that is asked before a write.
+type Guard struct {
+	name string
+	// live guards need the live reads; where those failed the answer is deny.
+	live  bool
+	check func(context.Context, *Scene) verdict
+}
+
+// guards are asked in this order, all of them, every time.
+func All() []Guard {
+	return []Guard{
+		{"kill_switch", false, killSwitch},
+		{"mode", false, modeGuard},
+		{"target", true, targetGuard},
+		{"evidence", true, evidenceGuard},
+		{"shared_cause", true, sharedCause},
+		{"ownership", true, ownership},
+		{"freeze_window", false, freezeWindow},
+		{"lock", false, lockGuard},
+		{"history", false, history},
+		{"budget", true, budget},
+		{"capacity", true, capacity},
+		{"breaker", false, breaker},
+		{"verifiability", true, verifiability},
+		{"approval", false, approval},
+	}
+}
+
+// ask asks every guard.
+func Ask(ctx context.Context, s *Scene, list []Guard) []state.GuardResult {
+	out := make([]state.GuardResult, 0, len(list))
+	for _, g := range list {
+		var v verdict
+		if g.live && s.Problem != nil {
+			v = deny("not known: %v", s.Problem)
+		} else {
+			v = g.check(ctx, s)
+		}
+		if v.decision != state.Allow && v.decision != state.Hold {
+			v.decision = state.Deny
+		}
+		if v.reason == "" {
+			v.decision, v.reason = state.Deny, "the guard gave no reason"
+		}
+		out = append(out, state.GuardResult{Guard: g.name, Decision: v.decision, Reason: v.reason, RetryAt: v.retryAt,
+			At: s.Now})
+	}
+	return out
+}
+
+// weigh is the strictest of the answers, with the reasons of all that are as strict, and when to
+// ask again.
+func Weigh(results []state.GuardResult) (state.Decision, string, time.Time) {
+	worst := state.Allow
+	for _, g := range results {
+		if g.Decision == state.Deny || g.Decision == state.Hold && worst == state.Allow {
+			worst = g.Decision
+		}
+	}
+	var reasons []string
+	var retry time.Time
+	for _, g := range results {
+		if g.Decision == state.Allow || g.Decision != worst {
+			continue
+		}
+		reasons = append(reasons, g.Guard+": "+g.Reason)
+		if g.RetryAt.After(retry) {
+			retry = g.RetryAt
+		}
+	}
+	return worst, strings.Join(reasons, "; "), retry
+}
+
+// guardsBut returns the guards without those named.
+func Without(names ...string) []Guard {
+	return slices.DeleteFunc(All(), func(g Guard) bool { return slices.Contains(names, g.name) })
+}

@@ -1,0 +1,152 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"paramedic/state"
+)
+
+// failed reports whether the run did not help: it was undone, put back by another hand, or handed
+// to a person, its symptoms came back within an hour of its success, or its incident never ended.
+func (s *Scene) failed(a state.Action) bool {
+	switch a.State {
+	case state.RollbackIntent, state.RolledBack:
+		return true
+	case state.NeedsHuman, state.Superseded:
+		return Wrote(a)
+	case state.Succeeded:
+		at := FirstStep(a, state.Succeeded).At
+		alike := func(in *state.Incident) bool {
+			return in.Cluster == a.Target.Cluster && in.Scope.Namespace == a.Target.Namespace &&
+				in.Scope.Pool == a.Target.Pool && in.Cause() == a.Cause
+		}
+		seen := append(s.Site.View.ListIncidents(state.IncidentQuery{Since: at, Match: alike}).Incidents, s.Incident)
+		if own, ok := s.Site.View.Incident(a.Incident); ok {
+			seen = append(seen, own)
+		}
+		for _, in := range seen {
+			if !alike(&in) {
+				continue
+			}
+			if in.OpenedAt.After(at) && in.OpenedAt.Sub(at) < time.Hour ||
+				in.ID == a.Incident && in.Open() && in.ActiveAlerts > 0 && s.Now.Sub(at) > 5*time.Minute {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func sameTarget(a, b state.Target) bool {
+	return a.Cluster == b.Cluster && a.Namespace == b.Namespace &&
+		(a.Pool != "" && a.Pool == b.Pool || a.Kind == b.Kind && a.Name == b.Name)
+}
+
+// lockGuard: one live run per pool and per incident. A run that needs a person keeps its lock until
+// a person has taken care of it.
+func lockGuard(_ context.Context, s *Scene) verdict {
+	for _, a := range s.actions {
+		if a.ID == s.Action.ID || !sameTarget(a.Target, s.Action.Target) && a.Incident != s.Action.Incident {
+			continue
+		}
+		switch {
+		case a.NeedsPerson():
+			return deny("action %s (%s) waits for a person: see to it, then cancel it", a.ID, a.Change)
+		case a.State == state.Admitted &&
+			(s.Action.State == state.Intent || s.Action.State == state.Admitted && s.Action.ID < a.ID):
+			continue // both were admitted at once: the one with an intent goes first, else the older
+		case a.State.Running() && a.State != state.Approved:
+			return hold(s.Now.Add(time.Minute), "action %s (%s) is under way: %s", a.ID, a.Change, a.State)
+		}
+	}
+	return allow("no other action is under way on %s", cmp.Or(s.Action.Target.Pool, s.Action.Target.Name))
+}
+
+// history: what failed is not tried again, and nothing is tried often.
+func history(_ context.Context, s *Scene) verdict {
+	inIncident, today := 0, 0
+	var last time.Time
+	for _, a := range s.actions {
+		if a.ID == s.Action.ID || !Wrote(a) {
+			continue
+		}
+		if a.Incident == s.Action.Incident {
+			inIncident++
+		}
+		if !sameTarget(a.Target, s.Action.Target) {
+			continue
+		}
+		at := Written(a)
+		if s.Now.Sub(at) < 24*time.Hour {
+			today++
+			if a.Kind == s.Action.Kind && s.failed(a) {
+				return deny("%s did not help at %s (%s): it is not tried again by itself", a.Change,
+					at.Format("15:04 MST"), a.State)
+			}
+		}
+		if n := len(a.Steps); n > 0 && a.Steps[n-1].At.After(last) {
+			last = a.Steps[n-1].At
+		}
+	}
+	switch {
+	case inIncident >= s.Rule.PerIncident:
+		return deny("%d actions were taken in this incident already, the limit is %d", inIncident, s.Rule.PerIncident)
+	case today >= s.Rule.PerTargetDay:
+		return deny("%d actions on this pool within a day, the limit is %d", today, s.Rule.PerTargetDay)
+	case !last.IsZero() && s.Now.Sub(last) < s.Rule.Cooldown:
+		until := last.Add(s.Rule.Cooldown)
+		return hold(until, "cooling down until %s after the last action", until.Format("15:04:05 MST"))
+	}
+	return allow("%d of %d actions in this incident, %d of %d on this pool today", inIncident, s.Rule.PerIncident,
+		today, s.Rule.PerTargetDay)
+}
+
+// budget: the smaller of a number and a share. It is counted from the runs that are remembered, so
+// it survives a restart.
+func budget(_ context.Context, s *Scene) verdict {
+	if len(s.Pods) == 0 || s.Workload.Replicas <= 0 {
+		return deny("the pool's size is not known")
+	}
+	used, allowed, within, noun := 0, 1, s.Rule.RolloutEvery, "rollout"
+	if s.Action.Target.Kind == "Pod" {
+		allowed = min(s.Rule.EvictionsPerHour, max(1, s.Workload.Replicas*s.Rule.EvictionPercent/100))
+		within, noun = time.Hour, "eviction"
+	}
+	var oldest time.Time
+	for _, a := range s.actions {
+		if a.ID == s.Action.ID || a.Kind != s.Action.Kind || !Wrote(a) || !sameTarget(a.Target, s.Action.Target) {
+			continue
+		}
+		if at := Written(a); s.Now.Sub(at) < within {
+			if used++; oldest.IsZero() || at.Before(oldest) {
+				oldest = at
+			}
+		}
+	}
+	if used >= allowed {
+		return deny("%d %s(s) of this pool within %s, the budget is %d; free at %s", used, noun,
+			state.FormatDuration(within), allowed, oldest.Add(within).Format("15:04 MST"))
+	}
+	return allow("%d of %d %s(s) within %s", used, allowed, noun, state.FormatDuration(within))
+}
+
+// breaker: after two failed verifications in an hour the bot stops starting anything in the
+// cluster. Its window is the remembered runs themselves, so no restart resets it, and it never
+// stands in the way of verification or rollback.
+func breaker(_ context.Context, s *Scene) verdict {
+	n := 0
+	for _, a := range s.actions {
+		if a.Target.Cluster != s.Action.Target.Cluster || !Wrote(a) || !s.failed(a) {
+			continue
+		}
+		if at := a.Steps[len(a.Steps)-1].At; s.Now.Sub(at) < time.Hour {
+			n++
+		}
+	}
+	if n >= 2 {
+		return deny("tripped: %d actions failed within the hour", n)
+	}
+	return allow("%d actions failed within the hour, 2 trip it", n)
+}

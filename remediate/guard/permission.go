@@ -1,0 +1,89 @@
+package guard
+
+import (
+	"context"
+	"strings"
+
+	"paramedic/remediate/policy"
+	"paramedic/state"
+)
+
+// killSwitch: nothing new while first aid is halted.
+func killSwitch(_ context.Context, s *Scene) verdict {
+	if h, halted := s.Site.View.Halted(s.Action.Target.Cluster); halted {
+		return deny("first aid is halted in %s by %s", s.Action.Target.Cluster, HaltedBy(h))
+	}
+	return allow("first aid is not halted")
+}
+
+// modeGuard: observe and suggest never write.
+func modeGuard(_ context.Context, s *Scene) verdict {
+	if !s.Rule.Mode.Writes() {
+		return deny("mode is %s (%s): this is for people to do", s.Rule.Mode, s.Rule.Because)
+	}
+	return allow("mode is %s (%s)", s.Rule.Mode, s.Rule.Because)
+}
+
+// freezeWindow: not while a policy freezes changes.
+func freezeWindow(_ context.Context, s *Scene) verdict {
+	for _, w := range s.Rule.Freeze {
+		in, end, err := w.Covers(s.Now)
+		if err != nil {
+			return deny("freeze window %s cannot be read: %v", w.Name, err)
+		}
+		if in {
+			return hold(end, "freeze window %s until %s", w.Name, end.Format("2006-01-02 15:04 MST"))
+		}
+	}
+	return allow("no freeze window now")
+}
+
+// approval: in approve mode a person who may has said yes to exactly this plan, in time.
+func approval(_ context.Context, s *Scene) verdict {
+	a := s.Action
+	if s.Rule.Mode == policy.Auto && policy.Mode(a.Mode) == policy.Auto {
+		return allow("mode auto asks nobody")
+	}
+	if a.State == "" || a.State == state.Proposed || a.State == state.AwaitingApproval {
+		if !s.Rule.Mode.Writes() {
+			return deny("nobody is asked in mode %s", s.Rule.Mode)
+		}
+		if s.Rule.NoApprover() {
+			return deny("the policies for it name no approver in common: name the same person, in the same way, in each of them")
+		}
+		return hold(a.ExpiresAt, "waits for approval%s", whom(s.Rule.Approvers))
+	}
+	by, at := a.DecidedBy, s.Now
+	if recorded := Written(*a); !recorded.IsZero() {
+		at = recorded // the intent used the approval up
+	}
+	switch {
+	case by.ID == "" || a.DecidedAt.IsZero():
+		return deny("nobody approved it")
+	case a.PlanHash != PlanHash(a):
+		return deny("the plan is not the one that was approved")
+	case !a.DecidedAt.Before(a.ExpiresAt) || !at.Before(s.Site.ApprovedUntil(a, s.Rule)):
+		return deny("the approval expired at %s", s.Site.ApprovedUntil(a, s.Rule).Format("15:04:05 MST"))
+	case s.Rule.NoApprover():
+		return deny("the policies for it name no approver in common")
+	}
+	if why := by.WhyNotApprove(s.Rule.Approvers); why != "" {
+		return deny("%s may not approve: %s", by, why)
+	}
+	return allow("approved by %s at %s", by, a.DecidedAt.Format("15:04:05 MST"))
+}
+
+func whom(approvers []string) string {
+	if len(approvers) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(approvers, ", ") + ")"
+}
+
+// haltedBy names the person who halted first aid, and the reason if there is one.
+func HaltedBy(h state.Halt) string {
+	if h.Reason == "" {
+		return h.Actor.String()
+	}
+	return h.Actor.String() + ": " + h.Reason
+}

@@ -1,0 +1,223 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/playbooks"
+	"paramedic/remediate/policy"
+	"paramedic/state"
+)
+
+// targetGuard allows exactly one object: the one that was planned for, no part of a larger engine,
+// in a namespace that opted in.
+func targetGuard(_ context.Context, s *Scene) verdict {
+	t := s.Action.Target
+	uid := s.Workload.UID
+	if t.Kind == "Pod" {
+		uid = s.Pod.UID
+	}
+	switch {
+	case t.Name == "" || t.UID == "":
+		return deny("the target is not one known object")
+	case uid != t.UID:
+		return deny("%s is not the object that was planned for", t)
+	case t.Namespace == "kube-system" || t.Namespace == "kube-public" || t.Namespace == "kube-node-lease":
+		return deny("namespace %s belongs to the cluster itself", t.Namespace)
+	case s.Site.SelfNamespace != "" && t.Namespace == s.Site.SelfNamespace:
+		return deny("namespace %s is the bot's own", t.Namespace)
+	case t.Kind == "Pod" && s.Pod.Terminating:
+		return deny("%s is terminating already", t)
+	case t.Kind == "Pod" && s.Pod.Labels["leaderworkerset.sigs.k8s.io/name"] != "":
+		return deny("%s is one of a gang: its whole group would restart", t)
+	}
+	if why := s.entire(); why != "" {
+		return deny("%s", why)
+	}
+	if !s.Site.OptedIn(s.Namespace.Labels, s.Rule.Mode) {
+		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace,
+			s.Site.ManagedLabel)
+	}
+	return allow("%s, uid %s", t, t.UID)
+}
+
+// evidenceGuard: the trouble is still there, and enough independent signals, read just now, still
+// speak for the cause: as many as the policy asks where nobody is asked, one fewer, but one at
+// least, where a person has judged the rest.
+func evidenceGuard(_ context.Context, s *Scene) verdict {
+	switch {
+	case !s.Incident.Open():
+		return deny("the incident is resolved")
+	case s.Incident.ActiveAlerts == 0:
+		return deny("no alert of the incident fires any more")
+	case s.Incident.Cause() != s.Action.Cause:
+		return deny("the verdict is now %s", s.Incident.Cause())
+	}
+	var yes, no, blind []string
+	seen := map[string]bool{}
+	for _, f := range s.Incident.Diagnosis.Findings {
+		if f.Weight <= 0 || seen[f.Signal] || fromAlert(f) {
+			continue
+		}
+		now, still, ok := s.recheck(f)
+		switch {
+		case !ok:
+			blind = append(blind, f.Signal)
+			continue
+		case still:
+			yes = append(yes, fmt.Sprintf("%s %s", f.Signal, state.FormatValue(now, f.Unit)))
+		default:
+			no = append(no, fmt.Sprintf("%s is %s, was %s", f.Signal, state.FormatValue(now, f.Unit),
+				state.FormatValue(f.Value, f.Unit)))
+		}
+		seen[f.Signal] = true
+	}
+	if len(no) > len(yes) {
+		return deny("no longer true: %s", strings.Join(no, ", "))
+	}
+	need := s.Rule.Signals
+	if s.Rule.Mode != policy.Auto {
+		need = max(1, need-1)
+	}
+	if len(yes) < need {
+		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s", len(yes),
+			s.Action.Cause, need,
+			orNone(yes), orNone(no), orNone(blind))
+	}
+	return allow("still true within %s: %s", state.FormatDuration(s.Rule.EvidenceAge), strings.Join(yes, ", "))
+}
+
+// recheck reads a finding's signal again. A finding of the pool as a whole, where no value of the
+// whole is given, is judged by the workers' extreme on its side, or by their sum where the unit can
+// be summed.
+func (s *Scene) recheck(f state.Finding) (now float64, still, ok bool) {
+	if v, ok := s.Newest(f.Signal, f.Pod); ok && v.Text == "" {
+		return v.Value, holds(f, v.Value), true
+	}
+	all := s.Of(f.Signal)
+	if f.Pod != "" || len(all) == 0 {
+		return 0, false, false
+	}
+	if f.Baseline != nil && f.Value < *f.Baseline || f.Baseline == nil && f.Value <= 0 {
+		now = slices.Min(all)
+		return now, holds(f, now), true
+	}
+	now = slices.Max(all)
+	if t := sum(all); !holds(f, now) && f.Unit != "ratio" {
+		now = t
+	}
+	return now, holds(f, now), true
+}
+
+// holds says whether a finding is still true: the value is on the finding's side of the middle
+// between it and its baseline, or, where there is none, at least half of it.
+func holds(f state.Finding, now float64) bool {
+	if f.Baseline != nil && math.Abs(*f.Baseline-f.Value) > 1e-9 {
+		middle := (*f.Baseline + f.Value) / 2
+		return f.Value > *f.Baseline && now >= middle || f.Value < *f.Baseline && now <= middle
+	}
+	if f.Value <= 0 {
+		return now <= 0
+	}
+	return now >= f.Value/2
+}
+
+func orNone(l []string) string {
+	if len(l) == 0 {
+		return "none"
+	}
+	return strings.Join(l, ", ")
+}
+
+// sharedCause: workers that fail together have a cause in common, which no restart of one of them
+// heals.
+func sharedCause(_ context.Context, s *Scene) verdict {
+	if s.Action.Target.Kind != "Pod" {
+		return allow("the action is for the pool as a whole")
+	}
+	sick := map[string]bool{}
+	near := func(in *state.Incident) bool {
+		return in.Open() && in.Cluster == s.Incident.Cluster && in.Scope.Namespace == s.Action.Target.Namespace
+	}
+	for _, in := range append(s.Site.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents,
+		Match: near}).Incidents, s.Incident) {
+		if !near(&in) {
+			continue
+		}
+		for _, p := range append(slices.Clone(in.Scope.Pods), in.Diagnosis.Scope.Pods...) {
+			sick[p] = true
+		}
+	}
+	var names []string
+	for _, p := range s.Pods {
+		if sick[p.Name] || !p.Ready && !p.Terminating {
+			names = append(names, p.Name)
+		}
+	}
+	n := len(names)
+	if len(s.Pods) == 0 {
+		return deny("the pool has no workers")
+	}
+	if n > 1 && (n >= 3 || n*100 >= 30*len(s.Pods)) {
+		return deny("%d of %d workers are in trouble at once (%s): look for what they share", n, len(s.Pods),
+			strings.Join(names, ", "))
+	}
+	return allow("%d of %d workers are in trouble", n, len(s.Pods))
+}
+
+// ownership holds during a rollout, while an autoscaler resizes the pool, and after a person's
+// edit. It denies a write to a field that something else sets.
+func ownership(_ context.Context, s *Scene) verdict {
+	if s.Workload.RollingOut() {
+		return hold(s.Now.Add(time.Minute), "a rollout of %s is in progress", s.Workload.Name)
+	}
+	if why := s.scaling(); why != "" {
+		return hold(s.Now.Add(time.Minute), "%s", why)
+	}
+	if m, ok := s.Workload.HumanEdit(s.Now.Add(-s.Rule.HumanEdit)); ok {
+		return hold(m.At.Add(s.Rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.Workload.Name,
+			m.At.Format("15:04:05 MST"), state.FormatDuration(s.Rule.HumanEdit))
+	}
+	if s.Action.Kind != playbooks.ActionSetEngineArg {
+		return allow("no rollout, and no edit by hand within %s", state.FormatDuration(s.Rule.HumanEdit))
+	}
+	for _, o := range s.Workload.Owners {
+		if o.Controller {
+			return deny("%s is made by %s %s: set %s there", s.Workload.Name, o.Kind, o.Name, s.Action.Change)
+		}
+	}
+	if owner := s.Workload.Declared(); owner != "" {
+		return deny("%s, which would undo the change: set %s in its source", owner, s.Action.Change)
+	}
+	if release := s.Workload.HelmRelease(); release != "" {
+		if s.Rule.Mode == policy.Auto {
+			return deny("%s: its next upgrade would undo the change: set %s in the release's values", release,
+				s.Action.Change)
+		}
+		return allow("%s: set %s in the release's values as well, or its next upgrade undoes it", release,
+			s.Action.Change)
+	}
+	return allow("no rollout, no edit by hand within %s, and nothing else sets the args",
+		state.FormatDuration(s.Rule.HumanEdit))
+}
+
+// scaling returns why the pool may be changing its size, or "". An autoscaler that does not report
+// what it wants may be about to.
+func (s *Scene) scaling() string {
+	for _, a := range s.Namespace.Autoscalers {
+		switch {
+		case a.Target != s.Workload.Ref:
+		case !a.Known:
+			return fmt.Sprintf("%s %s sets the replicas of %s, and does not report how many it wants", a.Kind, a.Name,
+				s.Workload.Name)
+		case a.Desired != a.Current || a.Desired != s.Workload.Replicas:
+			return fmt.Sprintf("%s %s is scaling %s: it wants %d replicas, saw %d, and %d are set", a.Kind, a.Name,
+				s.Workload.Name, a.Desired, a.Current, s.Workload.Replicas)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,153 @@
+package remediate
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/state"
+)
+
+// drafted plans a cap for the calm pool as the evidence and the template say.
+func drafted(direction string, set func(*guard.Scene)) (*guard.Scene, error) {
+	s := calm(setEngineArgKind)
+	s.Action.Params = map[string]string{"arg": "max_num_seqs", "direction": direction}
+	s.Workload.Containers[0].Args = []string{"--model=m", "--max-num-seqs=96"}
+	if set != nil {
+		set(s)
+	}
+	return s, setEngineArg{}.draft(s)
+}
+
+func TestCapIsPlannedOnlyFromWhatIsKnown(t *testing.T) {
+	// 64 running requests that use .85 of the cache: what fits is 64.
+	use := func(running, used float64) func(*guard.Scene) {
+		return func(s *guard.Scene) { each(s, "requests_running", running); each(s, "kv_usage", used) }
+	}
+	tokens := func(blocks, size, prompt, output float64) func(*guard.Scene) {
+		return func(s *guard.Scene) {
+			each(s, "kv_blocks_total", blocks)
+			each(s, "kv_block_size", size)
+			each(s, "prompt_length_mean", prompt)
+			each(s, "output_length_mean", output)
+		}
+	}
+	all := func(sets ...func(*guard.Scene)) func(*guard.Scene) {
+		return func(s *guard.Scene) {
+			for _, set := range sets {
+				set(s)
+			}
+		}
+	}
+	absent := func(values ...float64) func(*guard.Scene) {
+		return func(s *guard.Scene) {
+			s.Workload.Containers[0].Args = []string{"--model=m"}
+			for i, v := range values {
+				sample(s, "max_num_seqs", s.Pods[i].Name, v, 0)
+			}
+		}
+	}
+	limits := func(floor, ceiling int) func(*guard.Scene) {
+		return func(s *guard.Scene) { s.Rule.Floor, s.Rule.Ceiling = floor, ceiling }
+	}
+	plenty := use(500, .5)
+	fits := tokens(1000, 16, 100, 100) // 1000 blocks · 16 · .85 / 200 = 68
+	for name, c := range map[string]struct {
+		direction string
+		set       func(*guard.Scene)
+		to, says  string
+	}{
+		"lowered by tokens":            {"lower", all(fits, plenty), "64", "tokens a sequence"},
+		"lowered by half, unknown":     {"lower", nil, "48", "cannot be computed"},
+		"lowered by use":               {"lower", all(fits, use(32, .85)), "32", "which a running request holds"},
+		"use says more than tokens":    {"lower", all(fits, use(64, .5)), "64", "tokens a sequence"},
+		"nothing runs":                 {"lower", all(fits, use(0, .5)), "48", "cannot be computed"},
+		"nothing is used":              {"lower", all(fits, use(64, 0)), "48", "cannot be computed"},
+		"as much fits as is set":       {"lower", all(tokens(1000, 16, 70, 71.6), plenty), "48", "half of 96: the formula allows more"},
+		"no lengths":                   {"lower", all(tokens(1000, 16, 0, 100), plenty), "48", "cannot be computed"},
+		"no output":                    {"lower", all(tokens(1000, 16, 100, 0), plenty), "48", "cannot be computed"},
+		"no block size":                {"lower", all(tokens(1000, 0, 100, 100), plenty), "48", "cannot be computed"},
+		"no blocks told":               {"lower", func(s *guard.Scene) { fits(s); s.Evidence.Samples = s.Evidence.Samples[5:]; plenty(s) }, "48", "cannot be computed"},
+		"no lengths told":              {"lower", func(s *guard.Scene) { fits(s); s.Evidence.Samples = s.Evidence.Samples[:15]; plenty(s) }, "48", "cannot be computed"},
+		"far too much":                 {"lower", all(tokens(100, 16, 100, 100), plenty), "24", "as low as one step goes"},
+		"not below the floor":          {"lower", all(tokens(500, 16, 100, 100), plenty, limits(40, 1024)), "40", "floor 40"},
+		"at the floor":                 {"lower", all(fits, limits(96, 1024)), "", "as low as it may go"},
+		"not above the ceiling":        {"lower", all(fits, limits(8, 32)), "32", "ceiling 32"},
+		"raised":                       {"raise", all(tokens(2000, 16, 100, 100), plenty), "136", "136 is what"},
+		"raised by use":                {"raise", use(128, .85), "128", "which a running request holds"},
+		"raised at most twice":         {"raise", all(tokens(9000, 16, 100, 100), plenty), "192", "as high as one step goes"},
+		"not raised for nothing":       {"raise", all(fits, plenty), "", "would not be safe"},
+		"not raised above the ceiling": {"raise", all(tokens(9000, 16, 100, 100), plenty, limits(8, 128)), "128", "ceiling 128"},
+		"not raised unknown":           {"raise", nil, "", "raising is not safe"},
+		"not raised if nothing runs":   {"raise", use(0, .5), "", "raising is not safe"},
+		"not raised by no number":      {"raise", func(s *guard.Scene) { use(128, .85)(s); s.Evidence.Samples[0].Value = math.NaN() }, "128", "holds"},
+		"not set, all say the same":    {"lower", absent(96, 96, 96, 96, 96), "48", "cannot be computed"},
+		"not set, they differ":         {"lower", absent(96, 64), "", "default depends on the GPU"},
+		"not set, none says":           {"lower", absent(), "", "default depends on the GPU"},
+		"set in a way that is unsure":  {"lower", func(s *guard.Scene) { s.Workload.Containers[0].Args = []string{"--max-num-seqs=$(N)"} }, "", "set from a variable"},
+		"not a Deployment":             {"lower", func(s *guard.Scene) { s.Workload.Kind = "StatefulSet" }, "", "set max_num_seqs in it by hand"},
+	} {
+		s, err := drafted(c.direction, c.set)
+		if c.to == "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %q %v", name, s.Action.Change, err)
+			}
+			continue
+		}
+		if err != nil || s.Action.Params["to"] != c.to || !strings.Contains(s.Action.Why, c.says) {
+			t.Errorf("%s: to %s: %q %v", name, s.Action.Params["to"], s.Action.Why, err)
+		}
+	}
+}
+
+// One worker's number counts only where both of its signals are known.
+func TestUseCountsWholeWorkersOnly(t *testing.T) {
+	s := calm(setEngineArgKind)
+	sample(s, "kv_usage", "vllm-0", .85, 0)
+	sample(s, "requests_running", "vllm-0", 64, 0)
+	sample(s, "kv_usage", "vllm-1", .85, 0)
+	sample(s, "requests_running", "vllm-2", 64, 0)
+	if n, how := safeByUse(s); n != 64 {
+		t.Errorf("%d: %s", n, how)
+	}
+}
+
+// A flag that is not set is appended where the list ended, and its inverse takes it away again.
+func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
+	s, err := drafted("lower", func(s *guard.Scene) {
+		s.Workload.Containers[0].Args = []string{"--model=m"}
+		each(s, "max_num_seqs", 96)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := setEngineArg{}.Write(s, "op")
+	path := `"path":"/spec/template/spec/containers/0/args/1"`
+	if err != nil || w.Old != "" || w.New != "--max-num-seqs=48" || !strings.Contains(w.Patch, `{"op":"add",`+path+`,"value":"--max-num-seqs=48"}`) || strings.Contains(w.Patch, `"op":"test",`+path) ||
+		!strings.Contains(w.Inverse, `{"op":"remove",`+path) {
+		t.Errorf("%+v %v", w, err)
+	}
+	if !strings.Contains(s.Action.Command, `{"op":"test",`+path+`,"value":null}`) || !strings.Contains(s.Action.Command, `{"op":"add",`+path) {
+		t.Error(s.Action.Command)
+	}
+	set, err := drafted("lower", nil)
+	if err != nil || !strings.Contains(set.Action.Command, `{"op":"test","path":"/spec/template/spec/containers/0/args/1","value":"--max-num-seqs=96"}`) || !strings.Contains(set.Action.Command, `"op":"replace"`) {
+		t.Errorf("%s %v", set.Action.Command, err)
+	}
+}
+
+func TestRestartIsDryRunInBothSteps(t *testing.T) {
+	b, s := attend(restartWorkerKind, state.Admitted), calm(restartWorkerKind)
+	s.Cluster = b.p
+	if err := (restartWorker{}).DryRun(t.Context(), s, state.Write{}); err != nil || len(b.p.wrote) != 0 {
+		t.Errorf("%v %v", err, b.p.wrote)
+	}
+	for _, c := range []struct{ patch, evict error }{{cluster.ErrForbidden, nil}, {nil, cluster.ErrBlocked}} {
+		s.Cluster = &dryRuns{b.p, c.patch, c.evict}
+		if err := (restartWorker{}).DryRun(t.Context(), s, state.Write{}); err == nil {
+			t.Errorf("%+v passes", c)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package verify
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"paramedic/state"
+)
+
+// An aggregate makes one value of the workers'.
+type aggregate int
+
+const (
+	AggMax aggregate = iota
+	AggSum
+	AggReady // how many workers are ready, as Kubernetes says
+)
+
+// A metric is one measure of whether the patient got better. A run with no metric that is not a
+// guardrail cannot be verified.
+type Metric struct {
+	Signal    string
+	Also      []string // signals of a verdict that this one stands for
+	Unit      string   // the signal's, as the catalogue of signals has it
+	Agg       aggregate
+	Target    bool // of the treated worker and its replacement, with the pool's others as peers; else of the pool, with other pools as peers
+	Guardrail bool // shows harm; one that has better as well has to get better if the verdict rests on it
+	Ends      bool // the remedy is there to end it, so it has to get better wherever it is measured
+	Higher    bool // higher is better
+	// better and worse are factors of the baseline; noise is a difference that means nothing.
+	Better, Worse, Noise float64
+	Rolling              Rolling     // what is harm while the change takes effect
+	Cause                state.Cause // only for this cause
+	Direction            string      // only for this direction of the remedy
+}
+
+// rolling holds the worse and the noise of a guardrail while a change takes effect. A guardrail
+// without it is not watched then, because the change itself costs it.
+type Rolling struct{ Worse, Noise float64 }
+
+func (m Metric) applies(a *state.Action) bool {
+	return (m.Cause == "" || m.Cause == a.Cause) && (m.Direction == "" || m.Direction == a.Params["direction"])
+}
+
+// applying returns the metrics of a run's cause and of its remedy's direction.
+func Applying(all []Metric, a *state.Action) []Metric {
+	return slices.DeleteFunc(slices.Clone(all), func(m Metric) bool { return !m.applies(a) })
+}
+
+// peerPrefix marks the baseline and the samples of untouched peers.
+const PeerPrefix = "peers:"
+
+func (m Metric) Of(ev state.Evidence, oldest int64, need int, take func(state.Entity) bool) (float64, bool) {
+	var v []float64
+	for _, x := range ev.Samples {
+		if x.Signal == m.Signal && x.Entity.Pod != "" && x.At.UnixNano() >= oldest && !math.IsNaN(x.Value) &&
+			!math.IsInf(x.Value, 0) && take(x.Entity) {
+			v = append(v, x.Value)
+		}
+	}
+	if len(v) < need {
+		return 0, false
+	}
+	if m.Agg == AggSum {
+		var total float64
+		for _, x := range v {
+			total += x
+		}
+		return total, true
+	}
+	return slices.Max(v), true
+}
+
+// A change tells how one metric moved since the baseline.
+type change struct {
+	text          string
+	better, worse bool
+	now           float64
+}
+
+// change compares samples with the baseline; it reports false where either is not known.
+//
+// A metric is better if its median and the last third of its samples are. Of a guardrail the last
+// third decides, because a rollout may cost it most of the window. Peers that got worse make
+// nothing better, because the trouble then goes on. A metric is worse only if its last sample still
+// is: rates and quantiles look back over the rollout, so the first samples show its cost.
+func (m Metric) change(v *state.Verification, samples map[string][]float64, enough int) (change, bool) {
+	base, ok := v.Baseline[m.Signal]
+	got := samples[m.Signal]
+	if !ok || len(got) < enough {
+		return change{}, false
+	}
+	corrected := expected(v, samples, m.Signal, base, enough)
+	if m.Agg == AggReady {
+		got, corrected = wanted(v, samples, got), base
+	}
+	better := func(now float64) bool {
+		by, _ := m.Compare(base, now)
+		than, _ := m.Compare(corrected, now)
+		return by && than
+	}
+	c := change{now: Median(got)}
+	end := Median(got[len(got)-max(1, len(got)/3):])
+	_, worse := m.Compare(corrected, c.now)
+	_, still := m.Compare(corrected, got[len(got)-1])
+	c.better, c.worse = better(end) && (m.Guardrail || better(c.now)), worse && still
+	if m.Guardrail && c.better || better(c.now) && !better(end) {
+		c.now = end
+	}
+	c.text = fmt.Sprintf("%s %s → %s", m.Signal, state.FormatValue(base, m.Unit), state.FormatValue(c.now, m.Unit))
+	if math.Abs(corrected-base) > 1e-9 {
+		c.text += fmt.Sprintf(" (by its peers it would be %s untouched)", state.FormatValue(corrected, m.Unit))
+	}
+	return c, true
+}
+
+func (m Metric) Compare(base, now float64) (better, worse bool) {
+	d := now - base
+	if m.Higher {
+		return now >= base*m.Better && m.Better > 0 && d > m.Noise, now <= base*m.Worse && -d > m.Noise
+	}
+	return now <= base*m.Better && -d > m.Noise, now >= base*m.Worse && d > m.Noise
+}
+
+// expected is what the baseline would have become untouched, going by the peers. They correct it by
+// a factor of two at most.
+func expected(v *state.Verification, samples map[string][]float64, signal string, base float64, enough int) float64 {
+	pb, ok := v.Baseline[PeerPrefix+signal]
+	pv := samples[PeerPrefix+signal]
+	if !ok || len(pv) < enough || pb <= 0 {
+		return base
+	}
+	return base * min(2, max(.5, Median(pv)/pb))
+}
+
+func Median(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	n := len(s)
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return (s[n/2-1] + s[n/2]) / 2
+}
+
+func Signals(ms []Metric) []string {
+	out := make([]string, 0, len(ms))
+	for _, m := range ms {
+		if !slices.Contains(out, m.Signal) {
+			out = append(out, m.Signal)
+		}
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package enrich
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"paramedic/state"
+)
+
+// findWorkers takes the workers from Kubernetes, or derives them from labels if Kubernetes gave
+// none.
+func (m *merge) findWorkers() {
+	known := map[string]bool{}
+	for _, r := range m.readings {
+		for _, w := range r.Workers {
+			if key := w.Namespace + "/" + w.Pod + "/" + w.Instance; !known[key] {
+				known[key] = true
+				m.workers = append(m.workers, w)
+			}
+		}
+	}
+	models, several, gpus := map[string]string{}, map[string]bool{}, map[string][]string{}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			e := s.Entity
+			key := e.Namespace + "/" + e.Pod
+			if e.Pod != "" && e.Model != "" {
+				several[key] = several[key] || models[key] != "" && !strings.EqualFold(models[key], e.Model)
+				models[key] = e.Model
+			}
+			if e.Pod != "" && e.GPU != "" && !slices.Contains(gpus[key], e.GPU) {
+				gpus[key] = append(gpus[key], e.GPU)
+			}
+		}
+	}
+	for i := range m.workers {
+		w := &m.workers[i]
+		key := w.Namespace + "/" + w.Pod
+		if w.Model != "" ||
+			!several[key] { // otherwise its engines serve different models, and the pod has none of its own
+			w.Model = cmp.Or(models[key], w.Model) // the name under which the engine serves it
+		}
+		if len(w.GPUs) == 0 {
+			w.GPUs = gpus[key] // the GPU exporter knows a pod's devices; the API server does not
+			slices.Sort(w.GPUs)
+		}
+	}
+	if m.guessed = len(m.workers) == 0; m.guessed {
+		m.guessWorkers()
+	}
+	for i := range m.workers {
+		w := &m.workers[i]
+		for _, r := range m.readings {
+			w.Engine = cmp.Or(w.Engine, r.Engines[WorkerKey(state.Entity{Namespace: w.Namespace, Pod: w.Pod,
+				Instance: w.Instance})])
+		}
+	}
+	slices.SortFunc(m.workers, func(a, b state.Worker) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Instance,
+			b.Instance))
+	})
+}
+
+func (m *merge) index() {
+	m.byPod, m.byInstance, m.byNode = map[string]*state.Worker{}, map[string]*state.Worker{},
+		map[string][]*state.Worker{}
+	m.poolOf, m.modelName = map[string]string{}, map[string]string{}
+	for i := range m.workers {
+		w := &m.workers[i]
+		if w.Pod != "" {
+			m.byPod[w.Namespace+"/"+w.Pod] = w
+			m.byPod["/"+w.Pod] = w
+		}
+		if w.Instance != "" {
+			m.byInstance[w.Instance] = w
+			if h := host(w.Instance); w.Pod != "" && !loopback(w.Instance) {
+				if other := m.byInstance[h]; other != nil && other.Pod != w.Pod {
+					m.shared[h] = true
+				}
+				m.byInstance[h] = w
+			}
+		}
+		if w.Node != "" {
+			m.byNode[w.Node] = append(m.byNode[w.Node], w)
+		}
+		lower := strings.ToLower(w.Model)
+		if lower == "" {
+			continue
+		}
+		m.modelName[lower] = w.Model
+		for _, key := range []string{w.Namespace + "/" + lower, "/" + lower} {
+			if have, ok := m.poolOf[key]; ok && have != w.Pool {
+				m.poolOf[key] = ""
+			} else {
+				m.poolOf[key] = w.Pool
+			}
+		}
+	}
+}
