@@ -32,7 +32,6 @@ var pending = []string{
 	"remediate/",
 	"rules/",
 	"rules/enrich/",
-	"state/",
 	"tools/",
 	"webhook/",
 	"house_test.go",

@@ -94,14 +94,3 @@ func (f *Fleet) clientTarget() Target {
 		"job": "chat", "instance": fmt.Sprintf("10.%d.8.7:9102", 42+f.cfg.Index), "namespace": f.cfg.Namespace, "container": "chat",
 	}}
 }
-
-// answersShare is the share of answers that a counter of the chat service counts, as PromQL and as
-// Go.
-func answersShare(counter string) string {
-	return "sum by (namespace, model_name) (rate(" + counter + "[5m])) / sum by (namespace, model_name) (rate(llm_requests_total[5m]))"
-}
-
-func (h *history) answersShare(counter string) vector {
-	by := []string{"namespace", "model_name"}
-	return h.rate(counter, 300, 0).sum(by...).per(h.rate("llm_requests_total", 300, 0).sum(by...), by...)
-}

@@ -13,12 +13,8 @@ type Clock struct {
 	start   time.Time
 	speed   float64
 	waiting map[*time.Timer]time.Time // until when, simulated
-	driven  bool
+	maxJump time.Duration             // real time that may pass between two looks; 0: any
 }
-
-// stall is how much real time may pass at once where a World drives the clock, which looks every
-// beat.
-const stall = 5 * beat
 
 // NewClock starts a clock at a simulated moment, speed times as fast as real time.
 func NewClock(start time.Time, speed float64) *Clock {
@@ -35,20 +31,21 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) now() time.Time {
 	real := time.Now()
 	passed := real.Sub(c.from)
-	if c.driven {
-		passed = min(passed, stall)
+	if c.maxJump > 0 {
+		passed = min(passed, c.maxJump)
 	}
 	c.start, c.from = c.start.Add(time.Duration(float64(passed)*c.speed)).UTC(), real
 	return c.start
 }
 
-// drive makes simulated time wait for a process that was held up: a machine too busy to run it for
-// seconds takes longer for the same story, and does not tear minutes out of it.
-func (c *Clock) drive() {
+// LimitJumps counts at most this much real time between two looks at the clock. A caller that
+// looks often uses it for a busy machine: a process that does not run for seconds then continues
+// where it stopped, and no simulated minutes are lost.
+func (c *Clock) LimitJumps(most time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now()
-	c.driven = true
+	c.maxJump = most
 }
 
 // After sends the simulated time once d of it has passed. Nothing has to be stopped where nobody

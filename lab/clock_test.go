@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAClockThatChangesItsSpeedWakesThoseWhoWaitInTime(t *testing.T) {
+func TestClockSpeedChangeWakesWaitersOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 		c := NewClock(begin, 10)
@@ -24,11 +24,11 @@ func TestAClockThatChangesItsSpeedWakesThoseWhoWaitInTime(t *testing.T) {
 }
 
 // A machine that does not let the process run for seconds must not tear minutes out of a story.
-func TestAWorldsClockWaitsForAProcessThatWasHeldUp(t *testing.T) {
+func TestLimitedClockSkipsNoTimeAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 		c := NewClock(begin, 60)
-		c.drive()
+		c.LimitJumps(250 * time.Millisecond)
 		woken := c.After(time.Minute)
 		time.Sleep(10 * time.Second)
 		if got := c.Now().Sub(begin); got > 2*time.Minute {
@@ -38,4 +38,12 @@ func TestAWorldsClockWaitsForAProcessThatWasHeldUp(t *testing.T) {
 			t.Errorf("woken after %s of simulated time", at.Sub(begin))
 		}
 	})
+}
+
+func TestClockRunsAtItsSpeed(t *testing.T) {
+	start := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	c := NewClock(start, 1000)
+	if at := <-c.After(5 * time.Second); at.Sub(start) < 5*time.Second {
+		t.Errorf("five seconds ended after %v", at.Sub(start))
+	}
 }

@@ -15,14 +15,18 @@ var clusterFaults = []string{ColdStart, ModelLoadFailure, BadRollout}
 func (s *Scenario) cluster(f *Fault) bool {
 	switch f.Name {
 	case ColdStart:
-		s.Story = "The machines of half of the workers are replaced; the new workers load the weights for ten minutes, and the others carry the load."
+		s.Story = "The machines of half of the workers are replaced; the new workers load the weights for ten " +
+			"minutes, and the others carry the load."
 	case ModelLoadFailure:
-		s.Story = "A rollout names an image that does not exist; its first worker never starts, and the old ones go on serving."
+		s.Story = "A rollout names an image that does not exist; its first worker never starts, and the old ones go " +
+			"on serving."
 		if s.Config.Seed%2 == 1 {
-			s.Story = "The token for the model hub has expired; a worker whose machine is replaced cannot load its model, and dies again and again."
+			s.Story = "The token for the model hub has expired; a worker whose machine is replaced cannot load its " +
+				"model, and dies again and again."
 		}
 	case BadRollout:
-		s.Story = "A new image fails two of five requests; its workers are ready, and the rollout goes on, one worker every few minutes."
+		s.Story = "A new image fails two of five requests; its workers are ready, and the rollout goes on, one " +
+			"worker every few minutes."
 		s.Config.MinReady = 4 * time.Minute
 	default:
 		return false

@@ -6,7 +6,7 @@ import (
 )
 
 // Replacements load for long and fail at nothing; whoever kills one of them begins from the start.
-func TestAColdStartEndsByItselfAndNotSoonerForBeingKilled(t *testing.T) {
+func TestColdStartIsNotShortenedByRestart(t *testing.T) {
 	ready := func(kill bool) int {
 		s, err := NewScenario(ColdStart, 1)
 		if err != nil {

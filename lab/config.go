@@ -19,9 +19,10 @@ type Config struct {
 	Pool      string        // the Deployment's name; default by the kind, "vllm-llama"
 	Model     string        // default by the kind, "llama-70b"
 	Workers   int           // default 4
-	Index     int           // of the fleet among several in one cluster: it keeps their machines and addresses apart; at most 99
-	Noise     Noise
-	Without   []string // metrics that nobody exports, as names for [path.Match]: "DCGM_*"
+	// of the fleet among several in one cluster: it keeps their machines and addresses apart; at most 99
+	Index   int
+	Noise   Noise
+	Without []string // metrics that nobody exports, as names for [path.Match]: "DCGM_*"
 
 	Nodes         int // default: enough for the workers and one more
 	GPUsPerNode   int // default 4
@@ -32,12 +33,14 @@ type Config struct {
 	Workload Workload
 	Routing  Routing
 
-	ColdStart      time.Duration // from a container's start until it serves: loading the model; default 60 s
-	Drain          time.Duration // how long a terminating worker may finish its requests (--shutdown-timeout); default 90 s
-	MaxSurge       int           // of the rolling update; default 1
-	MaxUnavailable int           // of the rolling update; default 0 (1 where MaxSurge is negative, which means none)
-	MinReady       time.Duration // of the rolling update: how long a new worker is ready before the next one is replaced; default 0
-	MinAvailable   int           // of the PodDisruptionBudget; default Workers-1
+	ColdStart time.Duration // from a container's start until it serves: loading the model; default 60 s
+	// how long a terminating worker may finish its requests (--shutdown-timeout); default 90 s
+	Drain          time.Duration
+	MaxSurge       int // of the rolling update; default 1
+	MaxUnavailable int // of the rolling update; default 0 (1 where MaxSurge is negative, which means none)
+	// of the rolling update: how long a new worker is ready before the next one is replaced; default 0
+	MinReady     time.Duration
+	MinAvailable int // of the PodDisruptionBudget; default Workers-1
 
 	MemoryLimit int64 // bytes a container; default 96 GiB
 
@@ -127,20 +130,27 @@ func (c Config) Validate() error {
 	}
 	check(slices.Contains(Kinds(), c.Kind), "engine %q is unknown: use one of %v", c.Kind, Kinds())
 	check(c.Workers > 0 && c.Workers <= MaxWorkers, "workers is %d: give a number from 1 to %d", c.Workers, MaxWorkers)
-	check(c.GPUsPerWorker > 0 && c.GPUsPerWorker <= c.GPUsPerNode, "a worker's %d GPUs do not fit a node of %d", c.GPUsPerWorker, c.GPUsPerNode)
+	check(c.GPUsPerWorker > 0 && c.GPUsPerWorker <= c.GPUsPerNode, "a worker's %d GPUs do not fit a node of %d",
+		c.GPUsPerWorker, c.GPUsPerNode)
 	check(c.Engine.MaxNumSeqs > 0, "max_num_seqs is %d: give a positive number", c.Engine.MaxNumSeqs)
-	check(c.Engine.MaxNumBatchedTokens > 0, "max_num_batched_tokens is %d: give a positive number", c.Engine.MaxNumBatchedTokens)
+	check(c.Engine.MaxNumBatchedTokens > 0, "max_num_batched_tokens is %d: give a positive number",
+		c.Engine.MaxNumBatchedTokens)
 	blocks := c.Engine.blocks(c.Cost)
-	check(blocks*BlockSize >= c.Engine.MaxModelLen, "%d KV blocks hold fewer tokens than max_model_len %d: no available memory for cache blocks", blocks, c.Engine.MaxModelLen)
+	check(blocks*BlockSize >= c.Engine.MaxModelLen, "%d KV blocks hold fewer tokens than max_model_len %d: no "+
+		"available memory for cache blocks", blocks, c.Engine.MaxModelLen)
 	check(c.Index >= 0 && c.Index < 100, "the fleet's index is %d: give one of 0 to 99", c.Index)
-	check(c.Noise.Missing >= 0 && c.Noise.Missing <= 1, "%g of the scrapes are missing: give a share from 0 to 1", c.Noise.Missing)
-	check(c.Noise.Gauges >= 0 && c.Noise.Gauges <= 1, "the sensors' noise is %g: give a share from 0 to 1", c.Noise.Gauges)
+	check(c.Noise.Missing >= 0 && c.Noise.Missing <= 1, "%g of the scrapes are missing: give a share from 0 to 1",
+		c.Noise.Missing)
+	check(c.Noise.Gauges >= 0 && c.Noise.Gauges <= 1, "the sensors' noise is %g: give a share from 0 to 1",
+		c.Noise.Gauges)
 	for _, pattern := range c.Without {
 		_, err := path.Match(pattern, "")
 		check(err == nil && pattern != "", "%q is no metric: give a name, with * for anything", pattern)
 	}
-	check(c.Workload.Rate >= 0 && c.Workload.Rate <= MaxRate, "the arrival rate is %g: give a number from 0 to %d", c.Workload.Rate, MaxRate)
-	check(c.Routing == LeastLoaded || c.Routing == RoundRobin, "routing %q is unknown: use %q or %q", c.Routing, LeastLoaded, RoundRobin)
+	check(c.Workload.Rate >= 0 && c.Workload.Rate <= MaxRate, "the arrival rate is %g: give a number from 0 to %d",
+		c.Workload.Rate, MaxRate)
+	check(c.Routing == LeastLoaded || c.Routing == RoundRobin, "routing %q is unknown: use %q or %q", c.Routing,
+		LeastLoaded, RoundRobin)
 	return errors.Join(errs...)
 }
 

@@ -81,8 +81,10 @@ func (f *Fleet) Deployment() Deployment {
 	set := d.sets[len(d.sets)-1]
 	out := Deployment{
 		Namespace: f.cfg.Namespace, Name: f.cfg.Pool, UID: d.uid, Generation: d.generation, ObservedGeneration: d.generation,
-		ResourceVersion: fmt.Sprint(d.version), Revision: set.revision, TemplateHash: d.hash, Container: f.cfg.Kind.trade().container, Image: d.image, Args: slices.Clone(d.args),
-		Annotations: maps.Clone(d.annotations), TemplateAnnotations: maps.Clone(d.template), Replicas: d.replicas, RolloutStarted: f.rolloutStarted(),
+		ResourceVersion: fmt.Sprint(d.version), Revision: set.revision, TemplateHash: d.hash, Container: f.cfg.Kind.trade().container,
+		Image: d.image, Args: slices.Clone(d.args),
+		Annotations: maps.Clone(d.annotations), TemplateAnnotations: maps.Clone(d.template), Replicas: d.replicas,
+		RolloutStarted: f.rolloutStarted(),
 	}
 	old := 0
 	for _, w := range f.workers {

@@ -15,7 +15,7 @@ func totals(f *Fleet) (served, preempted float64, kv float64) {
 	return f.served, preempted, kv
 }
 
-func TestLoweringMaxNumSeqsMendsKVExhaustion(t *testing.T) {
+func TestLoweringMaxNumSeqsEndsKVExhaustion(t *testing.T) {
 	after := func(fix bool) (served, preemptions float64) {
 		s, err := NewScenario(KVExhaustion, 1)
 		if err != nil {
@@ -58,7 +58,7 @@ func TestLoweringMaxNumSeqsMendsKVExhaustion(t *testing.T) {
 	}
 }
 
-func TestReplacingALeakingWorkerGivesItsBlocksBack(t *testing.T) {
+func TestReplacingLeakingWorkerFreesItsBlocks(t *testing.T) {
 	s, err := NewScenario(KVLeak, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestReplacingALeakingWorkerGivesItsBlocksBack(t *testing.T) {
 	}
 }
 
-func TestACordonKeepsTheReplacementOffABadGPU(t *testing.T) {
+func TestCordonKeepsReplacementOffBadGPU(t *testing.T) {
 	s, err := NewScenario(GPUFault, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestACordonKeepsTheReplacementOffABadGPU(t *testing.T) {
 	}
 }
 
-func TestAWriteOnOldKnowledgeIsRefused(t *testing.T) {
+func TestWriteOnStaleStateIsRefused(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1})
 	for _, c := range []ArgChange{{UID: "another", Name: "max_num_seqs", New: "1"}, {Name: "max_num_seqs", Old: "128", New: "1"}} {
 		if err := f.SetArg(c); !errors.Is(err, ErrConflict) {

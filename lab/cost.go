@@ -44,7 +44,8 @@ func (c Cost) withDefaults(gpus int) Cost {
 
 // Step is how long a step takes, in seconds.
 func (c Cost) Step(prefillTokens, sequences, kvTokens int) float64 {
-	return c.Base + c.PerPrefillToken*float64(prefillTokens) + c.PerSequence*float64(sequences) + c.PerKVToken*float64(kvTokens)
+	return c.Base + c.PerPrefillToken*float64(prefillTokens) + c.PerSequence*float64(sequences) +
+		c.PerKVToken*float64(kvTokens)
 }
 
 // Blocks is how many KV blocks fit at a memory utilization.

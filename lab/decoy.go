@@ -41,7 +41,8 @@ func NewDecoy(decoy string, seed uint64) (Scenario, error) {
 		s.Story = "Traffic falls to a third of what it was, as every night."
 		s.Config.Workload = Workload{Rate: 2}
 	case FullCache:
-		s.Story = "A batch job sends requests at an even pace; the KV cache is nearly full of useful blocks, nothing waits and nothing is preempted."
+		s.Story = "A batch job sends requests at an even pace; the KV cache is nearly full of useful blocks, " +
+			"nothing waits and nothing is preempted."
 		s.Config.Engine = Engine{NumGPUBlocks: 3700, MaxModelLen: 16384}
 		s.Config.Workload = Workload{Rate: 4, Trace: evenPace(1000, 1200)}
 	case SlowClient:

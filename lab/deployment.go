@@ -56,7 +56,8 @@ func (c Config) args() []string {
 	switch c.Kind {
 	case SGLang: // it drains by itself when it is told to end
 		out = append(out, fmt.Sprintf("--page-size=%d", BlockSize), "--enable-metrics")
-	case TRTLLM: // the model goes without a flag; what has no flag is in a file: statistics, the size of blocks, MAX_UTILIZATION, the prefix cache
+	// the model goes without a flag; what has no flag is in a file: statistics, the size of blocks, MAX_UTILIZATION, the prefix cache
+	case TRTLLM:
 		return append([]string{"serve", c.Model}, append(out[2:], "--extra_llm_api_options=/config/llm.yaml")...)
 	default:
 		out = append(out, flag("shutdown-timeout", "%d", int(c.Drain.Seconds())))
@@ -121,7 +122,8 @@ func (f *Fleet) create() *worker {
 	w := &worker{
 		name: fmt.Sprintf("%s-%s-%s", f.cfg.Pool, f.deploy.hash, randomName(f.names, 5)), uid: randomUID(f.names), hash: f.deploy.hash,
 		ip:   fmt.Sprintf("10.%d.%d.%d", 42+f.cfg.Index, n%8, 10+f.names.IntN(240)),
-		args: slices.Clone(f.deploy.args), image: f.deploy.image, spoiled: f.spoiledNow(), created: f.now, inService: true, phase: podPending, rng: newRand(f.names.Uint64()),
+		args: slices.Clone(f.deploy.args), image: f.deploy.image, spoiled: f.spoiledNow(), created: f.now, inService: true,
+		phase: podPending, rng: newRand(f.names.Uint64()),
 	}
 	if w.image == f.cfg.Kind.trade().flawed {
 		w.flawed = f.flaw
@@ -191,7 +193,8 @@ func (f *Fleet) reconcile() {
 		freshUnready++
 	}
 	spare := total - (d.replicas - f.cfg.MaxUnavailable) - freshUnready
-	slices.SortStableFunc(old, func(a, b *worker) int { return boolInt(a.phase == podReady) - boolInt(b.phase == podReady) })
+	slices.SortStableFunc(old,
+		func(a, b *worker) int { return boolInt(a.phase == podReady) - boolInt(b.phase == podReady) })
 	for _, w := range old {
 		if w.phase != podReady || spare > 0 {
 			f.terminate(w, "replaced by revision "+d.hash)

@@ -15,7 +15,8 @@ type frontStats struct {
 
 func newFrontStats() *frontStats {
 	h := newHistogram
-	return &frontStats{ttft: h(frontTTFTEdges), itl: h(frontITLEdges), duration: h(frontDurationEdges), prompts: h(frontPromptEdges), output: h(frontOutputEdges)}
+	return &frontStats{ttft: h(frontTTFTEdges), itl: h(frontITLEdges), duration: h(frontDurationEdges),
+		prompts: h(frontPromptEdges), output: h(frontOutputEdges)}
 }
 
 // token observes a token on its way to the client.
@@ -55,7 +56,8 @@ func (s *frontStats) fail() {
 
 // The bucket edges of Dynamo's frontend, and of the handler in its workers.
 var (
-	frontTTFTEdges     = []float64{0, .0022, .0047, .01, .022, .047, .1, .22, .47, 1, 2.2, 4.7, 10, 22, 48, 100, 220, 480}
+	frontTTFTEdges = []float64{0, .0022, .0047, .01, .022, .047, .1, .22, .47, 1, 2.2, 4.7, 10, 22, 48, 100, 220,
+		480}
 	frontITLEdges      = []float64{0, .0019, .0035, .0067, .013, .024, .045, .084, .16, .3, .56, 1.1, 2}
 	frontDurationEdges = []float64{0, 1.9, 3.4, 6.3, 12, 22, 40, 75, 140, 260}
 	frontPromptEdges   = []float64{0, 100, 210, 430, 870, 1800, 3600, 7400, 15000, 31000, 63000, 130000}
@@ -86,7 +88,8 @@ func (f *Fleet) frontendPage() *page {
 	p.histogram("dynamo_frontend_input_sequence_tokens", "Input sequence length in tokens", s.prompts, model...)
 	p.histogram("dynamo_frontend_inter_token_latency_seconds", "Inter-token latency in seconds", s.itl, model...)
 	p.histogram("dynamo_frontend_output_sequence_tokens", "Output sequence length in tokens", s.output, model...)
-	p.counter("dynamo_frontend_output_tokens_total", "Total number of output tokens generated (updates in real-time)", s.tokens, model...)
+	p.counter("dynamo_frontend_output_tokens_total", "Total number of output tokens generated (updates in real-time)",
+		s.tokens, model...)
 	p.gauge("dynamo_frontend_queued_requests", "Number of requests in HTTP processing queue", float64(queued), model...)
 	p.histogram("dynamo_frontend_request_duration_seconds", "Duration of LLM requests", s.duration, model...)
 	for _, r := range []struct {
@@ -94,7 +97,9 @@ func (f *Fleet) frontendPage() *page {
 		n      float64
 	}{{"success", s.answered}, {"error", s.failed + s.left}} {
 		if r.n > 0 {
-			p.counter("dynamo_frontend_requests_total", "Total number of LLM requests processed", r.n, append([]string{"endpoint", "chat_completions", "request_type", "stream", "status", r.status}, model...)...)
+			p.counter("dynamo_frontend_requests_total", "Total number of LLM requests processed", r.n,
+				append([]string{"endpoint", "chat_completions", "request_type", "stream", "status", r.status},
+					model...)...)
 		}
 	}
 	p.histogram("dynamo_frontend_time_to_first_token_seconds", "Time to first token in seconds", s.ttft, model...)
@@ -114,7 +119,8 @@ func (f *Fleet) frontendModel(p *page) {
 		}
 		g("context_length", "Maximum context length in tokens for a worker serving the model", e.MaxModelLen)
 		g("kv_cache_block_size", "KV cache block size in tokens for a worker serving the model", BlockSize)
-		g("max_num_batched_tokens", "Maximum number of batched tokens for a worker serving the model", e.MaxNumBatchedTokens)
+		g("max_num_batched_tokens", "Maximum number of batched tokens for a worker serving the model",
+			e.MaxNumBatchedTokens)
 		g("max_num_seqs", "Maximum number of sequences for a worker serving the model", e.MaxNumSeqs)
 		g("migration_limit", "Maximum number of request migrations allowed for the model", 0)
 		g("total_kv_blocks", "Total KV cache blocks available for a worker serving the model", w.eng.kv.total)
@@ -153,17 +159,27 @@ func (f *Fleet) handler(p *page, w *worker) {
 	e, s := w.eng, w.eng.handler
 	at := []string{"dynamo_component", "backend", "dynamo_namespace", "dynamo"}
 	work := append([]string{"dynamo_endpoint", "generate", "model", f.cfg.Model}, at...)
-	p.gauge("dynamo_component_inflight_requests", "Number of requests currently being processed by work handler", float64(w.load()), work...)
-	p.gauge("dynamo_component_kvstats_active_blocks", "Number of active KV cache blocks currently in use", float64(e.kv.total-e.kv.free), at...)
-	p.gauge("dynamo_component_kvstats_gpu_cache_usage_percent", "GPU cache usage as a percentage (0.0-1.0)", e.kv.usage(), at...)
-	p.gauge("dynamo_component_kvstats_gpu_prefix_cache_hit_rate", "GPU prefix cache hit rate as a percentage (0.0-1.0)", e.stats.prefixHits/max(1, e.stats.prefixQueries), at...)
-	p.gauge("dynamo_component_kvstats_total_blocks", "Total number of KV cache blocks available", float64(e.kv.total), at...)
-	p.counter("dynamo_component_request_bytes_total", "Total number of bytes received in requests by work handler", s.in, work...)
-	p.histogram("dynamo_component_request_duration_seconds", "Time spent processing requests by work handler", s.duration, work...)
-	p.counter("dynamo_component_requests_total", "Total number of requests processed by work handler", s.requests, work...)
-	p.counter("dynamo_component_response_bytes_total", "Total number of bytes sent in responses by work handler", s.out, work...)
+	p.gauge("dynamo_component_inflight_requests", "Number of requests currently being processed by work handler",
+		float64(w.load()), work...)
+	p.gauge("dynamo_component_kvstats_active_blocks", "Number of active KV cache blocks currently in use",
+		float64(e.kv.total-e.kv.free), at...)
+	p.gauge("dynamo_component_kvstats_gpu_cache_usage_percent", "GPU cache usage as a percentage (0.0-1.0)",
+		e.kv.usage(), at...)
+	p.gauge("dynamo_component_kvstats_gpu_prefix_cache_hit_rate", "GPU prefix cache hit rate as a percentage (0.0-1.0)",
+		e.stats.prefixHits/max(1, e.stats.prefixQueries), at...)
+	p.gauge("dynamo_component_kvstats_total_blocks", "Total number of KV cache blocks available", float64(e.kv.total),
+		at...)
+	p.counter("dynamo_component_request_bytes_total", "Total number of bytes received in requests by work handler",
+		s.in, work...)
+	p.histogram("dynamo_component_request_duration_seconds", "Time spent processing requests by work handler",
+		s.duration, work...)
+	p.counter("dynamo_component_requests_total", "Total number of requests processed by work handler", s.requests,
+		work...)
+	p.counter("dynamo_component_response_bytes_total", "Total number of bytes sent in responses by work handler", s.out,
+		work...)
 	if s.failed > 0 { // a counter with labels is not there before it counts
-		p.counter("dynamo_component_errors_total", "Total number of errors in work handler processing", s.failed, append([]string{"error_type", "generate"}, work...)...)
+		p.counter("dynamo_component_errors_total", "Total number of errors in work handler processing", s.failed,
+			append([]string{"error_type", "generate"}, work...)...)
 	}
 	p.gauge("dynamo_component_uptime_seconds", "Total uptime of the DistributedRuntime in seconds", f.now-w.started)
 }
@@ -171,6 +187,7 @@ func (f *Fleet) handler(p *page, w *worker) {
 // frontendTarget is the frontend as service discovery lists it.
 func (f *Fleet) frontendTarget() Target {
 	return Target{Job: "frontend", Path: "/gateway/metrics", Labels: map[string]string{
-		"job": "dynamo-frontend", "instance": fmt.Sprintf("10.42.9.%d:8000", 10+len(f.cfg.Pool)), "namespace": f.cfg.Namespace, "pod": f.gateway.pod, "container": "main",
+		"job": "dynamo-frontend", "instance": fmt.Sprintf("10.42.9.%d:8000", 10+len(f.cfg.Pool)), "namespace": f.cfg.Namespace,
+		"pod": f.gateway.pod, "container": "main",
 	}}
 }

@@ -18,7 +18,8 @@ type Fault struct {
 	Severity float64       `json:"severity"` // 1 where zero
 	Worker   int           `json:"worker"`   // which worker it hits, where it hits one: 0 is the first
 	Code     int           `json:"code"`     // gpu_fault: the Xid; 79 where zero
-	Then     int           `json:"then"`     // gpu_fault: the Xid that the driver reports half a minute later, as 45 for what it cleans up; none where zero
+	// gpu_fault: the Xid that the driver reports half a minute later, as 45 for what it cleans up; none where zero
+	Then int `json:"then"`
 }
 
 // The faults that the lab can inject.
@@ -43,7 +44,8 @@ const (
 func Faults() []string {
 	return slices.Concat([]string{
 		QualityRegression,
-		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
+		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang,
+		BenignAlert,
 		GatewayFailure, MonitoringGap,
 		GPUUnderutilization,
 	}, machineFaults, demandFaults, clusterFaults)
@@ -82,7 +84,8 @@ func (f *Fleet) Inject(x Fault) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x.Worker < 0 || x.Worker >= f.cfg.Workers {
-		return fmt.Errorf("fault %s strikes worker %d, counted from 0, and the fleet has %d: give it more workers", x.Name, x.Worker, f.cfg.Workers)
+		return fmt.Errorf("fault %s strikes worker %d, counted from 0, and the fleet has %d: give it more workers",
+			x.Name, x.Worker, f.cfg.Workers)
 	}
 	setDefault(&x.Severity, 1)
 	setDefault(&x.Period, 4*time.Minute)
@@ -141,7 +144,8 @@ func (a *activeFault) shape(w *Workload, level, since float64) {
 	switch a.Name {
 	case KVExhaustion:
 		w.Output.Mean *= 1 + 1.28*level
-		if since < a.Ramp.Seconds()+180 { // a wave of new sessions starts it; preemptions, timeouts and retries keep it going
+		// a wave of new sessions starts it; preemptions, timeouts and retries keep it going
+		if since < a.Ramp.Seconds()+180 {
 			w.Rate *= 1 + 1.2*level
 		}
 	case KVLeak:

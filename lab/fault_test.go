@@ -6,7 +6,7 @@ import (
 )
 
 // What wears off by itself is over when a fault's time is; a machine that has died stays dead.
-func TestAFaultEndsWhenItsTimeIsOver(t *testing.T) {
+func TestFaultEndsWhenItsTimeIsOver(t *testing.T) {
 	for name, broken := range map[string]func(w *worker) bool{
 		HostMemoryLeak: func(w *worker) bool { return w.leakRate > 0 },
 		GPUMemoryLeak:  func(w *worker) bool { return w.gpuLeak > 0 },

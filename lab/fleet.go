@@ -73,7 +73,8 @@ func NewFleet(c Config) (*Fleet, error) {
 		w := f.create()
 		f.schedule(w)
 		if w.phase == podPending {
-			return nil, fmt.Errorf("lab: %d workers of %d GPUs do not fit %d nodes of %d", c.Workers, c.GPUsPerWorker, c.Nodes, c.GPUsPerNode)
+			return nil, fmt.Errorf("lab: %d workers of %d GPUs do not fit %d nodes of %d", c.Workers, c.GPUsPerWorker,
+				c.Nodes, c.GPUsPerNode)
 		}
 		w.created, w.started = -3600, -3600
 		w.serve(f)
@@ -82,6 +83,9 @@ func NewFleet(c Config) (*Fleet, error) {
 	f.redraw()
 	return f, nil
 }
+
+// Config returns the fleet's configuration with its defaults filled in.
+func (f *Fleet) Config() Config { return f.cfg }
 
 // Start is the simulated moment at which the fleet began.
 func (f *Fleet) Start() time.Time { return f.cfg.Start }
@@ -123,14 +127,13 @@ func (f *Fleet) Run(ctx context.Context, c *Clock) {
 		case <-ctx.Done():
 			return
 		case <-c.After(time.Second):
-			f.follow(ctx, c.Now())
+			f.Follow(ctx, c.Now())
 		}
 	}
 }
 
-// follow simulates up to a moment, or until the context ends: a fleet that is far behind its clock
-// takes longer the later it is.
-func (f *Fleet) follow(ctx context.Context, to time.Time) {
+// Follow simulates up to a moment in steps of a second, and stops early if the context ends.
+func (f *Fleet) Follow(ctx context.Context, to time.Time) {
 	for at := f.Now(); at.Before(to) && ctx.Err() == nil; {
 		at = at.Add(min(time.Second, to.Sub(at)))
 		f.Advance(at)
@@ -200,7 +203,7 @@ func (f *Fleet) send(r *request) {
 	w := f.router.pick(f.endpoints(), f.rng)
 	if w == nil {
 		f.refused++
-		f.gateway.turnAway(gatewayNoEndpoint)
+		f.gateway.turnAway(GatewayNoEndpoint)
 		f.retry(r)
 		return
 	}
@@ -248,7 +251,8 @@ func (f *Fleet) retry(r *request) {
 	if r.attempt > f.mix.Retries {
 		return
 	}
-	again := &request{group: r.group, shared: r.shared, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens, scored: r.scored, attempt: r.attempt + 1}
+	again := &request{group: r.group, shared: r.shared, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens,
+		scored: r.scored, attempt: r.attempt + 1}
 	heap.Push(&f.retries, &retry{at: f.now + 1 + 2*f.rng.Float64(), request: again})
 }
 

@@ -1,6 +1,10 @@
 package lab
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // gateway is the endpoint picker in front of the pool: every request passes it, and it counts those
 // that it found a worker for, and apart from them those that it did not. It picks with the router;
@@ -14,9 +18,10 @@ type gateway struct {
 	front    *frontStats        // of Dynamo's, which is there instead
 }
 
+// The error codes of llm-d's endpoint picker.
 const (
-	gatewayNoEndpoint = "ServiceUnavailable"
-	gatewayUpstream   = "ModelServerError"
+	GatewayNoEndpoint = "ServiceUnavailable" // no worker is available
+	gatewayUpstream   = "ModelServerError"   // the worker failed the request
 )
 
 func newGateway(c Config) gateway {
@@ -53,11 +58,17 @@ func (f *Fleet) gatewayPage() *page {
 	g := &f.gateway
 	model := []string{"model_name", f.cfg.Model, "target_model_name", f.cfg.Model}
 	with := func(more ...string) []string { return append(append([]string{}, model...), more...) }
-	p.counter("llm_d_epp_request_total", "Counter of requests broken out for each model and target model.", g.requests, with("fairness_id", "default-flow", "priority", "0")...)
-	p.counter("inference_objective_request_total", "[Deprecated: Use llm_d_epp_request_total] Counter of requests broken out for each model and target model.", g.requests, with("priority", "0")...)
-	for _, code := range sortedKeys(g.errors) {
-		p.counter("llm_d_epp_request_error_total", "Counter of errors in requests broken out for each model and target model.", g.errors[code], with("fairness_id", "default-flow", "priority", "0", "error_code", code)...)
-		p.counter("inference_objective_request_error_total", "[Deprecated: Use llm_d_epp_request_error_total] Counter of errors in requests broken out for each model and target model.", g.errors[code], with("error_code", code)...)
+	p.counter("llm_d_epp_request_total", "Counter of requests broken out for each model and target model.", g.requests,
+		with("fairness_id", "default-flow", "priority", "0")...)
+	p.counter("inference_objective_request_total", "[Deprecated: Use llm_d_epp_request_total] Counter of requests "+
+		"broken out for each model and target model.", g.requests, with("priority", "0")...)
+	for _, code := range slices.Sorted(maps.Keys(g.errors)) {
+		p.counter("llm_d_epp_request_error_total", "Counter of errors in requests broken out for each model and "+
+			"target model.", g.errors[code],
+			with("fairness_id", "default-flow", "priority", "0", "error_code", code)...)
+		p.counter("inference_objective_request_error_total",
+			"[Deprecated: Use llm_d_epp_request_error_total] Counter of errors in requests broken out for each "+
+				"model and target model.", g.errors[code], with("error_code", code)...)
 	}
 	ready := f.endpoints()
 	running, waiting, kv := 0, 0, 0.0
@@ -66,12 +77,18 @@ func (f *Fleet) gatewayPage() *page {
 	}
 	n := max(1, float64(len(ready)))
 	pool := []string{"name", f.cfg.Pool}
-	p.gauge("llm_d_epp_request_running", "Inference pool running requests for each model.", float64(running), with("fairness_id", "default-flow", "priority", "0")...)
-	p.gauge("llm_d_epp_average_kv_cache_utilization", "The average kv cache utilization for an inference server pool.", kv/n, pool...)
-	p.gauge("llm_d_epp_average_queue_size", "The average number of requests pending in the model server queue.", float64(waiting)/n, pool...)
-	p.gauge("llm_d_epp_average_running_requests", "The average number of running requests across model servers in the pool.", float64(running)/n, pool...)
-	p.gauge("llm_d_epp_ready_endpoints", "The number of ready endpoints in the inference server pool.", float64(len(ready)), pool...)
-	p.gauge("inference_pool_ready_pods", "[Deprecated: Use llm_d_epp_ready_endpoints] The number of ready pods in the inference server pool.", float64(len(ready)), pool...)
+	p.gauge("llm_d_epp_request_running", "Inference pool running requests for each model.", float64(running),
+		with("fairness_id", "default-flow", "priority", "0")...)
+	p.gauge("llm_d_epp_average_kv_cache_utilization", "The average kv cache utilization for an inference server pool.",
+		kv/n, pool...)
+	p.gauge("llm_d_epp_average_queue_size", "The average number of requests pending in the model server queue.",
+		float64(waiting)/n, pool...)
+	p.gauge("llm_d_epp_average_running_requests", "The average number of running requests across model servers in "+
+		"the pool.", float64(running)/n, pool...)
+	p.gauge("llm_d_epp_ready_endpoints", "The number of ready endpoints in the inference server pool.",
+		float64(len(ready)), pool...)
+	p.gauge("inference_pool_ready_pods", "[Deprecated: Use llm_d_epp_ready_endpoints] The number of ready pods in "+
+		"the inference server pool.", float64(len(ready)), pool...)
 	return p
 }
 
@@ -81,6 +98,7 @@ func (f *Fleet) gatewayTarget() Target {
 		return f.frontendTarget()
 	}
 	return Target{Job: "epp", Path: "/gateway/metrics", Labels: map[string]string{
-		"job": "epp", "instance": fmt.Sprintf("10.42.9.%d:9090", 10+len(f.cfg.Pool)), "namespace": f.cfg.Namespace, "pod": f.gateway.pod, "container": "epp",
+		"job": "epp", "instance": fmt.Sprintf("10.42.9.%d:9090", 10+len(f.cfg.Pool)), "namespace": f.cfg.Namespace, "pod": f.gateway.pod,
+		"container": "epp",
 	}}
 }

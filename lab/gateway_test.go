@@ -6,13 +6,13 @@ import (
 )
 
 // A gateway that sees nobody fails every request, and the engines behind it are ready and idle.
-func TestABlindGatewayFailsRequestsThatNoEngineSees(t *testing.T) {
+func TestBlindGatewayFailsRequestsBeforeAnyEngine(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1})
 	if err := f.Inject(Fault{Name: GatewayFailure, At: time.Minute, For: 2 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	f.Advance(f.Start().Add(time.Minute - time.Second))
-	if n := len(f.endpoints()); n != 4 || f.gateway.errors[gatewayNoEndpoint] != 0 || f.gateway.requests < 50 {
+	if n := len(f.endpoints()); n != 4 || f.gateway.errors[GatewayNoEndpoint] != 0 || f.gateway.requests < 50 {
 		t.Fatalf("healthy: %d endpoints, %v requests, errors %v", n, f.gateway.requests, f.gateway.errors)
 	}
 	f.Advance(f.Start().Add(time.Minute + time.Second))
@@ -22,7 +22,7 @@ func TestABlindGatewayFailsRequestsThatNoEngineSees(t *testing.T) {
 	if before != sent {
 		t.Errorf("%v requests are counted after %v: the picker counts those that it sends to a worker", before, sent)
 	}
-	if n := len(f.endpoints()); n != 0 || f.gateway.errors[gatewayNoEndpoint] < 100 {
+	if n := len(f.endpoints()); n != 0 || f.gateway.errors[GatewayNoEndpoint] < 100 {
 		t.Errorf("blind: %d endpoints, errors %v", n, f.gateway.errors)
 	}
 	for _, p := range f.Pods() {
@@ -30,9 +30,9 @@ func TestABlindGatewayFailsRequestsThatNoEngineSees(t *testing.T) {
 			t.Errorf("%s: ready %v, %d running", p.Name, p.Ready, p.Running)
 		}
 	}
-	failed := f.gateway.errors[gatewayNoEndpoint]
+	failed := f.gateway.errors[GatewayNoEndpoint]
 	f.Advance(f.Start().Add(4 * time.Minute))
-	if len(f.endpoints()) != 4 || f.gateway.errors[gatewayNoEndpoint] > failed+20 || f.gateway.requests < before+50 {
+	if len(f.endpoints()) != 4 || f.gateway.errors[GatewayNoEndpoint] > failed+20 || f.gateway.requests < before+50 {
 		t.Errorf("mended: %d endpoints, %v requests, errors %v", len(f.endpoints()), f.gateway.requests, f.gateway.errors)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 )
@@ -31,16 +32,36 @@ func (f *Fleet) targets() []Target {
 			continue
 		}
 		out = append(out, Target{Job: t.job, Path: "/worker/" + w.name + "/metrics", Labels: map[string]string{
-			"job": t.job, "instance": fmt.Sprintf("%s:%d", w.ip, t.port), "namespace": f.cfg.Namespace, "pod": w.name, "node": w.node.name, "container": t.container,
+			"job": t.job, "instance": fmt.Sprintf("%s:%d", w.ip, t.port), "namespace": f.cfg.Namespace, "pod": w.name, "node": w.node.name,
+			"container": t.container,
 		}})
 	}
 	for i, n := range f.nodes {
 		out = append(out, Target{Job: "dcgm", Path: "/dcgm/" + n.name + "/metrics", Labels: map[string]string{
-			"job": "dcgm-exporter", "instance": n.name + ":9400", "namespace": "gpu-operator", "pod": "dcgm-exporter-" + podLetters[i%20:i%20+5], "node": n.name, "container": "exporter",
+			"job": "dcgm-exporter", "instance": n.name + ":9400", "namespace": "gpu-operator",
+			"pod": "dcgm-exporter-" + podLetters[i%20:i%20+5], "node": n.name, "container": "exporter",
 		}})
 	}
 	out = append(out, f.gatewayTarget(), f.clientTarget())
-	return append(out, Target{Job: "kube", Path: "/kube/metrics", Honor: true, Labels: map[string]string{"job": "kube-state-metrics", "instance": "kube-state-metrics:8080"}})
+	return append(out, Target{Job: "kube", Path: "/kube/metrics", Honor: true,
+		Labels: map[string]string{"job": "kube-state-metrics", "instance": "kube-state-metrics:8080"}})
+}
+
+// A Page is one scraped target; its Families are nil if the scrape failed.
+type Page struct {
+	Target   Target
+	Families []*dto.MetricFamily
+}
+
+// Scrape returns every target's page at the fleet's present, with the labels of relabelling; and
+// that moment, also in seconds since the fleet's start.
+func (f *Fleet) Scrape() (at time.Time, since float64, pages []Page) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.targets() {
+		pages = append(pages, Page{Target: t, Families: f.page(t, true)})
+	}
+	return f.at(f.now), f.now, pages
 }
 
 // page makes a target's families; nil where its scrape would fail.
@@ -94,7 +115,8 @@ func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux.HandleFunc("GET /worker/{pod}/metrics", func(w http.ResponseWriter, r *http.Request) {
 		f.serve(w, f.cfg.Kind.trade().job, "pod", r.PathValue("pod"), c.TargetLabels)
 	})
-	mux.HandleFunc("GET /worker/{pod}/health", func(w http.ResponseWriter, r *http.Request) { f.health(w, r.PathValue("pod")) })
+	mux.HandleFunc("GET /worker/{pod}/health",
+		func(w http.ResponseWriter, r *http.Request) { f.health(w, r.PathValue("pod")) })
 	mux.HandleFunc("GET /dcgm/{node}/metrics", func(w http.ResponseWriter, r *http.Request) {
 		f.serve(w, "dcgm", "node", r.PathValue("node"), c.TargetLabels)
 	})
@@ -102,7 +124,8 @@ func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 		t := f.gatewayTarget()
 		f.serve(w, t.Job, "job", t.Labels["job"], c.TargetLabels)
 	})
-	mux.HandleFunc("GET /client/metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "client", "job", "chat", c.TargetLabels) })
+	mux.HandleFunc("GET /client/metrics",
+		func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "client", "job", "chat", c.TargetLabels) })
 	mux.HandleFunc("GET /kube/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		f.serve(w, "kube", "job", "kube-state-metrics", c.TargetLabels)
 	})
@@ -117,7 +140,8 @@ func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 // WorkerHandler serves one worker as its own port would: /metrics and /health.
 func (f *Fleet) WorkerHandler(pod string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, f.cfg.Kind.trade().job, "pod", pod, false) })
+	mux.HandleFunc("GET /metrics",
+		func(w http.ResponseWriter, _ *http.Request) { f.serve(w, f.cfg.Kind.trade().job, "pod", pod, false) })
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { f.health(w, pod) })
 	return mux
 }

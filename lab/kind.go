@@ -22,8 +22,8 @@ const (
 // Kinds lists the kinds.
 func Kinds() []Kind { return []Kind{VLLM, SGLang, Dynamo, TRTLLM} }
 
-// title is the kind as the names of rules begin.
-func (k Kind) title() string {
+// RulePrefix returns how the names of the kind's alert rules begin.
+func (k Kind) RulePrefix() string {
 	return map[Kind]string{VLLM: "VLLM", SGLang: "SGLang", Dynamo: "Dynamo", TRTLLM: "TRTLLM"}[k]
 }
 
@@ -31,6 +31,12 @@ func (k Kind) title() string {
 func (k Kind) Title() string {
 	return map[Kind]string{VLLM: "vLLM", SGLang: "SGLang", Dynamo: "Dynamo", TRTLLM: "TensorRT-LLM"}[k]
 }
+
+// Job returns the Prometheus job that scrapes the kind's workers.
+func (k Kind) Job() string { return k.trade().job }
+
+// Container returns the name of the container that a worker's engine runs in.
+func (k Kind) Container() string { return k.trade().container }
 
 // ParseKind finds a kind by its name.
 func ParseKind(name string) (Kind, error) {
@@ -53,25 +59,29 @@ type trade struct {
 }
 
 func (k Kind) trade() trade {
-	const vllmDead = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause."
+	const vllmDead = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace " +
+		"(above) for the root cause."
 	switch k {
 	case SGLang:
 		return trade{
 			container: "sglang", job: "sglang", port: 30000, pool: "sglang-llama", model: "llama-70b",
 			good: "lmsysorg/sglang:v0.5.7", missing: "lmsysorg/sglang:v0.5.8-hotfix", flawed: "lmsysorg/sglang:v0.5.8",
-			dead: "Scheduler hit an exception: Traceback (most recent call last)\nReceived sigquit from a child process. It usually means the child failed.",
+			dead: "Scheduler hit an exception: Traceback (most recent call last)\nReceived sigquit from a child process. It usually " +
+				"means the child failed.",
 		}
 	case Dynamo: // the operator names every worker's container main, and gives its system port 9090
 		return trade{
 			container: "main", job: "dynamo-worker", port: 9090, pool: "dynamo-llama", model: "Llama-3.3-70B-Instruct",
-			good: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0", missing: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.1-hotfix", flawed: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.1",
-			dead: vllmDead,
+			good: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0", missing: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.1-hotfix",
+			flawed: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.1",
+			dead:   vllmDead,
 		}
 	case TRTLLM:
 		return trade{
 			container: "trtllm", job: "trtllm", port: 8000, pool: "trtllm-llama", model: "llama-70b",
-			good: "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", missing: "nvcr.io/nvidia/tensorrt-llm/release:1.3.1-hotfix", flawed: "nvcr.io/nvidia/tensorrt-llm/release:1.3.1",
-			dead: "RuntimeError: Executor worker returned error",
+			good: "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", missing: "nvcr.io/nvidia/tensorrt-llm/release:1.3.1-hotfix",
+			flawed: "nvcr.io/nvidia/tensorrt-llm/release:1.3.1",
+			dead:   "RuntimeError: Executor worker returned error",
 		}
 	}
 	return trade{
@@ -85,12 +95,15 @@ func (k Kind) trade() trade {
 // counterpart is left out.
 var flags = map[Kind]map[string]string{
 	SGLang: {
-		"max-num-seqs": "max-running-requests", "max-num-batched-tokens": "chunked-prefill-size", "gpu-memory-utilization": "mem-fraction-static",
-		"max-model-len": "context-length", "tensor-parallel-size": "tp-size", "no-enable-prefix-caching": "disable-radix-cache", "model": "model-path",
+		"max-num-seqs": "max-running-requests", "max-num-batched-tokens": "chunked-prefill-size",
+		"gpu-memory-utilization": "mem-fraction-static",
+		"max-model-len":          "context-length", "tensor-parallel-size": "tp-size", "no-enable-prefix-caching": "disable-radix-cache",
+		"model": "model-path",
 	},
 	TRTLLM: {
-		"max-num-seqs": "max_batch_size", "max-num-batched-tokens": "max_num_tokens", "gpu-memory-utilization": "kv_cache_free_gpu_memory_fraction",
-		"max-model-len": "max_seq_len", "tensor-parallel-size": "tp_size",
+		"max-num-seqs": "max_batch_size", "max-num-batched-tokens": "max_num_tokens",
+		"gpu-memory-utilization": "kv_cache_free_gpu_memory_fraction",
+		"max-model-len":          "max_seq_len", "tensor-parallel-size": "tp_size",
 	},
 }
 
@@ -116,9 +129,11 @@ func hyphens(flag string) string { return strings.ReplaceAll(flag, "_", "-") }
 func (k Kind) tell(story string) string {
 	switch k {
 	case SGLang:
-		return strings.NewReplacer("max_num_seqs", "max_running_requests", "gpu_memory_utilization", "mem_fraction_static", "preempt", "retract").Replace(story)
+		return strings.NewReplacer("max_num_seqs", "max_running_requests", "gpu_memory_utilization",
+			"mem_fraction_static", "preempt", "retract").Replace(story)
 	case TRTLLM:
-		return strings.NewReplacer("max_num_seqs", "max_batch_size", "gpu_memory_utilization", "kv_cache_free_gpu_memory_fraction", "preemption", "pause", "preempted", "paused").Replace(story)
+		return strings.NewReplacer("max_num_seqs", "max_batch_size", "gpu_memory_utilization",
+			"kv_cache_free_gpu_memory_fraction", "preemption", "pause", "preempted", "paused").Replace(story)
 	}
 	return story
 }
@@ -131,7 +146,8 @@ func (s Scenario) As(k Kind) Scenario {
 		s.Config.Pool = string(k) + "-" + rest
 	}
 	if k == Dynamo && slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Name == GatewayFailure }) {
-		s.Story = "The frontend loses its connection to the request plane: it fails every request, while four healthy workers idle."
+		s.Story = "The frontend loses its connection to the request plane: it fails every request, while four " +
+			"healthy workers idle."
 	}
 	return s
 }

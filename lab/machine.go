@@ -1,7 +1,5 @@
 package lab
 
-import "math"
-
 // The faults of machines, their GPUs and their memory.
 const (
 	GPUThrottle = "gpu_throttle"
@@ -18,18 +16,23 @@ var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMe
 func (s *Scenario) machine() {
 	switch s.Name {
 	case GPUThrottle:
-		s.Story = "A fan dies: one GPU runs so hot that its clock falls to a quarter, and its worker with it; the other GPUs are cool."
+		s.Story = "A fan dies: one GPU runs so hot that its clock falls to a quarter, and its worker with it; the " +
+			"other GPUs are cool."
 		s.Config.Workload = Workload{Rate: 4.5}
 	case NodeFailure:
-		s.Story = "A machine loses its power, with two of the four workers on it; the others carry the load until replacements are up elsewhere."
+		s.Story = "A machine loses its power, with two of the four workers on it; the others carry the load until " +
+			"replacements are up elsewhere."
 	case OOMKilled:
-		s.Story = "The memory limit of 32 GiB is far above the usual 18, until one worker is sent videos: decoding them takes it all within seconds, and the kernel kills it."
+		s.Story = "The memory limit of 32 GiB is far above the usual 18, until one worker is sent videos: decoding " +
+			"them takes it all within seconds, and the kernel kills it."
 		s.Config.MemoryLimit = 32 << 30
 	case CUDAOOM:
-		s.Story = "gpu_memory_utilization is 0.92 with 8,192 batched tokens; a few clients ask for the probabilities of long prompts, whose logits find no room."
+		s.Story = "gpu_memory_utilization is 0.92 with 8,192 batched tokens; a few clients ask for the " +
+			"probabilities of long prompts, whose logits find no room."
 		s.Config.Engine.GPUMemoryUtilization, s.Config.Engine.MaxNumBatchedTokens = 0.92, 8192
 	case GPUMemoryLeak:
-		s.Story = "One engine takes a little more GPU memory with every request and never gives it back; 6 GiB beside its cache are all there is."
+		s.Story = "One engine takes a little more GPU memory with every request and never gives it back; 6 GiB " +
+			"beside its cache are all there is."
 	}
 }
 
@@ -61,26 +64,8 @@ const (
 )
 
 // outOfCUDA is what PyTorch writes before the engine's own last words.
-const outOfCUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total capacity of 79.65 GiB of which 4.14 GiB is free.\n"
-
-// lowest is PromQL's min_over_time, highest its max_over_time.
-func (h *history) lowest(name string, window float64) vector {
-	return h.extreme(name, window, math.Inf(1), math.Min)
-}
-
-func (h *history) highest(name string, window float64) vector {
-	return h.extreme(name, window, math.Inf(-1), math.Max)
-}
-
-func (h *history) extreme(name string, window, none float64, pick func(a, b float64) float64) vector {
-	return h.each(name, func(s *series) (float64, bool) {
-		out := none
-		for _, p := range s.within(h.last-window, h.last) {
-			out = pick(out, p.value)
-		}
-		return out, out != none
-	})
-}
+const outOfCUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total " +
+	"capacity of 79.65 GiB of which 4.14 GiB is free.\n"
 
 // burstAfter is how long a worker serves until the next burst of memory, in seconds.
 const burstAfter = 60.0

@@ -68,7 +68,8 @@ const gpuMemoryMiB = 81559 // H100 80GB
 func newNode(i, gpus int, uuid func() string) *node {
 	n := &node{name: fmt.Sprintf("gpu-node-%d", i+1)}
 	for k := range gpus {
-		n.gpus = append(n.gpus, &gpu{node: n, index: k, uuid: "GPU-" + uuid(), power: 72, temp: 31, clock: fullClock, cooling: 1})
+		n.gpus = append(n.gpus, &gpu{node: n, index: k, uuid: "GPU-" + uuid(), power: 72, temp: 31, clock: fullClock,
+			cooling: 1})
 	}
 	return n
 }

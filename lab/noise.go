@@ -15,7 +15,8 @@ import (
 // so that the same fleet is disturbed in the same way however often it is read.
 type Noise struct {
 	Missing float64 // the share of scrapes that fail, as by a timeout
-	Gauges  float64 // the relative standard deviation of what the GPUs' sensors say: utilization, power, temperature, clock
+	// the relative standard deviation of what the GPUs' sensors say: utilization, power, temperature, clock
+	Gauges float64
 }
 
 // sensors are the gauges that are measured, where others are counted.

@@ -11,8 +11,10 @@ import (
 // driver asks for.
 var xidText = map[int]string{0: "No Error", 13: "Graphics Engine Exception", 31: "GPU memory page fault", 43: "GPU stopped processing",
 	45: "Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda", 48: "Double Bit ECC Error",
-	63: "ECC page retirement or row remapping recording event", 64: "ECC page retirement or row remapper recording failure", 74: "NVLINK Error",
-	79: "GPU has fallen off the bus", 92: "High single-bit ECC error rate", 94: "Contained ECC error", 95: "Uncontained ECC error", 119: "GSP RPC Timeout",
+	63: "ECC page retirement or row remapping recording event", 64: "ECC page retirement or row remapper recording failure",
+	74: "NVLINK Error",
+	79: "GPU has fallen off the bus", 92: "High single-bit ECC error rate", 94: "Contained ECC error", 95: "Uncontained ECC error",
+	119: "GSP RPC Timeout",
 	120: "GSP Error", 154: "GPU Recovery Action Changed"}
 
 // dcgmPage is a node's dcgm-exporter page with the default counters, and, unless they are off, the
@@ -21,7 +23,8 @@ func (f *Fleet) dcgmPage(n *node) *page {
 	p := newPage()
 	for _, g := range n.gpus {
 		labels := []string{
-			"gpu", strconv.Itoa(g.index), "UUID", g.uuid, "pci_bus_id", fmt.Sprintf("00000000:%02X:00.0", 0x18+g.index*0x11), "device", fmt.Sprintf("nvidia%d", g.index),
+			"gpu", strconv.Itoa(g.index), "UUID", g.uuid, "pci_bus_id", fmt.Sprintf("00000000:%02X:00.0", 0x18+g.index*0x11), "device",
+			fmt.Sprintf("nvidia%d", g.index),
 			"modelName", "NVIDIA H100 80GB HBM3", "Hostname", n.name,
 		}
 		if g.owner != nil {
@@ -36,7 +39,8 @@ func (f *Fleet) dcgmPage(n *node) *page {
 		gauge("DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", float64(int(g.temp)))
 		gauge("DCGM_FI_DEV_MEMORY_TEMP", "Memory temperature (in C).", float64(int(g.temp+6)))
 		gauge("DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", g.power)
-		p.counter("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Total energy consumption since boot (in mJ).", float64(int64(g.energy)), labels...)
+		p.counter("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Total energy consumption since boot (in mJ).", float64(int64(g.energy)),
+			labels...)
 		gauge("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", float64(int(g.util+0.5)))
 		gauge("DCGM_FI_DEV_MEM_COPY_UTIL", "Memory utilization (in %).", float64(int(g.dram*100)))
 		var says []string
@@ -51,12 +55,14 @@ func (f *Fleet) dcgmPage(n *node) *page {
 		counted := g.counted(f.now)
 		for _, code := range slices.Sorted(maps.Keys(counted)) {
 			if !f.cfg.DCGM.Uncounted {
-				gauge("DCGM_EXP_XID_ERRORS_COUNT", "Count of XID Errors within user-specified time window (see xid-count-window-size param).", counted[code], "xid", strconv.Itoa(code), "window_size_in_ms", "300000")
+				gauge("DCGM_EXP_XID_ERRORS_COUNT", "Count of XID Errors within user-specified time window (see xid-count-window-size "+
+					"param).", counted[code], "xid", strconv.Itoa(code), "window_size_in_ms", "300000")
 			}
 		}
 		if n := len(g.slowed); n > 0 && !f.cfg.DCGM.Uncounted {
 			for _, event := range []string{"hw_slowdown", "hw_thermal"} { // the driver raises the one with the other
-				gauge("DCGM_EXP_CLOCK_EVENTS_COUNT", "Count of clock events within the user-specified time window (see clock-events-count-window-size param).", float64(n), "clock_event", event, "window_size_in_ms", "300000")
+				gauge("DCGM_EXP_CLOCK_EVENTS_COUNT", "Count of clock events within the user-specified time window (see "+
+					"clock-events-count-window-size param).", float64(n), "clock_event", event, "window_size_in_ms", "300000")
 			}
 		}
 		gauge("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", gpuMemoryMiB-used)

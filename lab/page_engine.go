@@ -26,18 +26,22 @@ func (f *Fleet) vllmPage(w *worker) *page {
 	p.gauge("vllm:num_requests_running", "Number of requests in model execution batches.", float64(len(e.running)))
 	p.gauge("vllm:num_requests_waiting", "Number of requests waiting to be processed.", float64(len(e.waiting)))
 	if f.cfg.Kind == VLLM { // Dynamo's recorded workers are older than that
-		p.gauge("vllm:num_requests_waiting_by_reason", "Number of waiting requests by reason.", float64(len(e.waiting)), "reason", "capacity")
+		p.gauge("vllm:num_requests_waiting_by_reason", "Number of waiting requests by reason.", float64(len(e.waiting)), "reason",
+			"capacity")
 		p.gauge("vllm:num_requests_waiting_by_reason", "Number of waiting requests by reason.", 0, "reason", "deferred")
 	}
 	for _, state := range []string{"awake", "weights_offloaded", "discard_all"} {
-		p.gauge("vllm:engine_sleep_state", "Engine sleep state; awake = 0 means engine is sleeping; awake = 1 means engine is awake.", float64(boolInt(state == "awake")), "sleep_state", state)
+		p.gauge("vllm:engine_sleep_state", "Engine sleep state; awake = 0 means engine is sleeping; awake = 1 means engine is awake.",
+			float64(boolInt(state == "awake")), "sleep_state", state)
 	}
 	p.gauge("vllm:kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", e.kv.usage())
 	p.created = float64(f.at(w.until).UnixMilli()) / 1000
 	p.counter("vllm:prefix_cache_queries_total", "Prefix cache queries, in terms of number of queried tokens.", s.prefixQueries)
 	p.counter("vllm:prefix_cache_hits_total", "Prefix cache hits, in terms of number of cached tokens.", s.prefixHits)
-	p.counter("vllm:external_prefix_cache_queries_total", "External prefix cache queries from KV connector cross-instance cache sharing, in terms of number of queried tokens.", 0)
-	p.counter("vllm:external_prefix_cache_hits_total", "External prefix cache hits from KV connector cross-instance cache sharing, in terms of number of cached tokens.", 0)
+	p.counter("vllm:external_prefix_cache_queries_total", "External prefix cache queries from KV connector cross-instance cache "+
+		"sharing, in terms of number of queried tokens.", 0)
+	p.counter("vllm:external_prefix_cache_hits_total", "External prefix cache hits from KV connector cross-instance cache sharing, in "+
+		"terms of number of cached tokens.", 0)
 	p.counter("vllm:mm_cache_queries_total", "Multi-modal cache queries, in terms of number of queried items.", 0)
 	p.counter("vllm:mm_cache_hits_total", "Multi-modal cache hits, in terms of number of cached items.", 0)
 	p.counter("vllm:num_preemptions_total", "Cumulative number of preemption from the engine.", s.preemptions)
@@ -56,7 +60,8 @@ func (f *Fleet) vllmPage(w *worker) *page {
 	}
 	for _, class := range []string{"2xx", "4xx", "5xx"} {
 		if n := s.http[class]; n > 0 || class == "2xx" {
-			p.counter("http_requests_total", "Total number of requests by method, status and handler.", n, "handler", "/v1/chat/completions", "method", "POST", "status", class)
+			p.counter("http_requests_total", "Total number of requests by method, status and handler.", n, "handler",
+				"/v1/chat/completions", "method", "POST", "status", class)
 		}
 	}
 	p.gauge("process_resident_memory_bytes", "Resident memory size in bytes.", float64(int64(w.rss)))
@@ -79,7 +84,8 @@ func engineHistograms(p *page, s *stats) {
 	p.histogram("vllm:request_inference_time_seconds", "Histogram of time spent in RUNNING phase for request.", s.inference)
 	p.histogram("vllm:request_prefill_time_seconds", "Histogram of time spent in PREFILL phase for request.", s.prefill)
 	p.histogram("vllm:request_decode_time_seconds", "Histogram of time spent in DECODE phase for request.", s.decode)
-	p.histogram("vllm:request_prefill_kv_computed_tokens", "Histogram of new KV tokens computed during prefill (excluding cached tokens).", s.computedTokens)
+	p.histogram("vllm:request_prefill_kv_computed_tokens", "Histogram of new KV tokens computed during prefill (excluding cached tokens).",
+		s.computedTokens)
 }
 
 // cacheConfig is the one series without a model name.

@@ -21,12 +21,14 @@ func (f *Fleet) kubePage() *page {
 				case c == "Ready":
 					want = "true"
 				}
-				p.gauge("kube_node_status_condition", "The condition of a cluster node.", float64(boolInt(status == want)), "node", n.name, "condition", c, "status", status)
+				p.gauge("kube_node_status_condition", "The condition of a cluster node.", float64(boolInt(status == want)), "node", n.name,
+					"condition", c, "status", status)
 			}
 		}
 		p.gauge("kube_node_spec_unschedulable", "Whether a node can schedule new pods.", float64(boolInt(n.cordoned)), "node", n.name)
 	}
-	p.gauge("kube_poddisruptionbudget_status_pod_disruptions_allowed", "Number of pod disruptions that are currently allowed", float64(f.budget().DisruptionsAllowed), "namespace", ns, "poddisruptionbudget", f.cfg.Pool)
+	p.gauge("kube_poddisruptionbudget_status_pod_disruptions_allowed", "Number of pod disruptions that are currently allowed",
+		float64(f.budget().DisruptionsAllowed), "namespace", ns, "poddisruptionbudget", f.cfg.Pool)
 	return p
 }
 
@@ -41,9 +43,12 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	box := func(more ...string) []string {
 		return with(append([]string{"container", f.cfg.Kind.trade().container}, more...)...)
 	}
-	p.gauge("kube_pod_info", "Information about pod.", 1, with("node", nodeName, "pod_ip", w.ip, "created_by_kind", "ReplicaSet", "created_by_name", set)...)
-	p.gauge("kube_pod_owner", "Information about the Pod's owner.", 1, with("owner_kind", "ReplicaSet", "owner_name", set, "owner_is_controller", "true")...)
-	p.gauge("kube_pod_labels", "Kubernetes labels converted to Prometheus labels.", 1, with("label_app", f.cfg.Pool, "label_pod_template_hash", w.hash)...)
+	p.gauge("kube_pod_info", "Information about pod.", 1,
+		with("node", nodeName, "pod_ip", w.ip, "created_by_kind", "ReplicaSet", "created_by_name", set)...)
+	p.gauge("kube_pod_owner", "Information about the Pod's owner.", 1,
+		with("owner_kind", "ReplicaSet", "owner_name", set, "owner_is_controller", "true")...)
+	p.gauge("kube_pod_labels", "Kubernetes labels converted to Prometheus labels.", 1,
+		with("label_app", f.cfg.Pool, "label_pod_template_hash", w.hash)...)
 	p.gauge("kube_pod_start_time", "Start time in unix timestamp for a pod.", float64(f.at(w.created).Unix()), pod...)
 	p.gauge("kube_pod_created", "Unix creation timestamp", float64(f.at(w.created).Unix()), pod...)
 	if w.leaving {
@@ -55,34 +60,47 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	}
 	for _, c := range []string{"true", "false", "unknown"} {
 		is := c == "true" && w.seenReady(f.now) || c == "false" && !w.seenReady(f.now)
-		p.gauge("kube_pod_status_ready", "Describes whether the pod is ready to serve requests.", float64(boolInt(is)), with("condition", c)...)
+		p.gauge("kube_pod_status_ready", "Describes whether the pod is ready to serve requests.", float64(boolInt(is)),
+			with("condition", c)...)
 	}
 	if w.phase == podPending {
 		p.gauge("kube_pod_status_unschedulable", "Describes the unschedulable status for the pod.", 1, pod...)
 	}
 	p.gauge("kube_pod_container_info", "Information about a container in a pod.", 1, box("image", w.image)...)
 	p.counter("kube_pod_container_status_restarts_total", "The number of container restarts per container.", float64(w.restarts), box()...)
-	p.gauge("kube_pod_container_status_ready", "Describes whether the containers readiness check succeeded.", float64(boolInt(w.seenReady(f.now))), box()...)
+	p.gauge("kube_pod_container_status_ready", "Describes whether the containers readiness check succeeded.",
+		float64(boolInt(w.seenReady(f.now))), box()...)
 	if w.lastReason != "" {
-		p.gauge("kube_pod_container_status_last_terminated_reason", "Describes the last reason the container was in terminated state.", 1, box("reason", w.lastReason)...)
-		p.gauge("kube_pod_container_status_last_terminated_exitcode", "Describes the exit code for the last container in terminated state.", float64(w.lastCode), box()...)
-		p.gauge("kube_pod_container_status_last_terminated_timestamp", "Last terminated time for a pod container in unix timestamp.", float64(f.at(w.lastAt).Unix()), box()...)
+		p.gauge("kube_pod_container_status_last_terminated_reason", "Describes the last reason the container was in terminated state.", 1,
+			box("reason", w.lastReason)...)
+		p.gauge("kube_pod_container_status_last_terminated_exitcode", "Describes the exit code for the last container in terminated state.",
+			float64(w.lastCode), box()...)
+		p.gauge("kube_pod_container_status_last_terminated_timestamp", "Last terminated time for a pod container in unix timestamp.",
+			float64(f.at(w.lastAt).Unix()), box()...)
 	}
 	if why := w.waitingReason(); why != "" {
-		p.gauge("kube_pod_container_status_waiting_reason", "Describes the reason the container is currently in waiting state.", 1, box("reason", why)...)
+		p.gauge("kube_pod_container_status_waiting_reason", "Describes the reason the container is currently in waiting state.", 1,
+			box("reason", why)...)
 	}
-	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.MemoryLimit), box("node", nodeName, "resource", "memory", "unit", "byte")...)
-	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.GPUsPerWorker), box("node", nodeName, "resource", "nvidia_com_gpu", "unit", "integer")...)
-	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", f.cpuLimit(), box("node", nodeName, "resource", "cpu", "unit", "core")...)
+	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.MemoryLimit),
+		box("node", nodeName, "resource", "memory", "unit", "byte")...)
+	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.GPUsPerWorker),
+		box("node", nodeName, "resource", "nvidia_com_gpu", "unit", "integer")...)
+	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", f.cpuLimit(),
+		box("node", nodeName, "resource", "cpu", "unit", "core")...)
 	if w.waitsForStart() || w.phase == podBackOff || w.phase == podLost {
 		return
 	}
-	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", f.cfg.Kind.trade().container, "image", w.image, "node", nodeName}
+	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", f.cfg.Kind.trade().container, "image", w.image, "node",
+		nodeName}
 	p.gauge("container_memory_working_set_bytes", "Current working set in bytes.", float64(int64(w.memory)), cadvisor...)
 	p.gauge("container_spec_memory_limit_bytes", "Memory limit for the container.", float64(f.cfg.MemoryLimit), cadvisor...)
-	p.counter("container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", float64(int64(w.cpuPeriods)), cadvisor...)
-	p.counter("container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", float64(int64(w.cpuThrottled)), cadvisor...)
-	p.counter("container_oom_events_total", "Count of out of memory events observed for the container", float64(boolInt(w.lastReason == "OOMKilled")), cadvisor...)
+	p.counter("container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", float64(int64(w.cpuPeriods)),
+		cadvisor...)
+	p.counter("container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", float64(int64(w.cpuThrottled)),
+		cadvisor...)
+	p.counter("container_oom_events_total", "Count of out of memory events observed for the container",
+		float64(boolInt(w.lastReason == "OOMKilled")), cadvisor...)
 }
 
 func (f *Fleet) kubeDeployment(p *page) {
@@ -111,8 +129,10 @@ func (f *Fleet) kubeDeployment(p *page) {
 	for _, s := range d.sets {
 		rs := []string{"namespace", f.cfg.Namespace, "replicaset", f.cfg.Pool + "-" + s.hash}
 		p.gauge("kube_replicaset_created", "Unix creation timestamp", float64(f.at(s.created).Unix()), rs...)
-		p.gauge("kube_replicaset_owner", "Information about the ReplicaSet's owner.", 1, append(append([]string{}, rs...), "owner_kind", "Deployment", "owner_name", f.cfg.Pool, "owner_is_controller", "true")...)
+		p.gauge("kube_replicaset_owner", "Information about the ReplicaSet's owner.", 1,
+			append(append([]string{}, rs...), "owner_kind", "Deployment", "owner_name", f.cfg.Pool, "owner_is_controller", "true")...)
 		p.gauge("kube_replicaset_spec_replicas", "Number of desired pods for a ReplicaSet.", float64(perSet[s.hash]), rs...)
-		p.gauge("kube_replicaset_annotations", "Kubernetes annotations converted to Prometheus labels.", 1, append(append([]string{}, rs...), "annotation_deployment_kubernetes_io_revision", strconv.Itoa(s.revision))...)
+		p.gauge("kube_replicaset_annotations", "Kubernetes annotations converted to Prometheus labels.", 1,
+			append(append([]string{}, rs...), "annotation_deployment_kubernetes_io_revision", strconv.Itoa(s.revision))...)
 	}
 }

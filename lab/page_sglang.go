@@ -15,7 +15,8 @@ func (f *Fleet) sglangPage(w *worker) *page {
 	p.counter(realtime, "Total number of tokens processed (updated on each log interval).", s.compute, "mode", "prefill_compute")
 	p.counter(realtime, "Total number of tokens processed (updated on each log interval).", s.cached, "mode", "prefill_cache")
 	p.counter(realtime, "Total number of tokens processed (updated on each log interval).", s.generated, "mode", "decode")
-	p.counter("sglang:cuda_graph_passes_total", "Total number of forward passes categorized by CUDA graph.", s.decodes, "mode", "decode_cuda_graph")
+	p.counter("sglang:cuda_graph_passes_total", "Total number of forward passes categorized by CUDA graph.", s.decodes, "mode",
+		"decode_cuda_graph")
 	pid := []string{"pid", strconv.Itoa(100 + int(w.started)%7)}
 	g := &s.seen
 	p.gauge("sglang:num_retracted_reqs", "The number of retracted requests.", float64(g.retracted), pid...)

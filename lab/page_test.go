@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"net/http/httptest"
 	"os"
@@ -14,7 +15,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/promql/parser"
 )
 
 func parse(t *testing.T, body []byte) map[string]*dto.MetricFamily {
@@ -145,10 +145,10 @@ func labelNames(m *dto.Metric) string {
 	for _, l := range m.Label {
 		names[l.GetName()] = true
 	}
-	return strings.Join(sortedKeys(names), ",")
+	return strings.Join(slices.Sorted(maps.Keys(names)), ",")
 }
 
-func TestTheSameSeedMakesTheSamePages(t *testing.T) {
+func TestSameSeedMakesSamePages(t *testing.T) {
 	dump := func(seed uint64, step time.Duration) string {
 		f := newFleet(t, Config{Seed: seed})
 		if err := f.Inject(Fault{Name: KVExhaustion, At: time.Minute}); err != nil {
@@ -175,23 +175,10 @@ func TestTheSameSeedMakesTheSamePages(t *testing.T) {
 	}
 }
 
-func TestEveryRuleIsPromQL(t *testing.T) {
-	p := parser.NewParser(parser.Options{})
-	for _, r := range slices.Concat(Rules(VLLM), Rules(SGLang), Rules(Dynamo), Rules(TRTLLM), NervousRules(VLLM), NervousRules(SGLang), NervousRules(TRTLLM)) {
-		if _, err := p.ParseExpr(r.Expr); err != nil {
-			t.Errorf("%s: %v", r.Name, err)
-		}
-	}
-	body, err := PrometheusRules(VLLM)
-	if err != nil || !bytes.Contains(body, []byte("alert: VLLMKVCacheExhaustion")) {
-		t.Errorf("the rules file is wrong: %v\n%s", err, body)
-	}
-}
-
 // Exporters differ: newer ones put the code into the gauge's labels, and most leave their own
 // counters off. What the driver reports after an error takes the error's place on the gauge, and
 // the count has both for five minutes.
-func TestTheGPUExportersPageInEachOfItsForms(t *testing.T) {
+func TestDCGMPageInEachOfItsForms(t *testing.T) {
 	for _, form := range []DCGM{{}, {Labels: true}, {Uncounted: true}, {Labels: true, Uncounted: true}} {
 		f := newFleet(t, Config{Seed: 1, DCGM: form})
 		if err := f.Inject(Fault{Name: GPUFault, At: time.Minute, Worker: 1, Code: 48, Then: 45}); err != nil {

@@ -1,5 +1,10 @@
 package lab
 
+import (
+	"maps"
+	"slices"
+)
+
 // trtllmFinished is how TensorRT-LLM calls what vLLM calls by the names on the left.
 var trtllmFinished = map[string]string{finishedStop: "stop", finishedLength: "length", finishedAbort: "cancelled"}
 
@@ -11,9 +16,10 @@ func (f *Fleet) trtllmPage(w *worker) *page {
 	p := newPage("model_name", f.cfg.Model, "engine_type", "trtllm")
 	p.created = float64(f.at(w.until).UnixMilli()) / 1000
 	left := 0.0
-	for _, reason := range sortedKeys(trtllmFinished) {
+	for _, reason := range slices.Sorted(maps.Keys(trtllmFinished)) {
 		if n := s.finished[reason]; n > 0 {
-			p.counter("trtllm_request_success_total", "Count of successfully processed requests.", n, "finished_reason", trtllmFinished[reason])
+			p.counter("trtllm_request_success_total", "Count of successfully processed requests.", n, "finished_reason",
+				trtllmFinished[reason])
 			left += n
 		}
 	}
@@ -21,12 +27,16 @@ func (f *Fleet) trtllmPage(w *worker) *page {
 	p.observed("trtllm_time_to_first_token_seconds", "Histogram of time to first token in seconds.", t.ttft)
 	p.observed("trtllm_time_per_output_token_seconds", "Histogram of time per output token in seconds.", s.tpot)
 	p.observed("trtllm_request_queue_time_seconds", "Histogram of time spent in WAITING phase for request.", s.queue)
-	p.observed("trtllm_request_prefill_time_seconds", "Histogram of prefill (context) phase duration in seconds (first_token_time - first_scheduled_time).", t.prefill)
-	p.observed("trtllm_request_decode_time_seconds", "Histogram of decode (generation) phase duration in seconds (last_token_time - first_token_time).", s.decode)
-	p.observed("trtllm_request_inference_time_seconds", "Histogram of total inference duration in seconds (last_token_time - first_scheduled_time).", s.inference)
+	p.observed("trtllm_request_prefill_time_seconds", "Histogram of prefill (context) phase duration in seconds (first_token_time - "+
+		"first_scheduled_time).", t.prefill)
+	p.observed("trtllm_request_decode_time_seconds", "Histogram of decode (generation) phase duration in seconds (last_token_time - "+
+		"first_token_time).", s.decode)
+	p.observed("trtllm_request_inference_time_seconds", "Histogram of total inference duration in seconds (last_token_time - "+
+		"first_scheduled_time).", s.inference)
 	p.counted("trtllm_prompt_tokens_total", "Cumulative number of prompt (input) tokens processed.", t.prompt)
 	p.counted("trtllm_generation_tokens_total", "Cumulative number of generation (output) tokens produced.", t.output)
-	p.counter("trtllm_prompt_cached_tokens_total", "Process-lifetime total prompt tokens served from KV cache.", t.cached) // the one that is there at once
+	// the one that is there at once
+	p.counter("trtllm_prompt_cached_tokens_total", "Process-lifetime total prompt tokens served from KV cache.", t.cached)
 	p.observed("trtllm_prompt_cached_tokens_per_request", "Histogram of cached prompt tokens per request.", t.cachedTokens)
 	if n := s.http["5xx"]; n > 0 {
 		p.counter("trtllm_request_error_total", "Total request errors, labeled by HTTP status code.", n, "http_code", "500")
@@ -34,7 +44,8 @@ func (f *Fleet) trtllmPage(w *worker) *page {
 	p.counted("trtllm_num_requests_completed_total", "Total number of completed requests across iterations", left)
 	p.observed("trtllm_prefill_batch_tokens", "Histogram of total context tokens per iteration.", t.iterationPrefill)
 	p.counted("trtllm_kv_cache_reused_blocks_total", "Cumulative number of KV cache blocks reused (cache hits)", s.prefixHits/BlockSize)
-	p.counted("trtllm_kv_cache_missed_blocks_total", "Cumulative number of KV cache blocks missed (cache misses)", (s.prefixQueries-s.prefixHits)/BlockSize)
+	p.counted("trtllm_kv_cache_missed_blocks_total", "Cumulative number of KV cache blocks missed (cache misses)",
+		(s.prefixQueries-s.prefixHits)/BlockSize)
 	if t.iterated {
 		trtllmGauges(p, e)
 	}
@@ -63,7 +74,8 @@ func trtllmGauges(p *page, e *engine) {
 	gauge("trtllm_num_scheduled_requests", "Number of scheduled requests", t.context+t.generation)
 	gauge("trtllm_num_paused_requests", "Number of paused requests", t.paused)
 	gauge("trtllm_total_context_tokens", "Total number of context tokens", t.contextTokens)
-	p.gauge("trtllm_prefill_batch_occupancy", "Fraction of max active slots occupied by context requests.", float64(t.context)/float64(e.maxSeqs))
+	p.gauge("trtllm_prefill_batch_occupancy", "Fraction of max active slots occupied by context requests.",
+		float64(t.context)/float64(e.maxSeqs))
 }
 
 // observed is a histogram that is not there before its first observation.

@@ -16,7 +16,7 @@ func newFleet(t testing.TB, c Config) *Fleet {
 }
 
 // The costs are what the data sheet and the model's configuration come to; docs/lab.md names both.
-func TestTheCostIsThatOfTheHardware(t *testing.T) {
+func TestCostMatchesTheHardware(t *testing.T) {
 	const bandwidth, flops, gpus = 3.35e12, 1979e12 / 2, 2 // of an H100 SXM; NVIDIA's figure is with sparsity
 	const parameters, layers, kvHeads, hidden, heads, bf16 = 70.6e9, 80, 8, 8192, 64, 2
 	kv := 2 * layers * kvHeads * (hidden / heads) * bf16
@@ -93,7 +93,7 @@ func TestThroughputIsBoundByTheStepTime(t *testing.T) {
 	}
 }
 
-func TestNoBlockIsLostOrMadeUnderPressure(t *testing.T) {
+func TestBlockCountIsConstantUnderPressure(t *testing.T) {
 	s, err := NewScenario(KVExhaustion, 5)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func scenarioAt(t *testing.T, fault string, seed uint64, at time.Duration) *Flee
 
 // A rollout of an image that does not exist stops at its first worker, and costs none of the old
 // ones.
-func TestAMissingImageStopsTheRollout(t *testing.T) {
+func TestMissingImageStopsTheRollout(t *testing.T) {
 	f := scenarioAt(t, ModelLoadFailure, 2, 14*time.Minute)
 	pods := f.Pods()
 	if d := f.Deployment(); len(pods) != 5 || d.Ready != 4 || d.Updated != 1 || d.Complete {
@@ -33,7 +33,7 @@ func TestAMissingImageStopsTheRollout(t *testing.T) {
 }
 
 // Without the hub a new worker dies as it loads, and those that have loaded serve on.
-func TestADeniedDownloadCrashLoops(t *testing.T) {
+func TestDeniedDownloadCrashLoops(t *testing.T) {
 	f := scenarioAt(t, ModelLoadFailure, 1, 14*time.Minute)
 	pods := f.Pods()
 	if d := f.Deployment(); len(pods) != 4 || d.Ready != 3 {
@@ -46,7 +46,7 @@ func TestADeniedDownloadCrashLoops(t *testing.T) {
 
 // Only workers of the flawed revision fail requests, and each of them proves itself before the next
 // old one goes.
-func TestAFlawedRevisionFailsWhereItRuns(t *testing.T) {
+func TestFlawedRevisionFailsWhereItRuns(t *testing.T) {
 	f := scenarioAt(t, BadRollout, 1, 9*time.Minute)
 	old, flawed := 0, 0
 	for _, w := range f.workers {

@@ -1,9 +1,7 @@
 package lab
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 )
@@ -28,10 +26,12 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	case GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMemoryLeak:
 		s.machine()
 	case KVExhaustion:
-		s.Story = "Answers get more than twice as long; max_num_seqs 256 admits more than the KV cache can hold, and preemptions eat the throughput."
+		s.Story = "Answers get more than twice as long; max_num_seqs 256 admits more than the KV cache can hold, " +
+			"and preemptions eat the throughput."
 	case KVLeak:
 		s.Story = "One worker never frees the KV blocks of cancelled requests; batch traffic comes in bursts."
-		s.Config.Workload = Workload{Rate: 2.5, On: 75 * time.Second, Off: 75 * time.Second, Output: Lengths{Mean: 400, Sigma: 0.5}}
+		s.Config.Workload = Workload{Rate: 2.5, On: 75 * time.Second, Off: 75 * time.Second,
+			Output: Lengths{Mean: 400, Sigma: 0.5}}
 		f.Severity = 2
 	case ConcurrencyCap:
 		s.Story = "max_num_seqs is 8: traffic grows, requests queue, and the KV cache stays almost empty."
@@ -39,19 +39,23 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		s.Config.Workload = Workload{Rate: 1.1, Patience: 60 * time.Second}
 		f.Severity = 1.4
 	case PrefillStarvation:
-		s.Story = "A fifth of the prompts become documents of 20,000 tokens; with 16,384 batched tokens each step belongs to one of them."
+		s.Story = "A fifth of the prompts become documents of 20,000 tokens; with 16,384 batched tokens each step " +
+			"belongs to one of them."
 		s.Config.Engine.MaxNumBatchedTokens = 16384
 		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 150, Sigma: 0.5}, Patience: 60 * time.Second}
 	case RoutingSkew:
 		s.Story = "The router sends most requests to one worker; the others idle."
 		s.Config.Workload = Workload{Rate: 4}
 	case PrefixCacheCollapse:
-		s.Story = "A new prompt template starts with a timestamp: nothing is shared any more, and every prompt is computed whole."
-		s.Config.Workload = Workload{Rate: 4.4, Prompt: Lengths{Mean: 4200, Sigma: 0.1}, Output: Lengths{Mean: 120, Sigma: 0.5}, Groups: 6, GroupTokens: 3200, GroupShare: 0.97, Patience: 60 * time.Second}
+		s.Story = "A new prompt template starts with a timestamp: nothing is shared any more, and every prompt is " +
+			"computed whole."
+		s.Config.Workload = Workload{Rate: 4.4, Prompt: Lengths{Mean: 4200, Sigma: 0.1},
+			Output: Lengths{Mean: 120, Sigma: 0.5}, Groups: 6, GroupTokens: 3200, GroupShare: 0.97, Patience: 60 * time.Second}
 	case HostMemoryLeak:
 		s.Story = "One worker's host memory grows until the kernel kills it."
 	case QualityRegression:
-		s.Story = "A new chat template that does not fit the model is rolled out: latency is fine, and every third answer refuses or is empty."
+		s.Story = "A new chat template that does not fit the model is rolled out: latency is fine, and every third " +
+			"answer refuses or is empty."
 	case GPUFault:
 		s.Story = "A GPU falls off the bus; its worker fails, dies, and cannot start again there."
 	case EngineHang:
@@ -59,11 +63,14 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	case BenignAlert:
 		s.Story = "The GPUs' memory is 97% reserved, as it always is; a rule thinks that is an emergency."
 	case GatewayFailure:
-		s.Story = "The endpoint picker loses its watch of the pool: it sees no endpoint and answers 503, while four healthy workers idle."
+		s.Story = "The endpoint picker loses its watch of the pool: it sees no endpoint and answers 503, while four " +
+			"healthy workers idle."
 	case MonitoringGap:
-		s.Story = "The engines' /metrics answer 500, because the directory that their processes share is full; users notice nothing."
+		s.Story = "The engines' /metrics answer 500, because the directory that their processes share is full; " +
+			"users notice nothing."
 	case GPUUnderutilization:
-		s.Story = "An autoscaler resizes the containers in place to one CPU core; every step waits for the host, and the GPUs idle while tokens trickle."
+		s.Story = "An autoscaler resizes the containers in place to one CPU core; every step waits for the host, " +
+			"and the GPUs idle while tokens trickle."
 		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 400, Sigma: 0.5}}
 	default:
 		if s.demand(&f) || s.cluster(&f) {
@@ -124,66 +131,4 @@ func (s Scenario) Build() (*Fleet, error) {
 		}
 	}
 	return f, nil
-}
-
-// A World is the fleets of one cluster with the monitoring around them: rules for each, and one
-// Alertmanager.
-type World struct {
-	Fleets       []*Fleet // which began at the same moment
-	Rulers       []*Ruler
-	Alertmanager *Alertmanager
-	Log          *slog.Logger // failed deliveries; nil: they are not told
-	next         time.Time
-}
-
-// NewWorld puts Rulers and an Alertmanager around fleets, of which there is at least one.
-func NewWorld(am AlertmanagerConfig, fleets ...*Fleet) *World {
-	w := &World{Fleets: fleets, Alertmanager: NewAlertmanager(am), next: fleets[0].Start()}
-	for _, f := range fleets {
-		w.Rulers = append(w.Rulers, NewRuler(f, ""))
-	}
-	return w
-}
-
-// Advance simulates up to a moment, and evaluates and delivers every ScrapeInterval on the way.
-func (w *World) Advance(ctx context.Context, to time.Time) {
-	for !w.next.After(to) {
-		if w.follow(ctx, w.next); ctx.Err() != nil {
-			return
-		}
-		var alerts []Alert
-		for _, r := range w.Rulers {
-			alerts = append(alerts, r.Evaluate()...)
-		}
-		w.Alertmanager.Receive(w.next, alerts)
-		if err := w.Alertmanager.Deliver(ctx, w.next); err != nil && w.Log != nil {
-			w.Log.Warn("an alert was not delivered", "err", err)
-		}
-		w.next = w.next.Add(ScrapeInterval)
-	}
-	w.follow(ctx, to)
-}
-
-func (w *World) follow(ctx context.Context, to time.Time) {
-	for _, f := range w.Fleets {
-		f.follow(ctx, to)
-	}
-}
-
-// beat is how often, in real time, a running World catches up with its clock.
-const beat = 50 * time.Millisecond
-
-// Run keeps the world at a clock's time until the context ends.
-func (w *World) Run(ctx context.Context, c *Clock) {
-	c.drive()
-	beat := time.NewTicker(beat)
-	defer beat.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-beat.C:
-			w.Advance(ctx, c.Now())
-		}
-	}
 }

@@ -38,7 +38,8 @@ const (
 
 func newSGLangStats(now float64) *sglangStats {
 	h := newHistogram
-	return &sglangStats{logged: now, decodedAt: now, ttft: h(sglangTTFTEdges), itl: h(sglangITLEdges), e2e: h(sglangE2EEdges),
+	return &sglangStats{logged: now, decodedAt: now, ttft: h(sglangTTFTEdges), itl: h(sglangITLEdges),
+		e2e:   h(sglangE2EEdges),
 		queue: h(sglangQueueEdges), stage: h(sglangStageEdges), retractions: h(sglangRetractionEdges)}
 }
 
@@ -80,7 +81,8 @@ func (s *sglangStats) step(e *engine, prefill int, now float64) {
 	if s.decodes++; int(s.decodes)%decodeLogInterval == 0 {
 		s.generated += s.decoded
 		s.log(e, now)
-		s.seen.throughput, s.seen.hitRate, s.seen.graph = s.decoded/max(now-s.decodedAt, 1e-3), 0, true // a decode log has no prefix to look up
+		// a decode log has no prefix to look up
+		s.seen.throughput, s.seen.hitRate, s.seen.graph = s.decoded/max(now-s.decodedAt, 1e-3), 0, true
 		s.decoded, s.decodedAt = 0, now
 	}
 }
@@ -148,12 +150,14 @@ func (e *engine) retract(r *request) {
 
 // The bucket edges of SGLang.
 var (
-	sglangTTFTEdges       = []float64{.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400}
-	sglangE2EEdges        = slices.Concat(sglangTTFTEdges, []float64{600, 1200, 1800, 2400})
-	sglangITLEdges        = []float64{.002, .004, .006, .008, .01, .015, .02, .025, .03, .035, .04, .06, .08, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8}
+	sglangTTFTEdges = []float64{.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400}
+	sglangE2EEdges  = slices.Concat(sglangTTFTEdges, []float64{600, 1200, 1800, 2400})
+	sglangITLEdges  = []float64{.002, .004, .006, .008, .01, .015, .02, .025, .03, .035, .04, .06, .08, .1, .2,
+		.4, .6, .8, 1, 2, 4, 6, 8}
 	sglangRetractionEdges = []float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 75, 100}
-	sglangQueueEdges      = []float64{0, .1, .2, .5, 1, 2, 3, 4, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1200, 1400, 1600, 1800, 2000, 2500, 3000}
-	sglangStageEdges      = exponential(.001, 1.62, 30)
+	sglangQueueEdges      = []float64{0, .1, .2, .5, 1, 2, 3, 4, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200,
+		300, 400, 500, 600, 700, 800, 900, 1000, 1200, 1400, 1600, 1800, 2000, 2500, 3000}
+	sglangStageEdges = exponential(.001, 1.62, 30)
 )
 
 // exponential is n edges, each so many times the one before.

@@ -37,7 +37,8 @@ func (f *Fleet) hangUps(w *worker) {
 		return
 	}
 	w.eng.cancel(f.now, func(r *request) bool {
-		return r.timeout > 0 && f.now > r.timeout || r.cancelAt > 0 && float64(r.generated) >= r.cancelAt || r.firstToken == 0 && r.deadline > 0 && f.now > r.deadline
+		return r.timeout > 0 && f.now > r.timeout || r.cancelAt > 0 && float64(r.generated) >= r.cancelAt ||
+			r.firstToken == 0 && r.deadline > 0 && f.now > r.deadline
 	}, func(r *request) {
 		f.answer(w, "4xx") // 499: the client closed the connection
 		if r.cancelAt == 0 {

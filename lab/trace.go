@@ -100,7 +100,8 @@ func readMooncake(r io.Reader) (Trace, error) {
 	}
 	var out Trace
 	for _, l := range lines {
-		a := Arrival{At: time.Duration((l.Timestamp - lines[0].Timestamp) * float64(time.Millisecond)), Prompt: l.Input, Output: l.Output, Group: -1}
+		a := Arrival{At: time.Duration((l.Timestamp - lines[0].Timestamp) * float64(time.Millisecond)), Prompt: l.Input,
+			Output: l.Output, Group: -1}
 		for i, h := range l.Hashes {
 			if a.Group = max(a.Group, 0); uses[h] > 1 {
 				a.Group, a.Shared = h, (i+1)*mooncakeBlock
@@ -186,7 +187,8 @@ func (t Trace) scaled(prompt, output float64) Trace {
 	out := slices.Clone(t)
 	for i := range out {
 		a := &out[i]
-		a.Prompt, a.Output = max(1, int(math.Round(float64(a.Prompt)*prompt))), max(1, int(math.Round(float64(a.Output)*output)))
+		a.Prompt, a.Output = max(1, int(math.Round(float64(a.Prompt)*prompt))),
+			max(1, int(math.Round(float64(a.Output)*output)))
 		a.Shared = min(int(float64(a.Shared)*prompt), a.Prompt-1) / BlockSize * BlockSize
 	}
 	return out

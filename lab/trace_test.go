@@ -38,7 +38,7 @@ func TestReadTrace(t *testing.T) {
 
 // However fast it was recorded, a trace is played at the workload's rate, and keeps its own
 // lengths.
-func TestATraceIsPlayedAtTheAskedRate(t *testing.T) {
+func TestTraceIsPlayedAtTheRequestedRate(t *testing.T) {
 	trace, err := ReadTrace(strings.NewReader(azure))
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestATraceIsPlayedAtTheAskedRate(t *testing.T) {
 // In a scenario a trace says when requests come and how their lengths spread: there are as many of
 // them as the scenario has, as long in the mean, in any hour and with any seed. Else the pool would
 // be in trouble before its fault, or not in trouble with it.
-func TestAReplayKeepsTheScenariosMeans(t *testing.T) {
+func TestReplayKeepsTheScenariosMeans(t *testing.T) {
 	var trace Trace // bursts of twenty every ten seconds; answers are short but for one in ten
 	for i := range 2000 {
 		a := Arrival{At: time.Duration(i/20) * 10 * time.Second, Prompt: 4000 + 200*(i%20), Output: 20, Group: i % 7, Shared: 3200}
@@ -119,7 +119,7 @@ func TestAReplayKeepsTheScenariosMeans(t *testing.T) {
 
 // A pool is sized for its peak: what comes three times as fast for ten minutes of an hour comes at
 // a third of the rate in the mean of the rest.
-func TestAReplayIsAsBusyAsTheScenarioInItsBusiestMinutes(t *testing.T) {
+func TestReplayPeaksAtTheScenariosRate(t *testing.T) {
 	s, err := NewScenario(GPUThrottle, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestNoiseLosesScrapes(t *testing.T) {
 
 // A metric that nobody exports is on no page, whichever it would be on; the rest of the page is as
 // it was.
-func TestAMetricThatNobodyExportsIsOnNoPage(t *testing.T) {
+func TestExcludedMetricIsOnNoPage(t *testing.T) {
 	count := func(without ...string) (xids, running int) {
 		f := newFleet(t, Config{Seed: 1, Without: without})
 		f.Advance(f.Start().Add(time.Second))

@@ -18,7 +18,8 @@ type trtllmStats struct {
 
 func newTRTLLMStats() *trtllmStats {
 	h := newHistogram
-	return &trtllmStats{ttft: h(ttftEdges), prefill: h(trtllmPrefillEdges), cachedTokens: h(trtllmCachedEdges), iterationPrefill: h(trtllmIterationEdges)}
+	return &trtllmStats{ttft: h(ttftEdges), prefill: h(trtllmPrefillEdges), cachedTokens: h(trtllmCachedEdges),
+		iterationPrefill: h(trtllmIterationEdges)}
 }
 
 // step is an iteration with a batch of so much prefill, which will take so long.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 )
 
 // The page has every family of the collector that such a worker has values for, and no other.
-func TestTRTLLMsPageIsThatOfItsCollector(t *testing.T) {
+func TestTRTLLMPageMatchesItsCollector(t *testing.T) {
 	body, err := os.ReadFile("testdata/trtllm.prom.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -35,17 +36,17 @@ func TestTRTLLMsPageIsThatOfItsCollector(t *testing.T) {
 }
 
 // A series with labels is not there before it has a value, and a fresh worker has hardly any.
-func TestAFreshTRTLLMWorkerExportsNothingButOneCounter(t *testing.T) {
+func TestFreshTRTLLMWorkerExportsOneCounter(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1, Kind: TRTLLM, Workload: Workload{Rate: 1e-9}})
 	f.Advance(f.Start().Add(time.Minute))
 	if page := workerPage(t, f, 0); len(page) != 2 || page["trtllm_prompt_cached_tokens_total"] == nil {
-		t.Errorf("the page has %v", sortedKeys(page))
+		t.Errorf("the page has %v", slices.Sorted(maps.Keys(page)))
 	}
 }
 
 // Tokens and times are counted when a request ends, and gauges set by an iteration: a hang moves
 // none of them.
-func TestAHangLeavesTRTLLMsPageAsItIs(t *testing.T) {
+func TestHangFreezesTRTLLMsPage(t *testing.T) {
 	s, err := NewScenario(EngineHang, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestAHangLeavesTRTLLMsPageAsItIs(t *testing.T) {
 
 // The executor takes in what its largest batch holds: what waits there for KV blocks runs, as its
 // page has it, and is not scheduled.
-func TestTRTLLMCountsWhatWaitsForBlocksAsRunning(t *testing.T) {
+func TestTRTLLMCountsRequestsWithoutBlocksAsRunning(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1, Kind: TRTLLM, Engine: Engine{NumGPUBlocks: 2048, MaxNumSeqs: 200}, Workload: Workload{Rate: 20}})
 	f.Advance(f.Start().Add(30 * time.Second))
 	e, page := f.workers[0].eng, workerPage(t, f, 0)
@@ -117,6 +118,14 @@ func labelValues(f *dto.MetricFamily, label string) []string {
 	var out []string
 	for _, m := range f.GetMetric() {
 		out = append(out, labelMap(m.Label)[label])
+	}
+	return out
+}
+
+func labelMap(pairs []*dto.LabelPair) map[string]string {
+	out := map[string]string{}
+	for _, l := range pairs {
+		out[l.GetName()] = l.GetValue()
 	}
 	return out
 }

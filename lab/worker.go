@@ -138,5 +138,6 @@ func randomName(rng *rand.Rand, n int) string {
 
 func randomUID(rng *rand.Rand) string {
 	a, b := rng.Uint64(), rng.Uint64()
-	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000,
+		b&0xffffffffffff)
 }

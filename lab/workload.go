@@ -25,8 +25,9 @@ type Workload struct {
 	WordyShare float64 // of the requests have answers of Wordy instead
 	Wordy      Lengths
 
-	Daily float64 // by how much of itself the rate swings over a day: its trough is at 03:00, its top at 15:00, by Config.Start
-	Trace Trace   // recorded requests, played at Rate; nil: a Poisson process
+	// by how much of itself the rate swings over a day: its trough is at 03:00, its top at 15:00, by Config.Start
+	Daily float64
+	Trace Trace // recorded requests, played at Rate; nil: a Poisson process
 
 	Patience    time.Duration // a client hangs up after so long without a first token; default 20 s
 	Timeout     time.Duration // or without the whole answer; default 150 s

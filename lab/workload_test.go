@@ -8,7 +8,7 @@ import (
 
 // A day's traffic rises while a scenario is played, and is at its scenario's rate when the fault
 // comes; a day before, it was as much.
-func TestTheRateSwingsOverTheDay(t *testing.T) {
+func TestRateVariesOverTheDay(t *testing.T) {
 	s, err := NewScenario(GPUThrottle, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestTheRateSwingsOverTheDay(t *testing.T) {
 }
 
 // A scenario that begins at another moment has the traffic that it had.
-func TestTrafficKeepsItsHourWhereverAScenarioBegins(t *testing.T) {
+func TestMovedScenarioKeepsItsTrafficHours(t *testing.T) {
 	s, err := NewScenario(GPUThrottle, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,8 @@ func Compose(f Facts) Message {
 		Incident: in.ID, Number: in.Number, Rev: in.Rev, Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Diagnosed: !in.DiagnosedAt.IsZero(),
 		Title: title(in), Where: where(in), Alerts: in.AlertCount,
-		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText), Time: line(d.Story.Time, maxText),
+		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText),
+		Time:     line(d.Story.Time, maxText),
 		Do:       several(maxLines, d.Story.Do),
 		Avoid:    several(maxLines, d.Story.Avoid),
 		Missing:  several(maxLines, d.Missing),
@@ -77,7 +78,8 @@ func Compose(f Facts) Message {
 		if i == maxFacts {
 			break
 		}
-		m.Evidence = append(m.Evidence, Fact{Text: line(x.Text, maxLine), Signal: x.Signal, Pod: line(x.Pod, maxLine), Weight: x.Weight})
+		m.Evidence = append(m.Evidence,
+			Fact{Text: line(x.Text, maxLine), Signal: x.Signal, Pod: line(x.Pod, maxLine), Weight: x.Weight})
 	}
 	m.Actions = offers(f.Actions)
 	m.Entries = spoken(f.Timeline)
@@ -91,7 +93,8 @@ func (m *Message) fill(in *state.Incident) {
 	if m.What == "" {
 		m.What = fmt.Sprintf("%s firing in %s.", count(in.ActiveAlerts, "alert"), m.Where)
 		if len(m.Symptoms) > 0 {
-			m.What = fmt.Sprintf("%s firing in %s: %s.", count(in.ActiveAlerts, "alert"), m.Where, strings.Join(m.Symptoms, ", "))
+			m.What = fmt.Sprintf("%s firing in %s: %s.", count(in.ActiveAlerts, "alert"), m.Where,
+				strings.Join(m.Symptoms, ", "))
 		}
 		m.What = line(m.What, maxText)
 	}
@@ -216,7 +219,8 @@ func offers(actions []state.Action) []Offer {
 	var out []Offer
 	for i, a := range actions {
 		again := func(b state.Action) bool { return b.SameRemedy(&a) }
-		if a.State == state.Superseded && !a.Reached(state.Applied) || a.RanOut() && slices.ContainsFunc(actions[i+1:], again) {
+		if a.State == state.Superseded && !a.Reached(state.Applied) ||
+			a.RanOut() && slices.ContainsFunc(actions[i+1:], again) {
 			continue
 		}
 		o := Offer{
@@ -236,7 +240,8 @@ func offers(actions []state.Action) []Offer {
 			o.Result = line(strings.TrimSuffix(said+"; "+o.Result, "; "), maxLine)
 		}
 		for _, g := range a.Guards {
-			o.Guards = append(o.Guards, state.GuardResult{Guard: line(g.Guard, 80), Decision: g.Decision, Reason: line(g.Reason, 300), RetryAt: g.RetryAt})
+			o.Guards = append(o.Guards, state.GuardResult{Guard: line(g.Guard, 80), Decision: g.Decision,
+				Reason: line(g.Reason, 300), RetryAt: g.RetryAt})
 		}
 		out = append(out, o)
 	}

@@ -25,14 +25,18 @@ func sample() Facts {
 	id := state.NewIncidentID(onset, "sample")
 	in := state.Incident{
 		ID: id, Number: 42, Cluster: "prod", Status: state.StatusOpen, Severity: state.Critical,
-		Title:      "KV cache exhausted on llama-70b (3 of 4 workers)",
-		Scope:      state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama", Pods: []string{"vllm-llama-a", "vllm-llama-b", "vllm-llama-c"}},
+		Title: "KV cache exhausted on llama-70b (3 of 4 workers)",
+		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama",
+			Pods: []string{"vllm-llama-a", "vllm-llama-b", "vllm-llama-c"}},
 		Symptoms:   []state.SymptomCount{{Symptom: "kv_pressure", Alerts: 3, Active: 3}, {Symptom: "ttft_high", Alerts: 4, Active: 4}},
-		AlertCount: 17, ActiveAlerts: 7, StartedAt: onset, OpenedAt: onset.Add(20 * time.Second), DiagnosedAt: onset.Add(35 * time.Second), Rev: 3, Entries: 3,
+		AlertCount: 17, ActiveAlerts: 7, StartedAt: onset, OpenedAt: onset.Add(20 * time.Second),
+		DiagnosedAt: onset.Add(35 * time.Second), Rev: 3, Entries: 3,
 		Diagnosis: state.Diagnosis{
-			Cause: "kv_exhaustion", Confidence: 0.93, Score: 11.2, Title: "KV cache exhausted on llama-70b (3 of 4 workers)", Playbook: "kv_exhaustion",
+			Cause: "kv_exhaustion", Confidence: 0.93, Score: 11.2, Title: "KV cache exhausted on llama-70b (3 of 4 workers)",
+			Playbook: "kv_exhaustion",
 			Findings: []state.Finding{
-				{Signal: "kv_usage", Pod: "vllm-llama-a", Value: 0.98, Unit: "ratio", Baseline: number(0.61), Weight: 6.2, Text: "KV cache 98 % full on 3 of 4 workers, 61 % an hour before"},
+				{Signal: "kv_usage", Pod: "vllm-llama-a", Value: 0.98, Unit: "ratio", Baseline: number(0.61), Weight: 6.2,
+					Text: "KV cache 98 % full on 3 of 4 workers, 61 % an hour before"},
 				{Signal: "preemption_rate", Value: 4.1, Unit: "1/s", Weight: 4, Text: "4.1 preemptions a second, none before"},
 				{Signal: "kv_idle_usage", Value: 0.02, Weight: -2.5, Text: "idle workers free their blocks, so nothing leaks"},
 			},
@@ -55,9 +59,10 @@ func sample() Facts {
 		Actions: []state.Action{{
 			ID: "ACT-01", Incident: id, Kind: "set_engine_arg", Mode: "approve", State: state.AwaitingApproval, PlanHash: "abc123",
 			Target: state.Target{Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"}, Change: "max_num_seqs 256 → 128",
-			Why:       "128 sequences of the present length fit the cache",
-			Command:   `kubectl -n llm patch deployment vllm-llama --type=json -p '[{"op":"test"}]'`,
-			Guards:    []state.GuardResult{{Guard: "capacity", Decision: state.Allow, Reason: "3 workers carry the load"}, {Guard: "approval", Decision: state.Hold, Reason: "waits for a person"}},
+			Why:     "128 sequences of the present length fit the cache",
+			Command: `kubectl -n llm patch deployment vllm-llama --type=json -p '[{"op":"test"}]'`,
+			Guards: []state.GuardResult{{Guard: "capacity", Decision: state.Allow, Reason: "3 workers carry the load"},
+				{Guard: "approval", Decision: state.Hold, Reason: "waits for a person"}},
 			Approvers: []string{"U1"}, ExpiresAt: onset.Add(30 * time.Minute),
 		}},
 		Timeline: []state.Entry{
@@ -65,9 +70,11 @@ func sample() Facts {
 			{Incident: id, N: 2, At: onset.Add(21 * time.Second), Kind: "symptom", Text: "ttft_high", Quiet: true},
 			{Incident: id, N: 3, At: onset.Add(35 * time.Second), Kind: "diagnosed", Text: "kv_exhaustion, 93% sure"},
 		},
-		Evidence: state.Evidence{Incident: id, Samples: []state.Sample{{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Pod: "vllm-llama-a"}, Series: series}}},
+		Evidence: state.Evidence{Incident: id,
+			Samples: []state.Sample{{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Pod: "vllm-llama-a"}, Series: series}}},
 		Playbook: Playbook{
-			ID: "kv_exhaustion", Title: "KV cache exhausted", Checks: []Check{{Ask: "How full is the cache?", Answer: "98 %", State: "bad"}},
+			ID: "kv_exhaustion", Title: "KV cache exhausted",
+			Checks:   []Check{{Ask: "How full is the cache?", Answer: "98 %", State: "bad"}},
 			Escalate: "after 15 min: the platform team",
 		},
 		Links: Links{Base: "https://paramedic.example.com/"},
@@ -97,7 +104,8 @@ func TestSampleIsCurrent(t *testing.T) {
 
 func TestComposeTellsTheWholeStory(t *testing.T) {
 	m := Compose(sample())
-	if m.URL != "https://paramedic.example.com/incidents/"+string(m.Incident) || m.PlaybookURL != "https://paramedic.example.com/playbooks/kv_exhaustion" {
+	if m.URL != "https://paramedic.example.com/incidents/"+string(m.Incident) ||
+		m.PlaybookURL != "https://paramedic.example.com/playbooks/kv_exhaustion" {
 		t.Errorf("links: %q %q", m.URL, m.PlaybookURL)
 	}
 	if want := []string{"Lower max_num_seqs from 256 to 128", "Add a replica"}; !cmp.Equal(m.Do, want) {
@@ -126,7 +134,8 @@ func TestComposeSaysWhatBecameOfACallToStop(t *testing.T) {
 	}
 	a.State, a.Reason, a.Verify.Text = state.Succeeded, "better: preemptions ended", "better: preemptions ended"
 	a.Steps = []state.ActionStep{{State: state.Applied}}
-	if o := Compose(f).Actions[0]; o.Stopping || o.Result != "called off by asha too late: it was done already, and is verified as usual; better: preemptions ended" {
+	if o := Compose(f).Actions[0]; o.Stopping ||
+		o.Result != "called off by asha too late: it was done already, and is verified as usual; better: preemptions ended" {
 		t.Errorf("%+v", o)
 	}
 }

@@ -57,7 +57,8 @@ func (c *clock) After(time.Duration) <-chan time.Time { return nil }
 func bench() (*Handler, *view, *channel, *clock, state.Effect) {
 	v, ch, ck := &view{in: sample().Incident}, &channel{}, &clock{now: onset}
 	h := NewHandler(HandlerConfig{View: v, Clock: ck, Noter: ch, Notifiers: map[state.Channel]Notifier{state.ChannelSlack: ch}})
-	e := state.Effect{ID: "notify:slack:1", Kind: state.EffectNotify, Incident: v.in.ID, Channel: state.ChannelSlack, Want: 2, Since: onset.Add(time.Second), Turn: 7}
+	e := state.Effect{ID: "notify:slack:1", Kind: state.EffectNotify, Incident: v.in.ID, Channel: state.ChannelSlack, Want: 2,
+		Since: onset.Add(time.Second), Turn: 7}
 	return h, v, ch, ck, e
 }
 
@@ -186,7 +187,8 @@ func TestNotesAreHandled(t *testing.T) {
 	h, v, ch, _, e := bench()
 	e.Kind, e.Ref = state.EffectNote, "P1"
 	v.in.External = []state.External{{ID: "P0", Cause: "kv_leak"}, {ID: "P1", Cause: "unknown"}}
-	if out := h.Handle(t.Context(), e); !out.Done || out.Error != "" || len(ch.notes) != 1 || ch.notes[0] != "unknown" || out.Ref[state.RefCause] != string(v.in.Cause()) {
+	if out := h.Handle(t.Context(), e); !out.Done || out.Error != "" || len(ch.notes) != 1 || ch.notes[0] != "unknown" ||
+		out.Ref[state.RefCause] != string(v.in.Cause()) {
 		t.Errorf("outcome %+v, in place of %v", out, ch.notes)
 	}
 	h.cfg.Noter = nil

@@ -67,7 +67,8 @@ func NewRouter(routes []Route, enabled []state.Channel) (*Router, error) {
 		}
 		for _, c := range r.Channels {
 			if slices.Contains(known, c) && !slices.Contains(enabled, c) {
-				errs = append(errs, fmt.Errorf("notify.routes[%d]: channel %s is not configured: set notify.%s or drop it from the route", i, c, c))
+				errs = append(errs, fmt.Errorf("notify.routes[%d]: channel %s is not configured: set notify.%s or "+
+					"drop it from the route", i, c, c))
 			}
 		}
 	}

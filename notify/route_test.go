@@ -26,8 +26,10 @@ func TestDefaultRoutes(t *testing.T) {
 		{"critical pages", state.Incident{Severity: state.Critical}, []state.Channel{"pagerduty", "slack", "console"}},
 		{"warning posts", state.Incident{Severity: state.Warning}, []state.Channel{"slack", "console"}},
 		{"info is logged", state.Incident{Severity: state.Info}, []state.Channel{"console"}},
-		{"benign never pages", state.Incident{Severity: state.Critical, Diagnosis: state.Diagnosis{Cause: state.BenignAlert}}, []state.Channel{"slack", "console"}},
-		{"who was paged hears the end", state.Incident{Severity: state.Info, Diagnosis: state.Diagnosis{Cause: state.BenignAlert}, Told: paged}, []state.Channel{"pagerduty", "console"}},
+		{"benign never pages", state.Incident{Severity: state.Critical, Diagnosis: state.Diagnosis{Cause: state.BenignAlert}},
+			[]state.Channel{"slack", "console"}},
+		{"who was paged hears the end", state.Incident{Severity: state.Info, Diagnosis: state.Diagnosis{Cause: state.BenignAlert},
+			Told: paged}, []state.Channel{"pagerduty", "console"}},
 	} {
 		if got := r.Channels(&c.in); !cmp.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -55,9 +57,11 @@ func TestHandedOverIsRoutedAsCritical(t *testing.T) {
 		in     state.Incident
 		want   []state.Channel
 	}{
-		"a warning":       {standard, state.Incident{Severity: state.Warning}, []state.Channel{"pagerduty", "slack", "console"}},
-		"a benign alert":  {standard, state.Incident{Severity: state.Info, Diagnosis: state.Diagnosis{Cause: state.BenignAlert}}, []state.Channel{"pagerduty", "slack", "console"}},
-		"one's own route": {own, state.Incident{Severity: state.Warning, Scope: state.Scope{Pool: "batch"}}, []state.Channel{"slack", "console"}},
+		"a warning": {standard, state.Incident{Severity: state.Warning}, []state.Channel{"pagerduty", "slack", "console"}},
+		"a benign alert": {standard, state.Incident{Severity: state.Info, Diagnosis: state.Diagnosis{Cause: state.BenignAlert}},
+			[]state.Channel{"pagerduty", "slack", "console"}},
+		"one's own route": {own, state.Incident{Severity: state.Warning, Scope: state.Scope{Pool: "batch"}},
+			[]state.Channel{"slack", "console"}},
 	} {
 		c.in.HandedAt = at
 		if got := c.router.Channels(&c.in); !cmp.Equal(got, c.want) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
 // An everywhereWorld is a board with the real rules, and alerts of one pod in a pool of its own
@@ -15,8 +16,8 @@ type everywhereWorld struct {
 }
 
 func newEverywhereWorld(t *testing.T) *everywhereWorld {
-	return &everywhereWorld{storm: &storm{t: t, board: state.NewBoard(), now: Now,
-		fold: state.Fold{Triage: Rules{MustLoad(t)}, Routing: nobody{}, Settings: state.DefaultSettings()}}}
+	return &everywhereWorld{storm: &storm{t: t, board: fold.NewBoard(), now: Now,
+		fold: fold.Fold{Triage: Rules{MustLoad(t)}, Routing: nobody{}, Settings: state.DefaultSettings()}}}
 }
 
 func podAlert(rule string, n int) state.Alert {
@@ -117,7 +118,7 @@ func TestUnknownRuleIsOneAfterARestart(t *testing.T) {
 					all = append(all, r)
 				}
 			}
-			if w.board, err = state.LoadBoard(all); err != nil {
+			if w.board, err = fold.LoadBoard(all); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
 // A trouble whose alerts are gone is held open for what comes back. What comes to its pool in that
@@ -33,7 +34,7 @@ func TestWhatIsNoPartOfAHeldTroubleIsAnother(t *testing.T) {
 		}
 		return k.alerts(parts), k.ev
 	}
-	s := &storm{t: t, board: state.NewBoard(), now: Now.Add(-time.Minute), fold: state.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+	s := &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute), fold: fold.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	send := func(alerts []alertJSON, status state.AlertStatus, at time.Time) {
 		for _, a := range alerts {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
 type nobody struct{}
@@ -22,8 +23,8 @@ func (nobody) Channels(*state.Incident) []state.Channel { return []state.Channel
 // the topology before the first evidence, and evidence for one incident after the other.
 type storm struct {
 	t     *testing.T
-	fold  state.Fold
-	board *state.Board
+	fold  fold.Fold
+	board *fold.Board
 	now   time.Time
 	seq   uint64
 }
@@ -112,7 +113,7 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 			slices.Sort(want)
 			seen := map[string]uint64{}
 			for seed := range uint64(6) {
-				s := &storm{t: t, board: state.NewBoard(), now: Now.Add(-time.Minute), fold: state.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+				s := &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute), fold: fold.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 				order := slices.Clone(alerts)
 				rand.New(rand.NewPCG(seed, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 				seen[fmt.Sprint(s.run(order, k.ev))] = seed
@@ -133,7 +134,7 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 func TestKeep6702WhatStandsAloneIsCorrelatedToo(t *testing.T) {
 	c := MustLoad(t)
 	newStorm := func() *storm {
-		return &storm{t: t, board: state.NewBoard(), now: Now.Add(-time.Minute), fold: state.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+		return &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute), fold: fold.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	}
 	var alerts []alertJSON
 	for i := range 500 {

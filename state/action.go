@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ActionState is where a run is. Transitions are in [Action.Move].
+// ActionState is the state of a run. [Action.Move] enforces the transitions.
 type ActionState string
 
 // The states of a run.
@@ -28,9 +28,9 @@ const (
 	Superseded       ActionState = "superseded"
 )
 
-// legal are the transitions of a run: before any effect it may still be called off; after intent it
-// ends in a proof or with a person. A run that wrote is superseded only where the old value is back
-// by another hand: there is nothing left to verify or to undo.
+// legal lists the transitions of a run. A run can be cancelled before it writes. After its intent
+// it ends with a proof or with a person. A run that wrote is superseded only if the old value was
+// restored by someone else: nothing is left to verify or to undo.
 var legal = map[ActionState][]ActionState{
 	Proposed:         {AwaitingApproval, Admitted, Denied, Cancelled, Superseded, Expired},
 	AwaitingApproval: {Approved, Denied, Expired, Cancelled, Superseded},
@@ -42,8 +42,7 @@ var legal = map[ActionState][]ActionState{
 	RollbackIntent:   {RolledBack, NeedsHuman, Superseded},
 }
 
-// Known reports whether this version knows the state. A newer version may have recorded one that it
-// does not.
+// Known reports whether this version knows the state. A newer version may have recorded another.
 func (s ActionState) Known() bool {
 	switch s {
 	case Succeeded, RolledBack, NeedsHuman, Denied, Expired, Cancelled, Superseded:
@@ -52,11 +51,11 @@ func (s ActionState) Known() bool {
 	return len(legal[s]) > 0
 }
 
-// Done reports whether the run has ended. NeedsHuman is an end for the bot: the run's lock stays
-// until a person acknowledges it. A state that is not known is no end.
+// Done reports whether the run has ended. NeedsHuman is an end for the bot, but the run keeps its
+// lock until a person releases it. An unknown state is no end.
 func (s ActionState) Done() bool { return s.Known() && len(legal[s]) == 0 }
 
-// BeforeEffect says whether nothing was written yet, so that the run can be called off.
+// BeforeEffect reports whether the run has written nothing yet, so that it can be cancelled.
 func (s ActionState) BeforeEffect() bool {
 	switch s {
 	case Proposed, AwaitingApproval, Approved, Admitted:
@@ -65,7 +64,7 @@ func (s ActionState) BeforeEffect() bool {
 	return false
 }
 
-// Running says whether the runner has work to do on it.
+// Running reports whether the runner has work to do on the run.
 func (s ActionState) Running() bool {
 	switch s {
 	case Approved, Admitted, Intent, Applied, Verifying, RollbackIntent:
@@ -77,14 +76,14 @@ func (s ActionState) Running() bool {
 // Decision is a guard's answer.
 type Decision string
 
-// The decisions. Hold means not now: try again after RetryAt.
+// The decisions. Hold means "not now": the run is tried again after RetryAt.
 const (
 	Allow Decision = "allow"
 	Hold  Decision = "hold"
 	Deny  Decision = "deny"
 )
 
-// A GuardResult is one guard's answer with its reason. Everything but a plain Allow stops a write.
+// A GuardResult is one guard's answer with its reason. Any answer but Allow stops a write.
 type GuardResult struct {
 	Guard    string    `json:"guard"`
 	Decision Decision  `json:"decision"`
@@ -101,10 +100,10 @@ type Target struct {
 	Name      string `json:"name"`
 	UID       string `json:"uid,omitempty"`
 	Container string `json:"container,omitempty"`
-	Pool      string `json:"pool,omitempty"` // the workload that the target belongs to
+	Pool      string `json:"pool,omitempty"` // the workload of the target
 }
 
-// String is the target as people write it: kind namespace/name.
+// String returns the target as kind namespace/name.
 func (t Target) String() string {
 	if t.Namespace == "" {
 		return fmt.Sprintf("%s %s", t.Kind, t.Name)
@@ -112,51 +111,52 @@ func (t Target) String() string {
 	return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name)
 }
 
-// ActionForm is the version of what an Action's fields mean. Raise it if a bot that does not know a
-// new field would judge a run differently.
+// ActionForm is the version of the meaning of an Action's fields. Raise it if a bot that does not
+// know a new field would judge a run wrongly.
 const ActionForm = 1
 
-// An Action is one run of one remedy: the plan, the guards' answers, who approved it, the write and
-// its undoing, the verdict.
+// An Action is one run of one remedy: the plan, the guards' answers, the approver, the write, its
+// rollback and the verdict.
 type Action struct {
 	ID       ActionID    `json:"id"`
 	Form     int         `json:"form,omitempty"` // the [ActionForm] of the bot that planned it
 	Incident IncidentID  `json:"incident"`
 	Cause    Cause       `json:"cause"`
 	Kind     string      `json:"kind"` // set_engine_arg, restart_worker
-	Mode     string      `json:"mode"` // observe, suggest, approve, auto: as it was when planned
+	Mode     string      `json:"mode"` // observe, suggest, approve, auto: the mode when it was planned
 	Target   Target      `json:"target"`
 	State    ActionState `json:"state"`
-	// Params is the plan in words that its kind defines: "arg", "from", "to"; "pod".
+	// Params holds the plan under keys that its kind defines: "arg", "from", "to"; "pod".
 	Params  map[string]string `json:"params,omitempty"`
 	Change  string            `json:"change"`  // "max_num_seqs 256 → 128", "restart pod llm/vllm-7f9c-x2k"
-	Why     string            `json:"why"`     // how the new value was computed, what it should do
+	Why     string            `json:"why"`     // how the new value was computed, and its expected effect
 	Command string            `json:"command"` // the equivalent kubectl command
 	Guards  []GuardResult     `json:"guards"`
 
-	// Approval is bound to exactly this plan.
+	// An approval is bound to exactly this plan.
 	PlanHash  string    `json:"plan_hash"`
-	Approvers []string  `json:"approvers,omitempty"` // who may approve; empty: responders, through every door
+	Approvers []string  `json:"approvers,omitempty"` // who may approve; empty: responders, on every channel
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	DecidedBy Actor     `json:"decided_by,omitzero"`
 	DecidedAt time.Time `json:"decided_at,omitzero"`
-	Reason    string    `json:"reason,omitempty"` // why it ended as it did
+	Reason    string    `json:"reason,omitempty"` // why it ended in its state
 
-	// Write is recorded before the effect, so that a crash can be told from success.
+	// Write is recorded before the effect. After a crash it shows whether the write happened.
 	Write Write `json:"write,omitzero"`
-	// Journal is the kind's own record of multi-step progress ("isolated", "drained", "evicted").
+	// Journal holds the kind's own record of progress in several steps ("isolated", "drained",
+	// "evicted").
 	Journal map[string]string `json:"journal,omitempty"`
 
 	Verify Verification `json:"verify,omitzero"`
 	Steps  []ActionStep `json:"steps"`
-	// NextAt is when the runner should look again; zero: at once.
+	// NextAt is the time of the runner's next look; zero means at once.
 	NextAt time.Time `json:"next_at,omitzero"`
 }
 
-// A Write is one effect on a cluster: what was there, what is put there, and how to tell that it is
-// ours.
+// A Write is one effect on a cluster: the old value, the new value, and the marks that identify our
+// write.
 type Write struct {
-	OpID    string    `json:"op_id,omitempty"` // annotated in the same write
+	OpID    string    `json:"op_id,omitempty"` // written as an annotation in the same write
 	UID     string    `json:"uid,omitempty"`
 	Old     string    `json:"old,omitempty"`
 	New     string    `json:"new,omitempty"`
@@ -167,7 +167,7 @@ type Write struct {
 	AsOf    string    `json:"as_of,omitempty"` // generation after the write
 }
 
-// Verdict is what verification found.
+// Verdict is the result of a verification.
 type Verdict string
 
 // The four verdicts.
@@ -178,15 +178,16 @@ const (
 	VerifyError  Verdict = "error"
 )
 
-// A Verification compares the time after a write with the time before, and with untouched peers.
+// A Verification compares the time after a write with the time before, and with peers that were not
+// changed.
 type Verification struct {
 	Before   map[string][]float64 `json:"before,omitempty"`   // readings of the window before the write
 	Baseline map[string]float64   `json:"baseline,omitempty"` // their medians
-	// Leading names the signals that have to get better for a success: the verdict rests on them.
+	// Leading names the signals that must improve. The verdict rests on them.
 	Leading []string             `json:"leading,omitempty"`
 	Watched map[string][]float64 `json:"watched,omitempty"` // the last readings of guardrails while the write takes effect
 	Samples map[string][]float64 `json:"samples,omitempty"`
-	Undone  map[string][]float64 `json:"undone,omitempty"` // samples since a rollback is live
+	Undone  map[string][]float64 `json:"undone,omitempty"` // samples since the rollback took effect
 	Settle  time.Time            `json:"settle,omitzero"`  // samples before this do not count
 	Until   time.Time            `json:"until,omitzero"`
 	Verdict Verdict              `json:"verdict,omitempty"`
@@ -202,10 +203,13 @@ type ActionStep struct {
 	Actor Actor       `json:"actor,omitzero"`
 }
 
-// Move takes the run to another state. It fails, and changes nothing, where the transition is not
-// legal.
+// LeadsTo reports whether a run may go from this state to the next.
+func (s ActionState) LeadsTo(next ActionState) bool { return slices.Contains(legal[s], next) }
+
+// Move takes the run to another state. If the transition is not legal, Move returns an error and
+// changes nothing.
 func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error {
-	if !slices.Contains(legal[a.State], to) {
+	if !a.State.LeadsTo(to) {
 		return fmt.Errorf("action %s cannot go from %s to %s", a.ID, a.State, to)
 	}
 	a.State = to
@@ -216,15 +220,15 @@ func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error
 	return nil
 }
 
-// NeedsPerson reports whether the run waits for a person's word that it is taken care of. It holds
-// its lock, and keeps its incident open, until then. What cannot be judged, because this version
-// does not know its state, waits for a person, too.
+// NeedsPerson reports whether the run waits until a person confirms that it is handled. Until then
+// it keeps its lock, and its incident stays open. A run in a state that this version does not know
+// waits for a person, too.
 func (a *Action) NeedsPerson() bool {
 	return (a.State == NeedsHuman || !a.State.Known()) && a.Journal[Released] == ""
 }
 
-// Need orders runs by how much they need a person: those that wait for one, those under way, those
-// not begun, and those that are over.
+// Need ranks runs by how urgently they need a person. 3: a run that waits for one. 2: a run in
+// progress. 1: a run that has not begun. 0: a run that has ended.
 func (a *Action) Need() int {
 	switch {
 	case a.State == AwaitingApproval, a.NeedsPerson():
@@ -237,25 +241,25 @@ func (a *Action) Need() int {
 	return 0
 }
 
-// Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks
-// count it. They count what cannot be judged, too.
+// Begun reports whether the run was admitted or has recorded an intent. Budgets and locks count
+// such runs, and runs in an unknown state.
 func (a *Action) Begun() bool {
 	return a.State == Admitted || a.NeedsPerson() || a.Reached(Intent)
 }
 
-// Reached reports whether the run ever came to the state.
+// Reached reports whether the run was ever in the state.
 func (a *Action) Reached(s ActionState) bool {
 	return slices.ContainsFunc(a.Steps, func(step ActionStep) bool { return step.State == s })
 }
 
-// SameRemedy says whether both runs do one kind of thing to one object.
+// SameRemedy reports whether both runs apply the same kind of change to the same object.
 func (a *Action) SameRemedy(b *Action) bool {
 	return a.Kind == b.Kind && a.Target.Namespace == b.Target.Namespace && a.Target.Name == b.Target.Name
 }
 
-// Declined reports whether a person said no to the run, however it ended then: the remedy is not
-// proposed again for the incident. An approval that a guard overruled, or that a resolution
-// overtook, is no such no.
+// Declined reports whether a person refused the run, whatever its final state. The remedy is then
+// not proposed again for the incident. An approval that a guard or the incident's end overruled is
+// no refusal.
 func (a *Action) Declined() bool {
 	if a.Journal[CalledOff] != "" {
 		return true
@@ -266,15 +270,15 @@ func (a *Action) Declined() bool {
 	return a.DecidedBy.ID != "" && a.Steps[len(a.Steps)-1].Actor == a.DecidedBy
 }
 
-// RanOut reports whether the run ended by time or by a guard before it wrote anything: its remedy
-// is planned again.
+// RanOut reports whether the run expired or was denied by a guard before it wrote anything. Its
+// remedy is planned again.
 func (a *Action) RanOut() bool {
 	return (a.State == Expired || a.State == Denied) && !a.Declined()
 }
 
-// CallOff says what became of a person's call to stop a run that had recorded its intent; empty:
-// nobody called it off, or it ended without a write and its reason says so. Whether the write is on
-// its way shows only in the run's next state.
+// CallOff describes what became of a person's request to stop a run that had recorded its intent.
+// It is empty if there was no request, or if the run ended without a write and its reason says so.
+// Only the run's next state shows whether the write was already on its way.
 func (a *Action) CallOff() string {
 	by := a.Journal[CalledOff]
 	switch {
@@ -287,3 +291,17 @@ func (a *Action) CallOff() string {
 	}
 	return ""
 }
+
+// Released is the journal key of the person who handled a run that needed one. Until it is set the
+// run keeps its lock.
+const Released = "released_by"
+
+// CalledOff is the journal key of the person who called off a run that had recorded its intent.
+const CalledOff = "called_off_by"
+
+// The journal keys of a run that a guard holds: the end of the hold, if the guard names one, and
+// the reason.
+const (
+	HeldUntil = "held_until"
+	HeldBy    = "held_by"
+)

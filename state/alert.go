@@ -2,7 +2,7 @@ package state
 
 import "time"
 
-// AlertStatus is what Alertmanager says of an alert.
+// AlertStatus is an alert's status in Alertmanager.
 type AlertStatus string
 
 // The statuses of an alert.
@@ -11,7 +11,8 @@ const (
 	Resolved AlertStatus = "resolved"
 )
 
-// Severity orders what is told to whom: critical pages, warning posts, info is logged.
+// Severity is the severity of an alert or an incident: critical pages, warning posts, info is
+// logged.
 type Severity string
 
 // The severities, most severe first.
@@ -45,28 +46,28 @@ type Alert struct {
 	GeneratorURL string            `json:"generator_url,omitempty"`
 }
 
-// Name is the alert's rule: the label alertname.
+// Name returns the alert's rule: the label alertname.
 func (a Alert) Name() string { return a.Labels["alertname"] }
 
-// An Entity is the one thing that a sign or a sample is about; fields that are not known, or do not
-// apply, are empty.
+// An Entity is the one thing that a sign or a sample is about. Fields that are unknown or do not
+// apply are empty.
 type Entity struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Model     string `json:"model,omitempty"`
 	Pool      string `json:"pool,omitempty"` // the workload's name
 	Pod       string `json:"pod,omitempty"`
-	Instance  string `json:"instance,omitempty"` // scrape address, where the pod is not known
+	Instance  string `json:"instance,omitempty"` // scrape address, if the pod is not known
 	Node      string `json:"node,omitempty"`
 	GPU       string `json:"gpu,omitempty"` // index or UUID, as the exporter names it
-	// Job and Service are those of the scrape that an alert is about. Live context knows whose pods
-	// they are.
+	// Job and Service are those of the scrape that an alert is about. Live context finds their
+	// pods.
 	Job     string `json:"job,omitempty"`
 	Service string `json:"service,omitempty"`
 }
 
-// A Scope is what an incident is about. Pods, Nodes and GPUs name what is broken, not all of the
-// pool.
+// A Scope is the part of the fleet that an incident is about. Pods, Nodes and GPUs name the broken
+// parts only, not all of the pool.
 type Scope struct {
 	Cluster   string   `json:"cluster"`
 	Namespace string   `json:"namespace"`
@@ -77,26 +78,25 @@ type Scope struct {
 	GPUs      []string `json:"gpus"`
 }
 
-// A Sign is an alert as the rules understand it.
+// A Sign is an alert as the rules classify it.
 type Sign struct {
 	Symptom  Symptom  `json:"symptom"`
 	Severity Severity `json:"severity"`
 	Entity   Entity   `json:"entity"`
-	// By says how it was recognised: "name", "metrics", "labels" or "none".
+	// By is the method that recognised it: "name", "metrics", "labels" or "none".
 	By string `json:"by"`
-	// Hints are facts that the alert itself carries (an Xid code, that the rule reads FB_USED), for
-	// evidence to use.
+	// Hints are facts in the alert itself that evidence uses: an Xid code, or that the rule reads
+	// FB_USED.
 	Hints map[string]string `json:"hints,omitempty"`
 }
 
-// An AlertRecord is what is remembered of one alert: its last form, what it means, and the incident
-// that holds it.
+// An AlertRecord is the stored state of one alert: its last form, its sign, and its incident.
 type AlertRecord struct {
 	Alert    Alert      `json:"alert"`
 	Sign     Sign       `json:"sign"`
 	Incident IncidentID `json:"incident,omitempty"` // empty: resolved before it was ever seen firing
 	Active   bool       `json:"active"`
 	FirstAt  time.Time  `json:"first_at"`
-	LastAt   time.Time  `json:"last_at"` // when it was last heard of
+	LastAt   time.Time  `json:"last_at"` // when it was last reported
 	Episodes int        `json:"episodes"`
 }

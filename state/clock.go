@@ -2,19 +2,19 @@ package state
 
 import "time"
 
-// A Clock tells the time. Everything that waits or stamps takes one, so that a test or the demo's
-// accelerated fleet can pass its own.
+// A Clock returns the time. Everything that waits or sets timestamps takes one, so that tests and
+// the demo's accelerated fleet can pass their own.
 type Clock interface {
 	Now() time.Time
-	// After sends the time on the channel once d has passed on this clock.
+	// After sends the time on the channel after d has passed on this clock.
 	After(d time.Duration) <-chan time.Time
 }
 
 // SystemClock is the machine's clock, in UTC.
 type SystemClock struct{}
 
-// Now is the machine's time in UTC.
+// Now returns the machine's time in UTC.
 func (SystemClock) Now() time.Time { return time.Now().UTC() }
 
-// After is time.After.
+// After calls time.After.
 func (SystemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

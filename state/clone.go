@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Clone is a copy that shares nothing that a fold changes.
+// Clone returns a copy that shares nothing that a fold changes.
 func (in *Incident) Clone() Incident {
 	c := *in
 	c.Scope = in.Scope.clone()
@@ -18,7 +18,7 @@ func (in *Incident) Clone() Incident {
 	c.Actions = slices.Clone(in.Actions)
 	c.External = slices.Clone(in.External)
 	c.Channels = slices.Clone(in.Channels)
-	c.Told = maps.Clone(in.Told) // a Told's Ref is replaced, never changed
+	c.Told = maps.Clone(in.Told) // the fold replaces a Told's Ref, and never changes it
 	return c
 }
 
@@ -27,21 +27,22 @@ func (s Scope) clone() Scope {
 	return s
 }
 
-func (s SymptomCount) clone() SymptomCount {
-	s.Rules, s.Entities, s.Hints = slices.Clone(s.Rules), slices.Clone(s.Entities), maps.Clone(s.Hints)
-	if s.Hints == nil {
-		s.Hints = map[string]string{}
+func (c SymptomCount) clone() SymptomCount {
+	c.Rules, c.Entities, c.Hints = slices.Clone(c.Rules), slices.Clone(c.Entities), maps.Clone(c.Hints)
+	if c.Hints == nil {
+		c.Hints = map[string]string{}
 	}
-	return s
+	return c
 }
 
-// Clone is a copy that shares nothing that a fold or a runner changes.
+// Clone returns a copy that shares nothing that a fold or a runner changes.
 func (a *Action) Clone() Action {
 	c := *a
 	c.Params, c.Journal = maps.Clone(a.Params), maps.Clone(a.Journal)
 	c.Guards, c.Approvers, c.Steps = slices.Clone(a.Guards), slices.Clone(a.Approvers), slices.Clone(a.Steps)
 	c.Verify.Baseline, c.Verify.Leading = maps.Clone(a.Verify.Baseline), slices.Clone(a.Verify.Leading)
-	for _, readings := range []*map[string][]float64{&c.Verify.Before, &c.Verify.Watched, &c.Verify.Samples, &c.Verify.Undone} {
+	for _, readings := range []*map[string][]float64{&c.Verify.Before, &c.Verify.Watched, &c.Verify.Samples,
+		&c.Verify.Undone} {
 		*readings = maps.Clone(*readings)
 		for k, v := range *readings {
 			(*readings)[k] = slices.Clone(v)

@@ -1,17 +1,19 @@
-// Package state is what Paramedic remembers, and the legal transitions between what it remembers.
+// Package state holds what Paramedic remembers, and the contracts between those who read and write
+// it.
 //
-// Everything that happens to an incident is an [Input] in one log: alerts, evidence that arrived, a
-// person's approval, the outcome of a call, a timer. A [Keeper] reads each partition's inputs in
-// order and gives them to a [Fold], which is pure: the same inputs and the same knowledge make the
-// same [Board]. What one round of inputs changed is committed in one atomic write together with the
-// position in the log, so that a crash never separates an incident from the inputs it was made of.
+// Everything that happens to an incident is an [Input] in one log: alerts, gathered evidence, a
+// person's approval, the outcome of a call, a timer. Package state/keeper reads each partition's
+// inputs in order and applies them with state/fold. One round of inputs is committed in one atomic
+// write together with the position in the log. A crash therefore never separates an incident from
+// the inputs that made it.
 //
-// Nothing else changes an incident, and nothing here reaches outside: a fold that wants something
-// done in the world puts an [Effect] on its board. Effects are delivered after they are committed
-// (package state/outbox) and what came of them returns through the log as an [Outcome].
+// Only the fold changes an incident. If it wants something done in the world, it records an
+// [Effect]. Package state/outbox delivers effects after they are committed, and appends each
+// [Outcome] to the log.
 //
-// A type enters this package only if it is persisted and two packages read it. The package imports
-// the standard library only, and its siblings (webhook, rules, notify, remediate) meet here and
-// nowhere else. That is why [FormatValue] is here: they all tell values, and one page shows what
-// three of them wrote.
+// A type enters this package only if it is persisted and two packages read it, or if it is part of
+// a contract between them: [Store], [View], [Triage], [Routing], [Clock] and what their methods
+// take and return. The package imports the standard library only. Packages webhook, rules, notify
+// and remediate meet here and nowhere else. [FormatValue] is here for the same reason: all of them
+// print values, and one page shows what three of them wrote.
 package state

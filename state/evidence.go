@@ -1,7 +1,6 @@
 package state
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -12,20 +11,20 @@ type Evidence struct {
 	At       time.Time  `json:"at"`
 	Samples  []Sample   `json:"samples"`
 	Workers  []Worker   `json:"workers,omitempty"`
-	// Missing are signals that were asked for and did not come, with the reason. Missing evidence
-	// is neutral, never zero.
+	// Missing lists the signals that were queried without a result, with the reason. Missing
+	// evidence is neutral, never zero.
 	Missing []Missing `json:"missing,omitempty"`
-	// Gone are the courses of workers that were there around the onset and are no more. They are
-	// drawn, and nothing is diagnosed from them.
+	// Gone holds the series of workers that existed around the onset and no longer do. They are
+	// drawn only. The diagnosis does not use them.
 	Gone []Sample `json:"gone,omitempty"`
-	// Curves are what this gathering and those before it drew.
+	// Curves holds the charts of this gathering and of those before it.
 	Curves []Curve `json:"curves,omitempty"`
-	// Beside are the verdicts of other open incidents about the same pools and machines: what they
-	// found broken is told there.
+	// Beside holds the verdicts of other open incidents about the same pools and nodes. Those
+	// incidents report what they found broken.
 	Beside []Beside `json:"beside,omitempty"`
 }
 
-// Beside is another incident's verdict, and what it found broken.
+// Beside is another incident's verdict with its scope.
 type Beside struct {
 	Incident IncidentID `json:"incident"`
 	Cause    Cause      `json:"cause"`
@@ -38,33 +37,23 @@ type Missing struct {
 	Reason string `json:"reason"`
 }
 
-// lacks says that a signal was not read: of nobody, or not of this worker, which is there.
-func (e *Evidence) lacks(signal, pod string) bool {
-	of := func(s Sample) bool {
-		return s.Signal == signal && (pod == "" || s.Entity.Pod == pod || s.Entity.Pod == "")
-	}
-	if slices.ContainsFunc(e.Samples, of) {
-		return false
-	}
-	return slices.ContainsFunc(e.Missing, func(m Missing) bool { return m.Signal == signal }) ||
-		slices.ContainsFunc(e.Workers, func(w Worker) bool { return w.Pod == pod })
-}
-
-// A Sample is one signal's value on one entity. Value is in Unit; a signal that is a word (a
-// termination reason, an image) has Text and no meaningful Value.
+// A Sample is one signal's value on one entity. Value is in Unit. A signal with a text value, such
+// as a termination reason or an image, has Text and no meaningful Value.
 type Sample struct {
-	Signal   string    `json:"signal"`
-	Entity   Entity    `json:"entity"`
-	Value    float64   `json:"value"`
-	Text     string    `json:"text,omitempty"`
-	Unit     string    `json:"unit,omitempty"`
-	At       time.Time `json:"at"`                 // when the value was true, not when it was read
-	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset; of one that swung in that hour before the trouble, the nearest to Value
-	HourAgo  *float64  `json:"hour_ago,omitempty"` // what it was an hour before the onset, where Baseline is of another moment
-	DayAgo   *float64  `json:"day_ago,omitempty"`  // … a day before it
-	WeekAgo  *float64  `json:"week_ago,omitempty"` // … a week before it
-	Z        *float64  `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset
-	Series   []Point   `json:"series,omitempty"`   // around the onset, for the chart; at most 120 points
+	Signal string    `json:"signal"`
+	Entity Entity    `json:"entity"`
+	Value  float64   `json:"value"`
+	Text   string    `json:"text,omitempty"`
+	Unit   string    `json:"unit,omitempty"`
+	At     time.Time `json:"at"` // when the value was measured, not when it was read
+	// Baseline is the value an hour before the incident's onset. If the signal varied in that hour,
+	// it is the value nearest to Value.
+	Baseline *float64 `json:"baseline,omitempty"`
+	HourAgo  *float64 `json:"hour_ago,omitempty"` // an hour before the onset, if Baseline is of another time
+	DayAgo   *float64 `json:"day_ago,omitempty"`  // a day before the onset
+	WeekAgo  *float64 `json:"week_ago,omitempty"` // a week before the onset
+	Z        *float64 `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset
+	Series   []Point  `json:"series,omitempty"`   // around the onset, for the chart; at most 120 points
 }
 
 // A Point is one point of a chart.
@@ -73,8 +62,8 @@ type Point struct {
 	Value float64   `json:"value"`
 }
 
-// A Worker is one pod that serves a model, as live context found it. The pods of a tensor- or
-// pipeline-parallel group run one engine between them, and count as one.
+// A Worker is one pod that serves a model. The pods of a tensor-parallel or pipeline-parallel group
+// run one engine together, and count as one.
 type Worker struct {
 	Namespace string   `json:"namespace,omitempty"`
 	Pod       string   `json:"pod"`
@@ -87,30 +76,31 @@ type Worker struct {
 	Instance  string   `json:"instance,omitempty"`
 	Engine    string   `json:"engine,omitempty"` // vllm, sglang, trtllm, dynamo
 	Ready     bool     `json:"ready"`
-	// Group is the parallel group within the pool; empty for a pod that is an engine by itself.
+	// Group is the parallel group within the pool. It is empty for a pod that runs an engine alone.
 	Group string `json:"group,omitempty"`
-	// Role is prefill or decode where a model's two phases have workers of their own, else empty.
+	// Role is prefill or decode if the model's two phases have workers of their own, and else
+	// empty.
 	Role string `json:"role,omitempty"`
-	// Owner is the resource that the pool was made of: a DynamoGraphDeployment, an
-	// InferenceService, a RayService, …
+	// Owner is the resource that created the pool: a DynamoGraphDeployment, an InferenceService, a
+	// RayService, …
 	Owner     string `json:"owner,omitempty"`
 	OwnerKind string `json:"owner_kind,omitempty"`
-	// Routes are what sends it requests, as kind/name: Service/llama, InferencePool/llama,
-	// Gateway/public.
+	// Routes lists the objects that route requests to it, as kind/name: Service/llama,
+	// InferencePool/llama, Gateway/public.
 	Routes []string `json:"routes,omitempty"`
-	// Jobs are the scrapes that read its metrics, or did in the last hours.
+	// Jobs lists the scrape jobs that read its metrics, now or in the last hours.
 	Jobs []ScrapeJob `json:"jobs,omitempty"`
 }
 
-// A ScrapeJob is what Prometheus calls a group of targets: a PodMonitor's is namespace/name, a
-// ServiceMonitor's is its Service's name or a label of that. Service is that of a ServiceMonitor,
-// else empty.
+// A ScrapeJob is Prometheus's name for a group of targets. For a PodMonitor it is namespace/name.
+// For a ServiceMonitor it is the name of its Service, or a label of that. Service is set for a
+// ServiceMonitor only.
 type ScrapeJob struct {
 	Job     string `json:"job"`
 	Service string `json:"service,omitempty"`
 }
 
-// EngineKey names what the worker's pod is a part of within its namespace: its parallel group, or
+// EngineKey returns the name of the worker's engine within its namespace: its parallel group, or
 // the pod itself.
 func (w Worker) EngineKey() string {
 	if w.Group != "" {
@@ -119,36 +109,38 @@ func (w Worker) EngineKey() string {
 	return w.Pod
 }
 
-// A Diagnosis is a verdict with everything that speaks for and against it.
+// A Diagnosis is a verdict with the evidence for and against it.
 type Diagnosis struct {
 	Cause      Cause   `json:"cause"`
-	Confidence float64 `json:"confidence"` // 0 to 1: the odds 10^(Score/10) among those of all causes and of unknown, which has 1
+	Confidence float64 `json:"confidence"` // 0 to 1: the share of the odds 10^(Score/10) among all causes and unknown, which has 1
 	Score      float64 `json:"score"`      // decibans: the prior plus the sum of the findings' weights
 	Prior      float64 `json:"prior"`      // decibans
 	Margin     float64 `json:"margin"`     // decibans between the verdict and the runner-up
 	Title      string  `json:"title"`
-	// Scope is what is broken, as the evidence shows it.
+	// Scope is the broken part, as the evidence shows it.
 	Scope        Scope         `json:"scope"`
-	Findings     []Finding     `json:"findings"` // of the verdict (or, where it is unknown, of the leading cause); strongest first
+	Findings     []Finding     `json:"findings"` // of the verdict, or of the leading cause if it is unknown; strongest first
 	Alternatives []Alternative `json:"alternatives"`
 	Missing      []string      `json:"missing"`
 	Story        Story         `json:"story"`
 	Playbook     string        `json:"playbook"`
 	At           time.Time     `json:"at"`
 	EvidenceAt   time.Time     `json:"evidence_at,omitzero"`
-	// Anomalies are the key signals that are not as usual, first those that the verdict rests on.
+	// Anomalies lists the key signals with unusual values. Those that the verdict rests on come
+	// first.
 	Anomalies []Anomaly `json:"anomalies,omitempty"`
-	// Correlations are what moved together with what users feel. None of them is a cause.
+	// Correlations lists signals that moved together with a user-facing signal. None of them is a
+	// cause.
 	Correlations []Correlation `json:"correlations,omitempty"`
-	// Symptoms are those that the cause explains: another incident in the same scope that has only
-	// these is the same trouble.
+	// Explains lists the symptoms of the cause. Another incident in the same scope that has only
+	// these symptoms is the same trouble.
 	Explains []Symptom `json:"explains,omitempty"`
-	// LeadsTo are the causes that this one is known to bring about.
+	// LeadsTo lists the causes that this cause can bring about.
 	LeadsTo []Cause `json:"leads_to,omitempty"`
 }
 
-// A Finding is one piece of evidence with its weight: decibans for the cause when positive, against
-// it when negative.
+// A Finding is one piece of evidence with its weight in decibans: positive for the cause, negative
+// against it.
 type Finding struct {
 	Signal   string    `json:"signal"`
 	Pod      string    `json:"pod,omitempty"`
@@ -160,23 +152,24 @@ type Finding struct {
 	Z        *float64  `json:"z,omitempty"`
 	Weight   float64   `json:"weight"`
 	Text     string    `json:"text"`
-	Why      string    `json:"why,omitempty"` // why it weighs so much, and no more
+	Why      string    `json:"why,omitempty"` // why it has this weight
 	At       time.Time `json:"at,omitzero"`
-	// Settles are the causes that take the verdict over no more since this was seen.
+	// Settles lists the causes that cannot replace the verdict after this finding.
 	Settles []Cause `json:"settles,omitempty"`
-	// Reads are the signals that it was concluded from, Signal among them where it is one.
+	// Reads lists the signals that the finding was concluded from. If Signal is a signal, it is one
+	// of them.
 	Reads []string `json:"reads,omitempty"`
 }
 
-// Measured says whether a number was measured that the finding rests on. Alerts and words have
+// Measured reports whether the finding rests on a measured number. Alerts and text values have
 // none.
 func (f Finding) Measured() bool {
 	return f.Signal != "" && f.Unit != "text" && f.Signal != "symptoms" && !strings.HasPrefix(f.Signal, "symptom:")
 }
 
-// An Anomaly is a signal beside its usual values: those of an hour, a day and a week before the
-// onset, as far as they are known, and its distance from the hour before in standard deviations. It
-// is one pod's, or where Pod is empty the pool's.
+// An Anomaly is a signal with its usual values: an hour, a day and a week before the onset, if
+// known. Z is its distance from the hour before the onset, in standard deviations. It is about one
+// pod, or about the pool if Pod is empty.
 type Anomaly struct {
 	Signal   string   `json:"signal"`
 	Pod      string   `json:"pod,omitempty"`
@@ -189,35 +182,35 @@ type Anomaly struct {
 	Text     string   `json:"text"`
 }
 
-// A Correlation is two signals whose charts moved together: R is Pearson's coefficient over Points
-// of them.
+// A Correlation is a pair of signals whose charts moved together. R is Pearson's coefficient over
+// Points points.
 type Correlation struct {
 	Signal string  `json:"signal"`
-	With   string  `json:"with"` // what users feel
+	With   string  `json:"with"` // the user-facing signal
 	Pod    string  `json:"pod,omitempty"`
 	R      float64 `json:"r"`
 	Points int     `json:"points"`
-	// Lead is by how many seconds Signal moved before With; 0 where the points are too far apart to
-	// tell.
+	// Lead is how many seconds Signal moved before With. It is 0 if the points are too far apart.
 	Lead float64 `json:"lead_s"`
 	Text string  `json:"text"`
 }
 
-// An Alternative is a cause that was weighed and not chosen.
+// An Alternative is a cause that was considered and not chosen.
 type Alternative struct {
 	Cause      Cause   `json:"cause"`
 	Confidence float64 `json:"confidence"`
 	Score      float64 `json:"score"`
-	// WouldWinIf says what would have to be different for this cause to win.
+	// WouldWinIf describes the evidence that would make this cause win.
 	WouldWinIf string `json:"would_win_if,omitempty"`
 }
 
-// A Story is the explanation in the same few sentences everywhere: Slack, page, API, CLI.
+// A Story is the explanation in a few sentences. Slack, the page, the API and the CLI show the
+// same.
 type Story struct {
 	What  string   `json:"what"`
 	Why   string   `json:"why"`
 	Else  string   `json:"else,omitempty"`
-	Time  string   `json:"time,omitempty"` // where the time of late requests goes, and what says so; empty where it was not measured
+	Time  string   `json:"time,omitempty"` // where late requests spend their time, with the evidence; empty if not measured
 	Do    []string `json:"do,omitempty"`
 	Avoid []string `json:"avoid,omitempty"`
 }

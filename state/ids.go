@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Identifiers are named strings, so that a signature says which one it takes.
+// Identifiers are named strings, so that a signature shows which one it takes.
 type (
 	// IncidentID is "INC-" and a ULID.
 	IncidentID string
 	// ActionID is "ACT-" and a ULID.
 	ActionID string
-	// EffectID is deterministic: the effect's kind and what it is about. One effect of an ID is
-	// pending at most.
+	// EffectID is the effect's kind and the ID of its subject. At most one effect of an ID is
+	// pending.
 	EffectID string
 	// Fingerprint is Alertmanager's hash of an alert's label set.
 	Fingerprint string
@@ -25,22 +25,21 @@ type (
 	Cause string
 )
 
-// The IDs that code outside the catalogue has to know.
+// The IDs that code outside the catalogue uses.
 const (
-	// Unclassified is the symptom of an alert that no rule could place.
+	// Unclassified is the symptom of an alert that no rule knows.
 	Unclassified Symptom = "unclassified"
-	// Unknown is the cause of an incident that has no verdict, or whose verdict is that the
-	// evidence does not decide.
+	// Unknown is the cause of an incident without a verdict, or whose evidence does not decide.
 	Unknown Cause = "unknown"
-	// BenignAlert is a rule that fires on a healthy engine; it never pages.
+	// BenignAlert is the cause of an alert rule that fires on a healthy engine. It never pages.
 	BenignAlert Cause = "benign_alert"
 )
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// ulid is the ULID of a time and a seed (https://github.com/ulid/spec): 48 bits of milliseconds,
-// then 80 bits that a random ULID draws and this one takes from a hash, because a fold that is
-// replayed has to give the same IDs again.
+// ulid returns the ULID of a time and a seed (https://github.com/ulid/spec). It has 48 bits of
+// milliseconds and 80 bits that are random in other ULIDs. Here they are a hash of the seed,
+// because a replay of the log must give the same IDs.
 func ulid(at time.Time, seed string) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(at.UnixMilli())<<16)
@@ -56,20 +55,20 @@ func ulid(at time.Time, seed string) string {
 	return string(out[:])
 }
 
-// NewIncidentID is the ID of the incident that is opened at a time by a seed (its first alert and
-// log position).
+// NewIncidentID returns the ID of an incident. The seed is its cluster, log position and first
+// alert.
 func NewIncidentID(at time.Time, seed string) IncidentID {
 	return IncidentID("INC-" + ulid(at, seed))
 }
 
-// NewActionID returns the ID of an action. Its time orders it among the actions of its incident and
-// is not when it was planned; the seed is the incident, the action's kind, its target and the
+// NewActionID returns the ID of an action. The time orders it among the actions of its incident,
+// and is not the time of the plan. The seed is the incident, the action's kind, its target and the
 // attempt.
 func NewActionID(at time.Time, seed string) ActionID {
 	return ActionID("ACT-" + ulid(at, seed))
 }
 
-// Hash is a short, stable hex digest of its parts: for plan hashes, nonces and input IDs.
+// Hash returns a short, stable hex digest of its parts, for plan hashes, nonces and input IDs.
 func Hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:12])

@@ -2,11 +2,11 @@ package state
 
 import "time"
 
-// Status is where an incident is in its life.
+// Status is an incident's place in its life cycle.
 type Status string
 
-// The statuses of an incident. Monitoring holds an incident whose alerts are all gone, until
-// ResolveHold has passed.
+// The statuses of an incident. A monitoring incident has no active alerts, and is resolved after
+// Settings.ResolveHold.
 const (
 	StatusOpen       Status = "open"
 	StatusAcked      Status = "acked"
@@ -15,7 +15,7 @@ const (
 	StatusResolved   Status = "resolved"
 )
 
-// A Channel is a way to tell people.
+// A Channel is a notification channel.
 type Channel string
 
 // The channels.
@@ -25,8 +25,7 @@ const (
 	ChannelPagerDuty Channel = "pagerduty"
 )
 
-// An Incident is one trouble: its alerts folded to symptoms, the verdict, and what people were told
-// of it.
+// An Incident is one trouble: its symptoms, its verdict, and the record of its notifications.
 type Incident struct {
 	ID       IncidentID `json:"id"`
 	Number   int        `json:"number"`
@@ -37,67 +36,69 @@ type Incident struct {
 	Scope    Scope      `json:"scope"`
 
 	Symptoms     []SymptomCount `json:"symptoms"`
-	AlertCount   int            `json:"alert_count"`   // episodes ever attached
+	AlertCount   int            `json:"alert_count"`   // episodes of alerts, in total
 	ActiveAlerts int            `json:"active_alerts"` // alerts that fire now
 
-	// Delivery is what Alertmanager said of the notifications that brought the alerts.
+	// Delivery describes the Alertmanager notifications that brought the alerts.
 	Delivery Delivery `json:"delivery,omitzero"`
 
 	Diagnosis Diagnosis `json:"diagnosis"`
-	// RuledOut are causes that what was seen for the cause that stands rules out for good, even if
-	// it is not seen any more.
+	// RuledOut lists causes that evidence for the current cause ruled out. They stay ruled out when
+	// that evidence fades.
 	RuledOut []Cause `json:"ruled_out,omitempty"`
-	// Over are the symptoms that it had when all of its alerts were last gone, unless it got
-	// another cause since.
+	// Over lists the symptoms at the time when the last alert resolved. It is cleared if the cause
+	// changes.
 	Over []Symptom `json:"over,omitempty"`
 
-	StartedAt   time.Time `json:"started_at"`            // the first alert's startsAt: the trouble's onset
-	OpenedAt    time.Time `json:"opened_at"`             // when Paramedic heard of it
+	StartedAt   time.Time `json:"started_at"`            // the first alert's startsAt: the onset
+	OpenedAt    time.Time `json:"opened_at"`             // when Paramedic received the first alert
 	DiagnosedAt time.Time `json:"diagnosed_at,omitzero"` // the first verdict, which may be unknown
-	NamedAt     time.Time `json:"named_at,omitzero"`     // the first verdict of the cause that stands; zero while that is unknown
+	NamedAt     time.Time `json:"named_at,omitzero"`     // when the current cause was first named; zero while it is unknown
 	AckedAt     time.Time `json:"acked_at,omitzero"`
 	AckedBy     Actor     `json:"acked_by,omitzero"`
 	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy  string    `json:"resolved_by,omitempty"` // "alerts", a person's name, "merge"
-	HandedAt    time.Time `json:"handed_at,omitzero"`    // when first aid last needed a person: it is routed like a critical one since
-	PageAt      time.Time `json:"page_at,omitzero"`      // when the last event of its page that was applied happened at PagerDuty
+	HandedAt    time.Time `json:"handed_at,omitzero"`    // when a run last needed a person; from then it is routed as critical
+	PageAt      time.Time `json:"page_at,omitzero"`      // PagerDuty's time of the last event of its page that was applied
 
-	SilencedUntil time.Time `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
-	// Everywhere is the rule whose alerts the incident counts wherever it fires: one that is not
-	// known and opened an incident for each.
+	SilencedUntil time.Time `json:"silenced_until,omitzero"` // no notification before this, unless the severity rises
+	// Everywhere is the unknown rule whose alerts this incident counts wherever they fire. Each of
+	// them would otherwise open an incident.
 	Everywhere string       `json:"everywhere,omitempty"`
 	MergedInto IncidentID   `json:"merged_into,omitempty"`
 	Absorbed   []IncidentID `json:"absorbed,omitempty"`
 	Feedback   []Feedback   `json:"feedback,omitempty"`
 	Actions    []ActionID   `json:"actions,omitempty"`
-	External   []External   `json:"external,omitempty"` // incidents that other tools opened for the same trouble
+	External   []External   `json:"external,omitempty"` // incidents of other tools about the same trouble
 
-	// Due-times; zero when nothing is due.
-	NotifyBy  time.Time `json:"notify_by,omitzero"`  // speak by then, with or without a verdict
-	HoldUntil time.Time `json:"hold_until,omitzero"` // monitoring ends in resolved
-	EnrichAt  time.Time `json:"enrich_at,omitzero"`  // gather evidence again
+	// Timers; zero if none is set.
+	NotifyBy  time.Time `json:"notify_by,omitzero"`  // notify at this time, with or without a verdict
+	HoldUntil time.Time `json:"hold_until,omitzero"` // the end of monitoring
+	EnrichAt  time.Time `json:"enrich_at,omitzero"`  // the next gathering of evidence
 
-	// Rev counts the changes that people should see; what a channel has shown is in Told.
+	// Rev counts the changes that people should see. Told has the revision that each channel has
+	// shown.
 	Rev      uint64           `json:"rev"`
 	Channels []Channel        `json:"channels,omitempty"`
 	Told     map[Channel]Told `json:"told,omitempty"`
 	Entries  int              `json:"entries"` // timeline entries so far
 }
 
-// A Delivery is what Alertmanager says of a notification. An incident keeps the newest receiver and
-// address, and the group labels that all of its notifications had.
+// A Delivery describes the Alertmanager notifications of an incident: the newest receiver and URL,
+// and the group labels that all of them share.
 type Delivery struct {
 	Receiver    string            `json:"receiver,omitempty"`
 	ExternalURL string            `json:"external_url,omitempty"`
 	GroupLabels map[string]string `json:"group_labels,omitempty"`
 }
 
-// Told is what one channel knows of an incident: its own handles, and the revision it last showed.
+// Told is the state of an incident on one channel: the revision that it last showed, and its
+// handles.
 type Told struct {
 	Rev uint64    `json:"rev"`
 	At  time.Time `json:"at,omitzero"`
-	// Ref are the channel's handles: Slack's "channel", "ts" and "thread" (the last timeline entry
-	// posted in the thread); PagerDuty's "status" (triggered, acknowledged or resolved).
+	// Ref holds the channel's handles. Slack has "channel", "ts" and "thread" (the last timeline
+	// entry posted in the thread). PagerDuty has "status" (triggered, acknowledged or resolved).
 	Ref map[string]string `json:"ref,omitempty"`
 }
 
@@ -109,19 +110,19 @@ type SymptomCount struct {
 	Active   int       `json:"active"` // firing now
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`
-	// Rules are the alert rules behind it, each once; Entities what they are about, at most 32.
+	// Rules lists the alert rules behind it, each once. Entities lists their subjects, at most 32.
 	Rules    []string `json:"rules,omitempty"`
 	Entities []Entity `json:"entities,omitempty"`
-	// Hints are the signs' hints, merged.
+	// Hints holds the merged hints of its signs.
 	Hints map[string]string `json:"hints,omitempty"`
 }
 
-// Feedback is what a person said of a diagnosis.
+// Feedback is a person's opinion on a diagnosis.
 type Feedback struct {
 	At     time.Time `json:"at"`
 	Actor  Actor     `json:"actor"`
 	Right  bool      `json:"right"`
-	Cause  Cause     `json:"cause,omitempty"` // what it really was
+	Cause  Cause     `json:"cause,omitempty"` // the actual cause
 	Reason string    `json:"reason,omitempty"`
 }
 
@@ -132,11 +133,11 @@ type External struct {
 	URL    string `json:"url,omitempty"`
 	Title  string `json:"title,omitempty"`
 	Noted  bool   `json:"noted"`           // the diagnosis was written there
-	Cause  Cause  `json:"cause,omitempty"` // the one that was written last
-	Notes  int    `json:"notes,omitempty"` // how many were written
+	Cause  Cause  `json:"cause,omitempty"` // the cause in the last note
+	Notes  int    `json:"notes,omitempty"` // number of notes written
 }
 
-// Cause is the verdict's cause, unknown before the first.
+// Cause returns the verdict's cause. It is unknown before the first verdict.
 func (in *Incident) Cause() Cause {
 	if in.Diagnosis.Cause == "" {
 		return Unknown
@@ -144,26 +145,25 @@ func (in *Incident) Cause() Cause {
 	return in.Diagnosis.Cause
 }
 
-// Open says whether the incident still takes alerts.
+// Open reports whether the incident still takes alerts.
 func (in *Incident) Open() bool { return in.Status != StatusResolved }
 
-// An Actor is who did something.
+// An Actor is the person or the program that did something.
 type Actor struct {
-	ID   string `json:"id"` // Slack's user ID, PagerDuty's, or the API token's name
+	ID   string `json:"id"` // the user ID in Slack or PagerDuty, or the name of the API token
 	Name string `json:"name,omitempty"`
 	Via  string `json:"via"` // slack, pagerduty, api, page, cli, paramedic
 	Role Role   `json:"role,omitempty"`
-	// Unverified marks a name that is the person's own word: the token has no name, or the API asks
-	// for none.
+	// Unverified marks a name that nothing verifies: the token has no name, or the API requires no
+	// token.
 	Unverified bool `json:"unverified,omitempty"`
-	// Alias is the person's other ID by auth.api.tokens_file: the Slack user of a token, or the
+	// Alias is the person's other ID in auth.api.tokens_file: the Slack user of a token, or the
 	// token's name of a Slack user.
 	Alias string `json:"alias,omitempty"`
 }
 
-// String returns the actor's name for people, or the ID where there is no name. A name that people
-// can change, as in Slack and PagerDuty, comes with the ID, and one that no door has checked is
-// marked.
+// String returns the actor's name, or the ID if there is no name. People can change their names in
+// Slack and PagerDuty, so these come with the ID. An unverified name is marked.
 func (a Actor) String() string {
 	id := a.ID
 	if a.Via == "slack" || a.Via == "pagerduty" {
@@ -180,8 +180,8 @@ func (a Actor) String() string {
 	return a.Name
 }
 
-// Role is what an API token may do: viewers read, responders act on incidents, approve and halt,
-// admins also allow first aid again.
+// Role is the role of an API token. Viewers read. Responders act on incidents, approve and halt.
+// Admins also resume first aid.
 type Role string
 
 // The roles, least first.
@@ -191,22 +191,27 @@ const (
 	Admin     Role = "admin"
 )
 
-// Allows says whether the role may do what needs the other.
+// Allows reports whether the role includes the role need.
 func (r Role) Allows(need Role) bool {
 	rank := map[Role]int{Viewer: 1, Responder: 2, Admin: 3}
 	return rank[r] > 0 && rank[r] >= rank[need]
 }
 
-// An Entry is one step of an incident's timeline. Entries are kept for as long as the incident is.
+// An Entry is one step of an incident's timeline. It is stored as long as the incident.
 type Entry struct {
 	Incident IncidentID `json:"incident"`
-	N        int        `json:"n"` // 1, 2, 3 … in the incident
+	N        int        `json:"n"` // 1, 2, 3 … within the incident
 	At       time.Time  `json:"at"`
-	Kind     string     `json:"kind"` // opened, symptom, diagnosed, notified, acked, unacked, action, guard, resolved, reopened, merged, split, refused, note
-	Text     string     `json:"text"` // plain text, one line
-	Actor    Actor      `json:"actor,omitzero"`
-	Action   ActionID   `json:"action,omitempty"`
-	Seq      uint64     `json:"seq"` // the input that it came of
-	// Quiet entries are for the record; the others are also told in the Slack thread.
+	// Kind is opened, symptom, diagnosed, notified, acked, unacked, action, guard, resolved,
+	// reopened, merged, split, refused or note.
+	Kind   string   `json:"kind"`
+	Text   string   `json:"text"` // plain text, one line
+	Actor  Actor    `json:"actor,omitzero"`
+	Action ActionID `json:"action,omitempty"`
+	Seq    uint64   `json:"seq"` // the input that caused it
+	// Quiet entries are on the record only. The others also appear in the Slack thread.
 	Quiet bool `json:"quiet,omitempty"`
 }
+
+// RefCause is the key in a note's Outcome.Ref that holds the cause written in the note.
+const RefCause = "cause"

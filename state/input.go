@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// An Input is one thing that happened. It is durable before anybody is told that it was accepted,
-// and is applied once, in its order. Exactly one of the pointers is set, but for a tick, which has
-// none.
+// An Input is one event in the log. It is durable before its sender gets a success, and it is
+// applied once, in its order. Exactly one of the pointers is set; a tick has none.
 type Input struct {
-	Seq     uint64    `json:"-"` // position in the log, given by the store when it is read
+	Seq     uint64    `json:"-"` // position in the log, set by the store
 	ID      string    `json:"id,omitempty"`
 	At      time.Time `json:"at"`
 	Cluster string    `json:"cluster"` // chooses the partition
@@ -23,8 +22,8 @@ type Input struct {
 	Vanished *Vanished    `json:"vanished,omitempty"`
 }
 
-// MaxBatch is the most alerts in one AlertBatch: a payload with more is appended as several inputs
-// in one atomic write, and what one input changes always fits one commit.
+// MaxBatch is the most alerts in one AlertBatch. A larger payload is appended as several inputs in
+// one atomic write, so that the changes of one input always fit one commit.
 const MaxBatch = 100
 
 // An AlertBatch is a webhook payload, or a part of a large one.
@@ -38,7 +37,7 @@ type AlertBatch struct {
 	GroupLabels map[string]string `json:"group_labels,omitempty"`
 }
 
-// A Verb is what a person asks for.
+// A Verb is a person's command.
 type Verb string
 
 // The verbs.
@@ -55,8 +54,7 @@ const (
 	VerbResume   Verb = "resume"
 )
 
-// A Command is what a person did. The door that took it has authenticated the actor and checked the
-// role.
+// A Command is a person's action. The sender has authenticated the actor and checked the role.
 type Command struct {
 	Verb     Verb       `json:"verb"`
 	Incident IncidentID `json:"incident,omitempty"`
@@ -65,24 +63,26 @@ type Command struct {
 	Reason   string     `json:"reason,omitempty"`
 	Until    time.Time  `json:"until,omitzero"`      // silence
 	PlanHash string     `json:"plan_hash,omitempty"` // approve: the plan that the person saw
-	// Seen is the state that the person saw. To cancel a run that was seen to need a person says
-	// that it is taken care of.
+	// Seen is the run's state that the person saw. A cancel of a run that was seen to need a person
+	// confirms that it is handled.
 	Seen  ActionState `json:"seen,omitempty"`
 	Right bool        `json:"right,omitempty"` // feedback
 	Cause Cause       `json:"cause,omitempty"` // feedback
-	// Refused says why the door refused it. It is then recorded and changes nothing.
+	// Refused is the reason why the command was refused on arrival. It is then recorded and changes
+	// nothing.
 	Refused string `json:"refused,omitempty"`
 }
 
-// An ActionEvent is a step of a run, or a new run. It is applied only if the run is still in From
-// ("" for a new run) and the transition is legal: so a runner that was overtaken changes nothing.
+// An ActionEvent is a new run, or a step of a run. It is applied only if the run is still in From
+// (empty for a new run) and the transition is legal. A runner with an old state thus changes
+// nothing.
 type ActionEvent struct {
 	From   ActionState `json:"from,omitempty"`
 	Action Action      `json:"action"`
 }
 
-// A Foreign is what another tool says of an incident: of one of ours (Key is our incident's ID) or
-// of its own.
+// A Foreign is another tool's event about an incident. Key is our incident's ID if the event is
+// about one of ours.
 type Foreign struct {
 	Source  string            `json:"source"` // "pagerduty"
 	Event   string            `json:"event"`  // triggered, acknowledged, unacknowledged, resolved, reopened, annotated
@@ -91,32 +91,32 @@ type Foreign struct {
 	Title   string            `json:"title,omitempty"`
 	URL     string            `json:"url,omitempty"`
 	Service string            `json:"service,omitempty"`
-	Labels  map[string]string `json:"labels,omitempty"` // what its text yields: alertname, pod, namespace, model_name …
+	Labels  map[string]string `json:"labels,omitempty"` // labels found in its text: alertname, pod, namespace, model_name …
 	Actor   Actor             `json:"actor,omitzero"`
-	At      time.Time         `json:"at,omitzero"` // when it happened there
+	At      time.Time         `json:"at,omitzero"` // when it happened at the tool
 }
 
-// Vanished are alerts that were taken for firing and that Alertmanager does not hold: they have
-// gone without a word.
+// Vanished lists alerts that counted as firing and are no longer in Alertmanager. No resolution was
+// sent for them.
 type Vanished struct {
-	At           time.Time     `json:"at"` // when Alertmanager was asked
+	At           time.Time     `json:"at"` // when Alertmanager was queried
 	Fingerprints []Fingerprint `json:"fingerprints"`
 }
 
-// An EffectKind says which adapter delivers an effect.
+// An EffectKind selects the adapter that delivers an effect.
 type EffectKind string
 
 // The kinds of effects.
 const (
-	EffectPrepare EffectKind = "prepare" // ask ahead for the past of the incident, while its symptoms are gathered
+	EffectPrepare EffectKind = "prepare" // query the incident's past, while its symptoms are collected
 	EffectEnrich  EffectKind = "enrich"  // gather evidence for the incident
 	EffectNotify  EffectKind = "notify"  // show the incident's newest revision on one channel
 	EffectNote    EffectKind = "note"    // write the diagnosis into another tool's incident
-	EffectPlan    EffectKind = "plan"    // work out and guard the remedies that the playbook offers
+	EffectPlan    EffectKind = "plan"    // compute the remedies of the playbook, and ask the guards
 	EffectRun     EffectKind = "run"     // take the run's next step
 )
 
-// An Effect is something to be done in the world. It stays on the board until an Outcome says that
+// An Effect is an action in the outside world. It stays on the board until an Outcome reports that
 // it is done or given up.
 type Effect struct {
 	ID       EffectID   `json:"id"`
@@ -131,27 +131,28 @@ type Effect struct {
 	Since    time.Time  `json:"since"`          // when it was first wanted
 	Attempts int        `json:"attempts,omitempty"`
 	Error    string     `json:"error,omitempty"` // of the last attempt
-	// Turn is the input that last gave the effect to its adapter: one outcome answers one turn.
+	// Turn is the input that last handed the effect to its adapter. One outcome answers one turn.
 	Turn uint64 `json:"turn"`
 }
 
-// An Outcome is what came of one attempt to deliver an effect.
+// An Outcome is the result of one attempt to deliver an effect.
 type Outcome struct {
 	Effect EffectID `json:"effect"`
 	Turn   uint64   `json:"turn"`
-	// Done: it happened, or it never will (Error says why). Otherwise it is tried again at RetryAt.
+	// Done means that the effect happened, or never will and Error has the reason. Otherwise it is
+	// tried again at RetryAt.
 	Done    bool      `json:"done"`
 	Error   string    `json:"error,omitempty"`
 	RetryAt time.Time `json:"retry_at,omitzero"`
-	// Rev and Ref go to the incident's Told for the effect's channel.
+	// Rev and Ref are merged into the incident's Told of the effect's channel.
 	Rev uint64            `json:"rev,omitempty"`
 	Ref map[string]string `json:"ref,omitempty"`
 }
 
-// ErrFenced means that another reader has committed to the partition: what this one holds in memory
+// ErrFenced means that another reader has committed to the partition. The caller's copy in memory
 // is stale.
 var ErrFenced = errors.New("partition was committed by another reader")
 
-// ErrUnavailable means that an input could not be made durable now, and that nothing of it was
-// kept. The sender should try again.
+// ErrUnavailable means that an input could not be made durable now, and that no part of it was
+// stored. The sender should try again.
 var ErrUnavailable = errors.New("the log cannot take inputs now")

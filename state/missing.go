@@ -2,8 +2,8 @@ package state
 
 import "encoding/json"
 
-// missingFor is how missing signals are kept: under their reason, because one reason often holds
-// for all of them. A record that was written before has a signal each.
+// missingFor is the stored form of missing signals. They are grouped by reason, because one reason
+// often applies to all of them. Older records have one signal each.
 type missingFor struct {
 	Reason  string   `json:"reason"`
 	Signals []string `json:"signals,omitempty"`
@@ -13,7 +13,7 @@ type missingFor struct {
 // plainEvidence is Evidence without its methods.
 type plainEvidence Evidence
 
-// keptEvidence is Evidence as it is kept.
+// keptEvidence is the stored form of Evidence.
 type keptEvidence struct {
 	plainEvidence
 	Missing []missingFor `json:"missing,omitempty"`
@@ -35,7 +35,8 @@ func (e Evidence) MarshalJSON() ([]byte, error) {
 	return json.Marshal(kept)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and missing signals that each have their reason.
+// UnmarshalJSON reads the form that MarshalJSON writes, and the older form with a reason for each
+// signal.
 func (e *Evidence) UnmarshalJSON(data []byte) error {
 	var kept keptEvidence
 	if err := json.Unmarshal(data, &kept); err != nil {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ShortName returns what people call the incident: #7, and #prod-7 where incidents of several
-// clusters are told of side by side, each cluster with numbers of its own.
+// ShortName returns the incident's short name: #7, or #prod-7 if incidents of several clusters are
+// shown together. Each cluster counts its own incidents.
 func (in *Incident) ShortName(several bool) string { return ShortName(in.Cluster, in.Number, several) }
 
-// ShortName returns the name of the incident with a number.
+// ShortName returns the short name of a number.
 func ShortName(cluster string, number int, several bool) string {
 	if several && cluster != "" {
 		return fmt.Sprintf("#%s-%d", cluster, number)
@@ -19,14 +19,14 @@ func ShortName(cluster string, number int, several bool) string {
 }
 
 // A NameQuery is a short name as a person types it, with or without the #. Without a cluster it may
-// mean several incidents.
+// match several incidents.
 type NameQuery struct {
 	Cluster string
 	Number  int
 }
 
-// ParseShortName parses a short name; false where the text is none. A number with a leading zero is
-// the beginning of an ID.
+// ParseShortName parses a short name, and reports whether the text is one. A number with a leading
+// zero is the beginning of an ID.
 func ParseShortName(text string) (NameQuery, bool) {
 	text = strings.TrimPrefix(text, "#")
 	var q NameQuery
@@ -41,7 +41,7 @@ func ParseShortName(text string) (NameQuery, bool) {
 	return q, err == nil
 }
 
-// Matches reports whether the incident goes by the name; clusters are compared without their case.
+// Matches reports whether the incident has the name. The case of the cluster does not matter.
 func (q NameQuery) Matches(in *Incident) bool {
 	return in.Number == q.Number && (q.Cluster == "" || strings.EqualFold(q.Cluster, in.Cluster))
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FormatValue writes a value with its unit as people say it: 98 %, 850 ms, 2.5 min, 41.5 GiB, yes.
-// Stories, playbooks and pages all use it, so that a value reads the same wherever it is told.
+// FormatValue writes a value with its unit: 98 %, 850 ms, 2.5 min, 41.5 GiB, yes. Stories,
+// playbooks and pages all use it, so that a value reads the same everywhere.
 func FormatValue(v float64, unit string) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -28,8 +28,8 @@ func FormatValue(v float64, unit string) string {
 	return FormatNumber(v*factor) + suffix
 }
 
-// FormatDuration writes a duration as people write it in a configuration: 2m and 1h30m, without the
-// empty parts that Go adds.
+// FormatDuration writes a duration as in a configuration: 2m and 1h30m, without the empty parts
+// that Go adds.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {
@@ -40,11 +40,11 @@ func FormatDuration(d time.Duration) string {
 	return s
 }
 
-// mostSure is how sure a text ever is of a cause, in percent: evidence is never complete.
+// mostSure is the highest confidence that a text shows, in percent. Evidence is never complete.
 const mostSure = 99
 
-// FormatShare writes how sure a verdict is as people say it: what was weighed is never at nothing,
-// and never certain. Texts, pages and the terminal all use it.
+// FormatShare writes a confidence. It is never 0 % for a cause that was weighed, and never 100 %.
+// Texts, pages and the terminal all use it.
 func FormatShare(share float64) string {
 	if share > 0 && share < 0.01 {
 		return "under 1 %"
@@ -52,7 +52,7 @@ func FormatShare(share float64) string {
 	return strconv.Itoa(min(max(int(100*share+0.5), 0), mostSure)) + " %"
 }
 
-// UnitScale is the factor and the suffix with which values of about this size read well.
+// UnitScale returns the factor and the suffix that suit values of about this size.
 func UnitScale(size float64, unit string) (factor float64, suffix string) {
 	size = math.Abs(size)
 	switch unit {
@@ -72,7 +72,7 @@ func UnitScale(size float64, unit string) (factor float64, suffix string) {
 		return 1.0 / (24 * 3600), " d"
 	case "bytes":
 		return byteScale(size)
-	case "bytes/s": // of a leak, which is slow: by the hour it reads well
+	case "bytes/s": // a leak is slow, so it is shown per hour
 		factor, suffix = byteScale(size * 3600)
 		return factor * 3600, suffix + "/h"
 	case "1/s":
@@ -96,10 +96,10 @@ func byteScale(size float64) (factor float64, suffix string) {
 	return factor, " TiB"
 }
 
-// FormatNumber keeps three digits that matter, and whole numbers whole.
+// FormatNumber writes three significant digits, and whole numbers without decimals.
 func FormatNumber(v float64) string {
 	switch abs := math.Abs(v); {
-	case abs < 1e-4: // a rounding error of whoever measured it
+	case abs < 1e-4: // a rounding error
 		return "0"
 	case abs >= 1e6:
 		return strconv.FormatFloat(v/1e6, 'f', 1, 64) + "M"

@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-func TestValuesReadAsPeopleSayThem(t *testing.T) {
+func TestFormatValueUsesReadableUnits(t *testing.T) {
 	for _, c := range []struct {
 		v    float64
 		unit string
@@ -19,7 +19,8 @@ func TestValuesReadAsPeopleSayThem(t *testing.T) {
 		{9000, "s", "2.5 h"}, {400000, "s", "4.63 d"},
 		{44.5 * (1 << 30), "bytes", "44.5 GiB"}, {1 << 41, "bytes", "2 TiB"}, {512, "bytes", "512 B"}, {2 << 20, "bytes/s", "7.03 GiB/h"},
 		{1, "bool", "yes"}, {0, "0/1", "no"}, {62, "code", "62"}, {62, "C", "62 °C"}, {3.5, "1/s", "3.5/s"},
-		{1, "requests", "1 request"}, {2, "requests", "2 requests"}, {12345, "tokens/s", "12345 tokens/s"}, {1, "tokens/s", "1 tokens/s"}, {2.5e6, "tokens", "2.5M tokens"},
+		{1, "requests", "1 request"}, {2, "requests", "2 requests"}, {12345, "tokens/s", "12345 tokens/s"}, {1, "tokens/s",
+			"1 tokens/s"}, {2.5e6, "tokens", "2.5M tokens"},
 		{math.NaN(), "s", "no number"}, {math.Inf(1), "ratio", "no number"},
 	} {
 		if got := state.FormatValue(c.v, c.unit); got != c.want {
@@ -28,8 +29,9 @@ func TestValuesReadAsPeopleSayThem(t *testing.T) {
 	}
 }
 
-func TestDurationsReadAsPeopleWriteThem(t *testing.T) {
-	for want, d := range map[string]time.Duration{"2m": 2 * time.Minute, "1h30m": 90 * time.Minute, "6h": 6 * time.Hour, "10m30s": 630 * time.Second, "1h0m5s": time.Hour + 5*time.Second,
+func TestFormatDurationDropsEmptyParts(t *testing.T) {
+	for want, d := range map[string]time.Duration{"2m": 2 * time.Minute, "1h30m": 90 * time.Minute, "6h": 6 * time.Hour,
+		"10m30s": 630 * time.Second, "1h0m5s": time.Hour + 5*time.Second,
 		"20m": 20 * time.Minute, "500ms": 500 * time.Millisecond, "0s": 0} {
 		if got := state.FormatDuration(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
@@ -37,9 +39,9 @@ func TestDurationsReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-// Pages and reports show a finding's number only where one was measured: "0" beside an alert or a
-// word would read as a measurement.
-func TestOnlyMeasuredFindingsHaveANumber(t *testing.T) {
+// Pages and reports show a finding's number only if one was measured: a "0" beside an alert or a
+// text would read as a measurement.
+func TestMeasuredExcludesAlertsAndText(t *testing.T) {
 	for want, findings := range map[bool][]state.Finding{
 		true:  {{Signal: "kv_usage", Unit: "ratio"}, {Signal: "gpu_xid", Unit: "code"}},
 		false: {{Signal: "symptom:kv_pressure"}, {Signal: "symptoms"}, {Signal: "termination_reason", Unit: "text"}, {}},
@@ -52,8 +54,9 @@ func TestOnlyMeasuredFindingsHaveANumber(t *testing.T) {
 	}
 }
 
-func TestAConfidenceReadsAlikeEverywhere(t *testing.T) {
-	for share, want := range map[float64]string{0: "0 %", 0.0021: "under 1 %", 0.0071: "under 1 %", 0.01: "1 %", 0.9653: "97 %", 0.9999: "99 %", 1: "99 %"} {
+func TestFormatShareIsNeverCertain(t *testing.T) {
+	for share, want := range map[float64]string{0: "0 %", 0.0021: "under 1 %", 0.0071: "under 1 %", 0.01: "1 %", 0.9653: "97 %",
+		0.9999: "99 %", 1: "99 %"} {
 		if got := state.FormatShare(share); got != want {
 			t.Errorf("%g is %q, want %q", share, got, want)
 		}

@@ -7,27 +7,30 @@ import (
 	"slices"
 	"strings"
 
-	"paramedic/state"
+	"paramedic/internal/text"
+	"paramedic/webhook/alertmanager"
+	"paramedic/webhook/httpio"
 )
 
 // smallerGroups is what to do about a payload that is too large. Not max_alerts: what Alertmanager
 // then leaves out nobody sees.
-const smallerGroups = "let Alertmanager group_by more labels, and shorten the annotations of the rules; max_alerts would only hide alerts"
+const smallerGroups = "let Alertmanager group_by more labels, and shorten the annotations of the rules; max_alerts " +
+	"would only hide alerts"
 
 // alertmanager takes a webhook. Only a nil Append is answered with 200.
 func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
-	if deny, cause := s.Alertmanager.allow(r); deny != nil {
+	if deny, cause := s.Alertmanager.Allow(r); deny != nil {
 		if cause != nil {
 			s.Logger.Error("alerts cannot be authenticated", "err", cause)
 		}
-		var a *answer
-		if errors.As(deny, &a) && a.code == http.StatusUnauthorized {
+		var a *httpio.Error
+		if errors.As(deny, &a) && a.Code == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="paramedic", Basic realm="paramedic"`)
 		}
 		return deny
 	}
-	if !sentJSON(r) {
-		return fail(http.StatusUnsupportedMediaType, `send the payload as Content-Type: application/json, as Alertmanager does (curl: -H "Content-Type: application/json")`)
+	if !httpio.SentJSON(r) {
+		return httpio.Fail(http.StatusUnsupportedMediaType, `send the payload as Content-Type: application/json, as Alertmanager does (curl: -H "Content-Type: application/json")`)
 	}
 	if len(s.Clusters) == 1 { // it takes every alert, so that there is no need to read them
 		if err := s.admit(s.Clusters[0]); err != nil {
@@ -39,28 +42,33 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer func() { <-s.slots }()
 
-	body, err := s.readBody(w, r, s.Limits.Body)
-	var big *answer
+	body, err := httpio.ReadBody(w, r, s.Limits.Body, s.Limits.ReadTimeout)
+	var big *httpio.Error
 	switch {
-	case errors.As(err, &big) && big.code == http.StatusRequestEntityTooLarge:
-		big = fail(big.code, "%s: %s", big.text, smallerGroups)
-		s.setAside("", []SetAside{{Reason: asideLargePayload, Text: big.text, Alert: "a whole payload", Count: 1}})
+	case errors.As(err, &big) && big.Code == http.StatusRequestEntityTooLarge:
+		big = httpio.Fail(big.Code, "%s: %s", big.Text, smallerGroups)
+		s.setAside("", []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text,
+			Alert: "a whole payload", Count: 1}})
 		return big
 	case err != nil:
 		return err
 	}
-	if receiver, count := countAlerts(body, s.Limits.Alerts); count > s.Limits.Alerts {
-		big = fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
-		s.setAside(receiver, []SetAside{{Reason: asideLargePayload, Text: big.text, Alert: "a whole payload", Count: uint64(count)}})
+	if receiver, count := alertmanager.CountAlerts(body, s.Limits.Alerts); count > s.Limits.Alerts {
+		big = httpio.Fail(http.StatusRequestEntityTooLarge,
+			"the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
+		s.setAside(receiver, []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text,
+			Alert: "a whole payload", Count: uint64(count)}})
 		return big
 	}
-	p, err := DecodeAlertmanager(body, s.Clusters, s.Clock.Now())
+	p, err := alertmanager.Decode(body, s.Clusters, s.Clock.Now())
 	if err != nil {
 		return err
 	}
 	if p.Total > s.Limits.Alerts {
-		big = fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", p.Total, s.Limits.Alerts, smallerGroups)
-		s.setAside(p.Receiver, []SetAside{{Reason: asideLargePayload, Text: big.text, Alert: "a whole payload", Count: uint64(p.Total)}})
+		big = httpio.Fail(http.StatusRequestEntityTooLarge,
+			"the payload has %d alerts; at most %d are taken at once: %s", p.Total, s.Limits.Alerts, smallerGroups)
+		s.setAside(p.Receiver, []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text,
+			Alert: "a whole payload", Count: uint64(p.Total)}})
 		return big
 	}
 	count := 0
@@ -75,7 +83,7 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if count > 0 {
-		if err := s.append(r.Context(), p.Inputs...); err != nil {
+		if err := s.commands.Append(r.Context(), p.Inputs...); err != nil {
 			return err
 		}
 	}
@@ -83,7 +91,7 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	if rec, ok := w.(*recorder); ok {
 		rec.alerts = count
 	}
-	return writeJSON(w, http.StatusOK, taken(count, p.Aside))
+	return httpio.WriteJSON(w, http.StatusOK, taken(count, p.Aside))
 }
 
 // mostProblems bounds how many alerts that were set aside an answer explains.
@@ -91,12 +99,12 @@ const mostProblems = 5
 
 // taken answers a payload. What it says of alerts that were set aside is for people who send a
 // payload by hand.
-func taken(count int, lost []SetAside) map[string]any {
+func taken(count int, lost []alertmanager.SetAside) map[string]any {
 	answer := map[string]any{"accepted": count}
 	var problems []string
 	n := 0
 	for _, l := range lost {
-		if l.Reason == asideTruncated {
+		if l.Reason == alertmanager.ReasonTruncated {
 			continue
 		}
 		if n++; n <= mostProblems {
@@ -117,7 +125,7 @@ func (s *Server) takeSlot(ctx context.Context) error {
 		return nil
 	default:
 	}
-	busy := fail(http.StatusServiceUnavailable, "too many payloads at once; send it again")
+	busy := httpio.Fail(http.StatusServiceUnavailable, "too many payloads at once; send it again")
 	select {
 	case s.slots <- struct{}{}:
 		return nil
@@ -130,18 +138,20 @@ func (s *Server) takeSlot(ctx context.Context) error {
 	}
 }
 
-// append makes the inputs durable, or says that the sender should try again: nothing of them was
-// kept.
-func (s *Server) append(ctx context.Context, inputs ...state.Input) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Limits.Append)
-	defer cancel()
-	err := s.Log.Append(ctx, inputs...)
-	if err == nil {
-		return nil
+// setAside counts, shows and logs what a payload lost.
+func (s *Server) setAside(receiver string, lost []alertmanager.SetAside) {
+	if len(lost) == 0 {
+		return
 	}
-	s.Logger.Error("input was not made durable", "err", err)
-	if errors.Is(err, state.ErrUnavailable) {
-		return fail(http.StatusServiceUnavailable, "this cannot be made durable now; send it again")
+	receiver = text.Line(receiver, 200)
+	for _, l := range s.Aside.Add(s.Clock.Now(), receiver, lost) {
+		s.Logger.Warn("an alert cannot be taken and is set aside; others like it are counted only", "reason",
+			l.Reason, "receiver", receiver,
+			"alert", l.Alert, "err", l.Text)
 	}
-	return fail(http.StatusServiceUnavailable, "this was not made durable; send it again, and see the log if it goes on")
+	if s.ObserveAside != nil {
+		for _, l := range lost {
+			s.ObserveAside(l.Reason, l.Count)
+		}
+	}
 }

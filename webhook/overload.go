@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/webhook/httpio"
 )
 
-// A Backlog tells how far the triage is behind. *state.Keeper is one.
+// A Backlog tells how far the triage is behind. *keeper.Keeper is one.
 type Backlog interface {
 	Lag() []state.Lag
 	LagOf(cluster string) state.Lag
@@ -36,7 +37,7 @@ func (s *Server) admit(clusters ...string) error {
 	if s.Backlog == nil || s.Limits.Lag <= 0 {
 		return nil
 	}
-	var refused *answer
+	var refused *httpio.Error
 	seen := map[int]bool{}
 	for _, cluster := range clusters {
 		lag := s.Backlog.LagOf(cluster)
@@ -45,9 +46,10 @@ func (s *Server) admit(clusters ...string) error {
 		}
 		seen[lag.Partition] = true
 		if wait := s.gate.look(s, lag); wait > 0 && refused == nil {
-			refused = fail(http.StatusServiceUnavailable, "%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
+			refused = httpio.Fail(http.StatusServiceUnavailable,
+				"%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
 				lag.Alerts, lag.Behind().Round(time.Second))
-			refused.retryAfter = int(min(wait, time.Minute)/time.Second) + 1
+			refused.RetryAfter = int(min(wait, time.Minute)/time.Second) + 1
 		}
 	}
 	if refused == nil {
@@ -74,7 +76,8 @@ func (g *gate) look(s *Server, lag state.Lag) time.Duration {
 		}
 		was.since = now
 		s.Logger.Warn("alerts are refused with 503 until half of what waits is triaged; Alertmanager sends them again", "partition", lag.Partition,
-			"inputs", lag.Inputs, "alerts", lag.Alerts, "oldest", lag.Age.Round(time.Second).String(), "work", lag.Work.Round(time.Second).String(), "max_lag", s.Limits.Lag.String())
+			"inputs", lag.Inputs, "alerts", lag.Alerts, "oldest", lag.Age.Round(time.Second).String(), "work",
+			lag.Work.Round(time.Second).String(), "max_lag", s.Limits.Lag.String())
 	}
 	was.payloads++
 	g.shut[lag.Partition] = was
@@ -105,7 +108,8 @@ func (s *Server) Refusing() string {
 	var parts []string
 	for _, lag := range s.Backlog.Lag() {
 		if was, ok := s.gate.shut[lag.Partition]; ok && !s.gate.opened(s, lag) {
-			parts = append(parts, fmt.Sprintf("%d alerts wait, about %s of work, since %s", lag.Alerts, lag.Behind().Round(time.Second), was.since.UTC().Format("15:04:05 UTC")))
+			parts = append(parts, fmt.Sprintf("%d alerts wait, about %s of work, since %s", lag.Alerts,
+				lag.Behind().Round(time.Second), was.since.UTC().Format("15:04:05 UTC")))
 		}
 	}
 	if len(parts) == 0 {

@@ -1,4 +1,4 @@
-package webhook
+package webhook_test
 
 import (
 	"bytes"
@@ -12,7 +12,11 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 	"paramedic/state/jetstream"
+	"paramedic/state/keeper"
+	"paramedic/webhook"
+	"paramedic/webhook/hooktest"
 )
 
 // lagging is a backlog that the test sets, by cluster.
@@ -31,14 +35,14 @@ func (l lagging) Lag() []state.Lag {
 // Beyond the bound alerts are refused, until half of it is worked off; the log tells of the
 // beginning and the end, and once of each.
 func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
-	w := newWorld().populate()
+	w := hooktest.NewWorld().Populate()
 	var log bytes.Buffer
 	lag := lagging{"default": {Partition: 1}, "prod": {Partition: 2}}
-	s, clock := door(t, w, func(c *Config) {
+	s, clock := hooktest.Serve(t, w, func(c *webhook.Config) {
 		c.Logger, c.Backlog, c.Limits.Lag = slog.New(slog.NewTextHandler(&log, nil)), lag, time.Minute
 	})
 	send := func(cluster string) int {
-		return do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf(cluster, 1))).Code
+		return hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alert(cluster, 1))).Code
 	}
 	step := func(behind time.Duration, want int) {
 		t.Helper()
@@ -49,8 +53,8 @@ func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 	}
 	step(time.Minute, 200)
 	step(61*time.Second, 503)
-	got := do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("prod", 1)))
-	expect(t, got, 503, "70000 alerts wait to be triaged, about 1m1s of work", "triage.max_lag")
+	got := hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alert("prod", 1)))
+	hooktest.Expect(t, got, 503, "70000 alerts wait to be triaged, about 1m1s of work", "triage.max_lag")
 	if got.Header().Get("Retry-After") != "32" {
 		t.Errorf("Retry-After %s", got.Header().Get("Retry-After"))
 	}
@@ -59,20 +63,21 @@ func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 	if code := send("default"); code != 200 {
 		t.Errorf("another partition's alerts: %d", code)
 	}
-	expect(t, do(s, "GET", "/readyz", ""), 200, "refused for now")
-	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"alerts":70000`, `"work_s":31`, "refused for now")
-	expect(t, do(s, "POST", "/api/v1/actions/"+string(action)+"/approve", `{"plan_hash":"plan1"}`), 200)
-	expect(t, do(s, "POST", "/api/v1/halt", ``), 200)
-	calls := w.calls
-	both := do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("default", 1), alertOf("prod", 1)))
-	if both.Code != 503 || w.calls != calls {
-		t.Errorf("a payload of both: %d, and %d appends", both.Code, w.calls-calls)
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/readyz", ""), 200, "refused for now")
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/status", ""), 200, `"alerts":70000`, `"work_s":31`, "refused for now")
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/actions/"+string(hooktest.Action)+"/approve", `{"plan_hash":"plan1"}`), 200)
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/halt", ``), 200)
+	calls := w.Calls
+	both := hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alert("default", 1), hooktest.Alert("prod", 1)))
+	if both.Code != 503 || w.Calls != calls {
+		t.Errorf("a payload of both: %d, and %d appends", both.Code, w.Calls-calls)
 	}
-	clock.advance(90 * time.Second)
+	clock.Advance(90 * time.Second)
 	step(30*time.Second, 200)
 	step(time.Minute, 200)
-	expect(t, do(s, "GET", "/readyz", ""), 200, `{"status":"ok"}`)
-	if text := log.String(); strings.Count(text, "alerts are refused with 503") != 1 || strings.Count(text, "alerts are taken again") != 1 ||
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/readyz", ""), 200, `{"status":"ok"}`)
+	if text := log.String(); strings.Count(text, "alerts are refused with 503") != 1 ||
+		strings.Count(text, "alerts are taken again") != 1 ||
 		!strings.Contains(text, "refused_for=1m30s refused_payloads=5") {
 		t.Errorf("logged:\n%s", text)
 	}
@@ -82,10 +87,10 @@ func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 func TestRefusingEndsWithoutAPayload(t *testing.T) {
 	lag := lagging{"default": {Partition: 1, Age: 2 * time.Minute}}
 	var log bytes.Buffer
-	s, _ := door(t, newWorld(), func(c *Config) {
+	s, _ := hooktest.Serve(t, hooktest.NewWorld(), func(c *webhook.Config) {
 		c.Clusters, c.Backlog, c.Limits.Lag, c.Logger = []string{"default"}, lag, time.Minute, slog.New(slog.NewTextHandler(&log, nil))
 	})
-	expect(t, do(s, "POST", "/webhook/alertmanager", "not even read"), 503)
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", "not even read"), 503)
 	if s.Refusing() == "" {
 		t.Error("it does not say that it refuses")
 	}
@@ -100,7 +105,8 @@ type slowTriage struct{ pause func() }
 
 func (s slowTriage) Classify(_ state.Alert, cluster string) state.Sign {
 	s.pause()
-	return state.Sign{Symptom: "kv_pressure", Severity: state.Warning, By: "name", Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: "vllm"}}
+	return state.Sign{Symptom: "kv_pressure", Severity: state.Warning, By: "name",
+		Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: "vllm"}}
 }
 
 func (slowTriage) Correlate(_ state.Sign, _ []state.Worker, open []*state.Incident, _ time.Time) (state.IncidentID, bool) {
@@ -124,17 +130,17 @@ func (slowTriage) Channels(*state.Incident) []state.Channel { return nil }
 // storm is taken up to the bound and refused beyond, a person is heard all the same, and when
 // triage has caught up alerts are taken again. None that was accepted is lost.
 func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
-	clock := &testClock{now: start}
+	clock := hooktest.NewClock()
 	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: t.TempDir(), Retain: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gate := make(chan struct{})
 	open := sync.OnceFunc(func() { close(gate) })
-	keeper := state.NewKeeper(state.KeeperConfig{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler), Fold: &state.Fold{
+	keeper := keeper.New(keeper.Config{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler), Fold: &fold.Fold{
 		Triage: slowTriage{func() {
 			if _, held := <-gate; held {
-				clock.advance(10 * time.Second)
+				clock.Advance(10 * time.Second)
 			}
 		}}, Routing: slowTriage{}, Settings: state.DefaultSettings()}})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -150,14 +156,14 @@ func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s, _ := door(t, newWorld(), func(c *Config) {
+	s, _ := hooktest.Serve(t, hooktest.NewWorld(), func(c *webhook.Config) {
 		c.Log, c.View, c.Clock, c.Clusters, c.Backlog, c.Limits.Lag = keeper, keeper, clock, []string{"prod"}, keeper, time.Minute
 	})
 	await(t, "ready", func() bool { return keeper.Ready(t.Context()) == nil })
 	sent, accepted := 0, 0
 	send := func() int {
 		sent++
-		code := do(s, http.MethodPost, "/webhook/alertmanager", payloadOf(alertOf("prod", sent))).Code
+		code := hooktest.Do(s, http.MethodPost, "/webhook/alertmanager", hooktest.Payload(hooktest.Alert("prod", sent))).Code
 		if code == http.StatusOK {
 			accepted++
 		}
@@ -179,7 +185,7 @@ func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
 		t.Errorf("%d alerts were accepted, %s of work", accepted, work)
 	}
 	halted := make(chan int)
-	go func() { halted <- do(s, http.MethodPost, "/api/v1/halt", `{"actor":"ana"}`).Code }() // answered when it is applied, after what came before
+	go func() { halted <- hooktest.Do(s, http.MethodPost, "/api/v1/halt", `{"actor":"ana"}`).Code }() // answered when it is applied, after what came before
 	await(t, "the halt is recorded", func() bool { return keeper.LagOf("prod").Inputs > accepted-1 })
 	open()
 	if code := <-halted; code/100 != 2 {

@@ -1,236 +1,68 @@
 package webhook
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
 	"net/http"
-	"regexp"
 	"slices"
-	"strings"
-	"time"
 
-	"github.com/PagerDuty/go-pagerduty/webhookv3"
-
-	"paramedic/internal/text"
 	"paramedic/state"
+	"paramedic/webhook/access"
+	"paramedic/webhook/httpio"
+	"paramedic/webhook/pagerduty"
 )
 
 // PagerDuty says how to take PagerDuty's V3 webhooks.
 type PagerDuty struct {
 	// Secret is the webhook subscription's; without it the path is closed.
-	Secret *Secret
+	Secret *access.Secret
 }
-
-const pagerBody = 256 << 10 // PagerDuty promises at most 55 KB
-
-// pagerEvent is a V3 webhook, as far as it is used. Data is an incident, or for an annotation a
-// note with its incident.
-type pagerEvent struct {
-	Event struct {
-		ID         string `json:"id"`
-		EventType  string `json:"event_type"`
-		OccurredAt string `json:"occurred_at"`
-		Agent      *struct {
-			ID      string `json:"id"`
-			Summary string `json:"summary"`
-		} `json:"agent"`
-		Data struct {
-			pagerIncident
-			Incident *pagerIncident `json:"incident"`
-		} `json:"data"`
-	} `json:"event"`
-}
-
-type pagerIncident struct {
-	ID          string `json:"id"`
-	Type        string `json:"type"`
-	HTMLURL     string `json:"html_url"`
-	IncidentKey string `json:"incident_key"`
-	Title       string `json:"title"`
-	Summary     string `json:"summary"`
-	Service     *struct {
-		Summary string `json:"summary"`
-	} `json:"service"`
-	Body          json.RawMessage `json:"body"`
-	CustomDetails json.RawMessage `json:"custom_details"`
-	CustomFields  json.RawMessage `json:"custom_fields"`
-}
-
-var pagerEvents = []string{"triggered", "acknowledged", "unacknowledged", "resolved", "reopened", "annotated"}
 
 // pagerDuty takes a webhook: 2xx only once it is durable, 5xx where PagerDuty should send it again.
 func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	if s.PagerDuty.Secret == nil {
-		return fail(http.StatusNotFound, "PagerDuty's webhooks are not configured: set notify.pagerduty.webhook_secret_file")
+		return httpio.Fail(http.StatusNotFound,
+			"PagerDuty's webhooks are not configured: set notify.pagerduty.webhook_secret_file")
 	}
 	secret, err := s.PagerDuty.Secret.Value()
 	if err != nil {
 		s.Logger.Error("PagerDuty cannot be authenticated", "err", err)
-		return fail(http.StatusServiceUnavailable, "PagerDuty's webhook secret cannot be read now; try again")
+		return httpio.Fail(http.StatusServiceUnavailable, "PagerDuty's webhook secret cannot be read now; try again")
 	}
-	body, err := s.readBody(w, r, pagerBody)
+	body, err := httpio.ReadBody(w, r, pagerduty.MaxBody, s.Limits.ReadTimeout)
 	if err != nil {
 		return err
 	}
-	signed := &http.Request{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
-	// The library does not trim what stands between several signatures.
-	signed.Header.Set("X-PagerDuty-Signature", strings.ReplaceAll(strings.Join(r.Header.Values("X-PagerDuty-Signature"), ","), " ", ""))
-	if err := webhookv3.VerifySignature(signed, secret); err != nil {
-		return fail(http.StatusUnauthorized, "not from PagerDuty: the signature is missing or does not match")
+	if err := pagerduty.Verify(r.Header, body, secret); err != nil {
+		return err
 	}
 	delivery := r.Header.Get("X-Webhook-Id")
 	now := s.Clock.Now()
-	if delivery != "" && s.pager.has(delivery, now) {
-		return writeJSON(w, http.StatusOK, map[string]string{"status": "duplicate"})
+	if delivery != "" && s.pager.Has(delivery, now) {
+		return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "duplicate"})
 	}
-	in, err := s.decodePager(body, now)
+	in, err := pagerduty.Decode(body, now, s.clusterOf)
 	if err != nil {
 		return err
 	}
 	if in == nil {
-		return writeJSON(w, http.StatusOK, map[string]string{"status": "ignored"})
+		return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "ignored"})
 	}
-	if err := s.append(r.Context(), *in); err != nil {
+	if err := s.commands.Append(r.Context(), *in); err != nil {
 		return err
 	}
 	if delivery != "" && len(delivery) <= 256 {
-		s.pager.add(now, delivery) // after the append: a delivery that was lost must be taken when it comes again
+		s.pager.Add(now, delivery) // after the append: a delivery that was lost must be taken when it comes again
 	}
-	return writeJSON(w, http.StatusOK, map[string]string{"status": "accepted"})
+	return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "accepted"})
 }
 
-// decodePager makes an input of a webhook, or nil of one that says nothing of interest (a ping, a
-// priority).
-func (s *Server) decodePager(body []byte, now time.Time) (*state.Input, error) {
-	var p pagerEvent
-	err := decodeOne(body, &p, false)
-	if err != nil {
-		return nil, fail(http.StatusBadRequest, "the body is not a PagerDuty V3 webhook: %s", err)
-	}
-	e := &p.Event
-	kind, ok := strings.CutPrefix(e.EventType, "incident.")
-	switch {
-	case e.EventType == "":
-		return nil, fail(http.StatusBadRequest, "the webhook has no event_type; subscribe with webhook version 3")
-	case !ok || !slices.Contains(pagerEvents, kind):
-		return nil, nil
-	}
-	inc := &e.Data.pagerIncident
-	if e.Data.Incident != nil {
-		inc = e.Data.Incident
-	}
-	if !plainID(inc.ID, 128) || !plainID(e.ID, 128) {
-		return nil, fail(http.StatusBadRequest, "the webhook names no incident")
-	}
-	f := &state.Foreign{
-		Source: "pagerduty", Event: kind, ID: inc.ID, Key: text.Line(inc.IncidentKey, 255),
-		Title: text.Line(inc.title(), 1024), URL: webURL(inc.HTMLURL), Labels: inc.labels(),
-	}
-	if f.At, err = parseTime(e.OccurredAt); err != nil {
-		f.At = time.Time{} // it is taken for now: an event without a time is still one
-	}
-	if inc.Service != nil {
-		f.Service = text.Line(inc.Service.Summary, 255)
-	}
-	if e.Agent != nil {
-		f.Actor = state.Actor{ID: text.Line(e.Agent.ID, 128), Name: text.Line(e.Agent.Summary, 128), Via: "pagerduty"}
-	}
-	cluster := s.Clusters[0]
+// clusterOf returns the cluster of an incident of PagerDuty's: that of our own incident which raised
+// it, or the one that its labels name, or the first.
+func (s *Server) clusterOf(f *state.Foreign) string {
 	if ours, ok := s.View.Incident(state.IncidentID(f.Key)); ok {
-		cluster = ours.Cluster
-	} else if slices.Contains(s.Clusters, f.Labels["cluster"]) {
-		cluster = f.Labels["cluster"]
+		return ours.Cluster
 	}
-	return &state.Input{ID: state.Hash("pagerduty", e.ID), At: now, Cluster: cluster, Foreign: f}, nil
-}
-
-func (i *pagerIncident) title() string {
-	if i.Title != "" {
-		return i.Title
+	if slices.Contains(s.Clusters, f.Labels["cluster"]) {
+		return f.Labels["cluster"]
 	}
-	return i.Summary
-}
-
-// webURL is a link that a page may show, or nothing.
-func webURL(u string) string {
-	if len(u) > 2048 || !strings.HasPrefix(u, "https://") || strings.ContainsAny(u, " \"'<>\\") || hasControl(u, false) {
-		return ""
-	}
-	return u
-}
-
-// pagerLabels are the alert labels that are looked for in an incident's text.
-var pagerLabels = []string{
-	"alertname", "namespace", "exported_namespace", "pod", "exported_pod", "container", "model_name", "model", "cluster", "node",
-	"Hostname", "instance", "job", "service", "severity", "gpu", "deployment",
-}
-
-var (
-	// labelPair finds key="value", key=value and key: value, as alert templates write them.
-	labelPair = regexp.MustCompile(`(?:^|[^\w])(` + strings.Join(pagerLabels, "|") + `)"?\s*[=:]\s*(?:"([^"\n]{1,253})"|([^\s",;{}()\[\]]{1,253}))`)
-	// firingTitle finds the rule's name in Alertmanager's own title.
-	firingTitle = regexp.MustCompile(`^\[FIRING:\d+\]\s+([A-Za-z_][\w:.-]{0,127})`)
-)
-
-// labels are what the incident's text yields; the first mention of a label counts.
-func (i *pagerIncident) labels() map[string]string {
-	out := map[string]string{}
-	title := cut(i.title(), 4096)
-	var texts []string
-	for _, raw := range []json.RawMessage{i.CustomDetails, i.CustomFields, i.Body} { // fields before prose
-		var v any
-		if len(raw) > 0 && json.Unmarshal(raw, &v) == nil {
-			texts = pagerTexts(texts, v, 0)
-		}
-	}
-	texts = append(texts, title)
-	left := 16 << 10
-	for _, part := range texts {
-		part = cut(part, max(left, 8))
-		for _, m := range labelPair.FindAllStringSubmatch(part, 64) {
-			if _, ok := out[m[1]]; !ok {
-				out[m[1]] = text.Line(m[2]+m[3], 253)
-			}
-		}
-		if left -= len(part); left <= 0 {
-			break
-		}
-	}
-	if m := firingTitle.FindStringSubmatch(title); m != nil && out["alertname"] == "" {
-		out["alertname"] = m[1]
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
-}
-
-// pagerTexts gathers the strings of a JSON value; one under a key reads as key: value.
-func pagerTexts(texts []string, v any, depth int) []string {
-	if depth > 6 || len(texts) > 256 {
-		return texts
-	}
-	switch v := v.(type) {
-	case string:
-		return append(texts, v)
-	case []any:
-		for _, e := range v {
-			texts = pagerTexts(texts, e, depth+1)
-		}
-	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			if text, ok := v[k].(string); ok && slices.Contains(pagerLabels, k) {
-				texts = append(texts, k+`="`+strings.ReplaceAll(text, `"`, "'")+`"`)
-				continue
-			}
-			texts = pagerTexts(texts, v[k], depth+1)
-		}
-	}
-	return texts
+	return s.Clusters[0]
 }

@@ -1,10 +1,6 @@
-package webhook
+package webhook_test
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -12,75 +8,64 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/state"
+	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/hooktest"
+	"paramedic/webhook/pagerduty"
 )
 
-const pagerSecret = "lDQHScfUeXUKaQRN"
-
-func pagerSign(body string) string {
-	mac := hmac.New(sha256.New, []byte(pagerSecret))
-	mac.Write([]byte(body))
-	return "v1=" + hex.EncodeToString(mac.Sum(nil))
-}
-
-func pagerBodyOf(kind, data string) string {
-	return fmt.Sprintf(`{"event":{"id":"01EV","event_type":%q,"resource_type":"incident","occurred_at":"2026-11-21T03:00:00Z",
-		"agent":{"id":"PUSER","summary":"Ana","type":"user_reference"},"data":%s}}`, kind, data)
-}
-
-const pagerIncidentData = `{"id":"PT4KHLK","type":"incident","html_url":"https://acme.pagerduty.com/incidents/PT4KHLK","number":7,"incident_key":"KEY",
-	"title":"[FIRING:2] VLLMHighKV (prod llm)","service":{"summary":"LLM"},
-	"body":{"details":"Labels:\n - alertname = VLLMHighKV\n - namespace = llm\n - model_name = \"llama-70b\"\nAnnotations:\n - summary = pod: full"},
-	"custom_details":{"cluster":"prod","n":3,"nested":{"pod":"vllm-0"}}}`
-
 func TestPagerDutyWebhooks(t *testing.T) {
-	w := newWorld().populate()
-	s, _ := door(t, w, func(c *Config) { c.PagerDuty.Secret = LiteralSecret(pagerSecret) })
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { c.PagerDuty.Secret = access.LiteralSecret(hooktest.PagerSecret) })
 	send := func(body, sig, id string) *httptest.ResponseRecorder {
-		return do(s, "POST", "/webhook/pagerduty", body, "X-PagerDuty-Signature", sig, "X-Webhook-Id", id)
+		return hooktest.Do(s, "POST", "/webhook/pagerduty", body, "X-PagerDuty-Signature", sig, "X-Webhook-Id", id)
 	}
-	body := pagerBodyOf("incident.triggered", pagerIncidentData)
-	for _, sig := range []string{"", "v1=00", "v2=" + pagerSign(body)[3:], pagerSign(body + " ")} {
-		expect(t, send(body, sig, "w1"), 401, "signature")
+	body := hooktest.PagerBody("incident.triggered", hooktest.PagerIncident)
+	for _, sig := range []string{"", "v1=00", "v2=" + hooktest.SignPager(body)[3:], hooktest.SignPager(body + " ")} {
+		hooktest.Expect(t, send(body, sig, "w1"), 401, "signature")
 	}
-	for _, bad := range []string{"{", "[]", `{"event":{}}`, pagerBodyOf("incident.resolved", `{}`), pagerBodyOf("incident.resolved", `{"id":"a b"}`)} {
-		expect(t, send(bad, pagerSign(bad), "w2"), 400)
+	for _, bad := range []string{"{", "[]", `{"event":{}}`, hooktest.PagerBody("incident.resolved", `{}`), hooktest.PagerBody("incident.resolved", `{"id":"a b"}`)} {
+		hooktest.Expect(t, send(bad, hooktest.SignPager(bad), "w2"), 400)
 	}
-	huge := strings.Repeat(" ", pagerBody+1)
-	expect(t, send(huge, pagerSign(huge), "w3"), 413)
+	huge := strings.Repeat(" ", pagerduty.MaxBody+1)
+	hooktest.Expect(t, send(huge, hooktest.SignPager(huge), "w3"), 413)
 	for _, kind := range []string{"pagey.ping", "incident.priority_updated", "service.updated"} {
-		ping := pagerBodyOf(kind, `{"message":"hi","type":"ping"}`)
-		expect(t, send(ping, pagerSign(ping), kind), 200, "ignored")
+		ping := hooktest.PagerBody(kind, `{"message":"hi","type":"ping"}`)
+		hooktest.Expect(t, send(ping, hooktest.SignPager(ping), kind), 200, "ignored")
 	}
-	if w.calls != 0 {
+	if w.Calls != 0 {
 		t.Fatal("something was appended")
 	}
 
-	w.err = state.ErrUnavailable
-	expect(t, send(body, pagerSign(body), "w4"), 503)
-	w.err = nil
-	expect(t, send(body, "v1=00, "+pagerSign(body), "w4"), 200, "accepted") // the delivery that failed is taken when it comes again
-	expect(t, send(body, pagerSign(body), "w4"), 200, "duplicate")
-	if len(w.inputs) != 1 {
-		t.Fatalf("%d inputs", len(w.inputs))
+	w.Err = state.ErrUnavailable
+	hooktest.Expect(t, send(body, hooktest.SignPager(body), "w4"), 503)
+	w.Err = nil
+	// the delivery that failed is taken when it comes again
+	hooktest.Expect(t, send(body, "v1=00, "+hooktest.SignPager(body), "w4"), 200, "accepted")
+	hooktest.Expect(t, send(body, hooktest.SignPager(body), "w4"), 200, "duplicate")
+	if len(w.Inputs) != 1 {
+		t.Fatalf("%d inputs", len(w.Inputs))
 	}
-	want := state.Input{ID: state.Hash("pagerduty", "01EV"), At: start, Cluster: "prod", Foreign: &state.Foreign{
+	want := state.Input{ID: state.Hash("pagerduty", "01EV"), At: hooktest.Start, Cluster: "prod", Foreign: &state.Foreign{
 		Source: "pagerduty", Event: "triggered", ID: "PT4KHLK", Key: "KEY", Title: "[FIRING:2] VLLMHighKV (prod llm)",
 		URL: "https://acme.pagerduty.com/incidents/PT4KHLK", Service: "LLM",
-		Labels: map[string]string{"alertname": "VLLMHighKV", "namespace": "llm", "model_name": "llama-70b", "cluster": "prod", "pod": "vllm-0"},
-		Actor:  state.Actor{ID: "PUSER", Name: "Ana", Via: "pagerduty"},
-		At:     start,
+		Labels: map[string]string{"alertname": "VLLMHighKV", "namespace": "llm", "model_name": "llama-70b", "cluster": "prod",
+			"pod": "vllm-0"},
+		Actor: state.Actor{ID: "PUSER", Name: "Ana", Via: "pagerduty"},
+		At:    hooktest.Start,
 	}}
-	if diff := cmp.Diff(want, w.inputs[0]); diff != "" {
+	if diff := cmp.Diff(want, w.Inputs[0]); diff != "" {
 		t.Error(diff)
 	}
 
-	ours := pagerBodyOf("incident.acknowledged", `{"id":"P1","incident_key":"`+string(incident)+`","html_url":"javascript:alert(1)"}`)
-	expect(t, send(ours, pagerSign(ours), "w5"), 200)
-	note := pagerBodyOf("incident.annotated", `{"id":"PNOTE","type":"incident_note","content":"x","incident":{"id":"P1","incident_key":"k"}}`)
-	expect(t, send(note, pagerSign(note), "w6"), 200)
-	if a, n := w.inputs[1], w.inputs[2]; a.Cluster != "prod" || a.Foreign.URL != "" || n.Foreign.ID != "P1" || n.Foreign.Event != "annotated" {
+	ours := hooktest.PagerBody("incident.acknowledged", `{"id":"P1","incident_key":"`+string(hooktest.Incident)+`","html_url":"javascript:alert(1)"}`)
+	hooktest.Expect(t, send(ours, hooktest.SignPager(ours), "w5"), 200)
+	note := hooktest.PagerBody("incident.annotated", `{"id":"PNOTE","type":"incident_note","content":"x","incident":{"id":"P1","incident_key":"k"}}`)
+	hooktest.Expect(t, send(note, hooktest.SignPager(note), "w6"), 200)
+	if a, n := w.Inputs[1], w.Inputs[2]; a.Cluster != "prod" || a.Foreign.URL != "" || n.Foreign.ID != "P1" ||
+		n.Foreign.Event != "annotated" {
 		t.Errorf("%+v %+v", a.Foreign, n.Foreign)
 	}
-	closed, _ := door(t, w, nil)
-	expect(t, do(closed, "POST", "/webhook/pagerduty", body), 404, "webhook_secret_file")
+	closed, _ := hooktest.Serve(t, w, nil)
+	hooktest.Expect(t, hooktest.Do(closed, "POST", "/webhook/pagerduty", body), 404, "webhook_secret_file")
 }

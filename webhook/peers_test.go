@@ -1,4 +1,4 @@
-package webhook
+package webhook_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 
 	"paramedic/state"
+	"paramedic/webhook"
+	"paramedic/webhook/hooktest"
 )
 
 // The tests of this file are named after failures that users of other tools have reported. Each
@@ -21,20 +23,20 @@ import (
 // instead.
 func TestNVSentinel121ADrainTakesACancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld().populate()
-		s, _ := door(t, w, nil)
-		path := "/api/v1/actions/" + string(action) + "/cancel"
-		a := w.actions[action]
+		w := hooktest.NewWorld().Populate()
+		s, _ := hooktest.Serve(t, w, nil)
+		path := "/api/v1/actions/" + string(hooktest.Action) + "/cancel"
+		a := w.Actions[hooktest.Action]
 		a.State = state.Intent
-		w.actions[action] = a
-		expect(t, do(s, "POST", path, `{"actor":"ana"}`), 202, "called off by ana")
-		if got := w.actions[action].Journal[state.CalledOff]; !strings.HasPrefix(got, "ana") {
+		w.Actions[hooktest.Action] = a
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, `{"actor":"ana"}`), 202, "called off by ana")
+		if got := w.Actions[hooktest.Action].Journal[state.CalledOff]; !strings.HasPrefix(got, "ana") {
 			t.Errorf("called off by %q", got)
 		}
-		expect(t, do(s, "POST", path, `{"actor":"ana"}`), 409, "can no longer be cancelled")
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, `{"actor":"ana"}`), 409, "can no longer be cancelled")
 		a.State = state.Applied
-		w.actions[action] = a
-		expect(t, do(s, "POST", path, `{"actor":"ana"}`), 409, "it is applied")
+		w.Actions[hooktest.Action] = a
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, `{"actor":"ana"}`), 409, "it is applied")
 	})
 }
 
@@ -46,7 +48,7 @@ func TestRobusta1752AButtonsAnswerGoesWhereTheButtonIs(t *testing.T) {
 	answers := make(chan answer, 8)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		var m slackMessage
+		var m hooktest.SlackReply
 		if json.Unmarshal(b, &m) != nil || m.ResponseType != "ephemeral" || m.ReplaceOriginal {
 			m.Text = "not for one person: " + string(b)
 		}
@@ -54,14 +56,15 @@ func TestRobusta1752AButtonsAnswerGoesWhereTheButtonIs(t *testing.T) {
 	}))
 	defer api.Close()
 	defer api.Client().CloseIdleConnections()
-	w := newWorld().populate()
-	s, _ := slackDoor(t, w, func(c *Config) { c.Slack.APIURL, c.Slack.HTTP = api.URL+"/api/", api.Client() })
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.ServeSlack(t, w, func(c *webhook.Config) { c.Slack.APIURL, c.Slack.HTTP = api.URL+"/api/", api.Client() })
 	says := map[string]string{"/C-oncall/ben": "not on the list", "/C-gpu-team/cleo": "not on the list", "/C-oncall/ana": "has changed"}
 	for i, c := range []struct{ user, value, reply string }{
-		{"U2", string(action) + "|plan1", "/C-oncall/ben"}, {"U3", string(action) + "|plan1", "/C-gpu-team/cleo"}, {"U1", string(action) + "|plan0", "/C-oncall/ana"},
+		{"U2", string(hooktest.Action) + "|plan1", "/C-oncall/ben"}, {"U3", string(hooktest.Action) + "|plan1", "/C-gpu-team/cleo"},
+		{"U1", string(hooktest.Action) + "|plan0", "/C-oncall/ana"},
 	} {
-		body := click(c.user, "paramedic.approve", c.value, fmt.Sprint("t", i), api.URL+c.reply)
-		expect(t, slackSend(s, "/webhook/slack/interaction", body, slackHeaders(body, start)), 200)
+		body := hooktest.Click(c.user, "paramedic.approve", c.value, fmt.Sprint("t", i), api.URL+c.reply)
+		hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/interaction", body, hooktest.SlackHeaders(body, hooktest.Start)), 200)
 	}
 	for range says {
 		got := <-answers

@@ -1,4 +1,4 @@
-package webhook
+package webhook_test
 
 import (
 	"net/http/httptest"
@@ -7,48 +7,51 @@ import (
 	"testing/synctest"
 
 	"paramedic/state"
+	"paramedic/webhook"
+	"paramedic/webhook/hooktest"
+	"paramedic/webhook/report"
 )
 
 // Every door takes a person's word that a run is taken care of, also for a state that only a newer
 // version knows.
 func TestEveryDoorReleasesWhatNeedsHuman(t *testing.T) {
 	for _, as := range []state.ActionState{state.NeedsHuman, "evacuating"} {
-		for name, say := range map[string]func(s *Server) *httptest.ResponseRecorder{
-			"API": func(s *Server) *httptest.ResponseRecorder {
-				return do(s, "POST", "/api/v1/actions/"+string(action)+"/cancel", `{"actor":"ana"}`)
+		for name, say := range map[string]func(s *webhook.Server) *httptest.ResponseRecorder{
+			"API": func(s *webhook.Server) *httptest.ResponseRecorder {
+				return hooktest.Do(s, "POST", "/api/v1/actions/"+string(hooktest.Action)+"/cancel", `{"actor":"ana"}`)
 			},
-			"Slack's command": func(s *Server) *httptest.ResponseRecorder {
-				body := slash("U1", "cancel "+string(action)+" drained by hand", "t1")
-				return slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start))
+			"Slack's command": func(s *webhook.Server) *httptest.ResponseRecorder {
+				body := hooktest.SlashCommand("U1", "cancel "+string(hooktest.Action)+" drained by hand", "t1")
+				return hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start))
 			},
-			"Slack's button": func(s *Server) *httptest.ResponseRecorder {
-				body := click("U1", "paramedic.cancel", string(action)+"|plan1", "t1", "")
-				return slackSend(s, "/webhook/slack/interaction", body, slackHeaders(body, start))
+			"Slack's button": func(s *webhook.Server) *httptest.ResponseRecorder {
+				body := hooktest.Click("U1", "paramedic.cancel", string(hooktest.Action)+"|plan1", "t1", "")
+				return hooktest.SendSlack(s, "/webhook/slack/interaction", body, hooktest.SlackHeaders(body, hooktest.Start))
 			},
 		} {
 			t.Run(name+", "+string(as), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld().populate()
-					w.then = func(a state.Action) state.Action {
+					w := hooktest.NewWorld().Populate()
+					w.Then = func(a state.Action) state.Action {
 						a.Journal = map[string]string{state.Released: "ana"}
 						return a
 					}
-					s, _ := slackDoor(t, w, nil)
-					a := after(as)(w.actions[action])
-					w.actions[action] = a
-					expect(t, do(s, "GET", "/api/v1/actions/"+string(action), ""), 200, `"needs_person":true`)
-					in := w.incidents[incident]
+					s, _ := hooktest.ServeSlack(t, w, nil)
+					a := hooktest.After(as)(w.Actions[hooktest.Action])
+					w.Actions[hooktest.Action] = a
+					hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions/"+string(hooktest.Action), ""), 200, `"needs_person":true`)
+					in := w.Incidents[hooktest.Incident]
 					in.Status = state.StatusResolved // a person's end of the incident is no word on its runs
-					w.incidents[incident] = in
+					w.Incidents[hooktest.Incident] = in
 					got := say(s)
-					expect(t, got, 200)
-					if c := w.commands(); len(c) != 1 || c[0].Verb != state.VerbCancel || c[0].Seen != as || c[0].Refused != "" {
+					hooktest.Expect(t, got, 200)
+					if c := w.Commands(); len(c) != 1 || c[0].Verb != state.VerbCancel || c[0].Seen != as || c[0].Refused != "" {
 						t.Fatalf("%+v", c)
 					}
 					if body := got.Body.String(); name == "API" && !strings.Contains(body, `"released_by":"ana"`) || name == "Slack's command" && !strings.Contains(body, "Taken care of") {
 						t.Errorf("%s", body)
 					}
-					expect(t, do(s, "POST", "/api/v1/actions/"+string(action)+"/cancel", `{"actor":"ben"}`), 409)
+					hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/actions/"+string(hooktest.Action)+"/cancel", `{"actor":"ben"}`), 409)
 				})
 			})
 		}
@@ -56,16 +59,17 @@ func TestEveryDoorReleasesWhatNeedsHuman(t *testing.T) {
 }
 
 func TestReportSaysWhatStillNeedsHuman(t *testing.T) {
-	w := newWorld().populate()
-	a := after(state.Intent, state.Applied, state.NeedsHuman)(w.actions[action])
+	w := hooktest.NewWorld().Populate()
+	a := hooktest.After(state.Intent, state.Applied, state.NeedsHuman)(w.Actions[hooktest.Action])
 	says := func(a state.Action, want string) {
 		t.Helper()
-		if got := Report(Case{Incident: w.incidents[incident], Actions: []state.Action{a}}, start); !strings.Contains(got, want) {
+		if got := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: []state.Action{a}},
+			hooktest.Start); !strings.Contains(got, want) {
 			t.Errorf("it lacks %q:\n%s", want, got)
 		}
 	}
 	says(a, "still waits for a person")
 	a.Journal[state.Released] = "ana"
 	says(a, "was taken care of by ana")
-	says(after(state.Intent, state.Applied, state.Superseded)(a), "ended as superseded")
+	says(hooktest.After(state.Intent, state.Applied, state.Superseded)(a), "ended as superseded")
 }

@@ -4,12 +4,19 @@ import (
 	"context"
 	_ "embed"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"paramedic/state"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
+	"paramedic/webhook/api"
+	"paramedic/webhook/chat"
+	"paramedic/webhook/command"
+	"paramedic/webhook/httpio"
 )
 
 //go:embed openapi.yaml
@@ -26,9 +33,9 @@ type Config struct {
 	// Clusters are the names that the label cluster may choose; the first takes every other alert.
 	Clusters []string
 
-	Alertmanager AlertmanagerAuth
-	API          APIAuth
-	Slack        Slack
+	Alertmanager access.AlertmanagerAuth
+	API          access.APIAuth
+	Slack        chat.Config
 	PagerDuty    PagerDuty
 	Limits       Limits
 
@@ -44,9 +51,9 @@ type Config struct {
 	// ObserveAside is told of alerts that could not be taken, by reason.
 	ObserveAside func(reason string, n uint64)
 	// Aside remembers them; nil is a memory of the server's own.
-	Aside *Aside
+	Aside *alertmanager.Aside
 	// Sessions are the logins; nil is a memory of the server's own.
-	Sessions *Sessions
+	Sessions *access.Sessions
 	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
 	Pages http.Handler
 	// Metrics serves /metrics.
@@ -96,20 +103,16 @@ func (l Limits) withDefaults() Limits {
 // A Server is the door. It is an http.Handler.
 type Server struct {
 	Config
-	mux     *http.ServeMux
-	origins *http.CrossOriginProtection
-	slots   chan struct{} // payloads being taken
-	gate    gate
-	guesses guesses
-	streams chan struct{}
-	slack   *seen // Slack requests that were already handled
-	pager   *seen // PagerDuty deliveries that were already made durable
-	replies chan struct{}
-
-	mu     sync.Mutex
-	closed bool
-	done   chan struct{}
-	work   sync.WaitGroup // replies under way
+	mux      *http.ServeMux
+	access   *access.Control
+	commands *command.Runner
+	api      *api.API
+	chat     *chat.Chat
+	slots    chan struct{} // payloads being taken
+	gate     gate
+	pager    *access.Replays // PagerDuty deliveries that were already made durable
+	done     chan struct{}
+	end      sync.Once
 }
 
 // New makes the door; a door without a log and a view is a mistake in the program, and panics. Call
@@ -129,18 +132,27 @@ func New(c Config) *Server {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Aside == nil {
-		c.Aside = &Aside{}
+		c.Aside = &alertmanager.Aside{}
 	}
 	if c.Sessions == nil {
-		c.Sessions = &Sessions{}
+		c.Sessions = &access.Sessions{}
 	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{
-		Config: c, mux: http.NewServeMux(), origins: newOrigins(c.PublicURL), done: make(chan struct{}),
-		slots: make(chan struct{}, c.Limits.Concurrency), streams: make(chan struct{}, c.Limits.Streams),
-		replies: make(chan struct{}, 16),
-		slack:   newSeen(10*time.Minute, 10_000), pager: newSeen(time.Hour, 10_000),
+		Config: c, mux: http.NewServeMux(), done: make(chan struct{}), slots: make(chan struct{}, c.Limits.Concurrency),
+		pager: access.NewReplays(time.Hour, 10_000),
 	}
+	s.access = access.New(access.Config{
+		Alertmanager: c.Alertmanager, API: c.API, Sessions: c.Sessions, Clock: c.Clock, Logger: c.Logger, PublicURL: c.PublicURL,
+	})
+	s.commands = &command.Runner{
+		Log: c.Log, View: c.View, Clock: c.Clock, Logger: c.Logger, Clusters: c.Clusters, Timeout: c.Limits.Append,
+	}
+	s.api = api.New(api.Config{
+		Runner: s.commands, Access: s.access, Fleet: c.Fleet, BodyTimeout: c.Limits.ReadTimeout, ApplyWait: c.Limits.ApplyWait,
+		Streams: c.Limits.Streams, Done: s.done,
+	})
+	s.chat = chat.New(c.Slack, s.commands, c.API.Tokens, c.Limits.ReadTimeout)
 	for pattern, h := range s.routes() {
 		s.mux.Handle(pattern, s.handle(h))
 	}
@@ -154,32 +166,14 @@ func New(c Config) *Server {
 }
 
 // routes are the door's paths. Each must be described in openapi.yaml.
-func (s *Server) routes() map[string]handler {
-	return map[string]handler{
+func (s *Server) routes() map[string]httpio.Handler {
+	routes := map[string]httpio.Handler{
 		"POST /webhook/alertmanager":      s.alertmanager,
-		"POST /webhook/slack/command":     s.slackCommand,
-		"POST /webhook/slack/interaction": s.slackInteraction,
+		"POST /webhook/slack/command":     s.chat.Command,
+		"POST /webhook/slack/interaction": s.chat.Interaction,
 		"POST /webhook/pagerduty":         s.pagerDuty,
 
-		"GET /api/v1/incidents":                s.need(state.Viewer, s.listIncidents),
-		"GET /api/v1/incidents/{id}":           s.need(state.Viewer, s.showIncident),
-		"GET /api/v1/incidents/{id}/timeline":  s.need(state.Viewer, s.showTimeline),
-		"GET /api/v1/incidents/{id}/report":    s.need(state.Viewer, s.showReport),
-		"POST /api/v1/incidents/{id}/ack":      s.onIncident(state.VerbAck),
-		"POST /api/v1/incidents/{id}/resolve":  s.onIncident(state.VerbResolve),
-		"POST /api/v1/incidents/{id}/silence":  s.onIncident(state.VerbSilence),
-		"POST /api/v1/incidents/{id}/feedback": s.onIncident(state.VerbFeedback),
-		"POST /api/v1/incidents/{id}/diagnose": s.onIncident(state.VerbDiagnose),
-		"GET /api/v1/actions":                  s.need(state.Viewer, s.listActions),
-		"GET /api/v1/actions/{id}":             s.need(state.Viewer, s.showAction),
-		"POST /api/v1/actions/{id}/approve":    s.onAction(state.VerbApprove),
-		"POST /api/v1/actions/{id}/deny":       s.onAction(state.VerbDeny),
-		"POST /api/v1/actions/{id}/cancel":     s.onAction(state.VerbCancel),
-		"POST /api/v1/halt":                    s.onFleet(state.VerbHalt),
-		"POST /api/v1/resume":                  s.onFleet(state.VerbResume),
-		"GET /api/v1/fleet":                    s.need(state.Viewer, s.fleet),
-		"GET /api/v1/events":                   s.need(state.Viewer, s.events),
-		"GET /api/v1/status":                   s.need(state.Viewer, s.status),
+		"GET /api/v1/status": s.access.Need(state.Viewer, s.status),
 
 		"GET /openapi.yaml": func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Content-Type", "application/yaml")
@@ -191,6 +185,8 @@ func (s *Server) routes() map[string]handler {
 		"/api/":        s.noSuchPath,
 		"/webhook/":    s.noSuchPath,
 	}
+	maps.Copy(routes, s.api.Routes())
+	return routes
 }
 
 // noSuchPath answers what no other pattern takes: a path that exists says by which methods it may
@@ -205,21 +201,26 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return fail(http.StatusMethodNotAllowed, "%s %s is not allowed: it takes %s; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path, strings.Join(allowed, ", "))
+		return httpio.Fail(http.StatusMethodNotAllowed,
+			"%s %s is not allowed: it takes %s; /openapi.yaml lists the paths and their methods", r.Method,
+			r.URL.Path, strings.Join(allowed, ", "))
 	}
 	if strings.TrimSuffix(r.URL.Path, "/") == "/webhook/slack" {
-		return fail(http.StatusNotFound, "%s does not exist: Slack's request URLs are /webhook/slack/command for the slash command and /webhook/slack/interaction for buttons", r.URL.Path)
+		return httpio.Fail(http.StatusNotFound,
+			"%s does not exist: Slack's request URLs are /webhook/slack/command for the slash command and "+
+				"/webhook/slack/interaction for buttons", r.URL.Path)
 	}
-	return fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path)
+	return httpio.Fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods",
+		r.Method, r.URL.Path)
 }
 
 // health answers a probe. A note changes nothing of a good answer: a bot that refuses alerts for a
 // while must stay reachable for those who approve and halt.
-func (s *Server) health(probe func() func(context.Context) error, notes ...func() string) handler {
+func (s *Server) health(probe func() func(context.Context) error, notes ...func() string) httpio.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if check := probe(); check != nil {
 			if err := check(r.Context()); err != nil {
-				return fail(http.StatusServiceUnavailable, "%s", err)
+				return httpio.Fail(http.StatusServiceUnavailable, "%s", err)
 			}
 		}
 		answer := map[string]string{"status": "ok"}
@@ -228,37 +229,24 @@ func (s *Server) health(probe func() func(context.Context) error, notes ...func(
 				answer["note"] = text
 			}
 		}
-		return writeJSON(w, http.StatusOK, answer)
+		return httpio.WriteJSON(w, http.StatusOK, answer)
 	}
 }
 
 // Close ends the event streams and waits for replies under way. It may be called more than once.
 func (s *Server) Close() {
-	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.done)
-	}
-	s.mu.Unlock()
-	s.work.Wait()
+	s.end.Do(func() { close(s.done) })
+	s.chat.Close()
 }
 
-// background runs f unless the server is closed or too many such calls are under way, and says
-// whether it does.
-func (s *Server) background(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	select {
-	case s.replies <- struct{}{}:
-	default:
-		return false
-	}
-	s.work.Go(func() {
-		defer func() { <-s.replies }()
-		f()
-	})
-	return true
+// Authenticate returns the sender of a request to the API or the pages. It is false for nobody, and
+// for a write that another site's page may have caused.
+func (s *Server) Authenticate(r *http.Request) (state.Actor, bool) { return s.access.Authenticate(r) }
+
+// Login begins a session for a token and returns its ID, for the cookie [access.SessionCookie].
+func (s *Server) Login(r *http.Request, token string) (id string, err error) {
+	return s.access.Login(r, token)
 }
+
+// Logout ends the session of a request, if it has one.
+func (s *Server) Logout(r *http.Request) { s.access.Logout(r) }

@@ -3,6 +3,9 @@ package webhook
 import (
 	"net/http"
 	"time"
+
+	"paramedic/webhook/alertmanager"
+	"paramedic/webhook/httpio"
 )
 
 // StatusJSON is how the bot itself is.
@@ -13,8 +16,8 @@ type StatusJSON struct {
 
 // SetAsideJSON are the alerts that could not be taken.
 type SetAsideJSON struct {
-	Total  uint64      `json:"total"` // since the start of this process
-	Alerts []AsideJSON `json:"alerts"`
+	Total  uint64                   `json:"total"` // since the start of this process
+	Alerts []alertmanager.AsideJSON `json:"alerts"`
 }
 
 // BacklogJSON is what was accepted and waits to be triaged.
@@ -39,5 +42,5 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		out.Backlog.OldestS, out.Backlog.WorkS = age.Seconds(), work.Seconds()
 		out.Backlog.Refusing = s.Refusing()
 	}
-	return writeJSON(w, http.StatusOK, out)
+	return httpio.WriteJSON(w, http.StatusOK, out)
 }

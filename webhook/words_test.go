@@ -1,62 +1,32 @@
-package webhook
+package webhook_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"paramedic/internal/text"
 	"paramedic/state"
+	"paramedic/webhook/hooktest"
 )
 
-func TestMissingEvidenceIsSaidOnceForEachReason(t *testing.T) {
-	none := "the cluster default has no Prometheus, engines or Kubernetes configured"
-	var missing []string
-	for i := range 23 {
-		name := fmt.Sprintf("signal_%d", i)
-		if i == 0 {
-			name = "container_memory"
-		}
-		missing = append(missing, fmt.Sprintf("%s (%s)", name, none))
-	}
-	missing = append(missing, "kv_usage (no baseline)", "gpu_xid", "up (Prometheus: bad_data (query 1))", "gpu_temp")
-	want := []string{
-		"23 signals, container_memory and 22 more: " + none,
-		"kv_usage: no baseline",
-		"gpu_xid, gpu_temp: no data",
-		"up: Prometheus: bad_data (query 1)",
-	}
-	if diff := cmp.Diff(want, MissingLines(missing)); diff != "" {
-		t.Error(diff)
-	}
-	if got := MissingLines(nil); len(got) != 0 {
-		t.Errorf("nothing is missing, and it says %q", got)
-	}
-}
-
 func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
-	w := newWorld().populate()
-	in := w.incidents[incident]
-	in.DiagnosedAt, in.Diagnosis.Cause, in.Diagnosis.Confidence = start, state.Unknown, 0.9
+	w := hooktest.NewWorld().Populate()
+	in := w.Incidents[hooktest.Incident]
+	in.DiagnosedAt, in.Diagnosis.Cause, in.Diagnosis.Confidence = hooktest.Start, state.Unknown, 0.9
 	in.Diagnosis.Missing = []string{"kv_usage (Prometheus did not answer in time)", "up (Prometheus did not answer in time)"}
-	w.incidents[incident] = in
-	s, _ := door(t, w, nil)
-	report := do(s, "GET", "/api/v1/incidents/42/report", "")
-	expect(t, report, 200, "`unknown` (no verdict)", "kv\\_usage, up: Prometheus did not answer in time")
+	w.Incidents[hooktest.Incident] = in
+	s, _ := hooktest.Serve(t, w, nil)
+	report := hooktest.Do(s, "GET", "/api/v1/incidents/42/report", "")
+	hooktest.Expect(t, report, 200, "`unknown` (no verdict)", "kv\\_usage, up: Prometheus did not answer in time")
 	if strings.Contains(report.Body.String(), "90 %") {
 		t.Errorf("the report is sure of what it does not know:\n%s", report.Body)
 	}
-	expect(t, do(s, "GET", "/api/v1/incidents/42", ""), 200, `"confidence":0.9`, `"missing_evidence":["kv_usage (Prometheus did not answer in time)",`)
-	if got := slackShow(in, "#42", nil); !strings.Contains(got, "(no verdict)") || strings.Contains(got, "90 %") {
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, `"confidence":0.9`, `"missing_evidence":["kv_usage (Prometheus did not answer in time)",`)
+	slackServer, _ := hooktest.ServeSlack(t, w, nil)
+	body := hooktest.SlashCommand("U1", "show 42", "t1")
+	got := hooktest.SendSlack(slackServer, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)).Body.String()
+	if !strings.Contains(got, "(no verdict)") || strings.Contains(got, "90 %") {
 		t.Errorf("Slack shows %q", got)
-	}
-	if got := Sureness("kv_leak", 0.934); got != "93 %" {
-		t.Errorf("a named cause is %q sure", got)
-	}
-	if got := Sureness("kv_leak", 1); got != "99 %" {
-		t.Errorf("it is certain: %q", got)
 	}
 }
 
@@ -64,24 +34,25 @@ func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 // report, Slack or the list of alerts that were set aside.
 func TestNoReportOrAnswerReordersText(t *testing.T) {
 	const evil = "pod-\u202Eexe.\u2066gpj\u200F\u061C\u00AD\u200D"
-	w := newWorld().populate()
-	in := w.incidents[incident]
-	in.Title, in.Scope.Pool, in.Scope.Pods, in.AckedAt, in.AckedBy = evil, evil, []string{evil}, start, state.Actor{ID: "U1", Name: evil, Via: "slack"}
+	w := hooktest.NewWorld().Populate()
+	in := w.Incidents[hooktest.Incident]
+	in.Title, in.Scope.Pool, in.Scope.Pods, in.AckedAt, in.AckedBy = evil, evil, []string{evil}, hooktest.Start,
+		state.Actor{ID: "U1", Name: evil, Via: "slack"}
 	in.Diagnosis.Findings[0].Text, in.Diagnosis.Findings[0].Pod, in.Diagnosis.Story.What = evil, evil, evil
 	in.Diagnosis.Missing = []string{evil}
-	w.incidents[incident] = in
-	w.entries[0].Text, w.entries[0].Actor = evil, state.Actor{Name: evil}
-	a := w.actions[action]
+	w.Incidents[hooktest.Incident] = in
+	w.Entries[0].Text, w.Entries[0].Actor = evil, state.Actor{Name: evil}
+	a := w.Actions[hooktest.Action]
 	a.Change, a.Why, a.Target.Name = evil, evil, evil
-	w.actions[action] = a
-	s, _ := slackDoor(t, w, nil)
-	shown := map[string]string{"report": do(s, "GET", "/api/v1/incidents/42/report", "").Body.String()}
+	w.Actions[hooktest.Action] = a
+	s, _ := hooktest.ServeSlack(t, w, nil)
+	shown := map[string]string{"report": hooktest.Do(s, "GET", "/api/v1/incidents/42/report", "").Body.String()}
 	for _, command := range []string{"list", "show 42"} {
-		body := slash("U1", command, command)
-		shown[command] = slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start)).Body.String()
+		body := hooktest.SlashCommand("U1", command, command)
+		shown[command] = hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)).Body.String()
 	}
-	do(s, "POST", "/webhook/alertmanager", payloadOf(`{"status":"firing","labels":{"alertname":"`+evil+`","`+evil+`":"x"}}`))
-	shown["set aside"] = do(s, "GET", "/api/v1/status", "").Body.String()
+	hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(`{"status":"firing","labels":{"alertname":"`+evil+`","`+evil+`":"x"}}`))
+	shown["set aside"] = hooktest.Do(s, "GET", "/api/v1/status", "").Body.String()
 	for where, got := range shown {
 		if i := strings.IndexFunc(got, text.Hidden); i >= 0 {
 			t.Errorf("%s: %.60q", where, got[max(0, i-20):])

@@ -19,7 +19,7 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // A client talks to a running bot's API.
@@ -115,7 +115,7 @@ func (c *client) approve(ctx context.Context, args []string) error {
 	if len(args) == 2 {
 		return c.post(ctx, actionPath(args[0], "approve"), map[string]any{"plan_hash": args[1]}, decidedOn)
 	}
-	var a webhook.ActionJSON
+	var a api.ActionJSON
 	if err := c.get(ctx, "/api/v1/actions/"+url.PathEscape(args[0]), &a); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *client) list(ctx context.Context, filters map[string]string, most int) 
 			q.Set(k, v)
 		}
 	}
-	list := []webhook.IncidentJSON{}
+	list := []api.IncidentJSON{}
 	var next *string
 	for more := true; more; more = next != nil && (most == 0 || len(list) < most) {
 		size := listPage
@@ -155,7 +155,7 @@ func (c *client) list(ctx context.Context, filters map[string]string, most int) 
 		}
 	}
 	if c.output == "json" {
-		return c.json(webhook.IncidentsJSON{Incidents: list, Next: next})
+		return c.json(api.IncidentsJSON{Incidents: list, Next: next})
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(c.out, "no incidents")
@@ -176,14 +176,14 @@ func opened(at *time.Time) string {
 	return at.UTC().Format("Jan 2 15:04:05 UTC")
 }
 
-func (c *client) incidents(ctx context.Context, q url.Values) (webhook.IncidentsJSON, error) {
-	var page webhook.IncidentsJSON
+func (c *client) incidents(ctx context.Context, q url.Values) (api.IncidentsJSON, error) {
+	var page api.IncidentsJSON
 	err := c.get(ctx, "/api/v1/incidents?"+q.Encode(), &page)
 	return page, err
 }
 
 func (c *client) show(ctx context.Context, id string) error {
-	var in webhook.IncidentJSON
+	var in api.IncidentJSON
 	if err := c.get(ctx, "/api/v1/incidents/"+url.PathEscape(id), &in); err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (c *client) post(ctx context.Context, path string, fields map[string]any, s
 		_, err = c.out.Write(answer)
 		return err
 	}
-	var pending webhook.PendingJSON
+	var pending api.PendingJSON
 	if json.Unmarshal(answer, &pending) == nil && pending.Status == "accepted" {
 		fmt.Fprintln(c.out, "accepted:", pending.Note)
 		return nil
@@ -295,7 +295,7 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	if resp.StatusCode/100 == 2 {
 		return raw, nil
 	}
-	var e webhook.ErrorJSON
+	var e api.ErrorJSON
 	if json.Unmarshal(raw, &e) != nil || e.Error == "" {
 		e.Error = method + " " + path + " was refused"
 	}

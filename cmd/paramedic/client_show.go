@@ -9,7 +9,8 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
+	"paramedic/webhook/report"
 )
 
 // longestTitle is how much of a title a line of a table shows.
@@ -26,12 +27,12 @@ func (p forPeople) Write(b []byte) (int, error) {
 
 // called returns the name that people use for an incident. A bot of an older version sends only its
 // number.
-func called(in webhook.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%d", in.Number)) }
+func called(in api.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%d", in.Number)) }
 
 // printIncident prints an incident for people.
-func printIncident(out io.Writer, in webhook.IncidentJSON) {
+func printIncident(out io.Writer, in api.IncidentJSON) {
 	w := forPeople{out}
-	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause, webhook.Sureness(in.Cause, in.Confidence))
+	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause, report.Sureness(in.Cause, in.Confidence))
 	row := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-8s %s\n", label, text)
@@ -48,7 +49,7 @@ func printIncident(out io.Writer, in webhook.IncidentJSON) {
 	for _, e := range in.Evidence {
 		printFinding(w, e.Weight, e.Text, e.Why)
 	}
-	for _, m := range webhook.MissingLines(in.MissingEvidence) {
+	for _, m := range report.MissingLines(in.MissingEvidence) {
 		fmt.Fprintf(w, "     —      %s\n", m)
 	}
 	printUsual(w, in.Anomalies, in.Correlations)
@@ -149,7 +150,7 @@ func few(names []string) string {
 }
 
 // happened is what has become of an incident, and when.
-func happened(in webhook.IncidentJSON) string {
+func happened(in api.IncidentJSON) string {
 	text := opened(in.OpenedAt)
 	if in.AckedAt != nil {
 		text += ", acknowledged " + opened(in.AckedAt) + " by " + cmp.Or(in.AckedBy, "somebody")
@@ -169,19 +170,19 @@ func happened(in webhook.IncidentJSON) string {
 // What is true after a command, in the words of its answer.
 
 func acknowledged(answer []byte) (string, error) {
-	var in webhook.IncidentJSON
+	var in api.IncidentJSON
 	err := json.Unmarshal(answer, &in)
 	return fmt.Sprintf("%s is acknowledged by %s: %s", called(in), cmp.Or(in.AckedBy, "you"), in.Title), err
 }
 
 func silenced(answer []byte) (string, error) {
-	var in webhook.IncidentJSON
+	var in api.IncidentJSON
 	err := json.Unmarshal(answer, &in)
 	return fmt.Sprintf("%s is silent until %s, unless it gets more severe: %s", called(in), opened(in.SilencedUntil), in.Title), err
 }
 
 func decidedOn(answer []byte) (string, error) {
-	var a webhook.ActionJSON
+	var a api.ActionJSON
 	err := json.Unmarshal(answer, &a)
 	text := fmt.Sprintf("%s is %s: %s", a.ID, strings.ReplaceAll(string(a.State), "_", " "), a.Change)
 	if a.DecidedBy != "" {
@@ -191,7 +192,7 @@ func decidedOn(answer []byte) (string, error) {
 }
 
 func cancelled(answer []byte) (string, error) {
-	var a webhook.ActionJSON
+	var a api.ActionJSON
 	err := json.Unmarshal(answer, &a)
 	if a.ReleasedBy != "" {
 		return fmt.Sprintf("%s is taken care of by %s: %s", a.ID, a.ReleasedBy, a.Change), err
@@ -200,7 +201,7 @@ func cancelled(answer []byte) (string, error) {
 }
 
 func haltedNow(answer []byte) (string, error) {
-	var h webhook.HaltJSON
+	var h api.HaltJSON
 	err := json.Unmarshal(answer, &h)
 	where := strings.Join(h.Clusters, ", ")
 	if h.Halted {

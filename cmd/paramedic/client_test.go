@@ -15,7 +15,7 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // ask runs a command of the command line as a person does, and gives what it says on both streams.
@@ -73,7 +73,7 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 }
 
 func TestCancelSaysWhatItCameTo(t *testing.T) {
-	a := webhook.ActionJSON{ID: "ACT-1", State: state.NeedsHuman, Change: "max_num_seqs 256 → 128"}
+	a := api.ActionJSON{ID: "ACT-1", State: state.NeedsHuman, Change: "max_num_seqs 256 → 128"}
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method+" "+r.URL.Path != "POST /api/v1/actions/ACT-1/cancel" {
 			t.Errorf("it asks for %s %s", r.Method, r.URL.Path)
@@ -86,7 +86,7 @@ func TestCancelSaysWhatItCameTo(t *testing.T) {
 	a.State, a.ReleasedBy = state.Cancelled, ""
 	says(t, ask(t, exitOK, "cancel", "ACT-1", "--server", bot.URL), "ACT-1 is cancelled: max_num_seqs 256 → 128")
 	var out bytes.Buffer
-	printIncident(&out, webhook.IncidentJSON{Actions: []webhook.ActionJSON{{ID: "ACT-1", State: state.NeedsHuman, NeedsPerson: true}, {ID: "ACT-2", State: state.NeedsHuman, ReleasedBy: "ada"}}})
+	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{{ID: "ACT-1", State: state.NeedsHuman, NeedsPerson: true}, {ID: "ACT-2", State: state.NeedsHuman, ReleasedBy: "ada"}}})
 	says(t, out.String(), "when it is taken care of: paramedic cancel ACT-1", "taken care of by ada")
 }
 
@@ -94,9 +94,9 @@ func TestCancelSaysWhatItCameTo(t *testing.T) {
 func TestAnIncidentIsShownWithWhatToDo(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
-	printIncident(&out, webhook.IncidentJSON{Number: 7, Title: "KV cache exhausted", Status: state.StatusOpen, Severity: state.Critical, Cause: "kv_exhaustion", Confidence: 1,
+	printIncident(&out, api.IncidentJSON{Number: 7, Title: "KV cache exhausted", Status: state.StatusOpen, Severity: state.Critical, Cause: "kv_exhaustion", Confidence: 1,
 		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Pods: []string{"a", "b", "c", "d", "e"}}, AlertCount: 3, ActiveAlerts: 2, OpenedAt: &at, Playbook: "kv_exhaustion",
-		Story: webhook.StoryJSON{What: "The cache is full.", Why: "Usage is 98 %.", Else: "Next is kv_leak.", Time: "queue 60 % of a request: queue_saturation, from 40 traces.", Do: []string{"Lower max_num_seqs.", "Scale out."}, Avoid: []string{"Restarting all."}}})
+		Story: api.StoryJSON{What: "The cache is full.", Why: "Usage is 98 %.", Else: "Next is kv_leak.", Time: "queue 60 % of a request: queue_saturation, from 40 traces.", Do: []string{"Lower max_num_seqs.", "Scale out."}, Avoid: []string{"Restarting all."}}})
 	want := `#7 KV cache exhausted
 open  critical  kv_exhaustion  99 %
 
@@ -119,7 +119,7 @@ playbook paramedic playbooks show kv_exhaustion
 
 func TestAnIncidentIsShownWithWhatBecameOfItsFirstAid(t *testing.T) {
 	var out bytes.Buffer
-	printIncident(&out, webhook.IncidentJSON{Actions: []webhook.ActionJSON{
+	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{
 		{ID: "ACT-1", State: state.Verifying, Change: "max_num_seqs 256 → 128", CalledOff: "called off by asha too late: it was done already, and is verified as usual"},
 		{ID: "ACT-2", State: state.Denied, Change: "restart pod llm/a", Reason: "stopped before the write: called off by asha"}}})
 	says(t, out.String(), "verifying  max_num_seqs 256 → 128\n    called off by asha too late: it was done already, and is verified as usual\n",
@@ -139,7 +139,7 @@ func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
     Requests arriving rose 9 min before requests waiting rose
 `
 	var shown, found, quiet bytes.Buffer
-	printIncident(&shown, webhook.IncidentJSON{Anomalies: anomalies, Correlations: correlations})
+	printIncident(&shown, api.IncidentJSON{Anomalies: anomalies, Correlations: correlations})
 	printVerdict(&found, state.Diagnosis{Anomalies: anomalies, Correlations: correlations})
 	printVerdict(&quiet, state.Diagnosis{})
 	if !strings.Contains(shown.String(), want) || !strings.Contains(found.String(), want) || strings.Contains(quiet.String(), "usual") {
@@ -202,11 +202,11 @@ func TestListFollowsEveryPage(t *testing.T) {
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		asked = append(asked, q.Get("limit")+" "+q.Get("cursor")+" "+q.Get("status"))
-		page := webhook.IncidentsJSON{}
+		page := api.IncidentsJSON{}
 		from, _ := strconv.Atoi(q.Get("cursor"))
 		size, _ := strconv.Atoi(q.Get("limit"))
 		for n := from; n < min(from+size, 1200); n++ {
-			page.Incidents = append(page.Incidents, webhook.IncidentJSON{Number: n + 1})
+			page.Incidents = append(page.Incidents, api.IncidentJSON{Number: n + 1})
 		}
 		if next := strconv.Itoa(from + size); from+size < 1200 {
 			page.Next = &next
@@ -229,8 +229,8 @@ func TestListFollowsEveryPage(t *testing.T) {
 func TestTerminalIsNotSentWhatNoReaderSees(t *testing.T) {
 	const evil = "pod-\u202Eexe.\u2066gpj\x1b[31m\u061C"
 	var out bytes.Buffer
-	printIncident(&out, webhook.IncidentJSON{Title: evil, Scope: state.Scope{Pods: []string{evil}}, Story: webhook.StoryJSON{What: evil, Do: []string{evil}},
-		Evidence: []webhook.EvidenceJSON{{Text: evil, Why: evil}}, Actions: []webhook.ActionJSON{{Change: evil, Reason: evil}}})
+	printIncident(&out, api.IncidentJSON{Title: evil, Scope: state.Scope{Pods: []string{evil}}, Story: api.StoryJSON{What: evil, Do: []string{evil}},
+		Evidence: []api.EvidenceJSON{{Text: evil, Why: evil}}, Actions: []api.ActionJSON{{Change: evil, Reason: evil}}})
 	if got := out.String(); strings.ContainsFunc(got, text.Hidden) || strings.Contains(got, "\x1b") || strings.Count(got, "pod-exe.gpj") < 6 {
 		t.Errorf("%q", got)
 	}

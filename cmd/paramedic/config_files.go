@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"paramedic/webhook"
+	"paramedic/webhook/access"
 )
 
 // auth checks who may come in, and what the listener proves itself with.
@@ -41,8 +41,8 @@ func (v *validator) auth(c *Config) {
 
 // tokens takes over what is wrong in the tokens file, with that file's own lines.
 func (v *validator) tokens(path string) {
-	_, err := webhook.LoadTokens(path)
-	var wrong *webhook.TokensError
+	_, err := access.LoadTokens(path)
+	var wrong *access.TokensError
 	switch {
 	case errors.As(err, &wrong):
 		for _, p := range wrong.Problems {

@@ -17,6 +17,8 @@ import (
 	"paramedic/notify/slack/slacktest"
 	"paramedic/rules"
 	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/keeper"
 	"paramedic/state/outbox"
 )
 
@@ -106,8 +108,8 @@ func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock, log := state.SystemClock{}, slog.New(slog.DiscardHandler)
-		keeper := state.NewKeeper(state.KeeperConfig{Store: &memoryStore{inputs: make(chan state.Input, 1e5)}, Clock: clock, Logger: log,
-			Fold: &state.Fold{Triage: knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: state.DefaultSettings()}})
+		keeper := keeper.New(keeper.Config{Store: &memoryStore{inputs: make(chan state.Input, 1e5)}, Clock: clock, Logger: log,
+			Fold: &fold.Fold{Triage: knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: state.DefaultSettings()}})
 		notifier := slack.New(slack.Config{Channel: "#llm-oncall", APIURL: workspace.URL()},
 			slack.Options{Clock: clock, HTTP: workspace.Client(), Token: func() (string, error) { return "xoxb-1", nil }})
 		handler := notify.NewHandler(notify.HandlerConfig{View: keeper, Clock: clock, Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: notifier}})

@@ -19,13 +19,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/notify/console"
 	"paramedic/remediate/cluster"
 	"paramedic/remediate/policy"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
 	"paramedic/state/jetstream"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
+	"paramedic/webhook/report"
 )
 
 // A demo is a simulated fleet that breaks, and the real bot that answers.
@@ -137,14 +139,14 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	cfg.Remediate.Mode = "approve"
 	service, err := newService(cfg, Deps{Store: store, Clock: clock, Logger: log, Out: d.out, Colour: console.Terminal(d.out), Timing: demoTiming,
 		Clusters: map[string]cluster.Cluster{"default": newDemoCluster(fleet)},
-		Scrape:   func() []engine.Target { return demoTargets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: lab.ScrapeInterval,
+		Scrape:   func() []engine.Target { return demoTargets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: alerting.ScrapeInterval,
 		Status: lastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
 	if err != nil {
 		return err
 	}
 	host.use(service)
 	fmt.Fprintf(d.err, "The incident page: %s\n\n", cfg.PublicURL)
-	world := lab.NewWorld(lab.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"}, fleet)
+	world := alerting.NewWorld(alerting.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"}, fleet)
 	world.Log = log
 
 	ctx, stop := context.WithCancel(ctx)
@@ -285,7 +287,7 @@ func (v *visitor) approve(ctx context.Context, a state.Action) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	var e webhook.ErrorJSON
+	var e api.ErrorJSON
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // what cannot be read is not shown
 	_ = json.Unmarshal(raw, &e)
 	return fmt.Errorf("%s: %s", resp.Status, e.Error)
@@ -322,7 +324,7 @@ func (v *visitor) treatable() bool {
 
 // verdict ends the headless demo.
 func (v *visitor) verdict(in state.Incident) error {
-	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, webhook.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
+	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
 	mitigated := !v.treatable()
 	for _, id := range in.Actions {
 		a, _ := v.service.keeper.Action(id)

@@ -9,7 +9,7 @@ import (
 
 	"paramedic/rules"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/report"
 )
 
 func (d *diagnosis) print(f foundFleet) error {
@@ -87,7 +87,7 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 	if len(v.Missing) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, line := range webhook.MissingLines(v.Missing) {
+	for _, line := range report.MissingLines(v.Missing) {
 		fmt.Fprintf(w, "  not measured: %s\n", line)
 	}
 	printUsual(w, v.Anomalies, v.Correlations)
@@ -95,8 +95,8 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 
 // sure is how sure a verdict is, in words.
 func sure(v state.Diagnosis) string {
-	text := webhook.Sureness(v.Cause, v.Confidence)
-	if text == webhook.NoVerdict {
+	text := report.Sureness(v.Cause, v.Confidence)
+	if text == report.NoVerdict {
 		return text
 	}
 	return text + " sure"
@@ -106,7 +106,7 @@ func sure(v state.Diagnosis) string {
 // model's name may hold a link.
 func printMarkdown(out io.Writer, f foundFleet) {
 	w := forPeople{out}
-	md := webhook.Markdown
+	md := report.Markdown
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
 	for _, p := range f.Unread {
 		fmt.Fprintf(w, "\n**%s** %s\n", md(p.URL), md(p.Reason))
@@ -124,12 +124,12 @@ func printMarkdown(out io.Writer, f foundFleet) {
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
 		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | why so much |\n|---:|---|---|\n| %+.1f | prior | how common the cause is, before any evidence |\n",
-			md(d.Title), md(string(d.Cause)), sure(d), webhook.StoryMarkdown(d.Story), d.Prior)
+			md(d.Title), md(string(d.Cause)), sure(d), report.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {
 			fmt.Fprintf(w, "| %+.1f | %s | %s |\n", x.Weight, md(x.Text), md(x.Why))
 		}
 		fmt.Fprintf(w, "| %+.1f | **sum** | |\n", d.Score)
-		if alternatives := webhook.AlternativesMarkdown(d.Alternatives); alternatives != "" {
+		if alternatives := report.AlternativesMarkdown(d.Alternatives); alternatives != "" {
 			fmt.Fprintf(w, "\nWeighed and not chosen:\n\n%s", alternatives)
 		}
 		if d.Story.Time == "" && v.Time.Queue != nil {
@@ -138,7 +138,7 @@ func printMarkdown(out io.Writer, f foundFleet) {
 		if len(d.Missing) > 0 {
 			fmt.Fprintln(w)
 		}
-		for _, line := range webhook.MissingLines(d.Missing) {
+		for _, line := range report.MissingLines(d.Missing) {
 			fmt.Fprintf(w, "- not measured: %s\n", md(line))
 		}
 		if len(d.Anomalies)+len(d.Correlations) > 0 {

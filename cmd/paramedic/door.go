@@ -22,6 +22,8 @@ import (
 	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/chat"
 )
 
 // door is everything that comes in over HTTP, pages and metrics included.
@@ -34,7 +36,7 @@ func (s *service) door() (http.Handler, error) {
 		cfg.Authenticate = func(r *http.Request) (state.Actor, bool) { return server.Authenticate(r) }
 		cfg.Login = func(r *http.Request, token string) (string, error) {
 			session, err := server.Login(r, token)
-			if errors.Is(err, webhook.ErrGuesses) {
+			if errors.Is(err, access.ErrGuesses) {
 				err = web.ErrTooManyLogins
 			}
 			return session, err
@@ -47,15 +49,15 @@ func (s *service) door() (http.Handler, error) {
 	}
 	server = webhook.New(webhook.Config{
 		Log: s.keeper, View: s.keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.clusterNames(),
-		Alertmanager: webhook.AlertmanagerAuth{
-			Bearer:    webhook.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
-			BasicUser: c.Auth.Alertmanager.BasicAuth.Username, BasicPassword: webhook.NewSecret(c.Auth.Alertmanager.BasicAuth.PasswordFile),
+		Alertmanager: access.AlertmanagerAuth{
+			Bearer:    access.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
+			BasicUser: c.Auth.Alertmanager.BasicAuth.Username, BasicPassword: access.NewSecret(c.Auth.Alertmanager.BasicAuth.PasswordFile),
 			ClientCert: c.Auth.Alertmanager.ClientCAFile != "", Open: open,
 		},
-		API: webhook.APIAuth{Tokens: tokens, Open: open},
-		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack, MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
+		API: access.APIAuth{Tokens: tokens, Open: open},
+		Slack: chat.Config{SigningSecret: access.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack, MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
-		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
+		PagerDuty: webhook.PagerDuty{Secret: access.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
 		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
 		Backlog: s.keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
 		PublicURL: c.PublicURL, Aside: s.deps.Aside, Sessions: s.deps.Sessions, ObserveAside: s.metrics.aside,
@@ -92,9 +94,9 @@ func (s *service) authorizeSlack(by state.Actor, verb state.Verb, action *state.
 // maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and
 // everybody in the channel that they are posted to. A guest or a stranger elsewhere in the
 // workspace is neither.
-func (s *service) maySlackRead(tokens *webhook.Tokens) func(webhook.SlackAsker) bool {
+func (s *service) maySlackRead(tokens *access.Tokens) func(chat.Asker) bool {
 	channel := strings.TrimPrefix(s.cfg.Notify.Slack.Channel, "#")
-	return func(by webhook.SlackAsker) bool {
+	return func(by chat.Asker) bool {
 		if _, role, ok := tokens.SlackUser(by.User); ok && role.Allows(state.Viewer) || s.isApprover(by.User) {
 			return true
 		}
@@ -118,7 +120,7 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.slack: %w", err)
 		}
-		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
+		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: access.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
 	}
 	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
 	if len(n.Templates) > 0 {
@@ -135,8 +137,8 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.pagerduty: %w", err)
 		}
-		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock, RoutingKey: webhook.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
-			APIToken: webhook.NewSecret(n.PagerDuty.APITokenFile).Value})
+		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock, RoutingKey: access.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
+			APIToken: access.NewSecret(n.PagerDuty.APITokenFile).Value})
 		all[state.ChannelPagerDuty] = pager
 		if n.PagerDuty.APITokenFile != "" {
 			handler.Noter = pager

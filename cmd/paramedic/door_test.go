@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/chat"
 )
 
 // What a cause names is what every channel and page shows of it.
@@ -119,26 +120,26 @@ func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
 	cfg.Remediate.Policies = []PolicyConfig{{Approvers: List[string]{"U0APPROVER"}}}
 	dir := t.TempDir()
 	put(t, dir, "tokens.yaml", []byte("- {token: some-token, name: ana, role: viewer, slack_user: U0ANA}\n"))
-	tokens, err := webhook.LoadTokens(filepath.Join(dir, "tokens.yaml"))
+	tokens, err := access.LoadTokens(filepath.Join(dir, "tokens.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		channel string
-		by      webhook.SlackAsker
+		by      chat.Asker
 		want    bool
 	}{
-		{"#llm-oncall", webhook.SlackAsker{User: "U0ANA", ChannelName: "directmessage"}, true},
-		{"#llm-oncall", webhook.SlackAsker{User: "U0APPROVER", ChannelName: "general"}, true},
-		{"#llm-oncall", webhook.SlackAsker{User: "U9GUEST", Channel: "C1", ChannelName: "llm-oncall"}, true},
-		{"C1", webhook.SlackAsker{User: "U9GUEST", Channel: "C1", ChannelName: "privategroup"}, true},
-		{"#llm-oncall", webhook.SlackAsker{User: "U9GUEST", Channel: "C2", ChannelName: "general"}, false},
-		{"C1", webhook.SlackAsker{User: "U9GUEST", Channel: "C2", ChannelName: "privategroup"}, false},
-		{"", webhook.SlackAsker{User: "U9GUEST"}, false},
-		{"#llm-oncall", webhook.SlackAsker{}, false},
+		{"#llm-oncall", chat.Asker{User: "U0ANA", ChannelName: "directmessage"}, true},
+		{"#llm-oncall", chat.Asker{User: "U0APPROVER", ChannelName: "general"}, true},
+		{"#llm-oncall", chat.Asker{User: "U9GUEST", Channel: "C1", ChannelName: "llm-oncall"}, true},
+		{"C1", chat.Asker{User: "U9GUEST", Channel: "C1", ChannelName: "privategroup"}, true},
+		{"#llm-oncall", chat.Asker{User: "U9GUEST", Channel: "C2", ChannelName: "general"}, false},
+		{"C1", chat.Asker{User: "U9GUEST", Channel: "C2", ChannelName: "privategroup"}, false},
+		{"", chat.Asker{User: "U9GUEST"}, false},
+		{"#llm-oncall", chat.Asker{}, false},
 	} {
 		cfg.Notify.Slack.Channel = c.channel
-		for name, tokens := range map[string]*webhook.Tokens{"tokens": tokens, "no tokens": nil} {
+		for name, tokens := range map[string]*access.Tokens{"tokens": tokens, "no tokens": nil} {
 			want := c.want && (tokens != nil || c.by.User != "U0ANA")
 			if got := (&service{cfg: cfg}).maySlackRead(tokens)(c.by); got != want {
 				t.Errorf("%s, channel %q: %+v may read: %t", name, c.channel, c.by, got)

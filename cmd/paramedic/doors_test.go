@@ -22,7 +22,7 @@ import (
 	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
 )
 
 // The people who try to approve, each with a token, a Slack user, or both.
@@ -158,7 +158,7 @@ func (d *atDoors) loginTo(token string) string {
 	}
 	resp.Body.Close()
 	for _, c := range resp.Cookies() {
-		if c.Name == webhook.SessionCookie {
+		if c.Name == access.SessionCookie {
 			return c.Name + "=" + c.Value
 		}
 	}

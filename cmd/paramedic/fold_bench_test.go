@@ -9,6 +9,7 @@ import (
 	"paramedic/notify"
 	"paramedic/rules"
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
 // A trouble says what the nth alert of a fleet in trouble is about.
@@ -41,8 +42,8 @@ func troubles() []trouble {
 // A fleetBoard is a board that alerts are applied to, as the keeper does it: apply, then take what
 // has to be written.
 type fleetBoard struct {
-	fold  *state.Fold
-	board *state.Board
+	fold  *fold.Fold
+	board *fold.Board
 	of    trouble
 	now   time.Time
 	seq   uint64
@@ -54,8 +55,8 @@ func newFleetBoard(tb testing.TB, catalog *rules.Catalog, of trouble) *fleetBoar
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &fleetBoard{of: of, board: state.NewBoard(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
-		fold: &state.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: state.DefaultSettings()}}
+	return &fleetBoard{of: of, board: fold.NewBoard(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
+		fold: &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: state.DefaultSettings()}}
 }
 
 // fire applies one payload of new alerts.

@@ -22,6 +22,7 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/state"
 )
 
@@ -41,7 +42,7 @@ func (c *cli) labRulesCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--engine: %w", err)
 			}
-			raw, err := lab.PrometheusRules(kind)
+			raw, err := alerting.PrometheusRules(kind)
 			if err != nil {
 				return err
 			}
@@ -196,7 +197,7 @@ func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *lab.Clock,
 	group.Go(func() error {
 		defer srv.Close()
 		if hook != "" {
-			world := lab.NewWorld(lab.AlertmanagerConfig{URL: hook}, fleets...)
+			world := alerting.NewWorld(alerting.AlertmanagerConfig{URL: hook}, fleets...)
 			world.Log = c.logger()
 			world.Run(ctx, clock)
 			return nil
@@ -357,9 +358,9 @@ const noAnswer = "no answer"
 
 // send sends the storm's nth payload and gives the answer's code, and how many alerts were taken.
 func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Time) (code string, taken int) {
-	hook := lab.Webhook{Receiver: "storm", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
+	hook := alerting.Webhook{Receiver: "storm", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
 	for i := n * s.perPayload; i < min((n+1)*s.perPayload, s.alerts); i++ {
-		hook.Alerts = append(hook.Alerts, lab.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
+		hook.Alerts = append(hook.Alerts, alerting.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
 			GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95",
 			Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "storm",
 				"pod": fmt.Sprintf("vllm-storm-6d5f8c7b9-%05d", i%s.pods), "episode": fmt.Sprint(i)},

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 )
 
 // What a bot refuses is not counted as taken, and a redirect is not followed to where it leads.
@@ -174,7 +175,7 @@ func TestTwoPoolsAreRunTogether(t *testing.T) {
 		}
 		told := map[string]bool{}
 		hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			var w lab.Webhook
+			var w alerting.Webhook
 			if err := json.NewDecoder(r.Body).Decode(&w); err != nil {
 				t.Error(err)
 			}
@@ -182,7 +183,7 @@ func TestTwoPoolsAreRunTogether(t *testing.T) {
 				told[a.Labels["model_name"]+a.Labels["pod"]] = true
 			}
 		}))
-		world := lab.NewWorld(lab.AlertmanagerConfig{URL: hook.URL, Client: hook.Client()}, fleets...)
+		world := alerting.NewWorld(alerting.AlertmanagerConfig{URL: hook.URL, Client: hook.Client()}, fleets...)
 		world.Advance(t.Context(), fleets[0].Start().Add(12*time.Minute))
 		hook.Close()
 		for pool := range pools {

@@ -14,7 +14,7 @@ import (
 
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // twoClusters is a bot of two clusters that have an incident each, both with the number 1.
@@ -64,7 +64,7 @@ func TestAmbiguousNumberIsAsked(t *testing.T) {
 	t.Setenv("PARAMEDIC_TOKEN", "0123456789abcdef0123456789abcdef")
 	says(t, ask(t, exitError, "incidents", "show", "1", "--server", o.url), `"1" means several incidents; name its cluster too`, "(#prod-1, prod, ", "(#us-east-1-1, us-east-1, ")
 	for name, cluster := range map[string]string{"prod-1": "prod", "#us-east-1-1": "us-east-1", "US-EAST-1-1": "us-east-1"} {
-		var got webhook.IncidentJSON
+		var got api.IncidentJSON
 		if err := json.Unmarshal([]byte(ask(t, exitOK, "incidents", "show", name, "-o", "json", "--server", o.url)), &got); err != nil || got.ID != in[cluster].ID || got.Number != 1 || got.Name != "#"+cluster+"-1" {
 			t.Errorf("%s: %v %s %d %s", name, err, got.ID, got.Number, got.Name)
 		}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/notify/slack"
 	"paramedic/notify/slack/slacktest"
@@ -141,9 +141,9 @@ func (o *onCall) await(what string, ok func() bool) {
 // alert lets an Alertmanager that nobody has told the bot of deliver a firing alert.
 func (o *onCall) alert(labels map[string]string) {
 	o.t.Helper()
-	am := lab.NewAlertmanager(lab.AlertmanagerConfig{URL: o.url + "/webhook/alertmanager", ExternalURL: "https://alerts.another-team.example"})
+	am := alerting.NewAlertmanager(alerting.AlertmanagerConfig{URL: o.url + "/webhook/alertmanager", ExternalURL: "https://alerts.another-team.example"})
 	now := time.Now().UTC()
-	am.Receive(now, []lab.Alert{{Labels: labels, StartsAt: now.Add(-time.Minute), Annotations: map[string]string{"summary": "KV cache is almost full"}}})
+	am.Receive(now, []alerting.Alert{{Labels: labels, StartsAt: now.Add(-time.Minute), Annotations: map[string]string{"summary": "KV cache is almost full"}}})
 	if err := am.Deliver(o.t.Context(), now.Add(time.Minute)); err != nil {
 		o.t.Fatal(err)
 	}

@@ -16,7 +16,9 @@ import (
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/state/fold"
+	"paramedic/webhook/alertmanager"
+	"paramedic/webhook/api"
 )
 
 func (c *cli) replayCommand() *cobra.Command {
@@ -39,7 +41,7 @@ const mostNotTaken = 20
 
 // A replayed is an incident as a replay found it.
 type replayed struct {
-	webhook.IncidentJSON
+	api.IncidentJSON
 	Notifications int      `json:"notifications"`
 	WouldOffer    []string `json:"would_offer"`
 }
@@ -78,8 +80,8 @@ func (c *cli) replay(path string, names []string) error {
 // effects.
 type replay struct {
 	cfg     Config
-	fold    *state.Fold
-	board   *state.Board
+	fold    *fold.Fold
+	board   *fold.Board
 	library *playbooks.Library
 	now     time.Time
 	seq     uint64
@@ -107,8 +109,8 @@ func newReplay(cfg Config) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &state.Fold{Triage: knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: cfg.settings()}}, nil
+	return &replay{cfg: cfg, library: library, board: fold.NewBoard(), shown: map[state.IncidentID]int{},
+		fold: &fold.Fold{Triage: knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: cfg.settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.
@@ -128,7 +130,7 @@ func (r *replay) file(name string) error {
 		} else if err != nil {
 			return fmt.Errorf("%s: payload %d is not JSON: %w", name, n, err)
 		}
-		p, err := webhook.DecodeAlertmanager(payload, r.cfg.clusterNames(), time.Time{})
+		p, err := alertmanager.Decode(payload, r.cfg.clusterNames(), time.Time{})
 		if err != nil {
 			return fmt.Errorf("%s: payload %d: %w", name, n, err)
 		}
@@ -215,7 +217,7 @@ func (r *replay) incidents() []replayed {
 		clusters[in.Cluster] = true
 	}
 	for _, in := range r.board.Incidents() {
-		out := replayed{IncidentJSON: webhook.NewIncidentJSON(in, nil), Notifications: r.shown[in.ID], WouldOffer: []string{}}
+		out := replayed{IncidentJSON: api.NewIncidentJSON(in, nil), Notifications: r.shown[in.ID], WouldOffer: []string{}}
 		out.Name = in.ShortName(len(clusters) > 1)
 		if pb, ok := r.library.For(in.Diagnosis); ok {
 			for _, remedy := range pb.FirstAid {

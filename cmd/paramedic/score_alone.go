@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 )
 
 // aloneCount is what people hear from Alertmanager without anybody who reads its alerts first.
@@ -18,7 +19,7 @@ type aloneCount struct {
 // its own default times; critical pages, warning is posted, info is only logged; a full KV cache
 // mutes the queue behind it, see [inhibitions]. It hears what the bot hears.
 type lonely struct {
-	manager *lab.Alertmanager
+	manager *alerting.Alertmanager
 	open    map[string]bool // pager incidents by group key
 	count   aloneCount
 }
@@ -27,29 +28,29 @@ type lonely struct {
 // firing, suppress the request queue backup alert", in the names of an engine's alerts. Labels are
 // equal where both alerts have them: Dynamo's frontend calls the model by another label, in another
 // case.
-func inhibitions(k lab.Kind) []lab.Inhibition {
+func inhibitions(k lab.Kind) []alerting.Inhibition {
 	model := []string{"namespace", "model_name"}
 	switch k {
 	case lab.SGLang:
-		return []lab.Inhibition{{Source: "SGLangTokenUsageHigh", Target: "SGLangQueueBuildup", Equal: model}}
+		return []alerting.Inhibition{{Source: "SGLangTokenUsageHigh", Target: "SGLangQueueBuildup", Equal: model}}
 	case lab.TRTLLM:
-		return []lab.Inhibition{{Source: "TRTLLMKVCachePressure", Target: "TRTLLMQueueBuildup", Equal: model}}
+		return []alerting.Inhibition{{Source: "TRTLLMKVCachePressure", Target: "TRTLLMQueueBuildup", Equal: model}}
 	}
-	vllm := lab.Inhibition{Source: "VLLMKVCacheExhaustion", Target: "VLLMRequestQueueBackup", Equal: model}
+	vllm := alerting.Inhibition{Source: "VLLMKVCacheExhaustion", Target: "VLLMRequestQueueBackup", Equal: model}
 	if k == lab.Dynamo {
-		return []lab.Inhibition{vllm, {Source: "VLLMKVCacheExhaustion", Target: "DynamoQueueBuildup", Equal: []string{"namespace"}}}
+		return []alerting.Inhibition{vllm, {Source: "VLLMKVCacheExhaustion", Target: "DynamoQueueBuildup", Equal: []string{"namespace"}}}
 	}
-	return []lab.Inhibition{vllm}
+	return []alerting.Inhibition{vllm}
 }
 
 func newLonely(k lab.Kind) *lonely {
-	return &lonely{open: map[string]bool{}, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{
+	return &lonely{open: map[string]bool{}, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{
 		GroupBy: []string{"alertname", "namespace"}, GroupWait: 30 * time.Second, GroupInterval: 5 * time.Minute, RepeatInterval: 4 * time.Hour,
 		Inhibit: inhibitions(k),
 	})}
 }
 
-func (l *lonely) receive(now time.Time, alerts []lab.Alert) {
+func (l *lonely) receive(now time.Time, alerts []alerting.Alert) {
 	l.manager.Receive(now, slices.Clone(alerts))
 	for _, n := range l.manager.Due(now) {
 		key, severity := n.Webhook.GroupKey, n.Webhook.CommonLabels["severity"]

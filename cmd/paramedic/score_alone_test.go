@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/state"
 )
 
@@ -18,10 +19,10 @@ func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range append(lab.Kinds(), "") {
-		rules := lab.Rules(kind)
+		rules := alerting.Rules(kind)
 		means := func(name, severity string, symptom state.Symptom) {
 			t.Helper()
-			i := slices.IndexFunc(rules, func(r lab.Rule) bool { return r.Name == name })
+			i := slices.IndexFunc(rules, func(r alerting.Rule) bool { return r.Name == name })
 			if i < 0 {
 				t.Errorf("%s: there is no rule %s, so nothing is ever inhibited by it", kind, name)
 				return
@@ -34,16 +35,16 @@ func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
 		for _, i := range inhibitions(kind) {
 			means(i.Source, "critical", "kv_pressure")
 			means(i.Target, "warning", "queue_buildup")
-			full := lab.Alert{Labels: map[string]string{"alertname": i.Source, "severity": "critical", "namespace": "llm", "model_name": "llama-70b", "pod": "a"}}
-			queue := lab.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "llm", "model_name": "llama-70b", "pod": "a"}}
-			elsewhere := lab.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "other", "model_name": "qwen", "pod": "b"}}
+			full := alerting.Alert{Labels: map[string]string{"alertname": i.Source, "severity": "critical", "namespace": "llm", "model_name": "llama-70b", "pod": "a"}}
+			queue := alerting.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "llm", "model_name": "llama-70b", "pod": "a"}}
+			elsewhere := alerting.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "other", "model_name": "qwen", "pod": "b"}}
 			for _, c := range []struct {
-				alerts []lab.Alert
+				alerts []alerting.Alert
 				want   aloneCount
 			}{
-				{[]lab.Alert{full, queue}, aloneCount{1, 1}},
-				{[]lab.Alert{queue}, aloneCount{1, 0}},
-				{[]lab.Alert{full, elsewhere}, aloneCount{2, 1}},
+				{[]alerting.Alert{full, queue}, aloneCount{1, 1}},
+				{[]alerting.Alert{queue}, aloneCount{1, 0}},
+				{[]alerting.Alert{full, elsewhere}, aloneCount{2, 1}},
 			} {
 				alone, now := newLonely(kind), time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 				alone.receive(now, c.alerts)

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/notify"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/state/fold"
+	"paramedic/webhook/alertmanager"
 )
 
 // A trial is a scenario with the bot's own parts around it, on simulated time and in one goroutine:
@@ -30,13 +32,13 @@ type trial struct {
 	length     time.Duration
 	enough     time.Duration // it ends so long after the right verdicts; zero: at the scenario's end
 	pools      []*trialPool
-	manager    *lab.Alertmanager
+	manager    *alerting.Alertmanager
 	alone      *lonely
 	advice     *adviser
 	scraper    *engine.Client
 	gather     *enrich.Gatherer
-	fold       *state.Fold
-	board      *state.Board
+	fold       *fold.Fold
+	board      *fold.Board
 	now        time.Time
 	seq        uint64
 
@@ -55,7 +57,7 @@ type trialPool struct {
 	name    string // the workload's
 	host    string // of its pages
 	fleet   *lab.Fleet
-	ruler   *lab.Ruler
+	ruler   *alerting.Ruler
 	alerted bool
 }
 
@@ -112,9 +114,9 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
-	t := &trial{kind: kind, name: name, seed: seed, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), alone: newLonely(o.kind),
-		advice: &adviser{catalog, library}, board: state.NewBoard(),
-		fold:     &state.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: DefaultConfig().settings()},
+	t := &trial{kind: kind, name: name, seed: seed, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}), alone: newLonely(o.kind),
+		advice: &adviser{catalog, library}, board: fold.NewBoard(),
+		fold:     &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: DefaultConfig().settings()},
 		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
 	t.watched = 5*time.Minute - healthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched
@@ -160,7 +162,7 @@ func (t *trial) addPool(i int, s lab.Scenario) error {
 	if err != nil {
 		return fmt.Errorf("building the fleet: %w", err)
 	}
-	p := &trialPool{name: fleet.Deployment().Name, host: fmt.Sprintf("fleet%d.lab", i), fleet: fleet, ruler: lab.NewRuler(fleet, "")}
+	p := &trialPool{name: fleet.Deployment().Name, host: fmt.Sprintf("fleet%d.lab", i), fleet: fleet, ruler: alerting.NewRuler(fleet, "")}
 	if s.Nervous {
 		p.ruler.Nervous()
 	}
@@ -228,7 +230,7 @@ func (t *trial) play(ctx context.Context) (played, error) {
 		for _, p := range t.pools {
 			p.fleet.Advance(t.now)
 		}
-		if beat%int(trialScrapes/lab.ScrapeInterval) == 0 {
+		if beat%int(trialScrapes/alerting.ScrapeInterval) == 0 {
 			t.scraper.Scrape(ctx)
 		}
 		if err := t.evaluate(); err != nil {
@@ -242,14 +244,14 @@ func (t *trial) play(ctx context.Context) (played, error) {
 		if t.enough > 0 && t.settled() {
 			break
 		}
-		t.now = t.now.Add(lab.ScrapeInterval)
+		t.now = t.now.Add(alerting.ScrapeInterval)
 	}
 	return t.result(), nil
 }
 
 // evaluate lets every pool's rules fire, and hands the same alerts to both Alertmanagers.
 func (t *trial) evaluate() error {
-	var alerts []lab.Alert
+	var alerts []alerting.Alert
 	for _, p := range t.pools {
 		fired := p.ruler.Evaluate()
 		p.alerted = p.alerted || len(fired) > 0
@@ -272,7 +274,7 @@ func (t *trial) deliver() error {
 		if err != nil {
 			return fmt.Errorf("encoding the webhook: %w", err)
 		}
-		p, err := webhook.DecodeAlertmanager(body, []string{trialCluster}, t.now)
+		p, err := alertmanager.Decode(body, []string{trialCluster}, t.now)
 		if err != nil {
 			return fmt.Errorf("decoding the webhook: %w", err)
 		}

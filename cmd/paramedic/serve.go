@@ -17,7 +17,8 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
 )
 
 func (c *cli) serveCommand() *cobra.Command {
@@ -85,7 +86,7 @@ func (c Config) embeddedDir() string {
 // is valid. The store, and with it everything that was accepted, outlives them all, and so do the
 // listener and what the metrics have counted.
 func serveGenerations(ctx context.Context, path string, cfg Config, deps Deps, host *host) error {
-	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &webhook.Aside{}, &webhook.Sessions{}
+	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &alertmanager.Aside{}, &access.Sessions{}
 	service, err := newService(cfg, deps)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/state"
 	"paramedic/state/jetstream"
 )
@@ -140,10 +140,10 @@ func awaitAlerts(tb testing.TB, s *service, want int) {
 
 // stormBody is the nth payload: new alerts about 64 pods of each of 16 pools.
 func stormBody(tb testing.TB, n, alerts int, at time.Time) []byte {
-	hook := lab.Webhook{Receiver: "bench", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
+	hook := alerting.Webhook{Receiver: "bench", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
 	for i := n * alerts; i < (n+1)*alerts; i++ {
 		pool := fmt.Sprintf("vllm-p%d", i/64%16)
-		hook.Alerts = append(hook.Alerts, lab.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
+		hook.Alerts = append(hook.Alerts, alerting.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
 			GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95",
 			Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": pool,
 				"pod": fmt.Sprintf("%s-6d5f8c7b9-%05d", pool, i%64), "episode": fmt.Sprint(i)},

@@ -24,8 +24,11 @@ import (
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/keeper"
 	"paramedic/state/outbox"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
 )
 
 // Deps is what a service is built on that outlives it, or that the demo brings itself.
@@ -49,8 +52,8 @@ type Deps struct {
 	// Metrics count on over a change of the configuration, what was set aside stays on the list,
 	// and logins last; nil: new ones.
 	Metrics  *metrics
-	Aside    *webhook.Aside
-	Sessions *webhook.Sessions
+	Aside    *alertmanager.Aside
+	Sessions *access.Sessions
 }
 
 // A service is the bot as one configuration makes it: every room, wired. A changed configuration
@@ -60,13 +63,13 @@ type service struct {
 	deps    Deps
 	catalog *rules.Catalog
 	library *playbooks.Library
-	keeper  *state.Keeper
+	keeper  *keeper.Keeper
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
 	handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
-	tokens  *webhook.Tokens // nil: the API asks for none
+	tokens  *access.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
@@ -83,7 +86,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		s.metrics = newMetrics()
 	}
 	if s.deps.Aside == nil {
-		s.deps.Aside = &webhook.Aside{}
+		s.deps.Aside = &alertmanager.Aside{}
 	}
 	var err error
 	if s.catalog, s.library, err = loadKnowledge(cfg); err != nil {
@@ -93,9 +96,9 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.keeper = state.NewKeeper(state.KeeperConfig{
+	s.keeper = keeper.New(keeper.Config{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: knowledge{rules.Rules{Catalog: s.catalog}, s.library}, Routing: router, Settings: cfg.settings()},
+		Fold: &fold.Fold{Triage: knowledge{rules.Rules{Catalog: s.catalog}, s.library}, Routing: router, Settings: cfg.settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -116,7 +119,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		return nil, fmt.Errorf("first aid: %w", err)
 	}
 	if cfg.Auth.API.TokensFile != "" {
-		if s.tokens, err = webhook.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
+		if s.tokens, err = access.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
 			return nil, err
 		}
 	}

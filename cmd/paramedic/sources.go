@@ -21,7 +21,7 @@ import (
 	"paramedic/rules/enrich/prometheus"
 	"paramedic/rules/enrich/traces"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
 )
 
 // gathererDeps is what a gatherer needs beyond the configuration.
@@ -95,7 +95,7 @@ func secretOf(ref string) func() (string, error) {
 	if ref == "" {
 		return nil
 	}
-	return webhook.NewSecret(ref).Value
+	return access.NewSecret(ref).Value
 }
 
 // traceSource makes the reader of a cluster's traces; nil where it has none.
@@ -225,13 +225,13 @@ func pingChannels(ctx context.Context, cfg Config) []notify.Probe {
 	var out []notify.Probe
 	if n := cfg.Notify.Slack; n.TokenFile != "" {
 		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, SigningSecretFile: n.SigningSecretFile, Channel: n.Channel, APIURL: n.APIURL},
-			slack.Options{Clock: state.SystemClock{}, Token: webhook.NewSecret(n.TokenFile).Value})
-		out = notifier.Probe(ctx, webhook.NewSecret(n.SigningSecretFile).Value)
+			slack.Options{Clock: state.SystemClock{}, Token: access.NewSecret(n.TokenFile).Value})
+		out = notifier.Probe(ctx, access.NewSecret(n.SigningSecretFile).Value)
 	}
 	if n := cfg.Notify.PagerDuty; n.RoutingKeyFile != "" {
-		pager := pagerduty.New(n.config(), pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: webhook.NewSecret(n.RoutingKeyFile).Value,
-			APIToken: webhook.NewSecret(n.APITokenFile).Value})
-		out = append(out, pager.Probe(ctx, webhook.NewSecret(n.WebhookSecretFile).Value)...)
+		pager := pagerduty.New(n.config(), pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: access.NewSecret(n.RoutingKeyFile).Value,
+			APIToken: access.NewSecret(n.APITokenFile).Value})
+		out = append(out, pager.Probe(ctx, access.NewSecret(n.WebhookSecretFile).Value)...)
 	}
 	return out
 }

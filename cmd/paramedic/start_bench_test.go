@@ -13,6 +13,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/keeper"
 )
 
 var (
@@ -36,7 +37,7 @@ func BenchmarkReady(b *testing.B) {
 			b.Fatal(err)
 		}
 		opened += time.Since(began)
-		keeper := state.NewKeeper(state.KeeperConfig{Store: store, Clock: state.SystemClock{}, Logger: log, Fold: newFleetBoard(b, benchCatalog(b), trouble{}).fold})
+		keeper := keeper.New(keeper.Config{Store: store, Clock: state.SystemClock{}, Logger: log, Fold: newFleetBoard(b, benchCatalog(b), trouble{}).fold})
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- keeper.Run(ctx) }()

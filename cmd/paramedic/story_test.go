@@ -26,7 +26,8 @@ import (
 	"paramedic/notify/web"
 	"paramedic/rules"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
+	"paramedic/webhook/report"
 )
 
 // told is the story as one surface tells it.
@@ -62,12 +63,12 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 		s := in.Diagnosis.Story
 		want := told{what: strings.TrimSpace(s.What), why: s.Why, otherwise: s.Else, do: s.Do, avoid: s.Avoid}
 		message := notify.Compose(notify.Facts{Incident: in})
-		shape := webhook.NewIncidentJSON(in, nil)
+		shape := api.NewIncidentJSON(in, nil)
 		for name, got := range map[string]told{
 			"API":       {shape.Story.What, shape.Story.Why, shape.Story.Else, shape.Story.Do, shape.Story.Avoid},
 			"page":      onThePage(t, in),
 			"PagerDuty": inPagerDuty(t, pager, message),
-			"report":    inMarkdown(webhook.Report(webhook.Case{Incident: in}, time.Now())),
+			"report":    inMarkdown(report.Report(report.Case{Incident: in}, time.Now())),
 			"incidents show": inText(func(b *bytes.Buffer) {
 				printIncident(b, shape)
 			}),

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 func TestMistypedCommandsAreGuessed(t *testing.T) {
@@ -100,7 +100,7 @@ func TestUnreachableBotIsNamed(t *testing.T) {
 func TestTimesSayTheirZone(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.FixedZone("CET", 3600))
 	var out bytes.Buffer
-	printIncident(&out, webhook.IncidentJSON{OpenedAt: &at, AckedAt: &at, SilencedUntil: &at, ResolvedAt: &at, Status: state.StatusOpen})
+	printIncident(&out, api.IncidentJSON{OpenedAt: &at, AckedAt: &at, SilencedUntil: &at, ResolvedAt: &at, Status: state.StatusOpen})
 	said, err := silenced([]byte(`{"silenced_until":"2026-11-21T03:00:00+01:00"}`))
 	if err != nil {
 		t.Fatal(err)

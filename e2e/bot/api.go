@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // Do asks the running bot. A body that is []byte is sent as it is, anything else but nil as JSON; a
@@ -62,9 +62,9 @@ func (b *Bot) Send(req *http.Request, into any) (status int, answer string, err 
 }
 
 // Incidents returns the API's whole listing, newest first.
-func (b *Bot) Incidents() (all []webhook.IncidentJSON, err error) {
+func (b *Bot) Incidents() (all []api.IncidentJSON, err error) {
 	for path := "/api/v1/incidents?limit=500"; ; {
-		var page webhook.IncidentsJSON
+		var page api.IncidentsJSON
 		status, answer, err := b.Do(http.MethodGet, path, nil, &page)
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("GET %s: %d %s", path, status, answer)
@@ -80,7 +80,7 @@ func (b *Bot) Incidents() (all []webhook.IncidentJSON, err error) {
 }
 
 // MustIncidents is Incidents of a bot that has to answer.
-func (b *Bot) MustIncidents() []webhook.IncidentJSON {
+func (b *Bot) MustIncidents() []api.IncidentJSON {
 	b.t.Helper()
 	list, err := b.Incidents()
 	if err != nil {

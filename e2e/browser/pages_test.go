@@ -10,7 +10,7 @@ import (
 
 // The whole story as the person on call sees it: an incident comes up by itself, says what is wrong
 // and why, offers first aid, and shows how it goes once somebody has approved it.
-func TestAnIncidentFromItsFirstAlertToItsCure(t *testing.T) {
+func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
 	b := startDemo(t, "--speed", "30", "--seed", "1")
 	tb := openTab(t, b)
 	tb.do(chromedp.Navigate(b.url + "/"))

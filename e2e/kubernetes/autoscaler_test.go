@@ -12,11 +12,11 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // held reports whether an autoscaler holds the run, and says so.
-func held(a webhook.ActionJSON) error {
+func held(a api.ActionJSON) error {
 	for _, g := range a.Guards {
 		if g.Guard == "ownership" && g.Decision == state.Hold && strings.Contains(g.Reason, "HorizontalPodAutoscaler "+poolName) {
 			return nil
@@ -27,7 +27,7 @@ func held(a webhook.ActionJSON) error {
 
 // An autoscaler whose metrics nothing serves does not report how many workers it wants: it may
 // begin to scale at any time.
-func TestAnAutoscalerThatReportsNothingHoldsTheWrite(t *testing.T) {
+func TestSilentAutoscalerHoldsTheWrite(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: exhausted()})
 	use, least := int32(50), int32(1)

@@ -8,13 +8,13 @@ import (
 	"paramedic/e2e/bot"
 	"paramedic/remediate/cluster"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // approvedBehindGate plays a scene up to the approver's click. What the gate does to the one write
 // is armed before it; the channel gives the state that the API showed when the write was on its
 // way, after the bot was killed.
-func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, webhook.ActionJSON, <-chan state.ActionState) {
+func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, api.ActionJSON, <-chan state.ActionState) {
 	t.Helper()
 	s := setting(t, options{mode: "approve", engines: exhausted(), gated: true})
 	s.alert("firing", exhaustion...)
@@ -46,7 +46,7 @@ func killedAt(t *testing.T, at <-chan state.ActionState) {
 	}
 }
 
-func TestKilledAfterTheIntentAndBeforeTheWriteItWritesOnce(t *testing.T) {
+func TestWritesOnceWhenKilledBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	s, a, at := approvedBehindGate(t, func(s *scene, kill func()) {
 		s.gate.once(func() bool { kill(); return false }, nil)
@@ -60,7 +60,7 @@ func TestKilledAfterTheIntentAndBeforeTheWriteItWritesOnce(t *testing.T) {
 	s.wroteOnce(a)
 }
 
-func TestKilledBetweenTheWriteAndItsRecordAndWhileVerifyingItWritesOnce(t *testing.T) {
+func TestWritesOnceWhenKilledBeforeRecordAndInVerify(t *testing.T) {
 	t.Parallel()
 	s, a, at := approvedBehindGate(t, func(s *scene, kill func()) { s.gate.once(nil, kill) })
 	killedAt(t, at)
@@ -92,7 +92,7 @@ func TestKilledBetweenTheWriteAndItsRecordAndWhileVerifyingItWritesOnce(t *testi
 }
 
 // wroteOnce asserts that the API server took one write, which is in force.
-func (s *scene) wroteOnce(a webhook.ActionJSON) {
+func (s *scene) wroteOnce(a api.ActionJSON) {
 	s.Helper()
 	if got := writes(s.T, s.namespace); len(got) != 1 {
 		s.Errorf("the bot wrote %d times: %v", len(got), got)

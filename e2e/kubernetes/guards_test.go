@@ -26,7 +26,7 @@ func (s *scene) edit(to int) error {
 	return err
 }
 
-func TestAPersonsEditAfterThePlanIsLeftAlone(t *testing.T) {
+func TestEditAfterPlanIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: exhausted()})
 	s.alert("firing", exhaustion...)
@@ -43,7 +43,7 @@ func TestAPersonsEditAfterThePlanIsLeftAlone(t *testing.T) {
 	s.untouched(200)
 }
 
-func TestAPersonsEditBetweenIntentAndWriteIsLeftAlone(t *testing.T) {
+func TestEditBetweenIntentAndWriteIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: exhausted(), gated: true})
 	s.alert("firing", exhaustion...)
@@ -111,7 +111,7 @@ func (s *scene) fullest() corev1.Pod {
 	return slices.MaxFunc(s.pods(), func(a, b corev1.Pod) int { return int(1e6 * (holds(a) - holds(b))) })
 }
 
-func TestABudgetThatBlocksTheEvictionEndsInTheWorkerServingAgain(t *testing.T) {
+func TestBlockedEvictionReturnsWorkerToService(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: leaking()})
 	s.budget(workers-1, 1)

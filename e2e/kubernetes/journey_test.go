@@ -12,7 +12,7 @@ import (
 	"paramedic/state"
 )
 
-func TestKVExhaustionIsMitigatedByARolloutThatAPersonApproved(t *testing.T) {
+func TestApprovedRolloutEndsKVExhaustion(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: exhausted()})
 	s.alert("firing", exhaustion...)
@@ -80,7 +80,7 @@ func (s *scene) proposed(change string) (to int) {
 	return to
 }
 
-func TestAFixThatMakesItWorseIsRolledBackToTheRecordedValue(t *testing.T) {
+func TestHarmfulFixIsRolledBack(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: worsening()})
 	s.alert("firing", exhaustion...)

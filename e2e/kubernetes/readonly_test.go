@@ -97,7 +97,7 @@ func firstAid(ctx context.Context, c kubernetes.Interface, ns, pod string) map[s
 	return out
 }
 
-func TestTheShippedManifestsGrantNoMoreThanTheModeNeeds(t *testing.T) {
+func TestManifestsGrantOnlyWhatTheModeNeeds(t *testing.T) {
 	observed := &scene{T: t, namespace: namespace(t), engines: exhausted()}
 	treated := &scene{T: t, namespace: namespace(t), engines: exhausted()}
 	if err := shipped(t.Context(), "first-aid.yaml", treated.namespace); err != nil {

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"paramedic/e2e/bot"
-	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/notify/slack"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // The people of the tests: the first is the one whom the policy names.
@@ -172,7 +172,7 @@ func (s *scene) pods() []corev1.Pod {
 // alert posts alerts to the bot's webhook, as Alertmanager would.
 func (s *scene) alert(status string, alerts ...webhookAlert) {
 	s.Helper()
-	hook := lab.Webhook{Receiver: "paramedic", Status: status, Version: "4", GroupKey: `{}:{namespace="` + s.namespace + `"}`,
+	hook := alerting.Webhook{Receiver: "paramedic", Status: status, Version: "4", GroupKey: `{}:{namespace="` + s.namespace + `"}`,
 		ExternalURL: "http://alertmanager:9093", GroupLabels: map[string]string{"namespace": s.namespace},
 		CommonLabels: map[string]string{"namespace": s.namespace}, CommonAnnotations: map[string]string{}}
 	if s.onset.IsZero() {
@@ -183,7 +183,7 @@ func (s *scene) alert(status string, alerts ...webhookAlert) {
 		if a.pod != "" {
 			labels["pod"] = a.pod
 		}
-		one := lab.WebhookAlert{Status: status, Labels: labels, Annotations: map[string]string{"summary": a.name}, StartsAt: s.onset,
+		one := alerting.WebhookAlert{Status: status, Labels: labels, Annotations: map[string]string{"summary": a.name}, StartsAt: s.onset,
 			GeneratorURL: monitoring.url + "/graph", Fingerprint: fmt.Sprintf("%016x", i+1)}
 		if status == "resolved" {
 			one.EndsAt = time.Now().UTC()
@@ -201,9 +201,9 @@ type webhookAlert struct{ name, severity, pod string }
 var exhaustion = []webhookAlert{{"VLLMKVCacheExhaustion", "critical", ""}, {"LLMPreemptionStorm", "critical", ""}}
 
 // actions are the bot's, newest first.
-func (s *scene) actions() ([]webhook.ActionJSON, error) {
+func (s *scene) actions() ([]api.ActionJSON, error) {
 	var list struct {
-		Actions []webhook.ActionJSON `json:"actions"`
+		Actions []api.ActionJSON `json:"actions"`
 	}
 	code, answer, err := s.bot.Do(http.MethodGet, "/api/v1/actions", nil, &list)
 	if err == nil && code != http.StatusOK {
@@ -212,8 +212,8 @@ func (s *scene) actions() ([]webhook.ActionJSON, error) {
 	return list.Actions, err
 }
 
-func (s *scene) action(id state.ActionID) (webhook.ActionJSON, error) {
-	var a webhook.ActionJSON
+func (s *scene) action(id state.ActionID) (api.ActionJSON, error) {
+	var a api.ActionJSON
 	code, answer, err := s.bot.Do(http.MethodGet, "/api/v1/actions/"+string(id), nil, &a)
 	if err == nil && code != http.StatusOK {
 		err = fmt.Errorf("GET action: %d %s", code, answer)
@@ -222,9 +222,9 @@ func (s *scene) action(id state.ActionID) (webhook.ActionJSON, error) {
 }
 
 // offered waits until the bot has an action in a state.
-func (s *scene) offered(kind string, want state.ActionState) webhook.ActionJSON {
+func (s *scene) offered(kind string, want state.ActionState) api.ActionJSON {
 	s.Helper()
-	var found webhook.ActionJSON
+	var found api.ActionJSON
 	bot.Eventually(s, 45*time.Second, fmt.Sprintf("%s is %s", kind, want), func() error {
 		all, err := s.actions()
 		if err != nil {
@@ -243,9 +243,9 @@ func (s *scene) offered(kind string, want state.ActionState) webhook.ActionJSON 
 
 // becomes waits until an action is in one of the states, and fails at once where it ended in
 // another.
-func (s *scene) becomes(id state.ActionID, within time.Duration, want ...state.ActionState) webhook.ActionJSON {
+func (s *scene) becomes(id state.ActionID, within time.Duration, want ...state.ActionState) api.ActionJSON {
 	s.Helper()
-	var now webhook.ActionJSON
+	var now api.ActionJSON
 	bot.Eventually(s, within, fmt.Sprintf("action %s is %v", id, want), func() error {
 		var err error
 		if now, err = s.action(id); err != nil {
@@ -254,7 +254,7 @@ func (s *scene) becomes(id state.ActionID, within time.Duration, want ...state.A
 		if slices.Contains(want, now.State) {
 			return nil
 		}
-		err = fmt.Errorf("it is %s: %s", now.State, describe([]webhook.ActionJSON{now}, nil))
+		err = fmt.Errorf("it is %s: %s", now.State, describe([]api.ActionJSON{now}, nil))
 		if now.State.Done() || now.State == state.NeedsHuman {
 			return bot.Final(err)
 		}
@@ -263,7 +263,7 @@ func (s *scene) becomes(id state.ActionID, within time.Duration, want ...state.A
 	return now
 }
 
-func (s *scene) incidents() []webhook.IncidentJSON {
+func (s *scene) incidents() []api.IncidentJSON {
 	list, err := s.bot.Incidents()
 	if err != nil {
 		return nil
@@ -271,7 +271,7 @@ func (s *scene) incidents() []webhook.IncidentJSON {
 	return list
 }
 
-func describe(actions []webhook.ActionJSON, incidents []webhook.IncidentJSON) string {
+func describe(actions []api.ActionJSON, incidents []api.IncidentJSON) string {
 	var b strings.Builder
 	for _, in := range incidents {
 		fmt.Fprintf(&b, "incident #%d %s %s %q; ", in.Number, in.Status, in.Cause, in.Title)
@@ -292,9 +292,9 @@ func describe(actions []webhook.ActionJSON, incidents []webhook.IncidentJSON) st
 }
 
 // diagnosed waits for the incident's verdict.
-func (s *scene) diagnosed(cause string) webhook.IncidentJSON {
+func (s *scene) diagnosed(cause string) api.IncidentJSON {
 	s.Helper()
-	var in webhook.IncidentJSON
+	var in api.IncidentJSON
 	bot.Eventually(s, 60*time.Second, "the incident is diagnosed as "+cause, func() error {
 		list, err := s.bot.Incidents()
 		if err != nil {

@@ -28,8 +28,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"paramedic/e2e/bot"
-	"paramedic/lab"
-	"paramedic/webhook"
+	"paramedic/lab/alerting"
+	"paramedic/webhook/api"
 )
 
 var installed = map[string]schema.GroupVersionResource{
@@ -247,15 +247,15 @@ func watcher(t *testing.T, kubeconfig func(dir string) string) *bot.Bot {
 func crashing(t *testing.T, b *bot.Bot, alert string, labels map[string]string) {
 	t.Helper()
 	labels["alertname"], labels["severity"], labels["cluster"] = alert, "critical", "default"
-	hook := lab.Webhook{Receiver: "paramedic", Status: "firing", Version: "4", GroupKey: "{}:{}", GroupLabels: map[string]string{}, CommonLabels: labels, CommonAnnotations: map[string]string{},
-		Alerts: []lab.WebhookAlert{{Status: "firing", Labels: labels, Annotations: map[string]string{}, StartsAt: time.Now().UTC(), Fingerprint: fmt.Sprintf("%016x", len(alert))}}}
+	hook := alerting.Webhook{Receiver: "paramedic", Status: "firing", Version: "4", GroupKey: "{}:{}", GroupLabels: map[string]string{}, CommonLabels: labels, CommonAnnotations: map[string]string{},
+		Alerts: []alerting.WebhookAlert{{Status: "firing", Labels: labels, Annotations: map[string]string{}, StartsAt: time.Now().UTC(), Fingerprint: fmt.Sprintf("%016x", len(alert))}}}
 	if code, answer, err := b.Do(http.MethodPost, "/webhook/alertmanager", hook, nil); err != nil || code != http.StatusOK {
 		t.Fatalf("the webhook answers %d %s (%v)", code, answer, err)
 	}
 }
 
 // diagnosed waits until a bot has one incident, of the cause in ownRules.
-func diagnosed(t *testing.T, b *bot.Bot) (in webhook.IncidentJSON) {
+func diagnosed(t *testing.T, b *bot.Bot) (in api.IncidentJSON) {
 	t.Helper()
 	bot.Eventually(t, 40*time.Second, "the incident is diagnosed", func() error {
 		all, err := b.Incidents()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"paramedic/e2e/bot"
-	"paramedic/lab"
+	"paramedic/lab/alerting"
 )
 
 // samples is the folder of payloads that real Alertmanagers sent, beside the repository.
@@ -48,7 +48,7 @@ func deliver(t *testing.T, b *bot.Bot, body []byte, header map[string]string) (i
 }
 
 // text is a payload as Alertmanager writes it.
-func text(t *testing.T, p lab.Webhook) string {
+func text(t *testing.T, p alerting.Webhook) string {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		t.Error(err)
@@ -56,7 +56,7 @@ func text(t *testing.T, p lab.Webhook) string {
 	return string(raw)
 }
 
-func TestEveryRecordedPayloadIsTaken(t *testing.T) {
+func TestRecordedPayloadsAreAccepted(t *testing.T) {
 	for _, file := range samples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			chats, b := newChats(t), bot.New(t)
@@ -106,12 +106,12 @@ func TestBadPayloadsLeaveNoIncident(t *testing.T) {
 	configure(b, chats, nil)
 	b.Start()
 	now := time.Now().UTC()
-	good := func(more map[string]string) lab.Webhook {
+	good := func(more map[string]string) alerting.Webhook {
 		labels := map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "pod": "vllm-llama-7d9f8b6c5-2xkqp"}
 		maps.Copy(labels, more)
-		return payload("firing", []lab.WebhookAlert{alert(labels, now, time.Time{})})
+		return payload("firing", []alerting.WebhookAlert{alert(labels, now, time.Time{})})
 	}
-	raw := func(p lab.Webhook, edits ...string) []byte {
+	raw := func(p alerting.Webhook, edits ...string) []byte {
 		return []byte(strings.NewReplacer(edits...).Replace(text(t, p)))
 	}
 	many := map[string]string{}

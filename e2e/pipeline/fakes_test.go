@@ -11,7 +11,7 @@ import (
 	"paramedic/e2e/bot"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/notify/slack/slacktest"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 const (
@@ -60,7 +60,7 @@ func (c chats) clean(t *testing.T) {
 
 // told checks that exactly these incidents were told of, each once in each place, and that
 // PagerDuty's are in the given state.
-func (c chats) told(incidents []webhook.IncidentJSON, status string) error {
+func (c chats) told(incidents []api.IncidentJSON, status string) error {
 	messages, pages := c.slack.Messages(), c.pager.Incidents()
 	if len(messages) != len(incidents) || len(pages) != len(incidents) {
 		return fmt.Errorf("%d incidents, %d Slack messages, %d PagerDuty incidents", len(incidents), len(messages), len(pages))
@@ -85,8 +85,8 @@ func (c chats) told(incidents []webhook.IncidentJSON, status string) error {
 }
 
 // own are the incidents that were not merged into another.
-func own(list []webhook.IncidentJSON) []webhook.IncidentJSON {
-	return slices.DeleteFunc(slices.Clone(list), func(in webhook.IncidentJSON) bool { return in.MergedInto != "" })
+func own(list []api.IncidentJSON) []api.IncidentJSON {
+	return slices.DeleteFunc(slices.Clone(list), func(in api.IncidentJSON) bool { return in.MergedInto != "" })
 }
 
 const soon = 20 * time.Second

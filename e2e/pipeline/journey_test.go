@@ -12,10 +12,10 @@ import (
 	"paramedic/state"
 )
 
-// TestOneFaultIsOneIncidentFromFirstAlertToLast follows KV exhaustion from the first alert that a
+// TestFaultMakesOneIncident follows KV exhaustion from the first alert that a
 // real Prometheus raises to the last that a real Alertmanager resolves, and looks at the same world
 // with the commands that need no running bot.
-func TestOneFaultIsOneIncidentFromFirstAlertToLast(t *testing.T) {
+func TestFaultMakesOneIncident(t *testing.T) {
 	chats, b := newChats(t), bot.New(t)
 	w := newWorld(t, lab.KVExhaustion, b.URL()+"/webhook/alertmanager", intakeToken)
 	configure(b, chats, map[string]any{

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"paramedic/e2e/bot"
-	"paramedic/lab"
-	"paramedic/webhook"
+	"paramedic/lab/alerting"
+	"paramedic/webhook/api"
 )
 
-// TestNothingAcceptedIsLostWhenTheBotIsKilled kills the bot at seeded moments of a storm, while it
+// TestKilledBotLosesNoAcceptedAlert kills the bot at seeded moments of a storm, while it
 // starts among them, and holds it to its promise: what was answered with 200 is in its incident,
 // and each incident was told of once in each place.
-func TestNothingAcceptedIsLostWhenTheBotIsKilled(t *testing.T) {
+func TestKilledBotLosesNoAcceptedAlert(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel() // as many at once as there are processors
@@ -60,7 +60,7 @@ func killed(t *testing.T, seed uint64) {
 		}
 	}
 
-	var list []webhook.IncidentJSON
+	var list []api.IncidentJSON
 	bot.Eventually(t, 30*time.Second, "every incident is resolved, and told of once", func() error {
 		var err error
 		if list, err = b.Incidents(); err != nil {
@@ -92,7 +92,7 @@ func killed(t *testing.T, seed uint64) {
 type storm struct {
 	pool         string
 	alerts       int
-	firing, ends []lab.Webhook
+	firing, ends []alerting.Webhook
 	random       *rand.Rand
 }
 
@@ -101,7 +101,7 @@ func newStorms(random *rand.Rand, now time.Time) []*storm {
 	for i, letter := range []string{"a", "b", "c"} {
 		s := &storm{pool: "vllm-" + letter, random: rand.New(rand.NewPCG(random.Uint64(), 2))}
 		for _, rule := range []struct{ name, severity string }{{"VLLMKVCacheExhaustion", "critical"}, {"VLLMRequestQueueBackup", "warning"}} {
-			var group []lab.WebhookAlert
+			var group []alerting.WebhookAlert
 			for n := range 2 + random.IntN(4) {
 				labels := map[string]string{"alertname": rule.name, "severity": rule.severity, "cluster": "default", "namespace": "team-" + letter,
 					"model_name": "model-" + letter, "pod": fmt.Sprintf("%s-7d9f8b6c5-%c%dxk%c", s.pool, "bcdfg"[i], n+2, "hjklm"[n])}
@@ -112,7 +112,7 @@ func newStorms(random *rand.Rand, now time.Time) []*storm {
 			}
 			s.firing = append(s.firing, payload("firing", group)) // a repeat changes nothing
 			s.alerts += len(group)
-			ended := make([]lab.WebhookAlert, len(group))
+			ended := make([]alerting.WebhookAlert, len(group))
 			for j, a := range group {
 				ended[j] = alert(a.Labels, a.StartsAt, now)
 			}
@@ -123,18 +123,18 @@ func newStorms(random *rand.Rand, now time.Time) []*storm {
 	return out
 }
 
-func alert(labels map[string]string, starts, ends time.Time) lab.WebhookAlert {
-	a := lab.WebhookAlert{Status: "firing", Labels: labels, Annotations: map[string]string{"summary": "told by a storm"}, StartsAt: starts, EndsAt: ends,
-		Fingerprint: lab.Alert{Labels: labels}.Fingerprint()}
+func alert(labels map[string]string, starts, ends time.Time) alerting.WebhookAlert {
+	a := alerting.WebhookAlert{Status: "firing", Labels: labels, Annotations: map[string]string{"summary": "told by a storm"}, StartsAt: starts, EndsAt: ends,
+		Fingerprint: alerting.Alert{Labels: labels}.Fingerprint()}
 	if !ends.IsZero() {
 		a.Status = "resolved"
 	}
 	return a
 }
 
-func payload(status string, alerts []lab.WebhookAlert) lab.Webhook {
+func payload(status string, alerts []alerting.WebhookAlert) alerting.Webhook {
 	name := alerts[0].Labels["alertname"]
-	return lab.Webhook{Receiver: "paramedic", Status: status, Alerts: alerts, GroupLabels: map[string]string{"alertname": name},
+	return alerting.Webhook{Receiver: "paramedic", Status: status, Alerts: alerts, GroupLabels: map[string]string{"alertname": name},
 		CommonLabels: map[string]string{"alertname": name}, CommonAnnotations: map[string]string{}, ExternalURL: "http://alertmanager:9093",
 		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q, pod=%q}", name, alerts[0].Labels["pod"])}
 }
@@ -157,7 +157,7 @@ func (c chats) heard(ctx context.Context, n int) error {
 // send posts the payloads as Alertmanager does: what is answered with a 5xx or not at all is sent
 // again until it is taken. Some come twice at once, as from two Alertmanagers that lost sight of
 // each other.
-func (s *storm) send(ctx context.Context, url string, payloads []lab.Webhook) error {
+func (s *storm) send(ctx context.Context, url string, payloads []alerting.Webhook) error {
 	for _, p := range payloads {
 		raw, err := json.Marshal(p)
 		if err != nil {

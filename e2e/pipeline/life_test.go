@@ -16,7 +16,7 @@ import (
 	"paramedic/e2e/bot"
 )
 
-func TestAChangedConfigurationIsAppliedOrRefused(t *testing.T) {
+func TestChangedConfigurationIsAppliedOrRefused(t *testing.T) {
 	chats, b := newChats(t), bot.New(t)
 	config := configure(b, chats, nil)
 	b.Start()
@@ -69,7 +69,7 @@ func TestAChangedConfigurationIsAppliedOrRefused(t *testing.T) {
 	chats.clean(t)
 }
 
-func TestABotThatAnybodyCouldReachDoesNotStart(t *testing.T) {
+func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 	b := bot.New(t)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(b.URL(), "http://"))
 	b.Configure(map[string]any{"listen": "0.0.0.0:" + port})
@@ -87,7 +87,7 @@ func TestABotThatAnybodyCouldReachDoesNotStart(t *testing.T) {
 	}
 }
 
-func TestSIGTERMEndsTheBotInTimeWithWorkInFlight(t *testing.T) {
+func TestSIGTERMStopsBusyBotInTime(t *testing.T) {
 	chats, b := newChats(t), bot.New(t)
 	configure(b, chats, nil)
 	b.Start()
@@ -150,7 +150,7 @@ func TestSIGTERMEndsTheBotInTimeWithWorkInFlight(t *testing.T) {
 	chats.clean(t)
 }
 
-func TestCheckSaysWhatIsWrong(t *testing.T) {
+func TestCheckReportsProblems(t *testing.T) {
 	b := bot.New(t)
 	configure(b, newChats(t), nil)
 	if out, errs, code := bot.Run(t, b.Dir(), "check", "--config", b.ConfigPath()); code != 0 || !strings.Contains(out, "is valid") {

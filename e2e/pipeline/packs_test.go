@@ -44,7 +44,7 @@ func TestPromtoolPassesEveryPack(t *testing.T) {
 
 // What is told to people who copy the Alertmanager example: the bot sees everything, the pager only
 // what is critical.
-func TestTheAlertmanagerExampleRoutesEverythingToTheBot(t *testing.T) {
+func TestAlertmanagerExampleRoutesAllToTheBot(t *testing.T) {
 	const example = "../../deploy/alertmanager/alertmanager.yml"
 	if out, err := exec.Command("amtool", "check-config", example).CombinedOutput(); err != nil {
 		t.Fatalf("amtool check-config: %v\n%s", err, out)
@@ -75,10 +75,10 @@ func hurried(t *testing.T) map[string][]byte {
 	return out
 }
 
-// TestThePacksFireForWhatIsBroken loads every pack into one real Prometheus beside a broken fleet:
+// TestPacksFireForTheBrokenPart loads every pack into one real Prometheus beside a broken fleet:
 // each rule can be evaluated, those that should fire do, those that would mislead don't, and the
 // bot finds the cause from nothing but the packs' alerts.
-func TestThePacksFireForWhatIsBroken(t *testing.T) {
+func TestPacksFireForTheBrokenPart(t *testing.T) {
 	for _, c := range []struct {
 		kind  lab.Kind
 		fault string

@@ -21,7 +21,7 @@ var relabeling = regexp.MustCompile("(?s)```yaml\n(metric_relabel_configs:\n.+?)
 
 // What is told to people whose vLLM runs on Ray gives its series, gauges and histograms, the names
 // that rules and signals have.
-func TestTheRelabelingGivesRaysSeriesVLLMsNames(t *testing.T) {
+func TestRelabelingGivesRaySeriesVLLMNames(t *testing.T) {
 	readme, err := os.ReadFile("../../deploy/prometheus/README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // A real Prometheus holds a week of a pool whose KV cache has been full for twelve minutes.
 // Diagnose reads all four moments out of it, in queries that it accepts, and says how far from its
 // usual the cache is and what moved with it.
-func TestDiagnoseComparesWithAnHourADayAndAWeekAgo(t *testing.T) {
+func TestDiagnoseComparesHourDayAndWeek(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir()}
 	at := time.Now().UTC().Add(-2 * time.Minute).Truncate(time.Second)
 	file := w.write("week.om", aWeek(at))

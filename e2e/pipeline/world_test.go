@@ -23,6 +23,7 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 )
 
 // past is how much of the fleet's life Prometheus knows at the start: the fault comes after the
@@ -56,7 +57,7 @@ type world struct {
 // run yet.
 func newWorld(t *testing.T, fault, webhook, token string) *world {
 	t.Helper()
-	rules, err := lab.PrometheusRules(lab.VLLM)
+	rules, err := alerting.PrometheusRules(lab.VLLM)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,12 +95,12 @@ func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rul
 	return w
 }
 
-// remember writes the fleet's past into Prometheus's database, a sample every lab.ScrapeInterval.
+// remember writes the fleet's past into Prometheus's database, a sample every alerting.ScrapeInterval.
 func (w *world) remember() {
 	w.t.Helper()
 	handler := w.fleet.Handler(lab.HandlerConfig{TargetLabels: true})
 	var out bytes.Buffer
-	for at := time.Duration(0); at < past; at += lab.ScrapeInterval {
+	for at := time.Duration(0); at < past; at += alerting.ScrapeInterval {
 		now := w.fleet.Start().Add(at)
 		w.fleet.Advance(now)
 		stamp := " " + strconv.FormatFloat(float64(now.UnixMilli())/1000, 'f', 3, 64) + "\n"

@@ -195,7 +195,8 @@ func (p *printer) headline(m notify.Message) {
 	indent := len(clock) + 2
 	number := m.Name()
 	for i, l := range wrap(text, width-indent-len(number)-2) {
-		fmt.Fprintf(&p.b, "%*s%s  %s\n", indent, "", p.paint(hue(m), fmt.Sprintf("%-*s", len(number), label(i, number))), l)
+		fmt.Fprintf(&p.b, "%*s%s  %s\n", indent, "",
+			p.paint(hue(m), fmt.Sprintf("%-*s", len(number), label(i, number))), l)
 	}
 }
 
@@ -227,7 +228,8 @@ func (p *printer) card(m notify.Message) {
 	case m.Cause == state.BenignAlert:
 		head = "BENIGN"
 	}
-	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(hue(m)+";"+bold, fmt.Sprintf("■ %s %s", head, m.Name())), p.paint(bold, m.Title))
+	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(hue(m)+";"+bold, fmt.Sprintf("■ %s %s", head, m.Name())),
+		p.paint(bold, m.Title))
 	p.row("where", m.Where)
 	if m.Status == state.StatusResolved {
 		p.ended(m)
@@ -240,7 +242,8 @@ func (p *printer) card(m notify.Message) {
 	p.row("why", m.Why)
 	p.row("or else", m.Else)
 	p.row("time", m.Time)
-	p.list("evidence", shownEvidence, len(m.Evidence), func(i int) string { return fmt.Sprintf("%+5.1f  %s", m.Evidence[i].Weight, m.Evidence[i].Text) })
+	p.list("evidence", shownEvidence, len(m.Evidence),
+		func(i int) string { return fmt.Sprintf("%+5.1f  %s", m.Evidence[i].Weight, m.Evidence[i].Text) })
 	p.row("checks", checks(m))
 	p.list("do now", shownDo, len(m.Do), func(i int) string { return fmt.Sprintf("%d. %s", i+1, m.Do[i]) })
 	p.list("do not", shownAvoid, len(m.Avoid), func(i int) string { return "✗ " + m.Avoid[i] })
@@ -270,7 +273,8 @@ func checks(m notify.Message) string {
 	var parts []string
 	for _, s := range []string{"bad", "warn", "ok", "info", "unknown"} {
 		if counts[s] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[s], map[string]string{"bad": "bad", "warn": "doubtful", "ok": "fine", "info": "for you to judge", "unknown": "not measured"}[s]))
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], map[string]string{"bad": "bad", "warn": "doubtful",
+				"ok": "fine", "info": "for you to judge", "unknown": "not measured"}[s]))
 		}
 	}
 	if len(parts) == 0 {

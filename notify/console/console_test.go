@@ -46,16 +46,19 @@ func TestTheStoryOfAnIncident(t *testing.T) {
 	}
 	f := facts(t)
 	early := f
-	early.Incident.Diagnosis, early.Incident.DiagnosedAt, early.Actions, early.Playbook = state.Diagnosis{}, time.Time{}, nil, notify.Playbook{}
+	early.Incident.Diagnosis, early.Incident.DiagnosedAt, early.Actions, early.Playbook = state.Diagnosis{}, time.Time{}, nil,
+		notify.Playbook{}
 	early.Timeline = f.Timeline[:1]
 	show(early)
 	show(f)
 	f.Incident.AlertCount++
 	show(f) // one more alert is no news
 	at := f.Incident.OpenedAt.Add(5 * time.Minute)
-	f.Timeline = append(f.Timeline, state.Entry{N: 4, At: at, Text: "max_num_seqs 256 → 128: approved by Ada"}, state.Entry{N: 5, At: at, Text: "for the record", Quiet: true})
+	f.Timeline = append(f.Timeline, state.Entry{N: 4, At: at, Text: "max_num_seqs 256 → 128: approved by Ada"},
+		state.Entry{N: 5, At: at, Text: "for the record", Quiet: true})
 	f.Actions[0].State, f.Actions[0].Verify.Text = state.Succeeded, "TTFT fell from 9 s to 0.4 s"
-	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(25*time.Minute), "alerts"
+	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(25*time.Minute),
+		"alerts"
 	show(f)
 	const file = "testdata/story.txt"
 	if *update {
@@ -97,12 +100,14 @@ func TestAChangeIsShort(t *testing.T) {
 		t.Errorf("the first card has %d lines", strings.Count(card, "\n"))
 	}
 	step := func(text string) {
-		f.Timeline = append(f.Timeline, state.Entry{N: len(f.Timeline) + 1, At: f.Incident.OpenedAt, Kind: "action", Text: text, Action: "ACT-01"})
+		f.Timeline = append(f.Timeline,
+			state.Entry{N: len(f.Timeline) + 1, At: f.Incident.OpenedAt, Kind: "action", Text: text, Action: "ACT-01"})
 	}
 	f.Actions = offer
 	step("max_num_seqs 256 → 128: awaiting_approval")
 	got := show(f)
-	if !strings.Contains(got, "$ paramedic approve ACT-01") || strings.Contains(got, "■") || strings.Contains(got, "awaiting_approval") || strings.Count(got, "\n") > 9 {
+	if !strings.Contains(got, "$ paramedic approve ACT-01") || strings.Contains(got, "■") || strings.Contains(got, "awaiting_approval") ||
+		strings.Count(got, "\n") > 9 {
 		t.Errorf("an offer reads:\n%s", got)
 	}
 	f.Actions[0].State = state.Verifying
@@ -111,7 +116,8 @@ func TestAChangeIsShort(t *testing.T) {
 		t.Errorf("a step reads:\n%s", got)
 	}
 	f.Incident.Title = "KV cache exhausted on llama-70b (1 of 4 workers)"
-	if got := show(f); strings.Join(strings.Fields(got), " ") != "#42 now critical: KV cache exhausted on llama-70b (1 of 4 workers), 93 % sure" {
+	if got := show(f); strings.Join(strings.Fields(got),
+		" ") != "#42 now critical: KV cache exhausted on llama-70b (1 of 4 workers), 93 % sure" {
 		t.Errorf("another title reads:\n%q", got)
 	}
 	if got := show(f); got != "" {
@@ -163,7 +169,8 @@ func TestMergedSaysWhere(t *testing.T) {
 	var out bytes.Buffer
 	f := facts(t)
 	f.Incident.Status, f.Incident.MergedInto, f.Root = state.StatusResolved, "INC-1", &state.Incident{Number: 41, Title: "GPU fault"}
-	if _, err := New(Options{Out: &out}).Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil || !strings.Contains(out.String(), "into #41 GPU fault") {
+	if _, err := New(Options{Out: &out}).Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil ||
+		!strings.Contains(out.String(), "into #41 GPU fault") {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }

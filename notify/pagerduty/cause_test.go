@@ -39,7 +39,8 @@ func TestPageIsToldItsNewCause(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
 	causes(t, n, "", state.Unknown, "kv_exhaustion", "kv_leak")
 	notes := s.Notes("P1")
-	if len(notes) != 2 || !strings.Contains(notes[0], "kv_exhaustion, in place of no verdict: It is kv_exhaustion") || !strings.Contains(notes[1], "kv_leak, in place of kv_exhaustion: ") {
+	if len(notes) != 2 || !strings.Contains(notes[0], "kv_exhaustion, in place of no verdict: It is kv_exhaustion") ||
+		!strings.Contains(notes[1], "kv_leak, in place of kv_exhaustion: ") {
 		t.Errorf("notes %q", notes)
 	}
 	if len(s.Events()) != 1 || len(s.Changes()) != 0 {

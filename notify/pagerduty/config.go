@@ -27,7 +27,8 @@ func (c Config) Notes() bool { return c.APITokenFile != "" }
 func (c Config) Validate() error {
 	var errs []error
 	if (c.APITokenFile == "") != (c.From == "") {
-		errs = append(errs, errors.New("notify.pagerduty: notes need both api_token_file and from (the e-mail address of a PagerDuty user)"))
+		errs = append(errs, errors.New("notify.pagerduty: notes need both api_token_file and from (the e-mail "+
+			"address of a PagerDuty user)"))
 	}
 	if c.From != "" && !strings.Contains(c.From, "@") {
 		errs = append(errs, fmt.Errorf("notify.pagerduty.from %q is not an e-mail address", c.From))
@@ -38,7 +39,8 @@ func (c Config) Validate() error {
 		}
 		u, err := url.Parse(base)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
-			errs = append(errs, fmt.Errorf("notify.pagerduty.%s %q must be an http or https address without a path (https://events.pagerduty.com)", key, base))
+			errs = append(errs, fmt.Errorf("notify.pagerduty.%s %q must be an http or https address without a path "+
+				"(https://events.pagerduty.com)", key, base))
 		}
 	}
 	return errors.Join(errs...)

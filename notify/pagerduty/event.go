@@ -142,7 +142,8 @@ func evidence(m notify.Message) []string {
 
 // fit takes away what matters least until the body is within PagerDuty's limit.
 func fit(e *api.V2Event, m notify.Message) {
-	drop := []string{"8 evidence (decibans)", "7 checked for you", "6 first aid", "5 do not", "4 do now", "9 escalate", "3 what else it could be"}
+	drop := []string{"8 evidence (decibans)", "7 checked for you", "6 first aid", "5 do not", "4 do now",
+		"9 escalate", "3 what else it could be"}
 	d := e.Payload.Details.(map[string]any)
 	for _, key := range drop {
 		if size(e) <= limitBody {
@@ -170,7 +171,8 @@ func marker(m notify.Message) string { return "[" + string(m.Incident) + "]" }
 
 // mergeText says where a merged incident went.
 func mergeText(m notify.Message, mark string) string {
-	note := fmt.Sprintf("Paramedic %s: the same trouble as %s. That incident goes on, with a page of its own; this one was resolved.", mark, text.Cut(m.MergedInto, 500))
+	note := fmt.Sprintf("Paramedic %s: the same trouble as %s. That incident goes on, with a page of its own; this "+
+		"one was resolved.", mark, text.Cut(m.MergedInto, 500))
 	if m.URL != "" && len(m.URL) < 300 {
 		note += "\nLive: " + m.URL
 	}
@@ -180,7 +182,8 @@ func mergeText(m notify.Message, mark string) string {
 // mergeEvent says the same as an event. It has no key: one that is sent again, because its answer
 // was lost, is a second line in a list.
 func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
-	return changeEvent(key, m, fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own", m.Name(), text.Cut(m.MergedInto, 500)), now)
+	return changeEvent(key, m, fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own",
+		m.Name(), text.Cut(m.MergedInto, 500)), now)
 }
 
 func changeEvent(key string, m notify.Message, summary string, now time.Time) api.ChangeEvent {
@@ -216,7 +219,8 @@ func handedSummary(m notify.Message, o notify.Offer) string {
 
 // handedText says the same as a note, with the reason and how to end it.
 func handedText(m notify.Message, o notify.Offer, mark string) string {
-	note := fmt.Sprintf("Paramedic %s %s on %s. %s\nThe pool gets no first aid until a person has seen to it: then use the button on the page, or paramedic cancel %s.",
+	note := fmt.Sprintf("Paramedic %s %s on %s. %s\nThe pool gets no first aid until a person has seen to it: then "+
+		"use the button on the page, or paramedic cancel %s.",
 		mark, o.Change, o.Target, text.Cut(o.Result, 1200), o.ID)
 	if m.URL != "" && len(m.URL) < 300 {
 		note += "\nLive: " + m.URL

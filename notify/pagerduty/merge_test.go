@@ -37,7 +37,8 @@ func TestRobusta1350MergedPageSaysWhereItWent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := s.Notes("P1"); len(got) != 1 || !strings.Contains(got[0], "#41 GPU fault on node-7") || !strings.Contains(got[0], string(merged(t).Incident)) {
+	if got := s.Notes("P1"); len(got) != 1 || !strings.Contains(got[0], "#41 GPU fault on node-7") ||
+		!strings.Contains(got[0], string(merged(t).Incident)) {
 		t.Errorf("notes %q", got)
 	}
 	if got := s.Events(); len(got) != 2 {

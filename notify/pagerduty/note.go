@@ -30,7 +30,8 @@ func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string, befor
 // note writes a note into an incident that has none with the mark yet.
 func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) error {
 	if ref == "" || url.PathEscape(ref) != ref {
-		return &notify.Refused{Err: fmt.Errorf("%q is not the ID of a PagerDuty incident", text.Cut(text.Clean(ref), 60))}
+		return &notify.Refused{Err: fmt.Errorf("%q is not the ID of a PagerDuty incident",
+			text.Cut(text.Clean(ref), 60))}
 	}
 	if err := n.rest.Wait(ctx); err != nil {
 		return err
@@ -53,7 +54,8 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 	}
 	c, call = n.client(token)
 	// The library sends the user's summary as the header From.
-	_, _ = c.CreateIncidentNoteWithContext(ctx, ref, api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: words})
+	_, _ = c.CreateIncidentNoteWithContext(ctx, ref,
+		api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: words})
 	return judge(n.rest, call.verdict("note in "+ref))
 }
 

@@ -203,7 +203,8 @@ func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[stri
 	if was := state.Cause(before); n.cfg.Notes() {
 		err = n.noteOwn(ctx, m, causeMark(m, was), noteText(m, was))
 	} else {
-		err = n.recordChange(ctx, func(key string) api.ChangeEvent { return causeEvent(key, m, was, n.opt.Clock.Now()) })
+		err = n.recordChange(ctx,
+			func(key string) api.ChangeEvent { return causeEvent(key, m, was, n.opt.Clock.Now()) })
 	}
 	if err != nil {
 		return err
@@ -233,7 +234,8 @@ func (n *Notifier) tellHanded(ctx context.Context, m notify.Message, ref map[str
 	if mark := marker(m) + " needs a person " + at + ":"; n.cfg.Notes() {
 		err = n.noteOwn(ctx, m, mark, handedText(m, o, mark))
 	} else {
-		err = n.recordChange(ctx, func(key string) api.ChangeEvent { return changeEvent(key, m, handedSummary(m, o), n.opt.Clock.Now()) })
+		err = n.recordChange(ctx,
+			func(key string) api.ChangeEvent { return changeEvent(key, m, handedSummary(m, o), n.opt.Clock.Now()) })
 	}
 	if err == nil {
 		ref[refHanded] = at

@@ -100,7 +100,8 @@ func TestOnePageFromTriggerToResolve(t *testing.T) {
 	f.Incident.Status = state.StatusOpen // a late retry of an old message
 	show("trigger", "acknowledge", "resolve")
 	in := s.Incidents()
-	if len(in) != 1 || in[0].Status != "resolved" || in[0].Severity != "critical" || in[0].Summary != "#42 KV cache exhausted on llama-70b (3 of 4 workers)" {
+	if len(in) != 1 || in[0].Status != "resolved" || in[0].Severity != "critical" ||
+		in[0].Summary != "#42 KV cache exhausted on llama-70b (3 of 4 workers)" {
 		t.Fatalf("incidents %+v", in)
 	}
 	if len(in[0].Links) != 2 || !strings.Contains(fmt.Sprint(in[0].Details), "max_num_seqs 256 → 128") {
@@ -243,7 +244,8 @@ func TestEveryLimitIsHeld(t *testing.T) {
 		f.Incident.Diagnosis.Story = state.Story{What: text, Why: text, Else: text, Do: []string{text}, Avoid: []string{text}}
 		for range 500 {
 			f.Incident.Diagnosis.Findings = append(f.Incident.Diagnosis.Findings, state.Finding{Text: text})
-			f.Actions = append(f.Actions, state.Action{Change: text, Command: text, State: state.Proposed, Guards: []state.GuardResult{{Guard: text, Reason: text}}})
+			f.Actions = append(f.Actions,
+				state.Action{Change: text, Command: text, State: state.Proposed, Guards: []state.GuardResult{{Guard: text, Reason: text}}})
 			f.Playbook.Checks = append(f.Playbook.Checks, notify.Check{Ask: text, Answer: text})
 		}
 		m := notify.Compose(f)
@@ -274,7 +276,8 @@ func TestOneNoteAnIncident(t *testing.T) {
 		}
 	}
 	notes := s.Notes("PFOREIGN")
-	if len(notes) != 1 || !strings.Contains(notes[0], string(m.Incident)) || !strings.Contains(notes[0], "Do not: Do not raise gpu_memory_utilization") || !strings.Contains(notes[0], m.PlaybookURL) {
+	if len(notes) != 1 || !strings.Contains(notes[0], string(m.Incident)) ||
+		!strings.Contains(notes[0], "Do not: Do not raise gpu_memory_utilization") || !strings.Contains(notes[0], m.PlaybookURL) {
 		t.Errorf("notes %q", notes)
 	}
 	var no *notify.Refused
@@ -310,7 +313,8 @@ func TestRendering(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, got := range map[string]string{"testdata/trigger.json": string(b) + "\n", "testdata/note.txt": noteText(notify.Compose(f), "") + "\n"} {
+	for file, got := range map[string]string{"testdata/trigger.json": string(b) + "\n",
+		"testdata/note.txt": noteText(notify.Compose(f), "") + "\n"} {
 		if *update {
 			if err := os.MkdirAll("testdata", 0o755); err != nil {
 				t.Fatal(err)

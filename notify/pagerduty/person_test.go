@@ -41,10 +41,12 @@ func TestNeedsHumanPagesOnce(t *testing.T) {
 			t.Fatalf("events %q, changes %q", got, s.Changes())
 		}
 		page, o := s.Incidents()[0], m.Actions[0]
-		if want := "first aid needs a person: " + o.Change + " on " + o.Target; !strings.Contains(page.Summary, want) || page.Severity != "error" {
+		if want := "first aid needs a person: " + o.Change + " on " + o.Target; !strings.Contains(page.Summary, want) ||
+			page.Severity != "error" {
 			t.Errorf("%s: %q lacks %q", page.Severity, page.Summary, want)
 		}
-		if aid := page.Details["6 first aid"].([]any)[0].(string); !strings.Contains(aid, "kubectl patch") || !strings.Contains(aid, "paramedic cancel "+string(o.ID)) {
+		if aid := page.Details["6 first aid"].([]any)[0].(string); !strings.Contains(aid, "kubectl patch") ||
+			!strings.Contains(aid, "paramedic cancel "+string(o.ID)) {
 			t.Errorf("%q", aid)
 		}
 	}

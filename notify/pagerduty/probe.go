@@ -29,11 +29,13 @@ func (n *Notifier) Probe(ctx context.Context, webhookSecret func() (string, erro
 		out = append(out, notify.Probe{What: "pagerduty api token", Err: n.probeToken(ctx)})
 	} else {
 		out = append(out, notify.Probe{What: "pagerduty api token",
-			Off: "not configured; for notes in incidents that other tools opened set notify.pagerduty.api_token_file and from"})
+			Off: "not configured; for notes in incidents that other tools opened set notify.pagerduty.api_token_file " +
+				"and from"})
 	}
 	hook := notify.Probe{What: "pagerduty webhook secret"}
 	if n.cfg.WebhookSecretFile == "" {
-		hook.Off = "not configured, so that what people do in PagerDuty is not seen here; open Integrations, Generic Webhooks (v3), New Webhook, " +
+		hook.Off = "not configured, so that what people do in PagerDuty is not seen here; open Integrations, Generic " +
+			"Webhooks (v3), New Webhook, " +
 			"and set notify.pagerduty.webhook_secret_file to the secret that it shows"
 	} else {
 		_, hook.Err = webhookSecret()
@@ -72,10 +74,13 @@ func (n *Notifier) probeToken(ctx context.Context) error {
 		return fmt.Errorf("pagerduty users: %w", listErr)
 	}
 	if !hasUser(users.Users, n.cfg.From) {
-		return fmt.Errorf("no user has the address %s: open People, Users, and set notify.pagerduty.from to one's login e-mail", text.Clean(n.cfg.From))
+		return fmt.Errorf("no user has the address %s: open People, Users, and set notify.pagerduty.from to one's "+
+			"login e-mail", text.Clean(n.cfg.From))
 	}
 	c, call = n.client(token)
-	_, noteErr := c.CreateIncidentNoteWithContext(ctx, nowhere, api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: "Paramedic asks whether it may write notes."})
+	_, noteErr := c.CreateIncidentNoteWithContext(ctx, nowhere,
+		api.IncidentNote{User: api.APIObject{Summary: n.cfg.From},
+			Content: "Paramedic asks whether it may write notes."})
 	switch call.status {
 	case http.StatusNotFound:
 		return nil // it may: only the incident is missing
@@ -85,7 +90,8 @@ func (n *Notifier) probeToken(ctx context.Context) error {
 	if err := call.verdict("note"); err != nil {
 		return err
 	}
-	return errors.Join(noteErr, errors.New("a note for an incident that is nowhere was taken: whether the token may write notes is not known"))
+	return errors.Join(noteErr,
+		errors.New("a note for an incident that is nowhere was taken: whether the token may write notes is not known"))
 }
 
 func hasUser(users []api.User, mail string) bool {

@@ -74,7 +74,8 @@ func (c *call) verdict(what string) error {
 	case c.status >= 500 || c.status == http.StatusRequestTimeout:
 		return err
 	case c.status == http.StatusUnauthorized || c.status == http.StatusForbidden:
-		return &notify.Refused{Err: fmt.Errorf("%w; check the key or token of notify.pagerduty and what it may do", err)}
+		return &notify.Refused{Err: fmt.Errorf("%w; check the key or token of notify.pagerduty and what it may do",
+			err)}
 	}
 	return &notify.Refused{Err: err}
 }

@@ -93,7 +93,8 @@ func (p *page) steps(title string, lines []string, most, limit int) []api.RichTe
 	return p.list(api.RTEListOrdered, title, lines, most, limit)
 }
 
-func (p *page) list(style api.RichTextListElementType, title string, lines []string, most, limit int) []api.RichTextElement {
+func (p *page) list(style api.RichTextListElementType, title string, lines []string, most,
+	limit int) []api.RichTextElement {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -169,7 +170,8 @@ func (p *page) own(m notify.Message) bool {
 	if m.Words.Text == "" {
 		return false
 	}
-	p.add(api.NewSectionBlock(api.NewTextBlockObject(api.MarkdownType, p.text(m.Words.Text, limitOwn), false, true), nil, nil))
+	p.add(api.NewSectionBlock(api.NewTextBlockObject(api.MarkdownType, p.text(m.Words.Text, limitOwn), false, true),
+		nil, nil))
 	return true
 }
 
@@ -239,13 +241,15 @@ func mark(s string) string {
 func (p *page) resolved(m notify.Message) {
 	var rows []api.RichTextElement
 	if m.MergedInto != "" {
-		rows = append(rows, row(strong("Merged  "), words(p.text("the same trouble as "+m.MergedInto+"; see there", 400))))
+		rows = append(rows, row(strong("Merged  "),
+			words(p.text("the same trouble as "+m.MergedInto+"; see there", 400))))
 	} else {
 		end := fmt.Sprintf("after %s, by %s", notify.Took(m.ResolvedAt.Sub(m.StartedAt)), m.ResolvedBy)
 		rows = append(rows, row(strong("Resolved  "), words(p.text(end, 200))))
 	}
 	if m.Words.Text == "" {
-		rows = append(rows, row(strong("What was wrong  "), words(p.text(m.What, 900))), row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
+		rows = append(rows, row(strong("What was wrong  "), words(p.text(m.What, 900))),
+			row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
 	}
 	var done []string
 	for _, o := range m.Actions {
@@ -338,7 +342,8 @@ func (p *page) decide(o notify.Offer) {
 	ask := text.Cut(fmt.Sprintf("%s on %s. %s", o.Change, o.Target, o.Why), limitConfirm)
 	p.left -= text.Len(ask)
 	confirm := api.NewConfirmationBlockObject(plain(title), plain(ask), plain("Approve"), plain("Not now"))
-	approve := api.NewButtonBlockElement(ActionApprove, value, plain("Approve")).WithStyle(api.StylePrimary).WithConfirm(confirm)
+	approve := api.NewButtonBlockElement(ActionApprove, value,
+		plain("Approve")).WithStyle(api.StylePrimary).WithConfirm(confirm)
 	deny := api.NewButtonBlockElement(ActionDeny, value, plain("Deny")).WithStyle(api.StyleDanger)
 	p.add(api.NewActionBlock("decide."+string(o.ID), approve, deny))
 }

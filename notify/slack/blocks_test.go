@@ -62,7 +62,8 @@ func TestHostileTextIsNeverMarkup(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	f := fresh(t)
 	f.Incident.Title, f.Incident.Scope.Model, f.Incident.AckedBy = hostile, hostile, state.Actor{ID: "U", Name: hostile}
-	f.Incident.Diagnosis.Story = state.Story{What: hostile, Why: hostile, Else: hostile, Time: hostile, Do: []string{hostile}, Avoid: []string{hostile}}
+	f.Incident.Diagnosis.Story = state.Story{What: hostile, Why: hostile, Else: hostile, Time: hostile, Do: []string{hostile},
+		Avoid: []string{hostile}}
 	f.Incident.Diagnosis.Findings[0].Text, f.Incident.Diagnosis.Findings[0].Signal = hostile, hostile
 	f.Evidence.Samples[0].Signal, f.Evidence.Samples[0].Entity.Pod, f.Evidence.Samples[0].Unit = hostile, hostile, hostile
 	f.Actions[0].Change, f.Actions[0].Command, f.Actions[0].Why = hostile, hostile, hostile
@@ -83,7 +84,8 @@ func TestHostileTextIsNeverMarkup(t *testing.T) {
 				t.Errorf("the notification has %q: %q", bad, m.Text)
 			}
 		}
-		if bytes.Contains(m.Blocks, []byte("u202e")) || bytes.Contains(m.Blocks, []byte("\u202e")) || bytes.Contains(m.Blocks, []byte("u001b")) {
+		if bytes.Contains(m.Blocks, []byte("u202e")) || bytes.Contains(m.Blocks, []byte("\u202e")) ||
+			bytes.Contains(m.Blocks, []byte("u001b")) {
 			t.Errorf("control characters in %s", m.Blocks)
 		}
 	}
@@ -120,7 +122,8 @@ func TestEveryLimitIsHeld(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			told.Ref = ref
-			if status == state.StatusOpen && m.URL != "" && len(m.URL) < limitURL && !strings.Contains(string(s.Messages()[seed].Blocks), "Shortened") {
+			if status == state.StatusOpen && m.URL != "" && len(m.URL) < limitURL &&
+				!strings.Contains(string(s.Messages()[seed].Blocks), "Shortened") {
 				t.Errorf("seed %d: nothing says that it was shortened", seed)
 			}
 		}
@@ -161,8 +164,10 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	f.Actions = nil
 	for i := range 40 {
 		a := state.Action{
-			ID: state.ActionID(fmt.Sprintf("ACT-%d", i)), PlanHash: "h", Change: text(), Why: text(), Command: text(), Reason: text(), Approvers: []string{"U1"},
-			State:  []state.ActionState{state.AwaitingApproval, state.Proposed, state.Verifying, state.Succeeded, state.NeedsHuman}[r.IntN(5)],
+			ID: state.ActionID(fmt.Sprintf("ACT-%d", i)), PlanHash: "h", Change: text(), Why: text(), Command: text(), Reason: text(),
+			Approvers: []string{"U1"},
+			State: []state.ActionState{state.AwaitingApproval, state.Proposed, state.Verifying, state.Succeeded,
+				state.NeedsHuman}[r.IntN(5)],
 			Target: state.Target{Name: text()},
 		}
 		for range 20 {
@@ -198,7 +203,8 @@ func TestACallToStopIsTold(t *testing.T) {
 	} {
 		n, s := bench(t, Config{}, slacktest.Options{})
 		f := fresh(t)
-		f.Actions[0].State, f.Actions[0].Steps, f.Actions[0].Journal = at, []state.ActionStep{{State: at}}, map[string]string{state.CalledOff: "asha"}
+		f.Actions[0].State, f.Actions[0].Steps, f.Actions[0].Journal = at, []state.ActionStep{{State: at}},
+			map[string]string{state.CalledOff: "asha"}
 		if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +267,8 @@ func TestButtonsFollowWhoMayApprove(t *testing.T) { // 17
 			t.Fatal(err)
 		}
 		m := s.Messages()[0]
-		if got := len(m.Buttons(ActionApprove)); got != c.want || c.want == strings.Count(string(m.Blocks), "paramedic approve ACT-01 abc123") {
+		if got := len(m.Buttons(ActionApprove)); got != c.want ||
+			c.want == strings.Count(string(m.Blocks), "paramedic approve ACT-01 abc123") {
 			t.Errorf("%v: %d buttons in %s", c.approvers, got, m.Blocks)
 		}
 	}

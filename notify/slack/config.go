@@ -23,14 +23,16 @@ type Config struct {
 func (c Config) Validate() error {
 	var errs []error
 	if c.TokenFile == "" && (c.SigningSecretFile != "" || c.AppTokenFile != "") {
-		errs = append(errs, errors.New("notify.slack.token_file is missing: name the file that holds the bot token (xoxb-…)"))
+		errs = append(errs, errors.New("notify.slack.token_file is missing: name the file that holds the bot token "+
+			"(xoxb-…)"))
 	}
 	if c.TokenFile != "" && c.Channel == "" {
 		errs = append(errs, errors.New("notify.slack.channel is missing: name the channel, by its ID or as #name"))
 	}
 	if c.APIURL != "" {
 		u, err := url.Parse(c.APIURL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || !strings.HasSuffix(c.APIURL, "/") {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			!strings.HasSuffix(c.APIURL, "/") {
 			errs = append(errs, fmt.Errorf("notify.slack.api_url %q must be an http or https address that ends in a slash", c.APIURL))
 		}
 	}

@@ -32,7 +32,8 @@ func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	b := &board{facts: fresh(t)}
 	wanted := time.Now()
-	e := state.Effect{ID: "notify:slack:1", Kind: state.EffectNotify, Channel: state.ChannelSlack, Incident: b.facts.Incident.ID, Want: 3, Since: wanted, Turn: 9}
+	e := state.Effect{ID: "notify:slack:1", Kind: state.EffectNotify, Channel: state.ChannelSlack, Incident: b.facts.Incident.ID, Want: 3,
+		Since: wanted, Turn: 9}
 	var out state.Outcome
 	for life := range 4 {
 		clock := &quick{now: wanted.Add(time.Duration(life)*time.Minute - time.Second)}
@@ -40,7 +41,8 @@ func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
 			b.facts.Timeline = append(b.facts.Timeline, state.Entry{N: 9, Text: "acknowledged by Ada"})
 		}
 		again := New(n.cfg, n.opt) // a new process knows nothing of the last
-		h := notify.NewHandler(notify.HandlerConfig{View: b, Clock: clock, Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: again}})
+		h := notify.NewHandler(notify.HandlerConfig{View: b, Clock: clock,
+			Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: again}})
 		if out = h.Handle(t.Context(), e); !out.Done || out.Error != "" {
 			t.Fatalf("life %d: %+v", life, out)
 		}

@@ -23,12 +23,15 @@ var passing = map[string]bool{
 
 // hints say what to do about the errors that an operator can mend.
 var hints = map[string]string{
-	"channel_not_found":   "check notify.slack.channel, and invite the bot to it",
-	"not_in_channel":      "invite the bot to the channel",
-	"is_archived":         "the channel is archived; set notify.slack.channel to another",
-	"invalid_auth":        "the token in notify.slack.token_file is not valid: " + atPermissions + ", and copy the Bot User OAuth Token (xoxb-…)",
-	"not_authed":          "the token in notify.slack.token_file is not valid: " + atPermissions + ", and copy the Bot User OAuth Token (xoxb-…)",
-	"token_revoked":       "the token in notify.slack.token_file was revoked; install the app again: " + atPermissions + ", Reinstall to Workspace",
+	"channel_not_found": "check notify.slack.channel, and invite the bot to it",
+	"not_in_channel":    "invite the bot to the channel",
+	"is_archived":       "the channel is archived; set notify.slack.channel to another",
+	"invalid_auth": "the token in notify.slack.token_file is not valid: " + atPermissions +
+		", and copy the Bot User OAuth Token (xoxb-…)",
+	"not_authed": "the token in notify.slack.token_file is not valid: " + atPermissions +
+		", and copy the Bot User OAuth Token (xoxb-…)",
+	"token_revoked": "the token in notify.slack.token_file was revoked; install the app again: " +
+		atPermissions + ", Reinstall to Workspace",
 	"account_inactive":    "the bot's account was deactivated; install the app again",
 	"missing_scope":       "install the app again with the scopes of deploy/slack/manifest.yaml",
 	"message_not_found":   "the message was deleted; the incident goes on elsewhere",
@@ -83,7 +86,8 @@ func errorCode(err error) string {
 // tooMuch says whether Slack refused the blocks rather than the call.
 func tooMuch(err error) bool {
 	switch errorCode(err) {
-	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "no_text", "too_many_attachments":
+	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "no_text",
+		"too_many_attachments":
 		return true
 	}
 	return false

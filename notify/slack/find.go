@@ -51,7 +51,8 @@ func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, re
 
 // search returns the incident's message in the channel, and the last timeline entry that it tells;
 // both are empty where there is none.
-func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m notify.Message) (ts, to string, err error) {
+func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m notify.Message) (ts, to string,
+	err error) {
 	q := &api.GetConversationHistoryParameters{
 		ChannelID: channel, Limit: searchLimit, IncludeAllMetadata: true,
 		Oldest: fmt.Sprintf("%d.000000", max(m.OpenedAt.Add(-searchSlack).Unix(), 0)),
@@ -65,7 +66,8 @@ func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m 
 			return "", "", n.judge(methodRead, err)
 		}
 		for _, msg := range page.Messages {
-			if msg.Metadata.EventType == EventIncident && msg.Metadata.EventPayload["incident"] == string(m.Incident) && msg.Timestamp != "" {
+			if msg.Metadata.EventType == EventIncident &&
+				msg.Metadata.EventPayload["incident"] == string(m.Incident) && msg.Timestamp != "" {
 				to, _ := msg.Metadata.EventPayload["to"].(string)
 				return msg.Timestamp, to, nil
 			}
@@ -80,7 +82,8 @@ func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m 
 // written is the last timeline entry that the thread has.
 func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string) (int, error) {
 	last := 0
-	q := &api.GetConversationRepliesParameters{ChannelID: ref[refChannel], Timestamp: ref[refTS], Limit: searchLimit, IncludeAllMetadata: true}
+	q := &api.GetConversationRepliesParameters{ChannelID: ref[refChannel], Timestamp: ref[refTS], Limit: searchLimit,
+		IncludeAllMetadata: true}
 	for range searchPages {
 		if err := n.limit[methodReply].Wait(ctx); err != nil {
 			return 0, err
@@ -119,7 +122,8 @@ func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error)
 		return id, nil
 	}
 	name := strings.TrimPrefix(n.cfg.Channel, "#")
-	q := &api.GetConversationsParameters{ExcludeArchived: true, Limit: 1000, Types: []string{"public_channel", "private_channel"}}
+	q := &api.GetConversationsParameters{ExcludeArchived: true, Limit: 1000,
+		Types: []string{"public_channel", "private_channel"}}
 	for range searchPages {
 		if err := n.limit[methodList].Wait(ctx); err != nil {
 			return "", err
@@ -140,5 +144,6 @@ func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error)
 			break
 		}
 	}
-	return "", &notify.Refused{Err: fmt.Errorf("slack has no channel named %s that the bot can see; set notify.slack.channel to the channel's ID", text.Clean(n.cfg.Channel))}
+	return "", &notify.Refused{Err: fmt.Errorf("slack has no channel named %s that the bot can see; set "+
+		"notify.slack.channel to the channel's ID", text.Clean(n.cfg.Channel))}
 }

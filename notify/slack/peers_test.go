@@ -24,7 +24,8 @@ func TestRobusta1350TheEndIsWrittenIntoTheFirstMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(25*time.Minute), "alerts"
+	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(25*time.Minute),
+		"alerts"
 	if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,8 @@ func TestRobusta1350TheEndIsWrittenIntoTheFirstMessage(t *testing.T) {
 	if len(got) != 1 || got[0].TS != ref["ts"] || got[0].Edits != 1 {
 		t.Fatalf("%d messages, the first edited %d times", len(got), got[0].Edits)
 	}
-	if blocks := string(got[0].Blocks); !strings.Contains(got[0].Text, "resolved") || !strings.Contains(blocks, "✅") || !strings.Contains(blocks, "by alerts") {
+	if blocks := string(got[0].Blocks); !strings.Contains(got[0].Text, "resolved") || !strings.Contains(blocks, "✅") ||
+		!strings.Contains(blocks, "by alerts") {
 		t.Errorf("it still reads %q: %s", got[0].Text, blocks)
 	}
 	for _, button := range []string{ActionAck, ActionApprove, ActionDeny} {

@@ -21,14 +21,16 @@ func TestNeedsHumanHasItsButton(t *testing.T) {
 		return string(b)
 	}
 	value := string(a.ID) + "|" + a.PlanHash
-	if got := shown("secret"); !strings.Contains(got, ActionCancel) || !strings.Contains(got, value) || !strings.Contains(got, "needs a person") || !strings.Contains(got, a.Reason) {
+	if got := shown("secret"); !strings.Contains(got, ActionCancel) || !strings.Contains(got, value) ||
+		!strings.Contains(got, "needs a person") || !strings.Contains(got, a.Reason) {
 		t.Errorf("%s", got)
 	}
 	if got := shown(""); strings.Contains(got, ActionCancel) || !strings.Contains(got, "paramedic cancel "+string(a.ID)) {
 		t.Errorf("nobody's clicks are heard: %s", got)
 	}
 	a.Journal = map[string]string{state.Released: "ana"}
-	if got := shown("secret"); strings.Contains(got, ActionCancel) || strings.Contains(got, "needs a person") || !strings.Contains(got, "taken care of by ana") {
+	if got := shown("secret"); strings.Contains(got, ActionCancel) || strings.Contains(got, "needs a person") ||
+		!strings.Contains(got, "taken care of by ana") {
 		t.Errorf("%s", got)
 	}
 }

@@ -44,7 +44,8 @@ func (n *Notifier) Probe(ctx context.Context, signing func() (string, error)) []
 		return append(out, n.probeSecret(signing, true))
 	}
 	if who.BotID == "" {
-		out[0].Err = fmt.Errorf("it is a person's and not the bot's: %s, and copy the Bot User OAuth Token (xoxb-…)", atPermissions)
+		out[0].Err = fmt.Errorf("it is a person's and not the bot's: %s, and copy the Bot User OAuth Token (xoxb-…)",
+			atPermissions)
 	}
 	given := strings.FieldsFunc(who.Header.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 	at := n.place(ctx, c, text.Clean(who.User), given)
@@ -75,7 +76,8 @@ func missing(given, need []string) error {
 	if len(need) == 0 {
 		return nil
 	}
-	return fmt.Errorf("missing %s: %s, Scopes, Bot Token Scopes, Add an OAuth Scope, then Reinstall to Workspace", strings.Join(need, ", "), atPermissions)
+	return fmt.Errorf("missing %s: %s, Scopes, Bot Token Scopes, Add an OAuth Scope, then Reinstall to Workspace",
+		strings.Join(need, ", "), atPermissions)
 }
 
 // probeSecret judges the signing secret by its form: Slack lets nobody try one. An app that has
@@ -95,7 +97,8 @@ func (n *Notifier) probeSecret(signing func() (string, error), commands bool) no
 	if err != nil {
 		p.Err = err
 	} else if !secretShape.MatchString(value) {
-		p.Err = fmt.Errorf("it has %d characters and is not 32 letters and digits, so that every click would be refused: %s", len(value), set)
+		p.Err = fmt.Errorf("it has %d characters and is not 32 letters and digits, so that every click would be "+
+			"refused: %s", len(value), set)
 	}
 	return p
 }
@@ -105,14 +108,16 @@ func (n *Notifier) place(ctx context.Context, c *api.Client, bot string, given [
 	name := text.Clean(n.cfg.Channel)
 	can := func(scope string) bool { return len(given) == 0 || slices.Contains(given, scope) }
 	if !can("channels:read") && !can("groups:read") {
-		return place{err: errors.New("whether the bot can post there is not known: it may not look without the scope channels:read")}
+		return place{err: errors.New("whether the bot can post there is not known: it may not look without the scope " +
+			"channels:read")}
 	}
 	ch, err := n.lookUp(ctx, c, can)
 	switch {
 	case err != nil:
 		return place{err: err}
 	case ch == nil:
-		return place{err: fmt.Errorf("there is no channel %s that the bot can see: check notify.slack.channel; if it is private, open it in Slack and type /invite @%s", name, bot)}
+		return place{err: fmt.Errorf("there is no channel %s that the bot can see: check notify.slack.channel; if it "+
+			"is private, open it in Slack and type /invite @%s", name, bot)}
 	}
 	at := place{known: true, private: ch.IsPrivate, direct: ch.IsIM || ch.IsMpIM}
 	switch {

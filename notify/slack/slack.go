@@ -162,7 +162,8 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 }
 
 // message posts the message, or edits the one that is there.
-func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string, fresh bool) error {
+func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string,
+	fresh bool) error {
 	blocks := n.render(m)
 	body, err := json.Marshal(blocks)
 	if err != nil {
@@ -175,7 +176,8 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 	edit := ref[refTS] != ""
 	err = n.send(ctx, c, m, ref, blocks)
 	if tooMuch(err) {
-		n.opt.Log.Warn("slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err", err)
+		n.opt.Log.Warn("slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err",
+			err)
 		err = n.send(ctx, c, m, ref, n.brief(m))
 	}
 	if err != nil {
@@ -197,7 +199,8 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 // errNoHandle is an answer that says neither where the message is nor what is wrong.
 var errNoHandle = errors.New("the answer names no message")
 
-func (n *Notifier) send(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string, blocks []api.Block) error {
+func (n *Notifier) send(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string,
+	blocks []api.Block) error {
 	method, to := methodPost, lastEntry(m)
 	if ref[refTS] != "" {
 		method, to = methodEdit, ref[refThread]
@@ -208,7 +211,8 @@ func (n *Notifier) send(ctx context.Context, c *api.Client, m notify.Message, re
 	options := []api.MsgOption{
 		api.MsgOptionText(notice(m), false), api.MsgOptionBlocks(blocks...), api.MsgOptionDisableMarkdown(),
 		api.MsgOptionDisableLinkUnfurl(), api.MsgOptionDisableMediaUnfurl(),
-		api.MsgOptionMetadata(api.SlackMetadata{EventType: EventIncident, EventPayload: map[string]any{"incident": string(m.Incident), "to": to}}),
+		api.MsgOptionMetadata(api.SlackMetadata{EventType: EventIncident,
+			EventPayload: map[string]any{"incident": string(m.Incident), "to": to}}),
 	}
 	if ref[refTS] != "" {
 		_, _, _, err := c.UpdateMessageContext(ctx, ref[refChannel], ref[refTS], options...)
@@ -266,7 +270,8 @@ func (n *Notifier) judge(method string, err error) error {
 const maxRows = 40
 
 // thread writes the timeline entries that the thread does not have yet, all in one message.
-func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string, fresh bool) error {
+func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string,
+	fresh bool) error {
 	last, _ := strconv.Atoi(ref[refThread])
 	if len(after(m.Entries, last)) == 0 {
 		return nil

@@ -104,16 +104,19 @@ func TestOneMessageEditedInPlace(t *testing.T) {
 	}
 
 	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), state.Actor{ID: "U1", Name: "Ada"}
-	f.Timeline = append(f.Timeline, state.Entry{N: 4, Text: "acknowledged by Ada"}, state.Entry{N: 5, Text: "noted", Quiet: true}, state.Entry{N: 6, Text: "approved"})
+	f.Timeline = append(f.Timeline, state.Entry{N: 4, Text: "acknowledged by Ada"}, state.Entry{N: 5, Text: "noted", Quiet: true},
+		state.Entry{N: 6, Text: "approved"})
 	ref, err = n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Messages(); len(got) != 1 || got[0].Edits != 1 || len(got[0].Buttons(ActionAck)) != 0 || !strings.Contains(string(got[0].Blocks), "acknowledged by Ada") {
+	if got := s.Messages(); len(got) != 1 || got[0].Edits != 1 || len(got[0].Buttons(ActionAck)) != 0 ||
+		!strings.Contains(string(got[0].Blocks), "acknowledged by Ada") {
 		t.Errorf("after the acknowledgement: %d messages, %d edits", len(got), got[0].Edits)
 	}
 	thread := s.Thread(ref["ts"])
-	if len(thread) != 1 || ref["thread"] != "6" || !strings.Contains(string(thread[0].Blocks), "approved") || strings.Contains(string(thread[0].Blocks), "opened") {
+	if len(thread) != 1 || ref["thread"] != "6" || !strings.Contains(string(thread[0].Blocks), "approved") ||
+		strings.Contains(string(thread[0].Blocks), "opened") {
 		t.Errorf("thread of %d, ref %v", len(thread), ref)
 	}
 
@@ -122,12 +125,14 @@ func TestOneMessageEditedInPlace(t *testing.T) {
 		t.Errorf("an edit that changes nothing was made: %v", err)
 	}
 
-	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(25*time.Minute), "alerts"
+	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(25*time.Minute),
+		"alerts"
 	if _, err = n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true); err != nil {
 		t.Fatal(err)
 	}
 	got := s.Messages()[0]
-	if len(got.Buttons(ActionApprove)) != 0 || !strings.Contains(string(got.Blocks), "after 25 min, by alerts") || !strings.Contains(got.Text, "resolved") {
+	if len(got.Buttons(ActionApprove)) != 0 || !strings.Contains(string(got.Blocks), "after 25 min, by alerts") ||
+		!strings.Contains(got.Text, "resolved") {
 		t.Errorf("resolved: %s", got.Blocks)
 	}
 }
@@ -325,7 +330,8 @@ func TestADeletedMessageIsNotPostedAgain(t *testing.T) {
 	s.Delete(ref["ts"])
 	f.Incident.AlertCount++
 	var no *notify.Refused
-	if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true); !errors.As(err, &no) || !strings.Contains(err.Error(), "deleted") {
+	if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true); !errors.As(err, &no) ||
+		!strings.Contains(err.Error(), "deleted") {
 		t.Errorf("err %v", err)
 	}
 }
@@ -336,7 +342,8 @@ func TestItKeepsBelowOneMessageASecond(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer s.Close()
 	defer client.CloseIdleConnections()
-	n := New(Config{Channel: "#llm-oncall", APIURL: s.URL()}, Options{Clock: clock, Log: slog.New(slog.DiscardHandler), HTTP: client, Token: func() (string, error) { return "xoxb-1", nil }})
+	n := New(Config{Channel: "#llm-oncall", APIURL: s.URL()},
+		Options{Clock: clock, Log: slog.New(slog.DiscardHandler), HTTP: client, Token: func() (string, error) { return "xoxb-1", nil }})
 	f := fresh(t)
 	for i := range 5 {
 		f.Incident.ID = state.IncidentID(fmt.Sprintf("INC-%d", i))
@@ -391,7 +398,8 @@ func TestClickNeedsTheButton(t *testing.T) {
 	if _, err := s.Click(who, ref["ts"], ActionApprove, 1); err == nil {
 		t.Error("clicked a button that is not there")
 	}
-	if h := slacktest.Sign("secret", slacktest.Command(who, "list"), time.Unix(1531420618, 0)); !strings.HasPrefix(h.Get("X-Slack-Signature"), "v0=") {
+	if h := slacktest.Sign("secret", slacktest.Command(who, "list"),
+		time.Unix(1531420618, 0)); !strings.HasPrefix(h.Get("X-Slack-Signature"), "v0=") {
 		t.Errorf("signature %v", h)
 	}
 }

@@ -14,7 +14,8 @@ func TestEditsAndSearchesKeepTheirTiers(t *testing.T) {
 	clock := &quick{now: time.Now()}
 	s := slacktest.New(slacktest.Options{Burst: 1, Now: clock.Now})
 	defer s.Close()
-	n := New(Config{Channel: "#llm-oncall", APIURL: s.URL()}, Options{Clock: clock, HTTP: s.Client(), Token: func() (string, error) { return "xoxb-1", nil }})
+	n := New(Config{Channel: "#llm-oncall", APIURL: s.URL()},
+		Options{Clock: clock, HTTP: s.Client(), Token: func() (string, error) { return "xoxb-1", nil }})
 	f := fresh(t)
 	ref, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 func TestOwnWordsKeepLimitsAndButtons(t *testing.T) {
 	n, s := bench(t, Config{SigningSecretFile: "x"}, slacktest.Options{})
 	m := notify.Compose(facts0(t))
-	m.Words = notify.Words{Title: strings.Repeat("own title ", 50), Text: strings.Repeat("*own* text\n", 1000), Footer: strings.Repeat("own footer ", 100),
-		Links: []notify.Link{{URL: "https://grafana.example/d/1", Text: "Dashboard"}}, Failed: []string{"paramedic.links failed"}}
+	m.Words = notify.Words{Title: strings.Repeat("own title ", 50), Text: strings.Repeat("*own* text\n", 1000),
+		Footer: strings.Repeat("own footer ", 100),
+		Links:  []notify.Link{{URL: "https://grafana.example/d/1", Text: "Dashboard"}}, Failed: []string{"paramedic.links failed"}}
 	if _, err := n.Show(t.Context(), m, state.Told{}, true); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,8 @@ func TestOwnWordsKeepLimitsAndButtons(t *testing.T) {
 	if _, err := n.Show(t.Context(), m, state.Told{}, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(s.Messages()[1].Blocks); !strings.Contains(got, "Resolved  ") || !strings.Contains(got, "*own* text") || strings.Contains(got, "What was wrong") {
+	if got := string(s.Messages()[1].Blocks); !strings.Contains(got, "Resolved  ") || !strings.Contains(got, "*own* text") ||
+		strings.Contains(got, "What was wrong") {
 		t.Errorf("resolved: %.3000s", got)
 	}
 }

@@ -36,9 +36,11 @@ type metricRow struct {
 }
 
 func newActionCard(a state.Action) actionCard {
-	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, CalledOff: a.CallOff(), Tone: tone(a.State)}
+	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, CalledOff: a.CallOff(),
+		Tone: tone(a.State)}
 	c.Waits, c.Released = a.NeedsPerson(), a.Journal[state.Released]
-	c.CanCancel = c.Waits || a.State.BeforeEffect() && !c.CanDecide || a.State == state.Intent && a.Journal[state.CalledOff] == ""
+	c.CanCancel = c.Waits || a.State.BeforeEffect() && !c.CanDecide ||
+		a.State == state.Intent && a.Journal[state.CalledOff] == ""
 	switch {
 	case c.Waits:
 		c.Tone = "bad"
@@ -116,7 +118,8 @@ type actionsData struct {
 // actions lists what Paramedic did, does and would do: what needs a person comes first.
 func (h *Handler) actions(r *http.Request) (view, error) {
 	d := actionsData{Pages: paged(r, "actions", "page", h.cfg.View.Tally().Actions)}
-	for _, a := range h.cfg.View.ListActions(state.ActionQuery{Needy: true, Skip: d.Pages.skip(), Limit: pageSize}).Actions {
+	for _, a := range h.cfg.View.ListActions(state.ActionQuery{Needy: true, Skip: d.Pages.skip(),
+		Limit: pageSize}).Actions {
 		c := newActionCard(a)
 		if in, ok := h.cfg.View.Incident(a.Incident); ok {
 			c.Name, c.Title = h.name(in), in.Title
@@ -132,5 +135,6 @@ func (h *Handler) action(r *http.Request) (view, error) {
 	if !ok {
 		return view{}, notFound("There is no such action.")
 	}
-	return view{redirect: fmt.Sprintf("/incidents/%s#%s", url.PathEscape(string(a.Incident)), url.PathEscape(string(a.ID)))}, nil
+	return view{redirect: fmt.Sprintf("/incidents/%s#%s", url.PathEscape(string(a.Incident)),
+		url.PathEscape(string(a.ID)))}, nil
 }

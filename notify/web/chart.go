@@ -225,9 +225,11 @@ func (c Chart) describe(b bounds) string {
 			}
 			last, top = p.Value, math.Max(top, p.Value)
 		}
-		parts = append(parts, fmt.Sprintf("%s from %s to %s, highest %s", l.Name, state.FormatValue(first, c.Unit), state.FormatValue(last, c.Unit), state.FormatValue(top, c.Unit)))
+		parts = append(parts, fmt.Sprintf("%s from %s to %s, highest %s", l.Name, state.FormatValue(first, c.Unit),
+			state.FormatValue(last, c.Unit), state.FormatValue(top, c.Unit)))
 	}
-	return fmt.Sprintf("%s to %s UTC. %s.", b.from.UTC().Format("15:04"), b.to.UTC().Format("15:04"), strings.Join(parts, "; "))
+	return fmt.Sprintf("%s to %s UTC. %s.", b.from.UTC().Format("15:04"), b.to.UTC().Format("15:04"),
+		strings.Join(parts, "; "))
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

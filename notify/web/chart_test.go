@@ -12,7 +12,9 @@ import (
 )
 
 func TestAChartIsWellFormedAndSaysWhatItShows(t *testing.T) {
-	c := Chart{ID: "c", Title: "KV cache <used>", Unit: "ratio", Threshold: ptr(0.95), Marks: []Mark{{At: at(-14), Text: "onset", Kind: "onset"}, {At: at(-5), Text: "write", Kind: writeKind, Long: "max_num_seqs <256>"}, {At: at(-9), Text: "kv pressure", Kind: alertKind}, {At: at(-500), Text: "long ago"}},
+	c := Chart{ID: "c", Title: "KV cache <used>", Unit: "ratio", Threshold: ptr(0.95),
+		Marks: []Mark{{At: at(-14), Text: "onset", Kind: "onset"}, {At: at(-5), Text: "write", Kind: writeKind,
+			Long: "max_num_seqs <256>"}, {At: at(-9), Text: "kv pressure", Kind: alertKind}, {At: at(-500), Text: "long ago"}},
 		Series: []Line{{Name: `a"&<b>`, Points: ramp(0.6, 0.97, -14, 0)}}}
 	svg := string(c.SVG())
 	d := xml.NewDecoder(strings.NewReader(svg))
@@ -33,8 +35,10 @@ func TestAChartIsWellFormedAndSaysWhatItShows(t *testing.T) {
 func TestChartsOfOddDataNeverBreak(t *testing.T) {
 	p := func(m, v float64) state.Point { return state.Point{At: at(m), Value: v} }
 	for name, points := range map[string][]state.Point{
-		"none": nil, "one": {p(0, 1)}, "same time": {p(0, 1), p(0, 2)}, "flat zero": {p(-1, 0), p(0, 0)}, "flat": {p(-1, 5), p(0, 5)}, "negative": {p(-1, -5), p(0, -2)},
-		"not a number": {p(-2, 1), p(-1, math.NaN()), p(0, math.Inf(1))}, "huge": {p(-1, 1e300), p(0, -1e300)}, "tiny": {p(-1, 1e-12), p(0, 2e-12)}, "years": {{At: now.AddDate(-30, 0, 0), Value: 1}, p(0, 2)},
+		"none": nil, "one": {p(0, 1)}, "same time": {p(0, 1), p(0, 2)}, "flat zero": {p(-1, 0), p(0, 0)}, "flat": {p(-1, 5), p(0, 5)},
+		"negative":     {p(-1, -5), p(0, -2)},
+		"not a number": {p(-2, 1), p(-1, math.NaN()), p(0, math.Inf(1))}, "huge": {p(-1, 1e300), p(0, -1e300)},
+		"tiny": {p(-1, 1e-12), p(0, 2e-12)}, "years": {{At: now.AddDate(-30, 0, 0), Value: 1}, p(0, 2)},
 	} {
 		for _, unit := range []string{"ratio", "s", "bytes", "odd"} {
 			svg := string(Chart{ID: "c", Unit: unit, Threshold: ptr(math.NaN()), Series: []Line{{Name: "x", Points: points}}}.SVG())
@@ -60,7 +64,8 @@ func TestAGapInTheDataIsAGapInTheLine(t *testing.T) {
 func TestTheEightSeriesThatMatterAreDrawn(t *testing.T) {
 	ev := state.Evidence{}
 	for i := range 12 {
-		ev.Samples = append(ev.Samples, state.Sample{Value: float64(i), Entity: state.Entity{Pod: fmt.Sprintf("p%d", i)}, Series: ramp(0, float64(i), 0, 0)})
+		ev.Samples = append(ev.Samples,
+			state.Sample{Value: float64(i), Entity: state.Entity{Pod: fmt.Sprintf("p%d", i)}, Series: ramp(0, float64(i), 0, 0)})
 	}
 	c := handler(t, fixture(), nil).chart("x", ev.Charted(), state.Incident{Scope: state.Scope{Pods: []string{"p1"}}}, time.Time{})
 	if len(c.Series) != 8 || c.Hidden != 4 || c.Series[0].Name != "p1" || c.Series[1].Name != "p11" {

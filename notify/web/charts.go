@@ -12,8 +12,10 @@ import (
 
 // keySignals are charted where the evidence has them, in this order, after those that decided the
 // verdict.
-var keySignals = []string{"kv_usage", "requests_waiting", "ttft_p95", "preemption_rate", "requests_running", "itl_p95", "generation_tokens_rate",
-	"arrival_rate", "prefix_hit_ratio", "container_memory", "error_rate", "gpu_util", "kv_idle_usage", "prompt_length_p95"}
+var keySignals = []string{"kv_usage", "requests_waiting", "ttft_p95", "preemption_rate", "requests_running",
+	"itl_p95", "generation_tokens_rate",
+	"arrival_rate", "prefix_hit_ratio", "container_memory", "error_rate", "gpu_util", "kv_idle_usage",
+	"prompt_length_p95"}
 
 const (
 	maxCharts = 6 // keeps the page a page
@@ -78,7 +80,8 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 func window(in state.Incident, ev state.Evidence, marks []Mark) (from, to time.Time) {
 	to = ev.At
 	for _, m := range marks {
-		if m.At.After(to) && m.At.Sub(ev.At) < 15*time.Minute { // an incident is resolved a while after its last gathering
+		// an incident is resolved a while after its last gathering
+		if m.At.After(to) && m.At.Sub(ev.At) < 15*time.Minute {
 			to = m.At
 		}
 	}
@@ -91,7 +94,8 @@ func window(in state.Incident, ev state.Evidence, marks []Mark) (from, to time.T
 func (h *Handler) chart(id string, curves []state.Curve, in state.Incident, from time.Time) Chart {
 	c := Chart{ID: "chart-" + id, Title: h.signalTitle(id), Unit: curves[0].Unit}
 	byPod := slices.ContainsFunc(curves, func(x state.Curve) bool { return x.Entity.Pod != "" })
-	whole := slices.ContainsFunc(in.Diagnosis.Anomalies, func(a state.Anomaly) bool { return a.Signal == id && a.Pod == "" })
+	whole := slices.ContainsFunc(in.Diagnosis.Anomalies,
+		func(a state.Anomaly) bool { return a.Signal == id && a.Pod == "" })
 	rank := map[string]int{}
 	for _, pods := range [][]string{in.Diagnosis.Scope.Pods, in.Scope.Pods} {
 		for _, pod := range pods {
@@ -106,7 +110,8 @@ func (h *Handler) chart(id string, curves []state.Curve, in state.Incident, from
 		if pooled && (!whole || curve.Unit == "requests" || curve.Unit == "1/s") {
 			continue // a sum beside its parts flattens them
 		}
-		l := Line{Name: entity(curve.Entity), Points: since(curve.Points(), from), whole: curve.Entity.Pod == "", rank: len(rank)}
+		l := Line{Name: entity(curve.Entity), Points: since(curve.Points(), from), whole: curve.Entity.Pod == "",
+			rank: len(rank)}
 		if i, ok := rank[curve.Entity.Pod]; ok {
 			l.rank = i
 		}

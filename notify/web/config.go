@@ -137,8 +137,9 @@ func New(cfg Config) (*Handler, error) {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
-	head.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "+
-		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	head.Set("Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "+
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("X-Frame-Options", "DENY")
 	head.Set("Referrer-Policy", "same-origin")

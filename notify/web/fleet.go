@@ -104,10 +104,12 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 		delete(named, key)
 	}
 	for key, s := range named {
-		d.Cards = append(d.Cards, poolCard{Pool: Pool{Cluster: key.cluster, Namespace: key.namespace, Name: key.name, Model: s.Model, Workers: s.engines(), Pods: len(s.Workers), Overall: "unknown"}, Seen: s})
+		d.Cards = append(d.Cards, poolCard{Pool: Pool{Cluster: key.cluster, Namespace: key.namespace, Name: key.name,
+			Model: s.Model, Workers: s.engines(), Pods: len(s.Workers), Overall: "unknown"}, Seen: s})
 	}
 	slices.SortFunc(d.Cards, func(a, b poolCard) int {
-		return cmp.Or(healthRank(a.Overall)-healthRank(b.Overall), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(healthRank(a.Overall)-healthRank(b.Overall), cmp.Compare(a.Cluster, b.Cluster),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return view{page: "fleet", title: "Fleet", nav: "fleet", about: everything, data: d}, nil
 }
@@ -133,7 +135,8 @@ const mostSeen = 100
 func (h *Handler) seenPools() map[poolKey]*seen {
 	pools := map[poolKey]*seen{}
 	recent := h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: mostSeen}).Incidents
-	recent = append(recent, h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.ResolvedIncidents, Limit: mostSeen}).Incidents...)
+	recent = append(recent,
+		h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.ResolvedIncidents, Limit: mostSeen}).Incidents...)
 	for _, in := range recent {
 		ev, ok := h.cfg.View.Evidence(in.ID)
 		if !ok {
@@ -152,7 +155,8 @@ func (h *Handler) seenPools() map[poolKey]*seen {
 		}
 	}
 	for _, p := range pools {
-		slices.SortFunc(p.Workers, func(a, b worker) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Pod, b.Pod)) })
+		slices.SortFunc(p.Workers,
+			func(a, b worker) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Pod, b.Pod)) })
 	}
 	return pools
 }

@@ -64,7 +64,8 @@ func checkName(id string) string {
 
 // told is a timeline entry's text with the states of runs in words, for people.
 func told(text string) string {
-	for _, s := range []state.ActionState{state.AwaitingApproval, state.RollbackIntent, state.RolledBack, state.NeedsHuman} {
+	for _, s := range []state.ActionState{state.AwaitingApproval, state.RollbackIntent, state.RolledBack,
+		state.NeedsHuman} {
 		text = strings.ReplaceAll(text, ": "+string(s), ": "+strings.ReplaceAll(string(s), "_", " "))
 	}
 	return text

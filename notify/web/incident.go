@@ -82,7 +82,8 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, fmt.Errorf("reading the timeline of %s: %w", in.ID, err)
 	}
-	d := incidentData{In: &in, D: in.Diagnosis, Verdict: !in.DiagnosedAt.IsZero(), Known: in.Cause() != state.Unknown, Entries: len(entries), EvidenceAt: ev.At}
+	d := incidentData{In: &in, D: in.Diagnosis, Verdict: !in.DiagnosedAt.IsZero(), Known: in.Cause() != state.Unknown,
+		Entries: len(entries), EvidenceAt: ev.At}
 	d.Sum = addUp(in.Diagnosis)
 	d.Symptoms = h.symptoms(in)
 	d.Timeline = byDay(entries)
@@ -113,7 +114,8 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if in.MergedInto != "" {
 		d.MergedInto = h.incidentLink(in.MergedInto)
 	}
-	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", about: string(in.ID), data: d}, nil
+	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", about: string(in.ID),
+		data: d}, nil
 }
 
 func (h *Handler) incidentLink(id state.IncidentID) link {
@@ -220,7 +222,8 @@ func (h *Handler) symptoms(in state.Incident) []symptomGroup {
 	for _, sc := range in.Symptoms {
 		g := symptomGroup{SymptomCount: sc, Records: byName[sc.Symptom]}
 		slices.SortStableFunc(g.Records, func(a, b state.AlertRecord) int {
-			return cmp.Or(boolRank(a.Active)-boolRank(b.Active), a.FirstAt.Compare(b.FirstAt), cmp.Compare(a.Alert.Fingerprint, b.Alert.Fingerprint))
+			return cmp.Or(boolRank(a.Active)-boolRank(b.Active), a.FirstAt.Compare(b.FirstAt),
+				cmp.Compare(a.Alert.Fingerprint, b.Alert.Fingerprint))
 		})
 		if len(g.Records) > most {
 			g.More, g.Records = len(g.Records)-most, g.Records[:most]

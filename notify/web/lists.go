@@ -73,7 +73,8 @@ func (p pager) skip() int { return max(p.From-1, 0) }
 // index lists the incidents: open ones by urgency, then the resolved ones, newest first.
 func (h *Handler) index(r *http.Request) (view, error) {
 	t := h.cfg.View.Tally()
-	d := indexData{Intake: h.intake(), Opens: paged(r, "open incidents", "page", t.Open), Resolveds: paged(r, "resolved incidents", "resolved", t.Resolved)}
+	d := indexData{Intake: h.intake(), Opens: paged(r, "open incidents", "page", t.Open),
+		Resolveds: paged(r, "resolved incidents", "resolved", t.Resolved)}
 	rows := func(q state.IncidentQuery, p pager) (out []incidentRow) {
 		q.Skip, q.Limit = p.skip(), pageSize
 		for _, in := range h.cfg.View.ListIncidents(q).Incidents {

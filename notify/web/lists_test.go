@@ -15,7 +15,8 @@ import (
 func crowd(open, resolved int) *fakeView {
 	v := &fakeView{halted: map[string]state.Halt{}}
 	for i := range open + resolved {
-		in := state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-01K%023d", i)), Number: i + 1, Cluster: "default", Status: state.StatusOpen, Severity: state.Warning,
+		in := state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-01K%023d", i)), Number: i + 1, Cluster: "default",
+			Status: state.StatusOpen, Severity: state.Warning,
 			Title: fmt.Sprintf("Trouble %d of pool", i+1), OpenedAt: at(float64(i) - 5000), StartedAt: at(float64(i) - 5000)}
 		if i < 10 {
 			in.Severity = state.Critical
@@ -23,7 +24,8 @@ func crowd(open, resolved int) *fakeView {
 		if i >= open {
 			in.Status, in.ResolvedAt = state.StatusResolved, now
 		}
-		a := state.Action{ID: state.ActionID(fmt.Sprintf("ACT-01K%023d", i)), Incident: in.ID, Change: fmt.Sprintf("change %d.", i+1), State: state.Proposed}
+		a := state.Action{ID: state.ActionID(fmt.Sprintf("ACT-01K%023d", i)), Incident: in.ID, Change: fmt.Sprintf("change %d.", i+1),
+			State: state.Proposed}
 		if i == 7 {
 			a.State = state.AwaitingApproval
 		}

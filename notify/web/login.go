@@ -64,7 +64,8 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	}
 	token, next := strings.TrimSpace(r.PostForm.Get("token")), localPath(r.PostForm.Get("next"))
 	wrong := view{page: "login", title: "Log in", status: http.StatusForbidden,
-		data: loginData{Next: next, Wrong: "This token is not known. Tokens are listed in the file that auth.api.tokens_file names."}}
+		data: loginData{Next: next,
+			Wrong: "This token is not known. Tokens are listed in the file that auth.api.tokens_file names."}}
 	if !plausible(token) {
 		h.write(w, r, wrong, frame{})
 		return
@@ -73,7 +74,8 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, ErrTooManyLogins):
 		w.Header().Set("Retry-After", "60")
-		wrong.status, wrong.data = http.StatusTooManyRequests, loginData{Next: next, Wrong: "Too many tokens were tried that are not known. Wait a minute, and try again."}
+		wrong.status, wrong.data = http.StatusTooManyRequests,
+			loginData{Next: next, Wrong: "Too many tokens were tried that are not known. Wait a minute, and try again."}
 		h.write(w, r, wrong, frame{})
 		return
 	case err != nil:
@@ -101,8 +103,9 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 // cookie is out of scripts' and other sites' reach, and never leaves TLS where the page came over
 // it.
 func (h *Handler) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
-	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+		Secure:   r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}
 }
 
 // forgetOld takes a token out of a browser that an earlier version left there.
@@ -117,7 +120,8 @@ func plausible(token string) bool {
 	if token == "" || len(token) > maxToken {
 		return false
 	}
-	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == ';' || r == ',' || r == '\\' })
+	return !strings.ContainsFunc(token,
+		func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == ';' || r == ',' || r == '\\' })
 }
 
 // sameOrigin says whether a form was sent by one of our own pages.
@@ -136,7 +140,8 @@ func sameOrigin(r *http.Request) bool {
 // localPath keeps a redirect on this site.
 func localPath(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+		strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
 	}
 	return next

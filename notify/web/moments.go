@@ -36,7 +36,8 @@ func moments(in state.Incident, actions []actionCard) []Mark {
 	}
 	switch {
 	case !in.NamedAt.IsZero():
-		out = append(out, Mark{At: in.NamedAt, Text: "verdict", Kind: verdictKind, Long: strings.ReplaceAll(string(in.Cause()), "_", " ")})
+		out = append(out, Mark{At: in.NamedAt, Text: "verdict", Kind: verdictKind,
+			Long: strings.ReplaceAll(string(in.Cause()), "_", " ")})
 	case !in.DiagnosedAt.IsZero():
 		out = append(out, Mark{At: in.DiagnosedAt, Text: "verdict", Kind: verdictKind, Long: "no cause stands out"})
 	}
@@ -91,7 +92,8 @@ func (c Chart) marks(s *strings.Builder, b bounds, x func(time.Time) float64) {
 		if m.At.Before(b.from) || m.At.After(b.to) {
 			continue
 		}
-		at, title := x(m.At), template.HTMLEscapeString(fmt.Sprintf("%s %s", m.At.UTC().Format("15:04:05"), cmp.Or(m.Text+": "+m.Long, m.Text)))
+		at, title := x(m.At), template.HTMLEscapeString(fmt.Sprintf("%s %s", m.At.UTC().Format("15:04:05"),
+			cmp.Or(m.Text+": "+m.Long, m.Text)))
 		if m.Kind == alertKind {
 			fmt.Fprintf(s, `<path class="mark %s" d="M%.1f %.1fl3.5 6h-7z"><title>%s</title></path>`, alertKind, at, foot, title)
 			continue

@@ -18,10 +18,12 @@ func mended(t *testing.T) (*fakeView, state.Incident) {
 	in.Status, in.ResolvedAt, in.ResolvedBy, in.ActiveAlerts, in.NamedAt = state.StatusResolved, at(-1), "alerts", 0, at(-11)
 	in.Diagnosis.EvidenceAt = at(-11)
 	act.State = state.Succeeded
-	act.Steps = []state.ActionStep{{State: state.Proposed, At: at(-10.5)}, {State: state.Intent, At: at(-10)}, {State: state.Applied, At: at(-9.9)}, {State: state.Succeeded, At: at(-3)}}
+	act.Steps = []state.ActionStep{{State: state.Proposed, At: at(-10.5)}, {State: state.Intent, At: at(-10)},
+		{State: state.Applied, At: at(-9.9)}, {State: state.Succeeded, At: at(-3)}}
 	ev.At = at(-2)
 	curve := func(pod string, from, to float64, value func(m float64) float64) {
-		c := state.Curve{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Namespace: "llm", Pool: "vllm-llama", Pod: pod}, Begin: at(from).Unix()}
+		c := state.Curve{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Namespace: "llm", Pool: "vllm-llama", Pod: pod},
+			Begin: at(from).Unix()}
 		for m := from; m <= to; m += 0.5 {
 			if m > from {
 				c.Steps = append(c.Steps, 30)

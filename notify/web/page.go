@@ -48,14 +48,15 @@ type frame struct {
 	Known                     bool // the login has a name: no need to ask for one
 	CanAct                    bool // may acknowledge and deny
 	CanHalt                   bool
-	Outside                   bool // the reader has not logged in: nothing of the fleet is shown, and nothing leads there
-	Now                       time.Time
-	Halts                     []halt
-	Clusters                  []string
-	Data                      any
-	About                     string
-	Partial                   bool
-	JS, CSS, Stream, ETag     string
+	// the reader has not logged in: nothing of the fleet is shown, and nothing leads there
+	Outside               bool
+	Now                   time.Time
+	Halts                 []halt
+	Clusters              []string
+	Data                  any
+	About                 string
+	Partial               bool
+	JS, CSS, Stream, ETag string
 }
 
 type halt struct {
@@ -106,7 +107,8 @@ func (h *Handler) failed(err error) view {
 	var pe *pageError
 	if !errors.As(err, &pe) {
 		h.cfg.Logger.Error("page cannot be made", "err", err)
-		pe = &pageError{status: http.StatusInternalServerError, text: "The page could not be made. Paramedic's log says why."}
+		pe = &pageError{status: http.StatusInternalServerError,
+			text: "The page could not be made. Paramedic's log says why."}
 	}
 	return view{page: "error", title: http.StatusText(pe.status), status: pe.status,
 		data: struct {
@@ -167,7 +169,8 @@ func render(t *template.Template, name string, f frame) ([]byte, error) {
 	if err := t.ExecuteTemplate(&out, name, f); err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", name, err)
 	}
-	return []byte(text.Lines(out.String())), nil // in a label's name, what no reader sees would reorder what stands around it
+	// in a label's name, what no reader sees would reorder what stands around it
+	return []byte(text.Lines(out.String())), nil
 }
 
 func etagOf(data []byte) string {
@@ -179,7 +182,8 @@ func etagOf(data []byte) string {
 func (h *Handler) parse(funcs template.FuncMap) (map[string]*template.Template, error) {
 	pages := map[string]*template.Template{}
 	for _, name := range []string{"index", "incident", "actions", "playbooks", "playbook", "fleet", "login", "error"} {
-		t, err := template.New(name).Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
+		t, err := template.New(name).Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html",
+			"templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parsing the page %s: %w", name, err)
 		}

@@ -50,7 +50,8 @@ func contains(t *testing.T, body string, wants ...string) {
 	}
 }
 
-var everyPage = []string{"/", "/incidents/INC-01KA1B2C3D4E5F6G7H8J9K0M1N", "/incidents/INC-01KA1B2D3D4E5F6G7H8J9K0M1N", "/incidents/INC-01KA1B2E3D4E5F6G7H8J9K0M1N",
+var everyPage = []string{"/", "/incidents/INC-01KA1B2C3D4E5F6G7H8J9K0M1N", "/incidents/INC-01KA1B2D3D4E5F6G7H8J9K0M1N",
+	"/incidents/INC-01KA1B2E3D4E5F6G7H8J9K0M1N",
 	"/incidents/INC-01K91B2C3D4E5F6G7H8J9K0M1N", "/actions", "/fleet", "/playbooks", "/playbooks/kv_exhaustion", "/nowhere"}
 
 func TestNoPageHasInlineScriptsStylesOrForeignResources(t *testing.T) {
@@ -64,12 +65,14 @@ func TestNoPageHasInlineScriptsStylesOrForeignResources(t *testing.T) {
 			t.Errorf("%s has %q", page, m)
 		}
 		csp := res.Header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'",
+			"base-uri 'none'"} {
 			if !strings.Contains(csp, want) {
 				t.Errorf("%s: the policy %q has no %s", page, csp, want)
 			}
 		}
-		if strings.Contains(csp, "unsafe") || res.Header.Get("X-Content-Type-Options") != "nosniff" || res.Header.Get("Cache-Control") != "no-store" {
+		if strings.Contains(csp, "unsafe") || res.Header.Get("X-Content-Type-Options") != "nosniff" ||
+			res.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: headers %v", page, res.Header)
 		}
 	}
@@ -80,12 +83,15 @@ func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
 	contains(t, body, "KV cache exhausted on llama-70b (3 of 4 workers)", "Three of four llama-70b workers", "96% sure",
 		// The sum, for a person to redo: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
 		`data-testid="reason">&#43;8.0: A full cache is needed; an efficient engine shows it too.</div>`, "−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
-		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "Where the time goes.</b> queue 62 %", "trace 4bf92f3577b34da6a3ce929d0e0e4736", "it makes things worse", "Restarting workers all at once", "Shed or reroute batch traffic",
+		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "Where the time goes.</b> queue 62 %",
+		"trace 4bf92f3577b34da6a3ce929d0e0e4736", "it makes things worse", "Restarting workers all at once",
+		"Shed or reroute batch traffic",
 		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 of 5 guards allow it; it waits for you alone",
 		`data-testid="chart-chart-kv_usage"`, "limit 95 %", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
 	// What is unusual stands once: under its chart, or below the charts where it has none.
 	_, below, _ := strings.Cut(body, `data-testid="together"`)
-	contains(t, below, "Failed requests (5xx) 20 %: from 0 % an hour ago", "KV cache in use rose 4 min before time to first token", "which makes nothing a cause")
+	contains(t, below, "Failed requests (5xx) 20 %: from 0 % an hour ago", "KV cache in use rose 4 min before time to first token",
+		"which makes nothing a cause")
 	if strings.Count(body, "×1.6 of this hour yesterday") != 1 || strings.Contains(below, "×1.6 of this hour yesterday") {
 		t.Error("what is unusual of the KV cache is not under its chart, or not only there")
 	}
@@ -110,10 +116,11 @@ func TestApproveButtonIsForApprovers(t *testing.T) { // 17
 	}{
 		"listed under the other name": {[]string{"U02ABC"}, withLogin, "good", true, true, "You approve exactly this plan"},
 		"a responder, none listed":    {nil, withLogin, "good", true, true, "You approve exactly this plan"},
-		"a responder who is not":      {[]string{"U0LIN"}, withLogin, "good", false, true, "You may not approve it: not among the approvers of this action (remediate.policies[].approvers): U0LIN"},
-		"a viewer":                    {[]string{"bob"}, withLogin, "look", false, false, "Your token may look, not approve"},
-		"an open bot, none listed":    {nil, nil, "", true, true, "You approve exactly this plan"},
-		"an open bot":                 {[]string{"U02ABC"}, nil, "", false, true, "no token vouches for this name"},
+		"a responder who is not": {[]string{"U0LIN"}, withLogin, "good", false, true,
+			"You may not approve it: not among the approvers of this action (remediate.policies[].approvers): U0LIN"},
+		"a viewer":                 {[]string{"bob"}, withLogin, "look", false, false, "Your token may look, not approve"},
+		"an open bot, none listed": {nil, nil, "", true, true, "You approve exactly this plan"},
+		"an open bot":              {[]string{"U02ABC"}, nil, "", false, true, "no token vouches for this name"},
 	} {
 		v := fixture()
 		for id, a := range v.actions {
@@ -135,7 +142,8 @@ func TestASumThatDoesNotAddUpIsSaid(t *testing.T) {
 	if !s.Differs || s.Total != 5 {
 		t.Errorf("got %+v", s)
 	}
-	for score, want := range map[float64]string{0: "even", 10: "10 to 1", -10: "1 to 10", 3: "2 to 1", 14.2: "26 to 1", 90: "more than a million to 1"} {
+	for score, want := range map[float64]string{0: "even", 10: "10 to 1", -10: "1 to 10", 3: "2 to 1", 14.2: "26 to 1",
+		90: "more than a million to 1"} {
 		if got := odds(score); got != want {
 			t.Errorf("%v decibans are %q, want %q", score, got, want)
 		}
@@ -174,11 +182,17 @@ func TestBeforeAVerdictThereIsNoAdvice(t *testing.T) {
 
 // What was not measured is unknown, and a fleet that cannot be asked is no healthy one.
 func TestTheFleetShowsHealthAndWhatIsNotKnown(t *testing.T) {
-	health := Fleet{At: at(-0.1), Overall: "critical", Missing: []state.Missing{{Signal: "gpu_util", Reason: "DCGM is not scraped"}}, Pools: []Pool{
-		{Cluster: "default", Namespace: "llm", Name: "quiet", Model: "qwen-32b", Workers: 2, Pods: 4, Running: ptr(31), Role: "prefill", Routes: []string{"InferencePool/qwen"}, Overall: "healthy", Checks: []PoolCheck{{Name: "errors", Status: "healthy", Signal: "error_rate", Value: ptr(0), Unit: "ratio"}}},
-		{Cluster: "default", Namespace: "llm", Name: "vllm-llama", Model: "llama-70b", Workers: 4, Overall: "critical", Checks: []PoolCheck{
-			{Name: "gpu", Status: "unknown", Signal: "gpu_util"}, {Name: "kv_cache", Status: "critical", Signal: "kv_usage", Value: ptr(0.98), Unit: "ratio", Pod: pods[0], Note: "full, and users feel it"}},
-			Pathologies: []Pathology{{Title: "KV cache thrashes", Text: "<b>x</b> preempts 2/s", PointsTo: []state.Cause{"kv_exhaustion", "kv_leak"}}}}}}
+	health := Fleet{At: at(-0.1), Overall: "critical", Missing: []state.Missing{{Signal: "gpu_util", Reason: "DCGM is not scraped"}},
+		Pools: []Pool{
+			{Cluster: "default", Namespace: "llm", Name: "quiet", Model: "qwen-32b", Workers: 2, Pods: 4, Running: ptr(31), Role: "prefill",
+				Routes: []string{"InferencePool/qwen"}, Overall: "healthy",
+				Checks: []PoolCheck{{Name: "errors", Status: "healthy", Signal: "error_rate", Value: ptr(0), Unit: "ratio"}}},
+			{Cluster: "default", Namespace: "llm", Name: "vllm-llama", Model: "llama-70b", Workers: 4, Overall: "critical",
+				Checks: []PoolCheck{
+					{Name: "gpu", Status: "unknown", Signal: "gpu_util"}, {Name: "kv_cache", Status: "critical", Signal: "kv_usage",
+						Value: ptr(0.98), Unit: "ratio", Pod: pods[0], Note: "full, and users feel it"}},
+				Pathologies: []Pathology{{Title: "KV cache thrashes", Text: "<b>x</b> preempts 2/s",
+					PointsTo: []state.Cause{"kv_exhaustion", "kv_leak"}}}}}}
 	h := handler(t, fixture(), func(c *Config) { c.Fleet = func(context.Context) (Fleet, error) { return health, nil } })
 	_, body := get(t, h, "/fleet", nil)
 	contains(t, body, `h-critical" data-testid="fleet-overall`, `data-testid="health-kv_cache"`, "98 %", `t-unknown" data-testid="health-gpu"`, "DCGM is not scraped", "gpu-a", "full, and users feel it", "KV cache thrashes", "&lt;b&gt;x&lt;/b&gt; preempts 2/s", "looks like kv exhaustion, kv leak",
@@ -210,12 +224,14 @@ func TestAFleetWithoutPoolsIsNotCalledMeasured(t *testing.T) {
 
 // What is over waits for nobody and is not tried again.
 func TestAnActionThatIsOverDoesNotWait(t *testing.T) {
-	guards := []state.GuardResult{{Guard: "capacity", Decision: state.Hold, Reason: "too much load", RetryAt: at(-11)}, {Guard: "approval", Decision: state.Hold, Reason: "waits for approval", RetryAt: at(-11)}}
+	guards := []state.GuardResult{{Guard: "capacity", Decision: state.Hold, Reason: "too much load", RetryAt: at(-11)},
+		{Guard: "approval", Decision: state.Hold, Reason: "waits for approval", RetryAt: at(-11)}}
 	over := newActionCard(state.Action{State: state.Expired, Guards: guards})
 	if len(over.Blocked) != 1 || over.Blocked[0].Guard != "capacity" || !over.Blocked[0].RetryAt.IsZero() {
 		t.Errorf("an expired action shows %+v", over.Blocked)
 	}
-	if held := newActionCard(state.Action{State: state.Approved, Guards: guards}); len(held.Blocked) != 2 || held.Blocked[0].RetryAt.IsZero() {
+	if held := newActionCard(state.Action{State: state.Approved, Guards: guards}); len(held.Blocked) != 2 ||
+		held.Blocked[0].RetryAt.IsZero() {
 		t.Errorf("one that is held shows %+v", held.Blocked)
 	}
 }
@@ -232,7 +248,8 @@ func TestAnActionsCardSaysWhatBecameOfACallToStop(t *testing.T) {
 func TestEveryGuardIsCounted(t *testing.T) {
 	allow, hold := state.GuardResult{Guard: "mode", Decision: state.Allow}, state.GuardResult{Guard: "approval", Decision: state.Hold}
 	for want, guards := range map[string][]state.GuardResult{
-		"1 guard allows": {allow}, "2 guards allow": {allow, allow}, "1 of 2 guards allows": {allow, hold}, "2 of 3 guards allow": {allow, allow, hold},
+		"1 guard allows": {allow}, "2 guards allow": {allow, allow}, "1 of 2 guards allows": {allow, hold},
+		"2 of 3 guards allow": {allow, allow, hold},
 	} {
 		if got := newActionCard(state.Action{State: state.AwaitingApproval, Guards: guards}).Allowed(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -269,12 +286,14 @@ func TestHostileDataIsShownAsText(t *testing.T) {
 	const evil = `</title></text><script>alert(1)</script><img src=x onerror=alert(1)>"' style="x` + "\u202E\u2066\u061C\u200F\x1b"
 	v := fixture()
 	in := &v.incidents[slicesIndex(v.incidents, 42)]
-	in.Title, in.Scope.Pool, in.Scope.Pods, in.Diagnosis.Story.What, in.Diagnosis.Findings[0].Text, in.Diagnosis.Anomalies[0].Text, in.Diagnosis.Correlations[0].Text = evil, evil, []string{evil}, evil, evil, evil, evil
+	in.Title, in.Scope.Pool, in.Scope.Pods, in.Diagnosis.Story.What, in.Diagnosis.Findings[0].Text, in.Diagnosis.Anomalies[0].Text,
+		in.Diagnosis.Correlations[0].Text = evil, evil, []string{evil}, evil, evil, evil, evil
 	in.Diagnosis.Story.Time = evil
 	in.External = []state.External{{Source: evil, ID: evil, URL: "javascript:alert(1)", Title: evil}}
 	in.AckedBy, in.AckedAt = state.Actor{Name: evil}, now
 	in.Symptoms[0].Symptom = evil
-	v.alerts[in.ID] = []state.AlertRecord{{Sign: state.Sign{Symptom: evil}, Alert: state.Alert{Labels: map[string]string{"alertname": evil, evil: evil}, Annotations: map[string]string{"summary": evil}}}}
+	v.alerts[in.ID] = []state.AlertRecord{{Sign: state.Sign{Symptom: evil},
+		Alert: state.Alert{Labels: map[string]string{"alertname": evil, evil: evil}, Annotations: map[string]string{"summary": evil}}}}
 	v.timeline[in.ID] = []state.Entry{{Text: evil, Kind: evil, Actor: state.Actor{Name: evil}}}
 	ev := v.evidence[in.ID]
 	for i := range ev.Samples {
@@ -342,7 +361,8 @@ func TestStaticFilesAreAddressedByContent(t *testing.T) {
 		t.Fatal("no script")
 	}
 	res, _ := get(t, h, m[1], nil)
-	if res.StatusCode != 200 || !strings.Contains(res.Header.Get("Cache-Control"), "immutable") || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/javascript") {
+	if res.StatusCode != 200 || !strings.Contains(res.Header.Get("Cache-Control"), "immutable") ||
+		!strings.HasPrefix(res.Header.Get("Content-Type"), "text/javascript") {
 		t.Errorf("%d %v", res.StatusCode, res.Header)
 	}
 	again, _ := get(t, h, m[1], func(r *http.Request) { r.Header.Set("If-None-Match", res.Header.Get("ETag")) })
@@ -388,7 +408,8 @@ func TestNobodyUnknownSeesAnything(t *testing.T) {
 	h := handler(t, fixture(), withLogin)
 	for _, page := range everyPage {
 		res, body := get(t, h, page, nil)
-		if res.StatusCode != http.StatusSeeOther || !strings.HasPrefix(res.Header.Get("Location"), "/login?next=") || strings.Contains(body, "llama") {
+		if res.StatusCode != http.StatusSeeOther || !strings.HasPrefix(res.Header.Get("Location"), "/login?next=") ||
+			strings.Contains(body, "llama") {
 			t.Errorf("%s: %d %s", page, res.StatusCode, res.Header.Get("Location"))
 		}
 	}
@@ -412,7 +433,8 @@ func TestNobodyUnknownSeesAnything(t *testing.T) {
 func TestLogin(t *testing.T) {
 	h := handler(t, fixture(), withLogin)
 	post := func(token, next, origin string) *http.Response {
-		r := httptest.NewRequest(http.MethodPost, "https://bot.example/login", strings.NewReader(url.Values{"token": {token}, "next": {next}}.Encode()))
+		r := httptest.NewRequest(http.MethodPost, "https://bot.example/login",
+			strings.NewReader(url.Values{"token": {token}, "next": {next}}.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		if origin != "" {
 			r.Header.Set("Origin", origin)
@@ -436,7 +458,8 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%s leads to %s", next, res.Header.Get("Location"))
 		}
 	}
-	for name, res := range map[string]*http.Response{"wrong": post("hunter2-wrong", "/", "https://bot.example"), "foreign": post("good", "/", "https://evil.example"), "no origin": post("good", "/", ""), "odd": post("a b\"c;d", "/", "https://bot.example")} {
+	for name, res := range map[string]*http.Response{"wrong": post("hunter2-wrong", "/", "https://bot.example"), "foreign": post("good",
+		"/", "https://evil.example"), "no origin": post("good", "/", ""), "odd": post("a b\"c;d", "/", "https://bot.example")} {
 		if res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
 			t.Errorf("%s: %d %v", name, res.StatusCode, res.Cookies())
 		}
@@ -456,7 +479,8 @@ func TestLogin(t *testing.T) {
 	if len(res.Cookies()) != 2 || res.Cookies()[0].MaxAge >= 0 || res.Cookies()[1].MaxAge >= 0 || out.Header.Get("Ended") != "yes" {
 		t.Errorf("cookies %v, ended %q", res.Cookies(), out.Header.Get("Ended"))
 	}
-	if res := post("one-too-many", "/", "https://bot.example"); res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+	if res := post("one-too-many", "/", "https://bot.example"); res.StatusCode != http.StatusTooManyRequests ||
+		res.Header.Get("Retry-After") == "" {
 		t.Errorf("too many: %d", res.StatusCode)
 	}
 }

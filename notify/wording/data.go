@@ -72,7 +72,8 @@ func mrkdwn(s string) string { return asideOf.Replace(lines(s)) }
 // The characters that stand for &, < and > of foreign text while a template is rendered: nothing in
 // Unicode is named by them.
 var (
-	asideOf = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "\uE003", "", "\uE004", "", "&", "\uE000", "<", "\uE001", ">", "\uE002")
+	asideOf = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "\uE003", "", "\uE004", "", "&", "\uE000",
+		"<", "\uE001", ">", "\uE002")
 	backOf  = strings.NewReplacer("\uE000", "&", "\uE001", "<", "\uE002", ">")
 	shownOf = strings.NewReplacer("\uE000", "&amp;", "\uE001", "&lt;", "\uE002", "&gt;")
 )
@@ -130,8 +131,10 @@ func (v voice) alerts(records []state.AlertRecord) template.Alerts {
 	})
 	out := template.Alerts{}
 	for _, r := range records[:min(len(records), maxAlerts)] {
-		a := template.Alert{Status: string(state.Resolved), Labels: v.labels(r.Alert.Labels), Annotations: v.labels(r.Alert.Annotations),
-			StartsAt: r.Alert.StartsAt, EndsAt: r.Alert.EndsAt, GeneratorURL: v(r.Alert.GeneratorURL), Fingerprint: v(string(r.Alert.Fingerprint))}
+		a := template.Alert{Status: string(state.Resolved), Labels: v.labels(r.Alert.Labels),
+			Annotations: v.labels(r.Alert.Annotations),
+			StartsAt:    r.Alert.StartsAt, EndsAt: r.Alert.EndsAt, GeneratorURL: v(r.Alert.GeneratorURL),
+			Fingerprint: v(string(r.Alert.Fingerprint))}
 		if r.Active {
 			a.Status = string(state.Firing)
 		}
@@ -155,11 +158,14 @@ func common(alerts template.Alerts, of func(template.Alert) template.KV) templat
 
 func (v voice) incident(in *state.Incident, m notify.Message) Incident {
 	out := Incident{
-		ID: v(string(m.Incident)), Name: v(m.Name()), Number: m.Number, URL: v(m.URL), Status: string(m.Status), Severity: string(m.Severity),
-		Diagnosed: m.Diagnosed, Cause: v(string(m.Cause)), Verdict: v(m.Verdict()), Confidence: m.Confidence, Title: v(m.Title), Where: v(m.Where),
+		ID: v(string(m.Incident)), Name: v(m.Name()), Number: m.Number, URL: v(m.URL), Status: string(m.Status),
+		Severity:  string(m.Severity),
+		Diagnosed: m.Diagnosed, Cause: v(string(m.Cause)), Verdict: v(m.Verdict()), Confidence: m.Confidence,
+		Title: v(m.Title), Where: v(m.Where),
 		Cluster: v(in.Cluster), Namespace: v(in.Scope.Namespace), Model: v(in.Scope.Model), Pool: v(in.Scope.Pool),
 		Pods: v.list(in.Scope.Pods), Nodes: v.list(in.Scope.Nodes), GPUs: v.list(in.Scope.GPUs),
-		What: v(m.What), Why: v(m.Why), Else: v(m.Else), Time: v(m.Time), Do: v.list(m.Do), Avoid: v.list(m.Avoid), Missing: v.list(m.Missing),
+		What: v(m.What), Why: v(m.Why), Else: v(m.Else), Time: v(m.Time), Do: v.list(m.Do), Avoid: v.list(m.Avoid),
+		Missing:  v.list(m.Missing),
 		Symptoms: v.list(m.Symptoms), AlertCount: in.AlertCount, ActiveAlerts: in.ActiveAlerts,
 		Playbook: v(m.PlaybookTitle), PlaybookURL: v(m.PlaybookURL), Escalate: v(m.Escalate),
 		StartedAt: m.StartedAt.UTC(), OpenedAt: m.OpenedAt.UTC(), AckedAt: m.AckedAt.UTC(), ResolvedAt: m.ResolvedAt.UTC(),
@@ -169,7 +175,8 @@ func (v voice) incident(in *state.Incident, m notify.Message) Incident {
 		out.Evidence = append(out.Evidence, v(f.Text))
 	}
 	for _, o := range m.Actions {
-		out.Actions = append(out.Actions, Action{ID: v(string(o.ID)), Change: v(o.Change), Target: v(o.Target), State: string(o.State), Why: v(o.Why), Command: v(o.Command)})
+		out.Actions = append(out.Actions, Action{ID: v(string(o.ID)), Change: v(o.Change), Target: v(o.Target),
+			State: string(o.State), Why: v(o.Why), Command: v(o.Command)})
 	}
 	return out
 }
@@ -180,16 +187,24 @@ var sampleTime = time.Date(2026, 1, 1, 3, 5, 0, 0, time.UTC)
 // sample is an incident as any might be, to try templates with.
 func sample() Data {
 	started := sampleTime.Add(-5 * time.Minute)
-	labels := map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "cluster": "prod", "namespace": "llm", "model_name": "llama-70b", "pod": "vllm-llama-0", "job": "vllm", "instance": "10.0.0.1:8000"}
-	alert := state.Alert{Fingerprint: "00000000000000aa", Labels: labels, StartsAt: started, GeneratorURL: "http://prometheus:9090/graph?g0.expr=up&g0.tab=1",
-		Annotations: map[string]string{"summary": "KV cache is almost full", "description": "98 % of the KV cache of vllm-llama-0 is used", "runbook_url": "https://runbooks.example.com/kv"}}
+	labels := map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "cluster": "prod",
+		"namespace": "llm", "model_name": "llama-70b", "pod": "vllm-llama-0", "job": "vllm",
+		"instance": "10.0.0.1:8000"}
+	alert := state.Alert{Fingerprint: "00000000000000aa", Labels: labels, StartsAt: started,
+		GeneratorURL: "http://prometheus:9090/graph?g0.expr=up&g0.tab=1",
+		Annotations: map[string]string{"summary": "KV cache is almost full",
+			"description": "98 % of the KV cache of vllm-llama-0 is used",
+			"runbook_url": "https://runbooks.example.com/kv"}}
 	other := alert
 	other.Labels = maps.Clone(labels)
 	other.Labels["pod"], other.Fingerprint = "vllm-llama-1", "00000000000000ab"
-	in := state.Incident{ID: "INC-01KA1B2C3D4E5F6G7H8J9K0M1N", Number: 7, Cluster: "prod", Status: state.StatusOpen, Severity: state.Critical, Title: "KV cache exhausted on llama-70b",
-		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama", Pods: []string{"vllm-llama-0"}}, StartedAt: started, OpenedAt: started, DiagnosedAt: sampleTime,
+	in := state.Incident{ID: "INC-01KA1B2C3D4E5F6G7H8J9K0M1N", Number: 7, Cluster: "prod", Status: state.StatusOpen,
+		Severity: state.Critical, Title: "KV cache exhausted on llama-70b",
+		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama",
+			Pods: []string{"vllm-llama-0"}}, StartedAt: started, OpenedAt: started, DiagnosedAt: sampleTime,
 		AlertCount: 3, ActiveAlerts: 2, Diagnosis: state.Diagnosis{Cause: "kv_exhaustion", Confidence: 0.93},
-		Delivery: state.Delivery{Receiver: "paramedic", ExternalURL: "http://alertmanager:9093", GroupLabels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "cluster": "prod"}}}
+		Delivery: state.Delivery{Receiver: "paramedic", ExternalURL: "http://alertmanager:9093",
+			GroupLabels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "cluster": "prod"}}}
 	resolved := alert
 	resolved.Fingerprint, resolved.EndsAt = "00000000000000ac", sampleTime
 	f := notify.Facts{Incident: in, Links: notify.Links{Base: "https://paramedic.example.com"},

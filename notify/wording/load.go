@@ -149,7 +149,8 @@ func (l *loader) parse(path string) {
 		l.located(err)
 		return
 	}
-	if _, err := l.set.AddParseTree(filepath.Base(path), file.Tree); err != nil { // Alertmanager knows a file by this name
+	// Alertmanager knows a file by this name
+	if _, err := l.set.AddParseTree(filepath.Base(path), file.Tree); err != nil {
 		l.problem(path, 0, "%v", err)
 	}
 }
@@ -204,7 +205,8 @@ func (l *loader) names() {
 		case slices.Contains(Names, t.Name()):
 			used++
 		case strings.HasPrefix(t.Name(), "paramedic."):
-			l.problem(t.ParseName, line(t.Root.Pos), "there is no use for a template named %q: those are %s", t.Name(), strings.Join(Names, ", "))
+			l.problem(t.ParseName, line(t.Root.Pos), "there is no use for a template named %q: those are %s",
+				t.Name(), strings.Join(Names, ", "))
 		}
 		walk(t.Root, func(n parse.Node) {
 			switch n := n.(type) {
@@ -222,7 +224,8 @@ func (l *loader) names() {
 			l.problem(path, 0, "nothing here would be used: define at least one of %s", strings.Join(Names, ", "))
 		}
 	}
-	slices.SortFunc(l.problems, func(a, b Problem) int { return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+	slices.SortFunc(l.problems,
+		func(a, b Problem) int { return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
 }
 
 // walk visits every node of a list.

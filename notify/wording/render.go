@@ -20,7 +20,8 @@ const mostLinks = 5
 
 // Words renders the templates of a channel. What fails is left to the built-in words, with the
 // reason in the log and in Failed.
-func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts, m notify.Message, now time.Time) notify.Words {
+func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts, m notify.Message,
+	now time.Time) notify.Words {
 	var w notify.Words
 	as := map[string]voice{}
 	into := map[string]*string{}
@@ -52,8 +53,10 @@ func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts,
 			*into[name] = text.Clean(out)
 		}
 		if err != nil {
-			t.log.Warn("a template failed, and the built-in words stand in", "incident", m.Incident, "template", name, "err", err)
-			w.Failed = append(w.Failed, fmt.Sprintf("%s failed, so the built-in words stand here: %s", name, text.Cut(text.Clean(reason(err)), 200)))
+			t.log.Warn("a template failed, and the built-in words stand in", "incident", m.Incident, "template", name,
+				"err", err)
+			w.Failed = append(w.Failed, fmt.Sprintf("%s failed, so the built-in words stand here: %s", name,
+				text.Cut(text.Clean(reason(err)), 200)))
 		}
 	}
 	return w

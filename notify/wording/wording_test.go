@@ -44,11 +44,14 @@ func facts(labels map[string]string) notify.Facts {
 		all[k] = v
 	}
 	return notify.Facts{
-		Incident: state.Incident{ID: "INC-1", Number: 7, Cluster: "prod", Status: state.StatusOpen, Severity: state.Critical, Title: "KV cache exhausted", StartedAt: at, OpenedAt: at,
+		Incident: state.Incident{ID: "INC-1", Number: 7, Cluster: "prod", Status: state.StatusOpen, Severity: state.Critical,
+			Title: "KV cache exhausted", StartedAt: at, OpenedAt: at,
 			Delivery: state.Delivery{Receiver: "ml", ExternalURL: "http://am:9093", GroupLabels: map[string]string{"alertname": "KVFull"}}},
 		Alerts: []state.AlertRecord{
-			{Alert: state.Alert{Fingerprint: "b", Labels: map[string]string{"alertname": "KVFull", "team": "ml"}, StartsAt: at, EndsAt: sampleTime}},
-			{Alert: state.Alert{Fingerprint: "a", Labels: all, StartsAt: at, Annotations: map[string]string{"summary": "98 % full", "description": "first\nsecond"}}, Active: true},
+			{Alert: state.Alert{Fingerprint: "b", Labels: map[string]string{"alertname": "KVFull", "team": "ml"}, StartsAt: at,
+				EndsAt: sampleTime}},
+			{Alert: state.Alert{Fingerprint: "a", Labels: all, StartsAt: at,
+				Annotations: map[string]string{"summary": "98 % full", "description": "first\nsecond"}}, Active: true},
 		},
 	}
 }
@@ -98,7 +101,8 @@ func TestWordsTakeTheirPlaces(t *testing.T) {
 <https://x.example|x>{{ end }}{{ define "paramedic.links" }}https://grafana.example/d/{{ .Incident.Number }} The dashboard
 {{ end }}{{ define "paramedic.pagerduty.summary" }}page {{ .Incident.Severity }}{{ end }}`
 	got := words(t, state.ChannelSlack, text, nil)
-	if got.Title != "#7 of ml" || got.Footer != "ask ml" || got.Text != "*KV cache exhausted*\n\nfirst\nsecond\n\n<https://x.example|x>" || len(got.Failed) != 0 ||
+	if got.Title != "#7 of ml" || got.Footer != "ask ml" ||
+		got.Text != "*KV cache exhausted*\n\nfirst\nsecond\n\n<https://x.example|x>" || len(got.Failed) != 0 ||
 		len(got.Links) != 1 || got.Links[0] != (notify.Link{URL: "https://grafana.example/d/7", Text: "The dashboard"}) {
 		t.Errorf("Slack: %+v", got)
 	}
@@ -110,7 +114,8 @@ func TestWordsTakeTheirPlaces(t *testing.T) {
 // What comes out of an alert makes no link and calls nobody, whatever the template does with it;
 // what the operator wrote does.
 func TestLabelsAreNoMarkup(t *testing.T) {
-	evil := map[string]string{"evil": "<!channel> <https://evil.example|x>", "coded": "%3C%21channel%3E", "b64": "PCFjaGFubmVsPg==", "link": "%3Chttps://evil.example%7Cx%3E", "amp": "a&b", "bare": "!channel", "user": "@U012345"}
+	evil := map[string]string{"evil": "<!channel> <https://evil.example|x>", "coded": "%3C%21channel%3E", "b64": "PCFjaGFubmVsPg==",
+		"link": "%3Chttps://evil.example%7Cx%3E", "amp": "a&b", "bare": "!channel", "user": "@U012345"}
 	for body, want := range map[string]string{
 		`{{ (index .Alerts 0).Labels.evil }}`:                                                    "&lt;!channel&gt; &lt;https://evil.example|x&gt;",
 		`{{ (index .Alerts 0).Labels.coded | urlUnescape }}`:                                     "&lt;!channel&gt;",
@@ -184,7 +189,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 		}
 		f := facts(nil)
 		got := late.Words(t.Context(), state.ChannelSlack, f, notify.Compose(f), sampleTime)
-		if got.Text != "" || len(got.Failed) != 1 || !strings.Contains(got.Failed[0], want.Error()) || !strings.Contains(log.String(), SlackText) {
+		if got.Text != "" || len(got.Failed) != 1 || !strings.Contains(got.Failed[0], want.Error()) ||
+			!strings.Contains(log.String(), SlackText) {
 			t.Errorf("%s: %+v, log %s", body, got, log.String())
 		}
 	}
@@ -194,24 +200,33 @@ func TestTemplatesAreBounded(t *testing.T) {
 func TestDataIsBounded(t *testing.T) {
 	f := facts(nil)
 	for i := range 20_000 {
-		f.Alerts = append(f.Alerts, state.AlertRecord{Active: i%2 == 0, Alert: state.Alert{Labels: map[string]string{"alertname": "KVFull", "pod": fmt.Sprint(i)}, StartsAt: sampleTime.Add(time.Duration(i) * time.Second)}})
+		f.Alerts = append(f.Alerts,
+			state.AlertRecord{Active: i%2 == 0, Alert: state.Alert{Labels: map[string]string{"alertname": "KVFull", "pod": fmt.Sprint(i)},
+				StartsAt: sampleTime.Add(time.Duration(i) * time.Second)}})
 	}
 	d := data(f, notify.Compose(f), plain)
-	if len(d.Alerts) != maxAlerts || len(d.Alerts.Firing()) != maxAlerts || d.Alerts[1].Labels["pod"] != "0" || len(f.Alerts[0].Alert.Labels) != 2 {
+	if len(d.Alerts) != maxAlerts || len(d.Alerts.Firing()) != maxAlerts || d.Alerts[1].Labels["pod"] != "0" ||
+		len(f.Alerts[0].Alert.Labels) != 2 {
 		t.Errorf("%d alerts, %d fire", len(d.Alerts), len(d.Alerts.Firing()))
 	}
 }
 
 func TestBadTemplatesAreRefusedWithTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"\n{{ define \"paramedic.slack.title\" }}{{ .Incident.Nope }}{{ end }}":                              ":2: executing \"paramedic.slack.title\" at <.Incident.Nope>: can't evaluate field Nope",
-		"{{ define \"paramedic.slack.title\" }}\n\n{{ shout }}{{ end }}":                                     ":3: function \"shout\" not defined",
-		"{{ define \"paramedic.slack.title\" }}\n{{ template \"gone\" . }}{{ end }}":                         ":2: template \"gone\" is called and not defined",
-		"{{ define \"paramedic.slack.title\" }}x{{ end }}\n{{ define \"paramedic.slack.tilte\" }}y{{ end }}": ":2: there is no use for a template named \"paramedic.slack.tilte\"",
-		"{{ define \"paramedic.slack.title\" }}":                                                             ":1: unexpected EOF",
-		"{{ define \"mine\" }}x{{ end }}":                                                                    " nothing here would be used: define at least one of paramedic.slack.title",
-		"{{ define \"paramedic.links\" }}{{ index .Alerts 99 }}{{ end }}":                                    ":1: executing \"paramedic.links\"",
-		strings.Repeat(" ", maxFileSize+1):                                                                   " it has more than 262144 bytes",
+		"\n{{ define \"paramedic.slack.title\" }}{{ .Incident.Nope }}{{ end }}": ":2: executing " +
+			"\"paramedic.slack.title\" at <.Incident.Nope>: can't evaluate field Nope",
+		"{{ define \"paramedic.slack.title\" }}\n\n{{ shout }}{{ end }}": ":3: function \"shout\" " +
+			"not defined",
+		"{{ define \"paramedic.slack.title\" }}\n{{ template \"gone\" . }}{{ end }}": ":2: template \"gone\" is " +
+			"called and not defined",
+		"{{ define \"paramedic.slack.title\" }}x{{ end }}\n{{ define \"paramedic.slack.tilte\" }}y{{ end }}": ":2: there is no use for a " +
+			"template named \"paramedic.slack.tilte\"",
+		"{{ define \"paramedic.slack.title\" }}": ":1: unexpected EOF",
+		"{{ define \"mine\" }}x{{ end }}": " nothing here would be " +
+			"used: define at least one of paramedic.slack.title",
+		"{{ define \"paramedic.links\" }}{{ index .Alerts 99 }}{{ end }}": ":1: executing " +
+			"\"paramedic.links\"",
+		strings.Repeat(" ", maxFileSize+1): " it has more than 262144 bytes",
 	} {
 		path := written(t, text)
 		got, problems := Load([]string{path}, nil)
@@ -225,7 +240,8 @@ func TestBadTemplatesAreRefusedWithTheirLine(t *testing.T) {
 }
 
 func TestLinksAreAddresses(t *testing.T) {
-	for body, want := range map[string]int{"https://a.example one\n\nhttp://b.example": 2, "javascript:alert(1) x": -1, "x": -1, "https://a\nhttps://b\nhttps://c\nhttps://d\nhttps://e\nhttps://f": -1} {
+	for body, want := range map[string]int{"https://a.example one\n\nhttp://b.example": 2, "javascript:alert(1) x": -1, "x": -1,
+		"https://a\nhttps://b\nhttps://c\nhttps://d\nhttps://e\nhttps://f": -1} {
 		got := words(t, state.ChannelSlack, `{{ define "paramedic.links" }}`+body+`{{ end }}`, nil)
 		if want < 0 && len(got.Failed) != 1 || want > 0 && (len(got.Links) != want || len(got.Failed) != 0) {
 			t.Errorf("%q: %+v", body, got)
@@ -246,7 +262,8 @@ func TestExampleTemplatesLoad(t *testing.T) {
 	f := facts(nil)
 	m := notify.Compose(f)
 	for _, ch := range []state.Channel{state.ChannelSlack, state.ChannelPagerDuty} {
-		if got := own.Words(t.Context(), ch, f, m, sampleTime); len(got.Failed) > 0 || got.Title == "" || got.Text == "" || len(got.Links) == 0 {
+		if got := own.Words(t.Context(), ch, f, m, sampleTime); len(got.Failed) > 0 || got.Title == "" || got.Text == "" ||
+			len(got.Links) == 0 {
 			t.Errorf("%s: %+v", ch, got)
 		}
 	}
@@ -266,7 +283,8 @@ func BenchmarkWords(b *testing.B) {
 
 // A template that goes beyond a bound at load is named with its file and line.
 func TestEndlessTemplatesAreRefusedWithTheirLine(t *testing.T) {
-	path := written(t, "{{/* mine */}}\n{{ define \"paramedic.links\" }}x{{ end }}\n\n{{ define \"paramedic.slack.title\" }}\n{{ range 1000000000 }}{{ end }}{{ end }}")
+	path := written(t, "{{/* mine */}}\n{{ define \"paramedic.links\" }}x{{ end }}\n\n{{ define \"paramedic.slack.title\" }}\n{{ range "+
+		"1000000000 }}{{ end }}{{ end }}")
 	_, problems := Load([]string{path}, nil)
 	i := slices.IndexFunc(problems, func(p Problem) bool { return strings.Contains(p.Text, errSteps.Error()) })
 	if i < 0 || problems[i].File != path || problems[i].Line != 4 || strings.Contains(problems[i].Text, "paramedic_step") {

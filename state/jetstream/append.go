@@ -14,23 +14,22 @@ import (
 )
 
 const (
-	// joinFrom is the number of waiting messages from which one atomic batch is cheaper than a
-	// synced write for each: setting a batch up costs the server about as much as this many synced
-	// writes. BenchmarkAppend shows it.
+	// joinFrom is the number of waiting messages at which one atomic batch becomes cheaper than a
+	// synced write for each. The setup of a batch costs the server about this many synced writes.
+	// BenchmarkAppend shows it.
 	joinFrom = 8
-	// writeTimeout is how long a write may hold up those behind it. A server without a leader says
-	// nothing.
+	// writeTimeout is how long a write may delay those behind it. A server without a leader does
+	// not answer.
 	writeTimeout = 5 * time.Second
-	// maxJoin bounds what one batch holds in memory at the server.
+	// maxJoin bounds the bytes of a batch, which the server holds in memory.
 	maxJoin = 32 << 20
-	// maxQueue bounds what waits to be written. Beyond it Append refuses, and the sender keeps what
-	// it has.
+	// maxQueue bounds the waiting writes. Beyond it Append fails, and the sender keeps its inputs.
 	maxQueue = 128 << 20
 )
 
-// Append makes the inputs durable, all or none. Calls that come while a write is under way share
-// the next one. When the context ends before the answer, the inputs may have been kept all the
-// same: sending them again does no harm.
+// Append makes the inputs durable, all or none. Calls during a write share the next one. If the
+// context ends before the answer, the inputs may have been stored all the same. It does no harm to
+// send them again.
 func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 	if err := s.alive(ctx); err != nil {
 		return err
@@ -56,7 +55,7 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 	case err := <-w.done:
 		return err
 	case <-ctx.Done():
-		if w.taken.CompareAndSwap(false, true) { // still waiting: it will not be written
+		if w.taken.CompareAndSwap(false, true) { // it still waits, and will not be written
 			return unavailable("waiting for the log", ctx.Err())
 		}
 		return unavailable("waiting for the log's answer (the inputs may have been kept)", ctx.Err())
@@ -72,7 +71,8 @@ func (s *Store) encode(inputs []state.Input) ([]*nats.Msg, error) {
 			return nil, fmt.Errorf("encoding input %q: %w", inputs[i].ID, err)
 		}
 		if int64(len(data)) > most {
-			return nil, fmt.Errorf("input %q has %d bytes, more than the log takes (%d): split it, or raise the NATS server's max_payload",
+			return nil, fmt.Errorf("input %q has %d bytes, more than the log takes (%d): split it, or raise the "+
+				"NATS server's max_payload",
 				inputs[i].ID, len(data), most)
 		}
 		msgs[i] = nats.NewMsg(inputSubject(s.Partition(inputs[i].Cluster)))
@@ -81,12 +81,12 @@ func (s *Store) encode(inputs []state.Input) ([]*nats.Msg, error) {
 	return msgs, nil
 }
 
-// A write is one Append that waits.
+// A write is one waiting call of Append.
 type write struct {
 	msgs  []*nats.Msg
 	bytes int
 	taken atomic.Bool // by the flusher, or by the caller that gave up
-	done  chan error  // takes one answer
+	done  chan error  // receives one answer
 }
 
 // A queue holds the writes that wait for the flusher.
@@ -95,7 +95,7 @@ type queue struct {
 	writes []*write
 	bytes  int
 	closed bool
-	wake   chan struct{} // takes one; closed with the queue
+	wake   chan struct{} // holds one signal; closed with the queue
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
@@ -118,8 +118,8 @@ func (q *queue) put(w *write) error {
 	return nil
 }
 
-// take returns the next writes that fit one batch, in order; none when nothing waits. A write
-// larger than a batch's bound goes alone.
+// take returns the next writes that fit one batch, in order, or none. A write larger than maxJoin
+// goes alone.
 func (q *queue) take() (group []*write, messages int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,8 +151,8 @@ func (q *queue) close() {
 	}
 }
 
-// flush writes what waits until the queue is closed and empty. One write is under way at a time,
-// which is what lets others gather behind it: the server syncs each message of its own, and a batch
+// flush writes what waits, until the queue is closed and empty. One write is in progress at a time,
+// so that others can collect behind it. The server syncs each single message, but a batch only
 // once.
 func (s *Store) flush() {
 	for open := true; open; {
@@ -171,7 +171,7 @@ func (s *Store) flush() {
 	}
 }
 
-// writeJoined writes the group as one batch: they fail together.
+// writeJoined writes the group as one batch, which fails as a whole.
 func (s *Store) writeJoined(group []*write, messages int) {
 	msgs := make([]*nats.Msg, 0, messages)
 	for _, w := range group {
@@ -185,7 +185,7 @@ func (s *Store) writeJoined(group []*write, messages int) {
 	}
 }
 
-// write publishes inputs and notes how far the log goes.
+// write publishes inputs and records the end of the log.
 func (s *Store) write(ctx context.Context, msgs []*nats.Msg) error {
 	seq, err := s.publish(ctx, msgs)
 	if err == nil {
@@ -200,7 +200,7 @@ func (s *Store) sawInput(seq uint64) {
 	}
 }
 
-// writeEach writes a few single inputs side by side.
+// writeEach writes a few single inputs concurrently.
 func (s *Store) writeEach(group []*write) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()

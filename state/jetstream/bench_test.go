@@ -24,12 +24,13 @@ func alert(i int) state.Alert {
 		Fingerprint: state.Fingerprint(fmt.Sprintf("%016x", i)), Status: state.Firing, StartsAt: time.Unix(1_790_000_000, 0).UTC(),
 		Labels: map[string]string{"alertname": "VLLMKVCacheUsageHigh", "cluster": "prod", "namespace": "llm", "model_name": "llama-70b",
 			"pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-%05d", i), "severity": "critical", "instance": "10.0.0.17:8000", "job": "vllm"},
-		Annotations:  map[string]string{"summary": "KV cache usage is above 95 %", "description": strings.Repeat("The engine preempts requests. ", 8)},
+		Annotations: map[string]string{"summary": "KV cache usage is above 95 %",
+			"description": strings.Repeat("The engine preempts requests. ", 8)},
 		GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95&g0.tab=1",
 	}
 }
 
-// payload is a webhook payload as the webhook appends it.
+// payload is a webhook payload as the webhook package appends it.
 func payload(alerts int) []state.Input {
 	var inputs []state.Input
 	for n := 0; n < alerts; n += state.MaxBatch {
@@ -42,7 +43,8 @@ func payload(alerts int) []state.Input {
 	return inputs
 }
 
-// Durable alerts a second: every call returns once its payload is synced to disk.
+// BenchmarkAppend measures durable alerts per second. Every call returns after its payload is
+// synced to disk.
 func BenchmarkAppend(b *testing.B) {
 	for _, alerts := range []int{1, 50, 500} {
 		for _, publishers := range []int{1, 8, 16, 64} {
@@ -110,8 +112,8 @@ func recordsOf(n int) []state.Record {
 	return records
 }
 
-// A start opens the directory, loads every partition and takes up the log after its position: what
-// it costs depends on the live records, not on the inputs that were ever made.
+// BenchmarkStart opens the directory, loads every partition and reads the log after its position.
+// The cost depends on the live records, not on the length of the log.
 func BenchmarkStart(b *testing.B) {
 	dir := b.TempDir()
 	fill(b, dir, *benchInputs, *benchRecords)
@@ -150,8 +152,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// fill makes a log whose inputs are all applied, and live records beside as many that were
-// overwritten and a timeline.
+// fill writes a log whose inputs are all applied, live records, as many overwritten records, and a
+// timeline.
 func fill(b *testing.B, dir string, inputs, records int) {
 	s := openStore(b, jetstream.Config{Dir: dir})
 	defer closeStore(b, s)

@@ -15,7 +15,7 @@ import (
 	"paramedic/state/statetest"
 )
 
-// clustered is a cluster of three servers, which keep every stream three times.
+// clustered is a cluster of three servers with three replicas of every stream.
 type clustered struct{ servers []*server.Server }
 
 func (clustered) Shared() bool { return true }
@@ -30,9 +30,9 @@ func (c clustered) Open(t *testing.T) statetest.Store {
 
 func serveCluster(t *testing.T) clustered {
 	t.Helper()
-	// Each takes a port that the system gives it and the first tells the others of each other: a
-	// port chosen beforehand may be somebody else's by then. JetStream reckons its first majority
-	// by the number of configured routes: there are three, and some lead nowhere.
+	// Each server takes a port from the system, and the first tells the others of each other. A
+	// port chosen earlier may be in use by then. JetStream computes its first majority from the
+	// number of configured routes: there are three, and some lead nowhere.
 	nowhere := &url.URL{Scheme: "nats", Host: "127.0.0.1:1"}
 	routes := []*url.URL{nowhere, nowhere, nowhere}
 	var c clustered
@@ -75,7 +75,7 @@ func TestClusterConforms(t *testing.T) {
 	statetest.Run(t, func(t *testing.T) statetest.Backend { return serveCluster(t) })
 }
 
-// Losing one server of three costs a pause and nothing else.
+// The loss of one server of three costs a pause and nothing else.
 func TestClusterOutlivesAServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three servers")
@@ -106,7 +106,7 @@ func TestClusterOutlivesAServer(t *testing.T) {
 	})
 	until(t, "a commit is taken again", func() bool {
 		_, err := s.Commit(ctx, 0, fence, 2, []state.Record{{Key: "a.2", Value: []byte("after")}})
-		if errors.Is(err, state.ErrFenced) { // an earlier try did land
+		if errors.Is(err, state.ErrFenced) { // an earlier attempt succeeded
 			return true
 		}
 		return err == nil

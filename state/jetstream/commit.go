@@ -16,26 +16,29 @@ import (
 )
 
 const (
-	// deletedHeader marks a tombstone: in an atomic batch a record can be replaced, not removed.
+	// deletedHeader marks a tombstone. An atomic batch can replace a record, but not remove it.
 	deletedHeader = "Paramedic-Deleted"
 	tombstoneTTL  = "10s"
-	// firstHeader is the sequence at which a rewritten timeline record was first written.
+	// firstHeader holds the sequence at which a rewritten timeline record was first written.
 	firstHeader = "Paramedic-First"
 )
 
-// A position is the record that a commit moves.
+// A position is the record that each commit updates.
 type position struct {
-	Position uint64     `json:"position"`
-	Commit   string     `json:"commit"`            // tells one's own commit from another's when the answer was lost
-	Sum      *state.Sum `json:"sum,omitempty"`     // of the live records, without timelines; nil: not known, as in what older versions wrote
-	Log      uint64     `json:"log,omitempty"`     // the log went on to here at least
-	Draft    *draft     `json:"draft,omitempty"`   // its records may not be in their places yet; Sum counts them
-	Partial  bool       `json:"partial,omitempty"` // the records are being written anew; Position and Sum are those of before
+	Position uint64 `json:"position"`
+	Commit   string `json:"commit"` // distinguishes this process's commit from another's if the answer was lost
+	// Sum is of the live records, without timelines. Nil means not known: older versions did not
+	// write it.
+	Sum     *state.Sum `json:"sum,omitempty"`
+	Log     uint64     `json:"log,omitempty"`     // the log goes at least to here
+	Draft   *draft     `json:"draft,omitempty"`   // its records may not be at their places yet; Sum includes them
+	Partial bool       `json:"partial,omitempty"` // the records are being written anew; Position and Sum are the old ones
 }
 
 // Commit writes the records and the position, all or none, if the fence is the partition's newest.
-// More than MaxRecords are written twice.
-func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+// A commit of more than MaxRecords is written twice.
+func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64,
+	records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
 		return state.Fence{}, err
 	}
@@ -43,7 +46,7 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 		return state.Fence{}, err
 	}
 	pos := position{Position: to}
-	sum, changes, known := s.sums.after(partition, fence.Rev, records)
+	sum, changes, known := s.sums.sumAfter(partition, fence.Rev, records)
 	if known {
 		pos.Sum = &sum
 	}
@@ -61,8 +64,9 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	return state.Fence{Position: to, Rev: rev}, nil
 }
 
-// commit writes the records and the position and returns its revision.
-func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
+// commit writes the records and the position, and returns the position's revision.
+func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, pos position,
+	records []state.Record) (uint64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	msgs, err := s.recordMessages(partition, records)
@@ -77,14 +81,14 @@ func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, po
 	m := nats.NewMsg(positionSubject(partition))
 	m.Data = data
 	m.Header.Set(expectLastHeader, strconv.FormatUint(fence.Rev, 10))
-	msgs = append(msgs, m) // last: what reads it has read all of the commit
+	msgs = append(msgs, m) // last: a reader that has it has read the whole commit
 
 	rev, err := s.publish(ctx, msgs)
 	switch {
 	case errors.Is(err, state.ErrFenced):
 		return s.rewrite(ctx, partition, fence, msgs)
 	case errors.Is(err, state.ErrUnavailable):
-		return s.settle(partition, pos.Commit, err)
+		return s.confirmCommit(partition, pos.Commit, err)
 	}
 	return rev, err
 }
@@ -105,8 +109,8 @@ func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.M
 			m.Header.Set(deletedHeader, "1")
 			m.Header.Set(ttlHeader, tombstoneTTL)
 		case isTimeline(m.Subject):
-			// Timelines are only ever added to. Expecting that costs nothing, and rewrite puts
-			// right what was not so.
+			// Timelines only grow. This expectation costs nothing, and rewrite handles the
+			// exceptions.
 			m.Header.Set(expectLastHeader, "0")
 		}
 		msgs = append(msgs, m)
@@ -116,8 +120,8 @@ func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.M
 
 func isTimeline(subject string) bool { return strings.HasPrefix(subject, "paramedic.tl.") }
 
-// rewrite tries a refused commit again if it was not the position that was refused, but a timeline
-// record that was there already: it keeps its place in the order.
+// rewrite retries a refused commit if not the position was refused, but a timeline record that
+// exists already. That record keeps its place in the order.
 func (s *Store) rewrite(ctx context.Context, partition int, fence state.Fence, msgs []*nats.Msg) (uint64, error) {
 	_, now, err := s.position(ctx, partition)
 	if err != nil {
@@ -143,10 +147,10 @@ func (s *Store) rewrite(ctx context.Context, partition int, fence state.Fence, m
 	return s.publish(ctx, msgs)
 }
 
-// settle finds out what became of a commit whose answer was lost. Where it cannot, the failure
-// stands; a commit that is still on its way is then fenced off by the next.
-func (s *Store) settle(partition int, id string, failure error) (uint64, error) {
-	ctx, cancel := bounded(context.Background()) // the caller's own may be what ended
+// confirmCommit finds out whether a commit whose answer was lost has happened. If it cannot, it
+// returns the failure. The next commit then fences off a commit that is still on its way.
+func (s *Store) confirmCommit(partition int, id string, failure error) (uint64, error) {
+	ctx, cancel := bounded(context.Background()) // the caller's context may have ended
 	defer cancel()
 	select {
 	case <-s.closed:
@@ -160,7 +164,7 @@ func (s *Store) settle(partition int, id string, failure error) (uint64, error) 
 	return rev, nil
 }
 
-// position reads a partition's position and its revision from the stream's leader; both are zero
+// position reads a partition's position and its revision from the stream's leader. Both are zero
 // before the first commit.
 func (s *Store) position(ctx context.Context, partition int) (position, uint64, error) {
 	subject := positionSubject(partition)
@@ -173,7 +177,8 @@ func (s *Store) position(ctx context.Context, partition int) (position, uint64, 
 	}
 	var pos position
 	if err := json.Unmarshal(m.Data, &pos); err != nil {
-		return position{}, 0, fmt.Errorf("the record %s (stream %s, sequence %d) is corrupt: %w", subject, stateStream, m.Sequence, err)
+		return position{}, 0, fmt.Errorf("the record %s (stream %s, sequence %d) is corrupt: %w", subject, stateStream,
+			m.Sequence, err)
 	}
 	return pos, m.Sequence, nil
 }

@@ -17,7 +17,7 @@ import (
 	"paramedic/state/statetest"
 )
 
-// victimEnv makes the test binary the process that is killed; its value is the state directory.
+// victimEnv makes the test binary the process that is killed. Its value is the state directory.
 const victimEnv = "PARAMEDIC_TEST_VICTIM"
 
 const (
@@ -27,7 +27,7 @@ const (
 
 func isUnavailable(err error) bool { return errors.Is(err, state.ErrUnavailable) }
 
-// victim appends and commits until it is killed, and says on stdout what was acknowledged.
+// victim appends and commits until it is killed, and prints what was acknowledged.
 func victim(dir string) {
 	ctx := context.Background()
 	fail := func(err error) {
@@ -67,9 +67,8 @@ func victim(dir string) {
 	}
 }
 
-// Whatever a killed process called accepted is there afterwards, and no commit and no append is
-// torn.
-func TestKilledProcessLosesNothing(t *testing.T) {
+// Everything that a killed process accepted is stored, and every commit and append is whole.
+func TestKilledProcessKeepsAcceptedInputs(t *testing.T) {
 	seeds := uint64(6)
 	if testing.Short() {
 		seeds = 2
@@ -88,7 +87,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 	}
 }
 
-// kill runs the victim until it has said so many lines, and reads what it said to the end.
+// kill runs the victim until it has printed a number of lines, and reads its output to the end.
 func kill(t *testing.T, dir string, lines int, acked map[string]int) (committed uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -166,7 +165,7 @@ func inspect(t *testing.T, dir string, acked map[string]int, committed uint64) {
 	}
 }
 
-// allInputs counts what is in the log by append. A last input of its own tells where the log ends.
+// allInputs counts the inputs in the log. It appends one to find the end.
 func allInputs(t *testing.T, s *jetstream.Store) map[string]int {
 	t.Helper()
 	end := fmt.Sprintf("end.%d", rand.Int64())

@@ -13,19 +13,22 @@ import (
 	"paramedic/state"
 )
 
-// differ says how the records that were read differ from those that were committed.
-func differ(want, have state.Sum) string {
+// difference describes how the records that were read differ from those that were committed.
+func difference(want, have state.Sum) string {
 	switch {
 	case have.Records < want.Records:
-		return fmt.Sprintf("%d of its %d records are missing (stream %s)", want.Records-have.Records, want.Records, stateStream)
+		return fmt.Sprintf("%d of its %d records are missing (stream %s)", want.Records-have.Records, want.Records,
+			stateStream)
 	case have.Records > want.Records:
-		return fmt.Sprintf("it has %d records, %d more than were committed (stream %s)", have.Records, have.Records-want.Records, stateStream)
+		return fmt.Sprintf("it has %d records, %d more than were committed (stream %s)", have.Records,
+			have.Records-want.Records, stateStream)
 	}
-	return fmt.Sprintf("some of its %d records are not those that were committed (stream %s)", want.Records, stateStream)
+	return fmt.Sprintf("some of its %d records are not those that were committed (stream %s)", want.Records,
+		stateStream)
 }
 
-// unreadable tells damage from other reasons for which a partition cannot be read.
-func (s *Store) unreadable(ctx context.Context, partition int, pos position, rev uint64, err error) error {
+// asDamage returns a DamagedError if err is damage, and err otherwise.
+func (s *Store) asDamage(ctx context.Context, partition int, pos position, rev uint64, err error) error {
 	if !errors.Is(err, state.ErrDamaged) {
 		return err
 	}
@@ -33,12 +36,13 @@ func (s *Store) unreadable(ctx context.Context, partition int, pos position, rev
 	return s.damaged(ctx, partition, pos, rev, wrong)
 }
 
-// damaged says what is wrong with a partition, and whether the log has every input that its records
-// were made of.
+// damaged returns a DamagedError for a partition. It also checks whether the log has every input of
+// the records.
 func (s *Store) damaged(ctx context.Context, partition int, pos position, rev uint64, wrong string) error {
-	ctx, cancel := bounded(context.WithoutCancel(ctx)) // it may be the caller's deadline that ended the read
+	ctx, cancel := bounded(context.WithoutCancel(ctx)) // the read may have failed at the caller's deadline
 	defer cancel()
-	d := &state.DamagedError{Partition: partition, Wrong: wrong, Fence: state.Fence{Position: pos.Position, Rev: rev}, Sum: pos.Sum}
+	d := &state.DamagedError{Partition: partition, Wrong: wrong, Fence: state.Fence{Position: pos.Position, Rev: rev},
+		Sum: pos.Sum}
 	subject := inputSubject(partition)
 	info, last, err := s.countInputs(ctx, subject)
 	if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) {
@@ -50,9 +54,11 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 	case have.FirstSeq > 1:
 		d.Gap = fmt.Sprintf("it begins at input %d, what came before is older than state.retain", have.FirstSeq)
 	case have.LastSeq < pos.Position:
-		d.Gap = fmt.Sprintf("it ends at input %d, and the records were made of inputs up to %d", have.LastSeq, pos.Position)
+		d.Gap = fmt.Sprintf("it ends at input %d, and the records were made of inputs up to %d", have.LastSeq,
+			pos.Position)
 	case have.NumDeleted > 0 || have.Subjects[lostSubject] > 0:
-		d.Gap = fmt.Sprintf("%d inputs of stream %s are lost", uint64(have.NumDeleted)+have.Subjects[lostSubject], inputStream)
+		d.Gap = fmt.Sprintf("%d inputs of stream %s are lost", uint64(have.NumDeleted)+have.Subjects[lostSubject],
+			inputStream)
 	case errors.Is(err, natsjs.ErrMsgNotFound) && d.Inputs > 0:
 		d.Gap = fmt.Sprintf("the last input of subject %s cannot be read", subject)
 	case errors.Is(err, natsjs.ErrMsgNotFound):
@@ -66,8 +72,8 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 	return d
 }
 
-// countInputs returns the input stream's counts and the last input of a subject as they were at one
-// time. It fails with ErrMsgNotFound if the last input is missing or cannot be read.
+// countInputs returns the input stream's counts and the last input of a subject at one time. It
+// fails with ErrMsgNotFound if the last input is missing or cannot be read.
 func (s *Store) countInputs(ctx context.Context, subject string) (*natsjs.StreamInfo, *natsjs.RawStreamMsg, error) {
 	for {
 		info, err := s.in.Info(ctx, natsjs.WithSubjectFilter("paramedic.in.*"))
@@ -86,16 +92,17 @@ func (s *Store) countInputs(ctx context.Context, subject string) (*natsjs.Stream
 	}
 }
 
-// unreadableRecord is in what is said of a record that the server has and cannot read.
+// unreadableRecord is part of the error for a record that the server has and cannot read.
 const unreadableRecord = "cannot be read"
 
-// lostSubject is of the input stream, and of no partition: a message in place of an input that was
-// lost, so that the numbers go on.
+// lostSubject is a subject of the input stream outside all partitions. A message there takes the
+// sequence of a lost input.
 const lostSubject = "paramedic.in.lost"
 
 // Replace writes the partition's records anew. The first commit marks the partition, so that a load
-// finds out when the last one never came.
-func (s *Store) Replace(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+// detects that the last commit is missing.
+func (s *Store) Replace(ctx context.Context, partition int, fence state.Fence, to uint64,
+	records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
 		return state.Fence{}, err
 	}
@@ -109,7 +116,8 @@ func (s *Store) Replace(ctx context.Context, partition int, fence state.Fence, t
 	return next, nil
 }
 
-func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, to uint64,
+	records []state.Record) (state.Fence, error) {
 	was, rev, err := s.boundedPosition(ctx, partition)
 	if err != nil {
 		return state.Fence{}, err
@@ -131,7 +139,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 			}
 		}
 	}
-	if rev == 0 { // it may be there and not be readable
+	if rev == 0 { // it may exist and be unreadable
 		if err := s.purge(ctx, positionSubject(partition)); err != nil {
 			return state.Fence{}, err
 		}
@@ -150,7 +158,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 		n := min(len(records), MaxRecords)
 		batch, pos := records[:n], mark
 		records = records[n:]
-		sum, changes, known := s.sums.after(partition, rev, batch)
+		sum, changes, known := s.sums.sumAfter(partition, rev, batch)
 		if !known {
 			return state.Fence{}, state.ErrFenced
 		}
@@ -168,22 +176,23 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 	}
 }
 
-// mostMended is more inputs than one file of the log holds.
-const mostMended = 1 << 17
+// maxMissing is more inputs than one file of the log holds.
+const maxMissing = 1 << 17
 
 // reconnected reads the position once the embedded server answers again.
 func (s *Store) reconnected(ctx context.Context, partition int) (position, uint64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for {
-		asking, cancel := context.WithTimeout(ctx, time.Second) // what is asked before the connection is noticed to be gone has no answer
+		// A request before the client notices the lost connection gets no answer.
+		asking, cancel := context.WithTimeout(ctx, time.Second)
 		pos, rev, err := s.position(asking, partition)
 		cancel()
 		if !errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil {
 			return pos, rev, err
 		}
 		select {
-		case <-time.After(again):
+		case <-time.After(retryPause):
 		case <-ctx.Done():
 		}
 	}
@@ -198,11 +207,11 @@ func (s *Store) purge(ctx context.Context, subject string) error {
 	return nil
 }
 
-// mend makes the log go on behind the newest input that anything was made of, and says which inputs
-// are lost. A server drops what follows a damaged record, and would give its numbers to new inputs,
-// which no reader would then come to. What is missing beyond that is no damage: the stream was
-// replaced.
-func (s *Store) mend(ctx context.Context) error {
+// continueLog makes the log continue after the newest applied input, and reports which inputs are
+// lost. A server drops everything after a damaged record. It would give the same sequences to new
+// inputs, and no reader would reach them. If more than maxMissing inputs are missing, the stream
+// was replaced, which is no damage.
+func (s *Store) continueLog(ctx context.Context) error {
 	var at [partitions]uint64
 	ended, applied := uint64(0), uint64(0)
 	for p := range partitions {
@@ -224,11 +233,12 @@ func (s *Store) mend(ctx context.Context) error {
 		}
 	}
 	missing := ended - min(ended, info.State.LastSeq)
-	if missing == 0 || missing > mostMended {
+	if missing == 0 || missing > maxMissing {
 		return nil
 	}
 	s.lost.Add(ended - max(min(ended, applied), info.State.LastSeq))
-	s.log.Error("the end of the log is lost, the disk may be damaged: inputs that were not applied yet cannot be got back, the log goes on behind them",
+	s.log.Error("the end of the log is lost, the disk may be damaged: inputs that were not applied yet cannot be "+
+		"got back, the log goes on behind them",
 		"stream", inputStream, "ends", info.State.LastSeq, "ended", ended, "applied", applied)
 	for missing > 0 {
 		n := min(missing, maxBatch)
@@ -244,9 +254,9 @@ func (s *Store) mend(ctx context.Context) error {
 	return nil
 }
 
-// countLost counts the inputs that are gone from the middle of the log and that a partition may not
-// have applied. Whose they were is not known, so that only the partitions that have inputs to apply
-// are looked at.
+// countLost counts the inputs that are missing in the middle of the log and may not have been
+// applied. Their partitions are not known, so that it looks only at partitions that have inputs to
+// apply.
 func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) error {
 	from := applied
 	for p, position := range at {
@@ -270,7 +280,8 @@ func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) erro
 	}
 	if gone > 0 {
 		s.lost.Add(gone)
-		s.log.Error("inputs that were accepted are gone from the log, the disk may be damaged: those that were not applied yet cannot be got back",
+		s.log.Error("inputs that were accepted are gone from the log, the disk may be damaged: those that were not "+
+			"applied yet cannot be got back",
 			"stream", inputStream, "inputs", gone, "after", from)
 	}
 	return nil

@@ -16,11 +16,12 @@ import (
 	"paramedic/state/statetest"
 )
 
-// What an older version wrote has no sum: it loads, and the next commit adds one.
+// Records of an older version have no sum. They load, and the next commit adds one.
 func TestStateWithoutSumLoads(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	rev, err := s.commit(t.Context(), 0, state.Fence{}, position{Position: 1}, []state.Record{{Key: "a.1", Value: []byte("x")}, {Key: "a.2", Value: []byte("x")}})
+	rev, err := s.commit(t.Context(), 0, state.Fence{}, position{Position: 1}, []state.Record{{Key: "a.1", Value: []byte("x")},
+		{Key: "a.2", Value: []byte("x")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,8 @@ func TestStateWithoutSumLoads(t *testing.T) {
 	if err != nil || len(values) != 2 || fence != (state.Fence{Position: 1, Rev: rev}) {
 		t.Fatalf("loaded %v at %+v, %v", values, fence, err)
 	}
-	if _, err := s.Commit(t.Context(), 0, fence, 2, []state.Record{{Key: "a.2"}, {Key: "a.3", Value: []byte("x")}, {Key: "a.4", Value: []byte("x")}}); err != nil {
+	if _, err := s.Commit(t.Context(), 0, fence, 2, []state.Record{{Key: "a.2"}, {Key: "a.3", Value: []byte("x")},
+		{Key: "a.4", Value: []byte("x")}}); err != nil {
 		t.Fatal(err)
 	}
 	pos, _, err := s.position(t.Context(), 0)
@@ -37,11 +39,12 @@ func TestStateWithoutSumLoads(t *testing.T) {
 	}
 }
 
-// A record that goes missing is noticed, however it went.
+// A missing record is detected, whatever removed it.
 func TestMissingRecordIsDamage(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")}, {Key: "a.2", Value: []byte("x")}}); err != nil {
+	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")},
+		{Key: "a.2", Value: []byte("x")}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.purge(t.Context(), recordSubject(0, "a.1")); err != nil {
@@ -54,7 +57,7 @@ func TestMissingRecordIsDamage(t *testing.T) {
 	}
 }
 
-// A replacement that does not come to its end leaves a partition that says so.
+// A replacement that did not complete leaves a partition that reports it.
 func TestUnfinishedReplacementIsDamage(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
@@ -66,7 +69,7 @@ func TestUnfinishedReplacementIsDamage(t *testing.T) {
 	for i := range MaxRecords + 1 {
 		records = append(records, state.Record{Key: fmt.Sprintf("a.%d", i), Value: []byte("x")})
 	}
-	records[MaxRecords].Key = "not a key" // and so the second commit is refused
+	records[MaxRecords].Key = "not a key" // so that the second commit is refused
 	if _, err := s.Replace(t.Context(), 0, fence, 5, records); err == nil {
 		t.Fatal("replaced with a bad record")
 	}
@@ -78,7 +81,7 @@ func TestUnfinishedReplacementIsDamage(t *testing.T) {
 }
 
 // Records that get the sequences of lost tombstones do not expire with them.
-func TestLostTombstonesExpireNothing(t *testing.T) {
+func TestLostTombstonesExpireNoRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the server's own clock")
 	}
@@ -123,7 +126,7 @@ func TestLostTombstonesExpireNothing(t *testing.T) {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for { // the newest tombstone goes after the lost ones
+	for { // the newest tombstone expires after the lost ones
 		_, err := s.st.GetLastMsgForSubject(t.Context(), recordSubject(0, "old.0"))
 		if errors.Is(err, natsjs.ErrMsgNotFound) {
 			break

@@ -1,24 +1,24 @@
-// Package jetstream keeps what Paramedic remembers in NATS JetStream: in a server embedded in the
-// process, with a directory of its own, or in an external cluster that several bots share. It is
-// the [state.Store] of both.
+// Package jetstream is the [state.Store] in NATS JetStream. The server is embedded in the process
+// with a directory of its own, or it is an external cluster that several bots share.
 //
-// Two streams hold everything.
+// Two streams hold everything:
 //
-//	PARAMEDIC_INPUT  paramedic.in.<partition>            one message an input, kept for Config.Retain
-//	PARAMEDIC_STATE  paramedic.st.<partition>.<key>      the newest value of each record
-//	                 paramedic.tl.<partition>.<key>      the same for timelines, which a load leaves out
-//	                 paramedic.pos.<partition>           the last input applied: {"position":17,"commit":"…","sum":…}
+//	PARAMEDIC_INPUT  paramedic.in.<partition>        one message per input, for Config.Retain
+//	PARAMEDIC_STATE  paramedic.st.<partition>.<key>  the newest value of each record
+//	                 paramedic.tl.<partition>.<key>  the same for timelines; not loaded
+//	                 paramedic.pos.<partition>       {"position":17,"commit":"…","sum":…}
 //
-// A commit is one atomic batch: the records and, last, the position, whose expected last sequence
-// is the fence. So the records are the snapshot. A start reads the live records and the inputs
-// after the position, however long the log is.
+// A commit is one atomic batch: the records, and last the position. The position is the sequence of
+// the last applied input. Its expected last sequence is the fence. The records are therefore the
+// snapshot. A start reads the live records and the inputs after the position, whatever the length
+// of the log.
 //
-// The position also has what the live records add up to. A load that finds something else gives a
-// [state.DamagedError]: a server drops what it cannot read without a word.
+// The position also has the sum of the live records. If a load finds another sum, it returns a
+// [state.DamagedError], because a server drops unreadable messages silently.
 //
-// What it promises beyond [state.Store]: nothing depends on consumer acknowledgements (they are not
-// durable) or on message IDs (they are forgotten). The embedded server syncs every write to disk
-// before it acknowledges. An external cluster has to be configured for that
-// (jetstream.sync_interval: always), which a client cannot see. The server has to be 2.12 or newer;
-// Open proves that atomic batches work and fails otherwise.
+// Beyond [state.Store], nothing depends on consumer acknowledgements (they are not durable) or on
+// message IDs (the server forgets them). The embedded server syncs every write to disk before it
+// acknowledges. An external cluster must be configured to do so (jetstream.sync_interval: always),
+// which a client cannot see. The server must be 2.12 or newer. Open checks that atomic batches
+// work, and fails otherwise.
 package jetstream

@@ -17,24 +17,24 @@ import (
 
 const startTimeout = 30 * time.Second
 
-// An embedded is the NATS server in this process. It can be stopped and started again under its
-// clients: they connect again, as they would to any server that was away.
+// An embedded is the NATS server in this process. It can be restarted under its clients, which
+// reconnect as to any server.
 type embedded struct {
 	dir string
 	log *slog.Logger
 
 	mu      sync.Mutex
-	srv     *server.Server // nil: it does not run
+	srv     *server.Server // nil: not running
 	closed  bool
 	scanned bool // its files were read anew since the process began
 }
 
-// start starts the server; the caller holds the lock, or is the only one that knows of it.
+// start starts the server. The caller holds the lock, or nothing else has a reference to it yet.
 //
-// The server keeps in a file which sequence expires when. If the end of the stream was lost since
-// that file was written, new records get the lost sequences, and the server would remove them at
-// the time of the lost ones (nats-server 2.15.2). It then starts again without the file, and reads
-// the times from the messages.
+// The server has a file of the times at which sequences expire. If the end of the stream was lost
+// since that file was written, new records get the lost sequences. The server would remove them at
+// the times of the lost ones (nats-server 2.15.2). In this case start deletes the file and starts
+// again: the server then reads the times from the messages.
 func (e *embedded) start() error {
 	upTo, err := e.expiries(stateStream)
 	if err != nil {
@@ -50,7 +50,8 @@ func (e *embedded) start() error {
 		srv.Shutdown()
 		return err
 	case last+1 < upTo:
-		e.log.Warn("the end of the state stream is lost, the disk may be damaged: reading again which records expire", "stream", stateStream, "ends", last, "ended", upTo-1)
+		e.log.Warn("the end of the state stream is lost, the disk may be damaged: reading again which records expire",
+			"stream", stateStream, "ends", last, "ended", upTo-1)
 		srv.Shutdown()
 		srv.WaitForShutdown()
 		if err := e.forget(stateStream, expiriesFile); err != nil {
@@ -64,8 +65,8 @@ func (e *embedded) start() error {
 	return nil
 }
 
-// expiries returns the sequence up to which the file of the stream's expiries goes, exclusively, or
-// 0 if there is no such file.
+// expiries returns the sequence after the last one in the stream's file of expiries, or 0 if there
+// is no such file.
 func (e *embedded) expiries(stream string) (upTo uint64, err error) {
 	files, err := e.files(stream, expiriesFile)
 	if err != nil {
@@ -110,8 +111,8 @@ func (e *embedded) run() (*server.Server, error) {
 		NoSigs:     true,
 		MaxPayload: maxPayload,
 		MaxPending: 256 << 20,
-		// The default is a share of the memory and the disk that were there at the start; a full
-		// disk refuses writes by itself.
+		// The default is a share of the memory and the disk at the start. A full disk refuses
+		// writes by itself.
 		JetStreamMaxMemory: 64 << 20,
 		JetStreamMaxStore:  1 << 50,
 	})
@@ -122,12 +123,13 @@ func (e *embedded) run() (*server.Server, error) {
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) {
 		srv.Shutdown()
-		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", e.dir, startTimeout)
+		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", e.dir,
+			startTimeout)
 	}
 	return srv, nil
 }
 
-// InProcessConn connects a client, and waits while the server is being opened again.
+// InProcessConn connects a client. It waits while the server restarts.
 func (e *embedded) InProcessConn() (net.Conn, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -137,8 +139,7 @@ func (e *embedded) InProcessConn() (net.Conn, error) {
 	return e.srv.InProcessConn()
 }
 
-// reopen stops the server, does what can only be done to its files while it is stopped, and starts
-// it.
+// reopen stops the server, calls a function that changes its files, and starts it again.
 func (e *embedded) reopen(meanwhile func() error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,9 +154,8 @@ func (e *embedded) reopen(meanwhile func() error) error {
 	return errors.Join(meanwhile(), e.start())
 }
 
-// rescan makes the server read the stream's files anew, once in a process. It then drops what is
-// damaged; with its index at hand it would keep to it, and stop to write once it comes across the
-// damage.
+// rescan makes the server read the stream's files anew, once per process. It then drops damaged
+// records. With its index it would keep them, and stop writing when it meets the damage.
 func (e *embedded) rescan(stream string) (done bool, err error) {
 	e.mu.Lock()
 	scanned := e.scanned

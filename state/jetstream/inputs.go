@@ -13,8 +13,8 @@ import (
 	"paramedic/state"
 )
 
-// Inputs reads the partition's inputs after a position. It acknowledges nothing: the position that
-// a commit keeps is the only truth.
+// Inputs reads the partition's inputs after a position. It acknowledges nothing. Only the position
+// of a commit counts.
 func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.InputReader, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, err
@@ -29,7 +29,8 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 		return nil, unavailable("asking the input stream", err)
 	}
 	if info.State.LastSeq < after {
-		return nil, fmt.Errorf("the records were made of inputs up to %d, but the log (stream %s) ends at %d: it was lost or replaced, restore both streams together",
+		return nil, fmt.Errorf("the records were made of inputs up to %d, but the log (stream %s) ends at %d: it "+
+			"was lost or replaced, restore both streams together",
 			after, inputStream, info.State.LastSeq)
 	}
 	cons, err := s.js.OrderedConsumer(asking, inputStream, natsjs.OrderedConsumerConfig{
@@ -44,17 +45,18 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end, inputs: make(chan read, readAhead), done: make(chan struct{})}
-	r.consuming, err = cons.Consume(r.take,
+	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end,
+		inputs: make(chan read, readAhead), done: make(chan struct{})}
+	r.consuming, err = cons.Consume(r.receive,
 		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes),
 		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
-			// The consumer takes itself up again where it stopped.
+			// The consumer resumes where it stopped.
 			s.log.Debug("reading the log", "partition", partition, "err", err)
 		}))
 	if err != nil {
 		return nil, unavailable("reading the log", err)
 	}
-	s.readers.Go(func() { // an open reader does not outlive the store
+	s.readers.Go(func() { // the store's Close also closes open readers
 		select {
 		case <-s.closed:
 			r.Close()
@@ -66,17 +68,19 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	return r, nil
 }
 
-// backlog returns how many inputs of the partition come after the position, and the sequence at
-// which all of them have come: that of the partition's last input, or of the log's if the last
-// input cannot be read. Both are zero if inputs came too fast to count.
+// backlog returns the number of the partition's inputs after the position, and the sequence at
+// which all of them have arrived. That is the sequence of the partition's last input, or of the
+// log's if the last input cannot be read. Both are zero if inputs came too fast to count.
 func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiting, end uint64, err error) {
 	for range backlogTries {
 		before, err := s.in.Info(ctx)
 		if err != nil {
 			return 0, 0, unavailable("asking the input stream", err)
 		}
-		cons, err := s.in.CreateConsumer(ctx, natsjs.ConsumerConfig{AckPolicy: natsjs.AckNonePolicy, DeliverPolicy: natsjs.DeliverByStartSequencePolicy,
-			OptStartSeq: after + 1, FilterSubject: inputSubject(partition), MemoryStorage: true, Replicas: 1, InactiveThreshold: scanIdle})
+		cons, err := s.in.CreateConsumer(ctx, natsjs.ConsumerConfig{AckPolicy: natsjs.AckNonePolicy,
+			DeliverPolicy: natsjs.DeliverByStartSequencePolicy,
+			OptStartSeq:   after + 1, FilterSubject: inputSubject(partition), MemoryStorage: true, Replicas: 1,
+			InactiveThreshold: scanIdle})
 		if err != nil {
 			return 0, 0, unavailable("reading the log", err)
 		}
@@ -101,46 +105,47 @@ func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiti
 	return 0, 0, nil
 }
 
-// backlogTries is how often a backlog is counted anew because inputs came meanwhile.
+// backlogTries is how often a backlog is counted again because inputs came during the count.
 const backlogTries = 3
 
-// Lost is how many accepted inputs were found to be lost before they were applied.
+// Lost returns how many accepted inputs were lost before they were applied.
 func (s *Store) Lost() uint64 { return s.lost.Load() }
 
 type read struct {
 	input  state.Input
 	err    error
-	behind int64 // inputs that the log had after this one when it was sent
+	behind int64 // inputs after this one in the log when it was sent
 }
 
-// A reader holds the inputs that have come until Next asks for them.
+// A reader holds the inputs that have arrived until Next returns them.
 type reader struct {
 	store     *Store
 	partition int
 	consuming natsjs.ConsumeContext
-	last      uint64       // of take alone, as what follows
-	waiting   uint64       // inputs up to end that are to come
-	end       uint64       // once it or a later one has come, nothing is to come
-	behind    atomic.Int64 // inputs that the log had after the last one that came
+	last      uint64       // used by receive only, as are the next fields
+	waiting   uint64       // inputs up to end that have not arrived
+	end       uint64       // after this sequence nothing is waiting
+	behind    atomic.Int64 // inputs in the log after the last one that arrived
 	inputs    chan read
 	done      chan struct{}
 	closing   sync.Once
 }
 
-// take is called by one goroutine, in order, and holds it up while nobody reads.
-func (r *reader) take(m natsjs.Msg) {
+// receive is called by one goroutine, in order. It blocks if the buffer is full.
+func (r *reader) receive(m natsjs.Msg) {
 	var next read
 	if md, err := m.Metadata(); err != nil {
 		next.err = fmt.Errorf("an input has no sequence: %w", err)
 	} else if md.Sequence.Stream <= r.last {
-		return // sent again after the consumer was taken up again
+		return // sent again after the consumer resumed
 	} else {
 		r.count(md.Sequence.Stream)
 		r.last = md.Sequence.Stream
 		next.behind = int64(md.NumPending) //nolint:gosec // no log has as many
 		r.store.sawInput(r.last)
 		if err := json.Unmarshal(m.Data(), &next.input); err != nil {
-			next.err = fmt.Errorf("input %d (stream %s, subject %s) is corrupt: %w", r.last, inputStream, m.Subject(), err)
+			next.err = fmt.Errorf("input %d (stream %s, subject %s) is corrupt: %w", r.last, inputStream, m.Subject(),
+				err)
 		}
 		next.input.Seq = r.last
 	}
@@ -151,7 +156,7 @@ func (r *reader) take(m natsjs.Msg) {
 	}
 }
 
-// count notices inputs that the server reads over because it cannot read them.
+// count detects inputs that the server skips because it cannot read them.
 func (r *reader) count(seq uint64) {
 	if seq <= r.end && r.waiting > 0 {
 		r.waiting--
@@ -164,10 +169,10 @@ func (r *reader) count(seq uint64) {
 	}
 }
 
-// Next blocks for the next input, until the context ends, or until the reader or the store is
+// Next blocks until the next input, until the context ends, or until the reader or the store is
 // closed.
 func (r *reader) Next(ctx context.Context) (state.Input, error) {
-	select { // closed wins over what is buffered
+	select { // closed has priority over buffered inputs
 	case <-r.done:
 		return state.Input{}, r.closedError()
 	default:
@@ -191,12 +196,12 @@ func (r *reader) closedError() error {
 	}
 }
 
-// Buffered is how many inputs have come and were not asked for yet.
+// Buffered returns the number of inputs that have arrived and that Next has not returned.
 func (r *reader) Buffered() int { return len(r.inputs) }
 
-// Waiting is how many inputs have come and were not asked for yet, with those that were behind the
-// last of them in the log.
+// Waiting returns the number of inputs that Next has not returned, including those in the log after
+// the last one that arrived.
 func (r *reader) Waiting() int { return len(r.inputs) + int(r.behind.Load()) }
 
-// Close ends the reader; it may be called more than once.
+// Close closes the reader. It may be called more than once.
 func (r *reader) Close() { r.closing.Do(func() { close(r.done) }) }

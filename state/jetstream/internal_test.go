@@ -33,14 +33,15 @@ func closeIt(t *testing.T, s *Store) {
 	}
 }
 
-// A deleted record leaves nothing behind for good: its tombstone goes too.
-func TestTombstonesGo(t *testing.T) {
+// A deleted record leaves nothing behind: its tombstone expires, too.
+func TestTombstonesExpire(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the server's own clock")
 	}
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")}, {Key: "a.2", Value: []byte("x")}})
+	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")},
+		{Key: "a.2", Value: []byte("x")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +67,7 @@ func TestTombstonesGo(t *testing.T) {
 	}
 }
 
-// Waiting appends are taken together up to what a batch holds; those whose caller gave up are left
-// out.
+// Waiting appends are joined up to the size of a batch, without those whose caller has given up.
 func TestQueueGroups(t *testing.T) {
 	q := newQueue()
 	put := func(messages, bytes int) *write {
@@ -122,7 +122,7 @@ func TestQueueGroups(t *testing.T) {
 	}
 }
 
-// A batch that fails fails everyone in it, and the next one is not harmed.
+// A failed batch fails all of its callers, and the next batch is not affected.
 func TestFailedBatchFailsItsCallers(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
@@ -151,8 +151,8 @@ func TestFailedBatchFailsItsCallers(t *testing.T) {
 	}
 }
 
-// Close writes what was taken.
-func TestCloseWritesWhatWaits(t *testing.T) {
+// Close writes what was accepted.
+func TestCloseWritesQueuedInputs(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
 	var wg sync.WaitGroup
@@ -177,8 +177,8 @@ func TestCloseWritesWhatWaits(t *testing.T) {
 	}
 }
 
-// What a damaged disk does to a record is an error that names it, never a record less.
-func TestDamagedRecordNamesItself(t *testing.T) {
+// A damaged record gives an error that names it, never a missing record.
+func TestDamagedRecordIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
 	var records []state.Record
@@ -200,8 +200,8 @@ func TestDamagedRecordNamesItself(t *testing.T) {
 	}
 }
 
-// After an unclean end the server reads its files anew and drops what follows a damaged record:
-// also the position.
+// After an unclean end the server reads its files anew and drops everything after a damaged record,
+// including the position.
 func TestStateWithoutPositionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
@@ -250,15 +250,17 @@ func damage(t *testing.T, dir, value string) {
 	t.Fatalf("%s is in none of the %d files", value, len(blocks))
 }
 
-// A warning at every start teaches people not to read warnings.
-func TestStartWarnsOfNothing(t *testing.T) {
+// People stop reading warnings that come at every start.
+func TestStartLogsNoWarnings(t *testing.T) {
 	var log bytes.Buffer
-	s, err := Open(t.Context(), Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	s, err := Open(t.Context(),
+		Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The largest record goes through, headers and all.
-	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: bytes.Repeat([]byte("x"), MaxValue)}}); err != nil {
+	// The largest record is stored, with its headers.
+	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1,
+		[]state.Record{{Key: "a.1", Value: bytes.Repeat([]byte("x"), MaxValue)}}); err != nil {
 		t.Error(err)
 	}
 	closeIt(t, s)

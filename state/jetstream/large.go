@@ -16,8 +16,8 @@ import (
 
 // A draft names the records of a commit that is larger than one batch. The records are written
 // twice: first under subjects of the draft, which no load reads, then to their places. The position
-// that names the draft decides between the two: from then on the commit is durable, and a load that
-// finds a draft puts its records in place.
+// that names the draft makes the commit durable. A load that finds a draft moves its records to
+// their places.
 type draft struct {
 	ID      string `json:"id"`
 	Records uint64 `json:"records"`
@@ -31,17 +31,19 @@ func draftSubject(partition int, rest string) string {
 }
 
 // commitLarge writes more records than one batch takes, and returns the revision of the position.
-func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
+func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fence, pos position,
+	records []state.Record) (uint64, error) {
 	pos.Draft = &draft{ID: rand.Text(), Records: uint64(len(records))}
 	rev, err := s.writeDraft(ctx, partition, fence, pos, records)
 	if err != nil {
 		return 0, err
 	}
-	return s.place(ctx, partition, rev, pos, records)
+	return s.placeDraft(ctx, partition, rev, pos, records)
 }
 
 // writeDraft writes the records under the draft's subjects, and then the position that names it.
-func (s *Store) writeDraft(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
+func (s *Store) writeDraft(ctx context.Context, partition int, fence state.Fence, pos position,
+	records []state.Record) (uint64, error) {
 	msgs, err := s.recordMessages(partition, records)
 	if err != nil {
 		return 0, err
@@ -76,8 +78,9 @@ func (s *Store) writeBatch(ctx context.Context, msgs []*nats.Msg) error {
 	return err
 }
 
-// place writes a draft's records to their places, and the position without the draft last.
-func (s *Store) place(ctx context.Context, partition int, rev uint64, pos position, records []state.Record) (uint64, error) {
+// placeDraft writes a draft's records to their places, and last the position without the draft.
+func (s *Store) placeDraft(ctx context.Context, partition int, rev uint64, pos position,
+	records []state.Record) (uint64, error) {
 	for len(records) > 0 {
 		n := min(len(records), MaxRecords)
 		batch := records[:n]
@@ -89,15 +92,15 @@ func (s *Store) place(ctx context.Context, partition int, rev uint64, pos positi
 			return 0, err
 		}
 	}
-	if err := s.purge(ctx, draftSubject(partition, ">")); err != nil { // the next one tries again
+	if err := s.purge(ctx, draftSubject(partition, ">")); err != nil { // the next commit tries again
 		s.log.Warn("a draft of a large commit could not be removed", "partition", partition, "err", err)
 	}
 	return rev, nil
 }
 
-// finish puts the records of a draft in place, and returns errMoved: the partition has to be read
-// again.
-func (s *Store) finish(ctx context.Context, partition int, rev uint64, pos position) error {
+// finishDraft writes a draft's records to their places, and returns errMoved: the partition must be
+// loaded again.
+func (s *Store) finishDraft(ctx context.Context, partition int, rev uint64, pos position) error {
 	filter := []string{draftSubject(partition, pos.Draft.ID+".>")}
 	last, err := s.lastOf(ctx, filter)
 	if err != nil {
@@ -105,25 +108,28 @@ func (s *Store) finish(ctx context.Context, partition int, rev uint64, pos posit
 	}
 	var records []state.Record
 	if last > 0 {
-		if _, err := s.scan(ctx, filter, 1, last, func(m natsjs.Msg, _ uint64) { records = append(records, drafted(m)) }); err != nil {
-			return s.unreadable(ctx, partition, pos, rev, err)
+		if _, err := s.scan(ctx, filter, 1, last,
+			func(m natsjs.Msg, _ uint64) { records = append(records, draftRecord(m)) }); err != nil {
+			return s.asDamage(ctx, partition, pos, rev, err)
 		}
 	}
 	if missing := pos.Draft.Records - uint64(len(records)); missing != 0 {
-		return s.damaged(ctx, partition, pos, rev, fmt.Sprintf("%d of the %d records of its newest commit are missing (stream %s)",
-			missing, pos.Draft.Records, stateStream))
+		return s.damaged(ctx, partition, pos, rev,
+			fmt.Sprintf("%d of the %d records of its newest commit are missing (stream %s)",
+				missing, pos.Draft.Records, stateStream))
 	}
-	if _, err := s.place(ctx, partition, rev, pos, records); err != nil && !errors.Is(err, state.ErrFenced) { // another reader came first
+	// Another reader was faster.
+	if _, err := s.placeDraft(ctx, partition, rev, pos, records); err != nil && !errors.Is(err, state.ErrFenced) {
 		return err
 	}
 	return errMoved
 }
 
-// drafted returns the record that a message of a draft holds.
-func drafted(m natsjs.Msg) state.Record {
+// draftRecord returns the record in a draft's message.
+func draftRecord(m natsjs.Msg) state.Record {
 	r := state.Record{Key: m.Headers().Get(draftKeyHeader)}
 	if m.Headers().Get(deletedHeader) == "" {
-		r.Value = slices.Concat([]byte{}, m.Data()) // not nil, which deletes
+		r.Value = slices.Concat([]byte{}, m.Data()) // not nil, which would delete
 	}
 	return r
 }

@@ -10,13 +10,13 @@ import (
 	"paramedic/state/statetest"
 )
 
-// leaveDraft leaves a partition as a bot leaves it that dies between the two halves of a large
-// commit.
+// leaveDraft leaves a partition like a bot that dies between the two halves of a large commit.
 func leaveDraft(t *testing.T, dir string) {
 	t.Helper()
 	s := openIn(t, dir)
 	defer closeIt(t, s)
-	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.0", Value: []byte("old")}, {Key: "gone.0", Value: []byte("old")}})
+	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.0", Value: []byte("old")},
+		{Key: "gone.0", Value: []byte("old")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,14 +24,14 @@ func leaveDraft(t *testing.T, dir string) {
 	for i := range 2*MaxRecords + 500 {
 		records = append(records, state.Record{Key: fmt.Sprintf("a.%d", i), Value: []byte("new")})
 	}
-	sum, _, _ := s.sums.after(0, fence.Rev, records)
+	sum, _, _ := s.sums.sumAfter(0, fence.Rev, records)
 	pos := position{Position: 2, Sum: &sum, Draft: &draft{ID: "x", Records: uint64(len(records))}}
 	if _, err := s.writeDraft(t.Context(), 0, fence, pos, records); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A large commit is whole although the bot dies in its middle.
+// A large commit is whole although the bot dies in the middle.
 func TestLargeCommitOutlivesItsBot(t *testing.T) {
 	dir := t.TempDir()
 	leaveDraft(t, dir)
@@ -53,7 +53,7 @@ func TestLargeCommitOutlivesItsBot(t *testing.T) {
 	}
 }
 
-// A large commit whose records are lost before they are in place is damage.
+// A large commit whose records are lost before they are at their places is damage.
 func TestLostDraftIsDamage(t *testing.T) {
 	dir := t.TempDir()
 	leaveDraft(t, dir)

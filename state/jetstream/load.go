@@ -13,9 +13,9 @@ import (
 	"paramedic/state"
 )
 
-// Load reads the partition's live records, without the timelines, and the fence of the commit that
-// made them. It decodes on every processor while it reads, and reads on when another reader commits
-// meanwhile: no record is read twice.
+// Load reads the partition's live records without the timelines, and the fence of their commit. It
+// decodes on every processor while it reads. If another reader commits meanwhile, it continues. It
+// reads no record twice.
 func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) ([]any, state.Fence, error) {
 	if err := checkPartition(partition); err != nil {
 		return nil, state.Fence{}, err
@@ -29,7 +29,8 @@ func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) (
 		switch {
 		case errors.Is(err, errMoved):
 			l.moved = true
-		case l.moved && errors.As(err, &damage): // the mark of a deleted record may have gone before it was read
+		// The tombstone of a deleted record may have expired before it was read.
+		case l.moved && errors.As(err, &damage):
 			*l, err = *newLoading(s.sums.seed, decode), errMoved
 		}
 		return err
@@ -52,7 +53,7 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 		return nil, state.Fence{}, s.damaged(ctx, partition, pos, rev, "writing it anew did not come to its end")
 	}
 	if pos.Draft != nil {
-		return nil, state.Fence{}, s.finish(ctx, partition, rev, pos)
+		return nil, state.Fence{}, s.finishDraft(ctx, partition, rev, pos)
 	}
 	filter := []string{recordSubject(partition, ">")}
 	last, err := s.lastOf(ctx, filter)
@@ -64,10 +65,10 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 		err = l.err
 	}
 	if err != nil {
-		return nil, state.Fence{}, s.unreadable(ctx, partition, pos, rev, err)
+		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
 	}
-	// A commit that came meanwhile has made records that were not read. What it wrote over is gone
-	// from the stream, so that what was read without it is no state that ever was.
+	// A concurrent commit has written records that were not read, and has removed those that it
+	// replaced. The records read so far are no state that was ever committed.
 	_, now, err := s.boundedPosition(ctx, partition)
 	if err != nil {
 		return nil, state.Fence{}, err
@@ -76,25 +77,25 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 		return nil, state.Fence{}, errMoved
 	}
 	if pos.Sum == nil && left > 0 {
-		if err := s.complete(ctx, filter, l.read); err != nil {
-			return nil, state.Fence{}, s.unreadable(ctx, partition, pos, rev, err)
+		if err := s.checkComplete(ctx, filter, l.read); err != nil {
+			return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
 		}
 	}
 	values, found := l.live()
 	if pos.Sum != nil && *pos.Sum != found.sum {
-		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, differ(*pos.Sum, found.sum))
-		if named := s.stalled(ctx, filter, wrong); errors.Is(named, state.ErrDamaged) {
+		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, difference(*pos.Sum, found.sum))
+		if named := s.stallReason(ctx, filter, wrong); errors.Is(named, state.ErrDamaged) {
 			wrong = named
 		}
-		return nil, state.Fence{}, s.unreadable(ctx, partition, pos, rev, wrong)
+		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, wrong)
 	}
 	found.rev = rev
 	s.sums.set(partition, found)
 	return values, state.Fence{Position: pos.Position, Rev: rev}, nil
 }
 
-// decodeAll reads on from where the loading stands to the given sequence, and returns how many
-// messages the server thinks are left.
+// decodeAll reads up to the given sequence, and returns how many messages are left according to the
+// server.
 func (s *Store) decodeAll(ctx context.Context, filter []string, last uint64, l *loading) (left uint64, err error) {
 	work := make(chan []arrived)
 	var decoders sync.WaitGroup
@@ -119,7 +120,7 @@ func (s *Store) decodeAll(ctx context.Context, filter []string, last uint64, l *
 	return left, err
 }
 
-// decodeBatch is how many messages a decoder takes at a time.
+// decodeBatch is the number of messages that a decoder takes at a time.
 const decodeBatch = 64
 
 // An arrived is a message with its sequence.
@@ -128,26 +129,26 @@ type arrived struct {
 	seq uint64
 }
 
-// A loading collects the records that were read of a partition so far.
+// A loading collects the records of a partition that were read so far.
 type loading struct {
 	seed   maphash.Seed
 	decode state.Decoder
-	next   uint64 // the first sequence that was not read; of the scan alone
-	moved  bool   // a commit overtook it
+	next   uint64 // the first sequence that was not read; used by the scan only
+	moved  bool   // a commit happened meanwhile
 
 	mu     sync.Mutex
-	newest map[string]placed
+	newest map[string]decoded
 	read   uint64
-	err    error // of the first record that could not be decoded
+	err    error // for the first record that could not be decoded
 }
 
 func newLoading(seed maphash.Seed, decode state.Decoder) *loading {
-	return &loading{seed: seed, decode: decode, next: 1, newest: map[string]placed{}}
+	return &loading{seed: seed, decode: decode, next: 1, newest: map[string]decoded{}}
 }
 
-// take decodes messages; it is called by several goroutines at a time.
+// take decodes messages. Several goroutines call it at a time.
 func (l *loading) take(batch []arrived) {
-	made := make([]placed, len(batch))
+	made := make([]decoded, len(batch))
 	var failed error
 	for i, m := range batch {
 		made[i] = place(m, m.seq)
@@ -172,7 +173,7 @@ func (l *loading) take(batch []arrived) {
 	}
 }
 
-// live lists what was made of the records that live, and what they add up to.
+// live returns the decoded live records, and their sum.
 func (l *loading) live() ([]any, ledger) {
 	values := make([]any, 0, len(l.newest))
 	found := ledger{parts: make(map[uint64]uint64, len(l.newest))}
@@ -186,9 +187,9 @@ func (l *loading) live() ([]any, ledger) {
 	return values, found
 }
 
-// empty makes sure that a partition without a position has no records either. A server whose files
-// were damaged starts all the same, with what it could read: beginning anew on that would forget
-// incidents and page for them again.
+// empty returns an error if a partition without a position has records. A server with damaged files
+// starts with what it could read. A fresh start on that would forget incidents and page for them
+// again.
 func (s *Store) empty(ctx context.Context, partition int) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -203,9 +204,10 @@ func (s *Store) empty(ctx context.Context, partition int) error {
 	switch _, rev, err := s.position(ctx, partition); {
 	case err != nil:
 		return err
-	case rev != 0: // the first commit came meanwhile
+	case rev != 0: // the first commit happened meanwhile
 		return errMoved
 	}
-	return s.damaged(ctx, partition, position{}, 0, fmt.Sprintf("it has %d records, and the record %s cannot be read (stream %s)",
-		len(info.State.Subjects), positionSubject(partition), stateStream))
+	return s.damaged(ctx, partition, position{}, 0,
+		fmt.Sprintf("it has %d records, and the record %s cannot be read (stream %s)",
+			len(info.State.Subjects), positionSubject(partition), stateStream))
 }

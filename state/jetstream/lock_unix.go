@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// A dirLock keeps a second process out of the directory: two embedded servers would overwrite each
-// other's files. The kernel lets go of it when the process dies, however it dies.
+// A dirLock keeps a second process out of the directory. Two embedded servers would overwrite each
+// other's files. The kernel releases it when the process ends in any way.
 type dirLock struct{ file *os.File }
 
 func lockDir(path string) (*dirLock, error) {
@@ -22,10 +22,11 @@ func lockDir(path string) (*dirLock, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		holder, _ := os.ReadFile(path)
 		f.Close()
-		return nil, fmt.Errorf("the state directory %s is in use by another Paramedic (process %s): stop it, or give this one its own state.dir: %w",
+		return nil, fmt.Errorf("the state directory %s is in use by another Paramedic (process %s): stop it, or "+
+			"give this one its own state.dir: %w",
 			filepath.Dir(path), strings.TrimSpace(string(holder)), err)
 	}
-	// The process ID is for people only; failing to write it takes nothing from the lock.
+	// The process ID is for people only. The lock holds even if this write fails.
 	if f.Truncate(0) == nil {
 		fmt.Fprintln(f, os.Getpid())
 	}

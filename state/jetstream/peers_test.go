@@ -11,11 +11,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 	"paramedic/state/jetstream"
+	"paramedic/state/keeper"
 	"paramedic/state/statetest"
 )
 
-// oneTrouble takes every alert for the same trouble.
+// oneTrouble correlates every alert with the same incident.
 type oneTrouble struct{}
 
 func (oneTrouble) Classify(state.Alert, string) state.Sign { return state.Sign{Symptom: "kv_pressure"} }
@@ -34,17 +36,16 @@ func (oneTrouble) Aside(*state.Incident, []*state.AlertRecord, *state.Evidence) 
 func (oneTrouble) Absorbs(_, _ *state.Incident) bool        { return false }
 func (oneTrouble) Channels(*state.Incident) []state.Channel { return nil }
 
-// Keep, issue 4155: after its Redis had dropped the connection the workers of its queue stayed
-// dead, until somebody restarted them. Here the server is stopped under a bot that goes on: while
-// it is away nothing is accepted, and when it is back what was accepted is there and what comes is
-// read, by the same process.
+// Keep, issue 4155: after its Redis had dropped the connection, the workers of its queue stayed
+// dead until a restart. Here the server stops under a running bot. Meanwhile nothing is accepted.
+// Afterwards the same process has everything that was accepted, and reads new inputs.
 func TestKeep4155ReadersOutliveTheServer(t *testing.T) {
 	opts := server.Options{JetStream: true, SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10}
 	first := serve(t, opts)
 	store := openStore(t, jetstream.Config{URL: first.ClientURL(), Replicas: 1, Retain: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	defer closeStore(t, store)
-	k := state.NewKeeper(state.KeeperConfig{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler),
-		Fold: &state.Fold{Triage: oneTrouble{}, Routing: oneTrouble{}, Settings: state.DefaultSettings()}})
+	k := keeper.New(keeper.Config{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler),
+		Fold: &fold.Fold{Triage: oneTrouble{}, Routing: oneTrouble{}, Settings: state.DefaultSettings()}})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- k.Run(ctx) }()
@@ -58,8 +59,9 @@ func TestKeep4155ReadersOutliveTheServer(t *testing.T) {
 	alert := func(fp state.Fingerprint) error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		return k.Append(ctx, state.Input{Cluster: "prod", Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: fp, Status: state.Firing,
-			StartsAt: began, Labels: map[string]string{"alertname": "KVFull"}}}}})
+		return k.Append(ctx,
+			state.Input{Cluster: "prod", Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: fp, Status: state.Firing,
+				StartsAt: began, Labels: map[string]string{"alertname": "KVFull"}}}}})
 	}
 	counted := func() int {
 		n := 0

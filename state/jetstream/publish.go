@@ -40,7 +40,7 @@ type ack struct {
 	} `json:"error"`
 }
 
-// publish writes the messages and notes how that ended.
+// publish writes the messages and records the result.
 func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 	seq, err := s.send(ctx, msgs)
 	stream := stateStream
@@ -48,14 +48,14 @@ func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 		stream = inputStream
 	}
 	if !errors.Is(err, context.Canceled) {
-		s.pulse.beat(stream, err)
+		s.pulse.record(stream, err)
 	}
 	return seq, err
 }
 
-// send writes the messages to one stream, all or none, and returns the sequence of the last. A
-// failed compare-and-set is state.ErrFenced; any other failure is state.ErrUnavailable, and after a
-// lost answer it is not known whether they were written.
+// send writes the messages to one stream, all or none, and returns the sequence of the last. It
+// returns state.ErrFenced for a failed compare-and-set, and state.ErrUnavailable for any other
+// failure. After a lost answer the messages may have been written.
 func (s *Store) send(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 	last := msgs[len(msgs)-1]
 	if len(msgs) > 1 {
@@ -101,5 +101,5 @@ func publishError(err error) error {
 	return unavailable("writing", err)
 }
 
-// size is what a message takes on its way.
+// size returns the bytes of a message on the wire.
 func size(m *nats.Msg) int { return len(m.Data) + len(m.Subject) + 128 }

@@ -13,12 +13,12 @@ import (
 	"paramedic/state"
 )
 
-// again is the wait before a read that a commit overtook is tried once more.
-const again = 20 * time.Millisecond
+// retryPause is the delay before a read is repeated because of a concurrent commit.
+const retryPause = 20 * time.Millisecond
 
 var errMoved = errors.New("the partition was committed while it was read")
 
-// retry reads again what a commit overtook.
+// retry repeats a read that a concurrent commit disturbed.
 func (s *Store) retry(ctx context.Context, read func() error) error {
 	for {
 		if err := s.alive(ctx); err != nil {
@@ -29,32 +29,32 @@ func (s *Store) retry(ctx context.Context, read func() error) error {
 			return err
 		}
 		select {
-		case <-time.After(again):
+		case <-time.After(retryPause):
 		case <-ctx.Done():
 			return unavailable("reading", errors.Join(err, ctx.Err()))
 		}
 	}
 }
 
-// A placed is what was made of one message of a record.
-type placed struct {
+// A decoded is the result of one message of a record.
+type decoded struct {
 	value      any
-	part       uint64 // of the sum of all
-	seq, first uint64 // of this message, and of the first that had the key
+	part       uint64 // its part of the sum
+	seq, first uint64 // of this message, and of the first message with the key
 	deleted    bool
 }
 
-// keepNewest takes a message unless a newer one of its subject was seen: a replica that is behind
-// gives both.
-func keepNewest(newest map[string]placed, subject string, p placed) {
+// keepNewest stores a message unless a newer one of its subject was seen. A replica that lags can
+// return both.
+func keepNewest(newest map[string]decoded, subject string, p decoded) {
 	if old, ok := newest[subject]; !ok || old.seq < p.seq {
 		newest[subject] = p
 	}
 }
 
-func place(m natsjs.Msg, seq uint64) placed {
+func place(m natsjs.Msg, seq uint64) decoded {
 	h := m.Headers()
-	return placed{seq: seq, first: firstWritten(h, seq), deleted: h.Get(deletedHeader) != ""}
+	return decoded{seq: seq, first: firstWritten(h, seq), deleted: h.Get(deletedHeader) != ""}
 }
 
 func (s *Store) boundedPosition(ctx context.Context, partition int) (position, uint64, error) {
@@ -63,8 +63,8 @@ func (s *Store) boundedPosition(ctx context.Context, partition int) (position, u
 	return s.position(ctx, partition)
 }
 
-// List reads the records whose key is the prefix or goes on from it with a dot, in the order in
-// which they were first written.
+// List reads the records whose key is the prefix, or continues it after a dot, in the order of
+// their first write.
 func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 	if err != nil || last == 0 {
 		return nil, err
 	}
-	newest := map[string]placed{}
+	newest := map[string]decoded{}
 	seen := uint64(0)
 	left, err := s.scan(ctx, filters, 1, last, func(m natsjs.Msg, seq uint64) {
 		p := place(m, seq)
@@ -101,18 +101,19 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 		seen++
 	})
 	if err == nil && left > 0 {
-		err = s.complete(ctx, filters, seen)
+		err = s.checkComplete(ctx, filters, seen)
 	}
 	if err != nil {
 		return nil, err
 	}
-	live := make([]placed, 0, len(newest))
+	live := make([]decoded, 0, len(newest))
 	for _, p := range newest {
 		if !p.deleted {
 			live = append(live, p)
 		}
 	}
-	slices.SortFunc(live, func(a, b placed) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.seq, b.seq)) })
+	slices.SortFunc(live,
+		func(a, b decoded) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.seq, b.seq)) })
 	records := make([]state.Record, len(live))
 	for i, p := range live {
 		records[i] = p.value.(state.Record)
@@ -120,8 +121,7 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 	return records, nil
 }
 
-// lastOf is the newest sequence that the filters match, as the stream's leader knows it; 0 where
-// there is none.
+// lastOf returns the newest sequence that the filters match according to the stream's leader, or 0.
 func (s *Store) lastOf(ctx context.Context, filters []string) (uint64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -138,7 +138,7 @@ func (s *Store) lastOf(ctx context.Context, filters []string) (uint64, error) {
 	return last, nil
 }
 
-// record never gives a nil value: that would mean deletion.
+// record never returns a nil value, which would mean deletion.
 func record(m natsjs.Msg) state.Record {
 	value := m.Data()
 	if value == nil {

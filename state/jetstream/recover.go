@@ -12,34 +12,34 @@ import (
 )
 
 const (
-	// recoverEvery is how often a store that takes no writes is looked at, failingFor how long it
-	// has to take none before it is opened again, and recoverPause the least time between two
-	// openings. Where it takes none again within recoverAgain, its files are read anew.
+	// The store is checked every recoverEvery. If it takes no writes for failingFor, it is opened
+	// again, at most once per recoverPause. If it fails again within recoverAgain, its files are
+	// read anew.
 	recoverEvery = time.Second
 	failingFor   = 3 * time.Second
 	recoverPause = 15 * time.Second
 	recoverAgain = 5 * time.Minute
-	// roomProbe is what has to fit on the disk before the store is opened again.
+	// roomProbe is the file size that must fit on the disk before the store is opened again.
 	roomProbe = 4 << 20
 )
 
-// A pulse is how the writes to each stream end.
+// A pulse records the results of the writes to each stream.
 type pulse struct {
 	mu   sync.Mutex
 	sick map[string]failures
 }
 
-// failures are those of a stream since it last took a write.
+// failures counts a stream's failures since its last successful write.
 type failures struct {
 	first, last time.Time
-	err         error // of the last
+	err         error // the last error
 }
 
-// beat notes how a write ended.
-func (p *pulse) beat(stream string, err error) {
+// record adds the result of a write.
+func (p *pulse) record(stream string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !errors.Is(err, state.ErrUnavailable) { // it was answered
+	if !errors.Is(err, state.ErrUnavailable) { // the server answered
 		delete(p.sick, stream)
 		return
 	}
@@ -51,7 +51,7 @@ func (p *pulse) beat(stream string, err error) {
 	p.sick[stream] = f
 }
 
-// failing gives the last error where writes to a stream have failed for long enough.
+// failing returns the last error if writes to a stream have failed for long enough.
 func (p *pulse) failing() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +69,8 @@ func (p *pulse) reset() {
 	clear(p.sick)
 }
 
-// watch opens the embedded server again when its writes keep failing though the disk has room:
-// after a failed write, as on a full disk, a JetStream stream takes no other until then.
+// watch opens the embedded server again if its writes keep failing although the disk has room.
+// After a failed write, for instance on a full disk, a JetStream stream takes no other until then.
 func (s *Store) watch() {
 	tick := time.NewTicker(recoverEvery)
 	defer tick.Stop()
@@ -86,9 +86,10 @@ func (s *Store) watch() {
 		if cause == nil || time.Since(opened) < recoverPause {
 			continue
 		}
-		if err := room(s.server.dir); err != nil {
+		if err := checkRoom(s.server.dir); err != nil {
 			if !full {
-				s.log.Error("the state takes no writes, and the disk has no room: it goes on by itself when there is", "err", cause, "disk", err)
+				s.log.Error("the state takes no writes, and the disk has no room: it goes on by itself when there is",
+					"err", cause, "disk", err)
 			}
 			full = true
 			continue
@@ -96,7 +97,8 @@ func (s *Store) watch() {
 		full = false
 		s.log.Warn("the state takes no writes though the disk has room, opening it again", "err", cause)
 		meanwhile := func() error { return nil }
-		if time.Since(helped) < recoverAgain { // that was not enough: files that are damaged stop the server at every write that meets them
+		// Not enough: damaged files stop the server at every write that meets them.
+		if time.Since(helped) < recoverAgain {
 			meanwhile = func() error { return errors.Join(s.server.forgetIndex(stateStream), s.server.forgetIndex(inputStream)) }
 		}
 		helped = time.Now()
@@ -110,11 +112,11 @@ func (s *Store) watch() {
 	}
 }
 
-// Reopened is how often the embedded server was opened again because it took no writes.
+// Reopened returns how often the embedded server was opened again because it took no writes.
 func (s *Store) Reopened() uint64 { return s.reopened.Load() }
 
-// room says whether the disk takes a file of roomProbe bytes.
-func room(dir string) (err error) {
+// checkRoom returns an error unless a file of roomProbe bytes fits on the disk.
+func checkRoom(dir string) (err error) {
 	path := filepath.Join(dir, "ROOM")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

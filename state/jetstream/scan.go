@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	// readAhead and readAheadBytes bound what one pull asks for. Two pulls are under way at most,
-	// and the client library holds 64 MiB of what came: while a reader is slow nothing is dropped.
+	// readAhead and readAheadBytes bound one pull request. At most two pulls are in progress, and
+	// the client library buffers 64 MiB, so that a slow reader loses nothing.
 	readAhead      = 1000
 	readAheadBytes = 24 << 20
-	// scanIdle is how soon the server drops the consumer of a scan whose process died.
+	// scanIdle is the time after which the server drops the consumer of a scan whose process died.
 	scanIdle = time.Minute
-	// scanPause is how long a scan waits for its next message before it looks for the reason;
-	// mostPauses is how often it then goes on without having got any.
-	scanPause  = 2 * time.Second
-	mostPauses = 5
+	// scanPause is how long a scan waits for the next message before it looks for the reason.
+	// maxPauses is how often it then continues without a message.
+	scanPause = 2 * time.Second
+	maxPauses = 5
 )
 
 var errPaused = errors.New("the server paused in the middle of a read")
 
-// scan visits every message that the filters match, in the order of their sequences, from the first
-// sequence until it has seen one at or after the last, and returns how many the server thinks are
-// left. That cannot end it: a replica that is behind counts wrong. Where a message is lost on its
-// way, or the server pauses, it goes on behind the last one that came.
-func (s *Store) scan(ctx context.Context, filters []string, first, last uint64, visit func(natsjs.Msg, uint64)) (left uint64, err error) {
+// scan visits every message that the filters match, in order, from the first sequence until it has
+// seen one at or after the last. It returns how many are left according to the server. That number
+// cannot end the scan, because a replica that lags counts wrong. If a message is lost on the way or
+// the server pauses, the scan continues after the last message that arrived.
+func (s *Store) scan(ctx context.Context, filters []string, first, last uint64,
+	visit func(natsjs.Msg, uint64)) (left uint64, err error) {
 	for pauses := 0; ; {
 		from := first
 		left, err = s.pass(ctx, filters, from, last, func(m natsjs.Msg, seq uint64) {
@@ -43,12 +44,12 @@ func (s *Store) scan(ctx context.Context, filters []string, first, last uint64, 
 		if pauses++; first > from {
 			pauses = 0
 		}
-		if pauses == mostPauses {
+		if pauses == maxPauses {
 			return 0, unavailable("reading", err)
 		}
 		s.log.Warn("a read of the state was interrupted, going on", "sequence", first, "err", err)
 		select {
-		case <-time.After(again):
+		case <-time.After(retryPause):
 		case <-s.closed:
 			return 0, errClosed
 		case <-ctx.Done():
@@ -57,11 +58,12 @@ func (s *Store) scan(ctx context.Context, filters []string, first, last uint64, 
 	}
 }
 
-// pass is one try of a scan.
-func (s *Store) pass(ctx context.Context, filters []string, first, last uint64, visit func(natsjs.Msg, uint64)) (left uint64, err error) {
+// pass is one attempt of a scan.
+func (s *Store) pass(ctx context.Context, filters []string, first, last uint64,
+	visit func(natsjs.Msg, uint64)) (left uint64, err error) {
 	asking, cancel := bounded(ctx)
 	defer cancel()
-	// The stream keeps one message of a subject, so that every message is the newest one.
+	// The stream keeps one message per subject, so that every message is the newest.
 	cons, err := s.st.CreateConsumer(asking, natsjs.ConsumerConfig{
 		AckPolicy:         natsjs.AckNonePolicy,
 		DeliverPolicy:     natsjs.DeliverByStartSequencePolicy,
@@ -96,13 +98,13 @@ func (s *Store) pass(ctx context.Context, filters []string, first, last uint64, 
 	for n := uint64(1); ; n++ {
 		m, err := s.await(ctx, came, idle)
 		if err != nil {
-			return 0, s.paused(ctx, cons, filters, n-1, err)
+			return 0, s.pauseReason(ctx, cons, filters, n-1, err)
 		}
 		md, err := m.Metadata()
 		if err != nil {
 			return 0, fmt.Errorf("the record %s is corrupt: %w", recordKey(m.Subject()), err)
 		}
-		if md.Sequence.Consumer != n { // one was lost on its way
+		if md.Sequence.Consumer != n { // one was lost on the way
 			return 0, errPaused
 		}
 		visit(m, md.Sequence.Stream)
@@ -112,7 +114,7 @@ func (s *Store) pass(ctx context.Context, filters []string, first, last uint64, 
 	}
 }
 
-// drop deletes a consumer. What is not deleted here goes after scanIdle.
+// drop deletes a consumer. One that is not deleted ends after scanIdle.
 func (s *Store) drop(ctx context.Context, from natsjs.Stream, name string) {
 	ctx, cancel := bounded(context.WithoutCancel(ctx))
 	defer cancel()
@@ -121,7 +123,7 @@ func (s *Store) drop(ctx context.Context, from natsjs.Stream, name string) {
 	}
 }
 
-// await waits for the next message for as long as a scan may pause.
+// await waits at most scanPause for the next message.
 func (s *Store) await(ctx context.Context, came <-chan natsjs.Msg, idle *time.Timer) (natsjs.Msg, error) {
 	select {
 	case m := <-came:
@@ -141,20 +143,21 @@ func (s *Store) await(ctx context.Context, came <-chan natsjs.Msg, idle *time.Ti
 	}
 }
 
-// paused says why a pass got nothing for a while. What the server has sent and did not come is on
-// its way, or lost.
-func (s *Store) paused(ctx context.Context, cons natsjs.Consumer, filters []string, seen uint64, cause error) error {
+// pauseReason returns the reason why a pass got no message. If the server has sent messages that
+// did not arrive, they are on the way, or lost.
+func (s *Store) pauseReason(ctx context.Context, cons natsjs.Consumer, filters []string, seen uint64,
+	cause error) error {
 	asking, cancel := bounded(context.WithoutCancel(ctx))
 	defer cancel()
 	if info, err := cons.Info(asking); ctx.Err() == nil && (err != nil || info.Delivered.Consumer > seen) {
 		return fmt.Errorf("%w: %w", errPaused, cause)
 	}
-	return s.stalled(ctx, filters, cause)
+	return s.stallReason(ctx, filters, cause)
 }
 
-// complete looks whether a scan that the server thinks is not over has seen everything: it leaves a
-// damaged record out without a word.
-func (s *Store) complete(ctx context.Context, filters []string, seen uint64) error {
+// checkComplete returns nil if a scan has seen everything although the server expects more: the
+// server skips a damaged record silently.
+func (s *Store) checkComplete(ctx context.Context, filters []string, seen uint64) error {
 	asking, cancel := bounded(ctx)
 	defer cancel()
 	there := uint64(0)
@@ -168,21 +171,21 @@ func (s *Store) complete(ctx context.Context, filters []string, seen uint64) err
 	if seen >= there {
 		return nil
 	}
-	err := s.stalled(ctx, filters, fmt.Errorf("%d of %d records came", seen, there))
+	err := s.stallReason(ctx, filters, fmt.Errorf("%d of %d records came", seen, there))
 	if errors.Is(err, errPaused) {
 		return unavailable("reading", err)
 	}
 	return err
 }
 
-// stalled says why a scan did not go on. The server reads over a record whose checksum is wrong
-// without an answer, so each record is asked for by itself: a damaged one is named.
-func (s *Store) stalled(ctx context.Context, filters []string, cause error) error {
+// stallReason returns the reason why a scan did not continue. The server skips a record with a
+// wrong checksum silently. Each record is therefore requested by itself, to name the damaged one.
+func (s *Store) stallReason(ctx context.Context, filters []string, cause error) error {
 	if s.alive(context.WithoutCancel(ctx)) != nil {
 		return errClosed
 	}
 	ended := ctx.Err()
-	ctx, cancel := bounded(context.WithoutCancel(ctx)) // it may be the caller's deadline that ended the scan
+	ctx, cancel := bounded(context.WithoutCancel(ctx)) // the scan may have failed at the caller's deadline
 	defer cancel()
 	for _, filter := range filters {
 		info, err := s.st.Info(ctx, natsjs.WithSubjectFilter(filter))
@@ -195,11 +198,12 @@ func (s *Store) stalled(ctx context.Context, filters []string, cause error) erro
 			if !errors.As(err, &api) {
 				continue
 			}
-			// The server also says "not found" of a record that it counts and cannot read; one
-			// whose tombstone went is not counted.
+			// The server also answers "not found" for a record that it counts and cannot read. It
+			// does not count a record whose tombstone expired.
 			again, infoErr := s.st.Info(ctx, natsjs.WithSubjectFilter(subject))
 			if infoErr == nil && len(again.State.Subjects) > 0 {
-				return fmt.Errorf("%w: the record %s (stream %s, subject %s) cannot be read, the disk may be damaged: %w",
+				return fmt.Errorf("%w: the record %s (stream %s, subject %s) cannot be read, the disk may be "+
+					"damaged: %w",
 					state.ErrDamaged, recordKey(subject), stateStream, subject, err)
 			}
 		}

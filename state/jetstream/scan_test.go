@@ -32,11 +32,12 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// storeOf opens a store that has so many records in partition 0 and warns into the buffer.
+// storeOf opens a store with a number of records in partition 0. Its warnings go to the buffer.
 func storeOf(t *testing.T, records int) (*Store, *syncBuffer) {
 	t.Helper()
 	warned := &syncBuffer{}
-	s, err := Open(t.Context(), Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(warned, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	s, err := Open(t.Context(),
+		Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(warned, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +55,8 @@ func storeOf(t *testing.T, records int) (*Store, *syncBuffer) {
 	return s, warned
 }
 
-// sentToConsumers is how much the server has sent to the consumers of the state stream, and how
-// many consumers there are.
+// sentToConsumers returns how many messages the server has sent to the consumers of the state
+// stream, and the number of consumers.
 func sentToConsumers(t *testing.T, s *Store) (sent uint64, consumers int) {
 	list := s.st.ListConsumers(t.Context())
 	for info := range list.Info() {
@@ -68,7 +69,7 @@ func sentToConsumers(t *testing.T, s *Store) (sent uint64, consumers int) {
 	return sent, consumers
 }
 
-// A reader that is a full window behind gets every record, once, from the first pass.
+// A reader that is a full window behind gets every record once, in the first pass.
 func TestSlowReaderLosesNothing(t *testing.T) {
 	const records = 5 * readAhead
 	s, warned := storeOf(t, records)
@@ -98,7 +99,7 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 			t.Errorf("sequence %d came after %d", seq, highest)
 		}
 		highest = seq
-		if len(came)%(readAhead/4) == 2 { // also where a second pull is under way
+		if len(came)%(readAhead/4) == 2 { // also while a second pull is in progress
 			window()
 		}
 	})
@@ -115,8 +116,8 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 	}
 }
 
-// A read that loses its consumer goes on behind the last record that came.
-func TestInterruptedReadGoesOn(t *testing.T) {
+// A read that loses its consumer continues after the last record that arrived.
+func TestInterruptedReadContinues(t *testing.T) {
 	const records = 3 * readAhead
 	s, _ := storeOf(t, records)
 	var seen []uint64
@@ -144,8 +145,8 @@ func TestInterruptedReadGoesOn(t *testing.T) {
 	}
 }
 
-// A load that another reader's commit overtakes takes up what is new, and reads nothing twice.
-func TestOvertakenLoadReadsOn(t *testing.T) {
+// A load during another reader's commit reads the new records, and none twice.
+func TestOvertakenLoadContinues(t *testing.T) {
 	const records = 2 * readAhead
 	s, _ := storeOf(t, records)
 	_, rev, err := s.position(t.Context(), 0)

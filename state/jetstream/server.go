@@ -14,12 +14,13 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// connect leaves s.nc and s.js ready, and for an embedded server s.lock and s.server.
+// connect sets s.nc and s.js, and for an embedded server s.lock and s.server.
 func (s *Store) connect(ctx context.Context, cfg Config) error {
 	opts := []nats.Option{
 		nats.Name("paramedic"),
 		nats.MaxReconnects(-1),
-		nats.ReconnectBufSize(-1), // a write while disconnected fails now, instead of being kept in memory and called durable later
+		// A write without a connection fails now. It must not wait in memory and count as durable.
+		nats.ReconnectBufSize(-1),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.Warn("nats connection", "err", err) }),
 	}
 	var err error
@@ -74,13 +75,14 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
 	}
 	if have := nc.MaxPayload(); have < MaxValue {
-		log.Warn("the NATS server's max_payload is small; a larger webhook payload will be refused", "max_payload", have, "advised", MaxValue)
+		log.Warn("the NATS server's max_payload is small; a larger webhook payload will be refused",
+			"max_payload", have, "advised", MaxValue)
 	}
 	return nc, nil
 }
 
-// serverLog sends the embedded server's log to slog. What the server calls a notice is of no
-// interest to an operator of Paramedic.
+// serverLog sends the embedded server's log to slog. The server's notices do not concern an
+// operator of Paramedic.
 type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Noticef(f string, v ...any) { l.say(slog.LevelDebug, f, v) }

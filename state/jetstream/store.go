@@ -18,32 +18,33 @@ import (
 )
 
 const (
-	// partitions is part of the stored form: another number would look for a cluster's records in
-	// another place.
+	// partitions is part of the stored form. With another number a cluster's records would be
+	// looked up in another partition.
 	partitions = 8
-	// MaxRecords is the most records that a commit writes at once: a server takes batches of 1000
-	// messages, and one of them is the position.
+	// MaxRecords is the most records that a commit writes in one batch. A server takes batches of
+	// 1000 messages, and one of them is the position.
 	MaxRecords = maxBatch - 1
-	// MaxValue is the largest record or input of the embedded server. An external one takes what
-	// its max_payload says.
+	// MaxValue is the largest record or input of the embedded server. For an external one its
+	// max_payload applies.
 	MaxValue = maxPayload - headerRoom
 
-	maxPayload = 8 << 20  // the most that a NATS server takes without warning of it at every start
-	headerRoom = 64 << 10 // a payload counts its headers
+	maxPayload = 8 << 20  // a NATS server warns at every start if it is larger
+	headerRoom = 64 << 10 // headers count as payload
 
 	maxBatch    = 1000
-	opTimeout   = 10 * time.Second // of one write or look-up where the caller has no deadline
+	opTimeout   = 10 * time.Second // for one write or look-up, if the caller has no deadline
 	defaultKeep = 720 * time.Hour
 )
 
-// Config says where the log and the records live: in Dir, or at URL. Exactly one of them is set.
+// Config sets where the log and the records live: in Dir, or at URL. Exactly one of them is set.
 type Config struct {
-	Dir             string // of the embedded server
-	URL             string // of an external cluster, comma-separated
+	Dir             string // for the embedded server
+	URL             string // for an external cluster, comma-separated
 	CredentialsFile string // for URL
-	Replicas        int    // of the streams in an external cluster; 0 means 3. An embedded server has one.
-	Retain          time.Duration
-	Logger          *slog.Logger
+	// Replicas is for the streams of an external cluster; 0 means 3. An embedded server has one.
+	Replicas int
+	Retain   time.Duration
+	Logger   *slog.Logger
 }
 
 func (c *Config) validate() error {
@@ -85,10 +86,10 @@ type Store struct {
 
 	queue    *queue
 	sums     sums
-	lost     atomic.Uint64 // inputs
+	lost     atomic.Uint64 // lost inputs
 	pulse    pulse
 	reopened atomic.Uint64
-	logged   atomic.Uint64 // the newest input that this store has seen to be in the log
+	logged   atomic.Uint64 // the newest input that this store has seen in the log
 	closed   chan struct{} // closed when Close begins
 	closing  sync.Once
 	flusher  sync.WaitGroup
@@ -97,8 +98,9 @@ type Store struct {
 
 var _ state.Store = (*Store)(nil)
 
-// Open starts the embedded server or connects to the external one, creates or updates the streams
-// and proves that they take atomic batches. It waits for an external server until the context ends.
+// Open starts the embedded server or connects to the external one. It creates or updates the
+// streams, and checks that they take atomic batches. It waits for an external server until the
+// context ends.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -119,7 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close writes what Append has taken, and stops the embedded server. Inputs that are not written
+// Close writes what Append has accepted, and stops the embedded server. Inputs that are not written
 // when the context ends fail.
 func (s *Store) Close(ctx context.Context) error {
 	var err error
@@ -133,7 +135,7 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
-// stop tears down whatever Open has got to.
+// stop closes whatever Open has opened.
 func (s *Store) stop(ctx context.Context) error {
 	if s.nc != nil {
 		s.nc.Close()
@@ -142,7 +144,7 @@ func (s *Store) stop(ctx context.Context) error {
 	if s.server != nil {
 		err = s.server.close(ctx)
 	}
-	s.flusher.Wait() // the connection is gone: whatever it waited for has failed
+	s.flusher.Wait() // without the connection, whatever it waited for has failed
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.release())
 	}
@@ -161,23 +163,23 @@ func wait(ctx context.Context, wg *sync.WaitGroup) error {
 	}
 }
 
-// Partitions is how many partitions there are.
+// Partitions returns the number of partitions.
 func (s *Store) Partitions() int { return partitions }
 
-// Partition is the partition of a cluster's inputs.
+// Partition returns the partition of a cluster's inputs.
 func (s *Store) Partition(cluster string) int {
 	h := fnv.New32a()
 	h.Write([]byte(cluster))
 	return int(h.Sum32() % partitions)
 }
 
-// Ready writes a probe to disk and looks whether the input stream answers, so it says what an input
-// would meet.
+// Ready writes a probe to disk and asks the input stream for an answer, as an input would.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
-	if err := s.pulse.failing(); err != nil && s.server != nil { // a probe is small: it may find room where an input does not
+	// A probe is small, and may find room where an input does not.
+	if err := s.pulse.failing(); err != nil && s.server != nil {
 		return err
 	}
 	ctx, cancel := bounded(ctx)
@@ -191,7 +193,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// alive fails after Close and once the context has ended.
+// alive returns an error after Close or after the end of the context.
 func (s *Store) alive(ctx context.Context) error {
 	select {
 	case <-s.closed:
@@ -206,7 +208,7 @@ func (s *Store) alive(ctx context.Context) error {
 
 var errClosed = fmt.Errorf("%w: the store is closed", state.ErrUnavailable)
 
-// unavailable wraps an error that trying again can help. The context's own error stays visible.
+// unavailable wraps an error that another attempt can fix. The context's own error stays visible.
 func unavailable(doing string, err error) error {
 	if errors.Is(err, state.ErrUnavailable) {
 		return err
@@ -214,7 +216,7 @@ func unavailable(doing string, err error) error {
 	return fmt.Errorf("%w: %s: %w", state.ErrUnavailable, doing, err)
 }
 
-// bounded gives the context a deadline where it has none, because a NATS request needs one.
+// bounded adds a deadline to a context without one, because a NATS request needs one.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, opTimeout)
 }

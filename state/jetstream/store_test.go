@@ -23,15 +23,14 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimEnv); dir != "" {
 		victim(dir)
 	}
-	// A NATS server that is told to end while its cluster still places a stream leaves that
-	// stream's two goroutines behind. Every other one of a server that is not shut down would be
-	// found.
+	// A NATS server that is stopped while its cluster still places a stream leaves that stream's
+	// two goroutines behind. Every other goroutine of a server that was not shut down is found.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"),
 		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server/ats.Register.func1"))
 }
 
-// embedded is a directory of its own.
+// embedded is a backend with a directory of its own.
 type embedded string
 
 func (embedded) Shared() bool { return false }
@@ -69,7 +68,7 @@ func closeStore(t testing.TB, s *jetstream.Store) {
 	}
 }
 
-// serve starts a NATS server on a port of its own. What it logged is told if the test fails.
+// serve starts a NATS server on a port of its own, and prints its log if the test fails.
 func serve(t *testing.T, opts server.Options) *server.Server {
 	t.Helper()
 	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
@@ -94,8 +93,8 @@ func serve(t *testing.T, opts server.Options) *server.Server {
 	return srv
 }
 
-// serverLog keeps what a NATS server logs. Its own logger would write to the test's output whether
-// or not the test fails.
+// serverLog keeps a NATS server's log. The server's own logger would always write to the test's
+// output.
 type serverLog struct {
 	mu    sync.Mutex
 	lines strings.Builder
@@ -130,7 +129,7 @@ func TestExternalConforms(t *testing.T) {
 	})
 }
 
-func TestSecondProcessIsKeptOut(t *testing.T) {
+func TestSecondProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	first := openStore(t, jetstream.Config{Dir: dir})
 	_, err := jetstream.Open(t.Context(), jetstream.Config{Dir: dir})
@@ -171,7 +170,7 @@ func TestServerWithoutJetStreamIsRefused(t *testing.T) {
 	}
 }
 
-func TestServerGoneIsUnavailable(t *testing.T) {
+func TestMissingServerIsUnavailable(t *testing.T) {
 	srv := serve(t, server.Options{JetStream: true})
 	s := openStore(t, jetstream.Config{URL: srv.ClientURL(), Replicas: 1})
 	defer closeStore(t, s)
@@ -187,8 +186,8 @@ func TestServerGoneIsUnavailable(t *testing.T) {
 	}
 }
 
-// A corrupt record names itself.
-func TestCorruptInputAndPositionNameThemselves(t *testing.T) {
+// The error for a corrupt record names it.
+func TestCorruptInputAndPositionAreNamed(t *testing.T) {
 	srv := serve(t, server.Options{JetStream: true})
 	s := openStore(t, jetstream.Config{URL: srv.ClientURL(), Replicas: 1})
 	defer closeStore(t, s)

@@ -19,7 +19,7 @@ const (
 	stateStream  = "PARAMEDIC_STATE"
 	probeSubject = "paramedic.probe.ready"
 
-	layoutKey = "paramedic-partitions" // stream metadata: the layout that the records were written in
+	layoutKey = "paramedic-partitions" // stream metadata: the number of partitions that the records were written with
 )
 
 const inputPrefix = "paramedic.in."
@@ -27,7 +27,7 @@ const inputPrefix = "paramedic.in."
 func inputSubject(p int) string    { return inputPrefix + strconv.Itoa(p) }
 func positionSubject(p int) string { return "paramedic.pos." + strconv.Itoa(p) }
 
-// recordSubject is where a key, or every key under a prefix that ends in ">", is kept.
+// recordSubject returns the subject of a key, or of every key under a prefix that ends in ">".
 func recordSubject(p int, key string) string {
 	if kind, _, _ := strings.Cut(key, "."); kind == state.TimelinePrefix {
 		return "paramedic.tl." + strconv.Itoa(p) + "." + key
@@ -44,7 +44,7 @@ func recordKey(subject string) string {
 	return parts[3]
 }
 
-// validKey says whether a key is dot-separated tokens of letters, digits, '-' and '_': anything
+// validKey reports whether a key is dot-separated tokens of letters, digits, '-' and '_'. Anything
 // else could be a wildcard.
 func validKey(key string) bool {
 	for token := range strings.SplitSeq(key, ".") {
@@ -60,7 +60,7 @@ func validKey(key string) bool {
 	return true
 }
 
-// prepare creates or updates the streams and proves that the server takes atomic batches.
+// prepare creates or updates the streams and checks that the server takes atomic batches.
 func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -79,35 +79,37 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.st, err = s.stream(ctx, natsjs.StreamConfig{
-		Name:              stateStream,
-		Description:       "Paramedic: what was made of the inputs; the newest value of each record",
-		Subjects:          []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>", "paramedic.probe.*"},
+		Name:        stateStream,
+		Description: "Paramedic: what was made of the inputs; the newest value of each record",
+		Subjects: []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>",
+			"paramedic.probe.*"},
 		Retention:         natsjs.LimitsPolicy,
 		MaxMsgsPerSubject: 1,
 		Storage:           natsjs.FileStorage, Replicas: cfg.Replicas,
 		AllowAtomicPublish: true,
-		AllowMsgTTL:        true,  // a deleted record's tombstone goes by itself
-		AllowDirect:        false, // a replica may answer direct reads with what is no longer true
+		AllowMsgTTL:        true,  // the tombstone of a deleted record expires
+		AllowDirect:        false, // a replica may answer direct reads with old values
 		Metadata:           layout,
 	})
 	if err != nil {
 		return err
 	}
-	// A server answers a message that is meant for another stream, and keeps nothing.
+	// The server answers a message for another stream with an error, and stores nothing.
 	stray := nats.NewMsg(inputSubject(0))
 	stray.Header.Set("Nats-Expected-Stream", "none")
 	if err := s.answered(ctx, inputStream, stray); errors.Is(err, nats.ErrNoResponders) {
 		return err
 	}
-	if err := s.answered(ctx, stateStream, nats.NewMsg("paramedic.probe.1"), nats.NewMsg("paramedic.probe.2")); err != nil {
-		return fmt.Errorf("the NATS server (%s) did not take an atomic batch, which Paramedic needs (NATS 2.12 or newer): %w", s.nc.ConnectedServerVersion(), err)
+	if err := s.answered(ctx, stateStream, nats.NewMsg("paramedic.probe.1"),
+		nats.NewMsg("paramedic.probe.2")); err != nil {
+		return fmt.Errorf("the NATS server (%s) did not take an atomic batch, which Paramedic needs (NATS 2.12 or "+
+			"newer): %w", s.nc.ConnectedServerVersion(), err)
 	}
-	return s.mend(ctx)
+	return s.continueLog(ctx)
 }
 
-// answered publishes the messages until somebody answers. For a moment nobody does: a replicated
-// stream that was just created has no leader, and the server at the other end of the connection has
-// yet to hear of it.
+// answered publishes the messages until a server answers. At first none may: a new replicated
+// stream has no leader yet, and the connected server may not know the stream yet.
 func (s *Store) answered(ctx context.Context, stream string, msgs ...*nats.Msg) error {
 	retry := time.NewTicker(50 * time.Millisecond)
 	defer retry.Stop()
@@ -129,7 +131,8 @@ func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Str
 	switch {
 	case err == nil:
 		if was := have.CachedInfo().Config.Metadata[layoutKey]; was != cfg.Metadata[layoutKey] {
-			return nil, fmt.Errorf("stream %s has %q partitions and this Paramedic %s: it belongs to another version or another program",
+			return nil, fmt.Errorf("stream %s has %q partitions and this Paramedic %s: it belongs to another "+
+				"version or another program",
 				cfg.Name, was, cfg.Metadata[layoutKey])
 		}
 	case !errors.Is(err, natsjs.ErrStreamNotFound):
@@ -139,9 +142,11 @@ func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Str
 	if err != nil {
 		return nil, fmt.Errorf("creating stream %s: %w", cfg.Name, err)
 	}
-	// A server that does not know a setting drops it without a word.
-	if got := str.CachedInfo().Config; !got.AllowAtomicPublish || got.AllowMsgTTL != cfg.AllowMsgTTL || got.AllowDirect {
-		return nil, fmt.Errorf("the NATS server (%s) did not take the settings of stream %s; Paramedic needs 2.12 or newer",
+	// A server silently drops a setting that it does not know.
+	if got := str.CachedInfo().Config; !got.AllowAtomicPublish || got.AllowMsgTTL != cfg.AllowMsgTTL ||
+		got.AllowDirect {
+		return nil, fmt.Errorf("the NATS server (%s) did not take the settings of stream %s; Paramedic needs 2.12 "+
+			"or newer",
 			s.nc.ConnectedServerVersion(), cfg.Name)
 	}
 	return str, nil

@@ -7,15 +7,14 @@ import (
 	"paramedic/state"
 )
 
-// sums remember what the live records of each partition add up to, so that a commit can say what it
-// leaves.
+// sums holds the sum of the live records of each partition, so that a commit can store its new sum.
 type sums struct {
 	seed maphash.Seed
 	mu   sync.Mutex
 	of   [partitions]ledger
 }
 
-// A ledger is the sum at one revision of the position, and each record's part of it by a hash of
+// A ledger is the sum at one revision of the position, with each record's part of it by a hash of
 // its key.
 type ledger struct {
 	rev   uint64
@@ -23,22 +22,23 @@ type ledger struct {
 	parts map[uint64]uint64
 }
 
-// A change is a record's new part; none where the record is gone.
+// A change is a record's new part, or none for a deleted record.
 type change struct {
 	key, part uint64
 	gone      bool
 }
 
-// set notes what a load has found.
+// set stores what a load has found.
 func (s *sums) set(partition int, l ledger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.of[partition] = l
 }
 
-// after is the sum that the records will leave; known is false where the revision is not the one
-// that the sums are of.
-func (s *sums) after(partition int, rev uint64, records []state.Record) (sum state.Sum, changes []change, known bool) {
+// sumAfter returns the sum after a commit of the records. known is false if the stored sum is of
+// another revision.
+func (s *sums) sumAfter(partition int, rev uint64,
+	records []state.Record) (sum state.Sum, changes []change, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of[partition]
@@ -63,7 +63,7 @@ func (s *sums) after(partition int, rev uint64, records []state.Record) (sum sta
 	return sum, changes, true
 }
 
-// commit takes over what after has reckoned, unless another commit came first.
+// commit stores the result of sumAfter, unless another commit came first.
 func (s *sums) commit(partition int, was, rev uint64, sum state.Sum, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,21 +13,22 @@ import (
 
 const (
 	retryFirst = 2 * time.Second
-	retryMost  = 5 * time.Minute
+	retryMax   = 5 * time.Minute
 
-	// The log is asked again sooner than a neighbour: without it nothing at all can be told.
+	// The log is retried sooner than an adapter's service, because nothing works without it.
 	appendFirst   = 100 * time.Millisecond
 	appendMost    = 5 * time.Second
 	appendTimeout = 10 * time.Second
 )
 
-// deliver gives the effect to its handler. It returns false where our own shutdown cut the delivery
-// off: that is no fault of the neighbour's, and there is nothing to answer.
+// deliver hands the effect to its handler. It returns false if the bot's own shutdown interrupted
+// the delivery. Then there is nothing to report.
 func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool) {
 	began := d.cfg.Clock.Now()
 	res, panicked := d.attempt(ctx, e)
 	now := d.cfg.Clock.Now()
-	d.cfg.Observe(Attempt{Effect: e, Took: now.Sub(began), Done: res.Outcome.Done, Error: res.Outcome.Error, Panic: panicked})
+	d.cfg.Observe(Attempt{Effect: e, Took: now.Sub(began), Done: res.Outcome.Done, Error: res.Outcome.Error,
+		Panic: panicked})
 	if ctx.Err() != nil && !res.Outcome.Done {
 		return Result{}, false
 	}
@@ -35,12 +36,13 @@ func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool)
 	return res, true
 }
 
-// attempt calls the handler with its deadline. A panic becomes an outcome: one effect must not take
-// the bot down.
+// attempt calls the handler with its deadline. It turns a panic into an outcome, so that one effect
+// cannot stop the bot.
 func (d *Dispatcher) attempt(ctx context.Context, e state.Effect) (res Result, panicked bool) {
 	h := d.cfg.Handlers[e.Kind]
 	if h == nil {
-		return Result{Outcome: state.Outcome{Done: true, Error: fmt.Sprintf("nothing here delivers %s effects", e.Kind)}}, false
+		return Result{Outcome: state.Outcome{Done: true, Error: fmt.Sprintf("nothing here delivers %s effects",
+			e.Kind)}}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.lanes[e.Kind].Deadline)
 	defer cancel()
@@ -54,11 +56,11 @@ func (d *Dispatcher) attempt(ctx context.Context, e state.Effect) (res Result, p
 	return h.Deliver(ctx, e), false
 }
 
-// complete fills what the handler left to the dispatcher.
+// complete sets the fields that the handler left empty.
 func (d *Dispatcher) complete(res *Result, e state.Effect, now time.Time) {
 	o := &res.Outcome
 	o.Effect, o.Turn = e.ID, e.Turn
-	if !o.Done && !o.RetryAt.After(now) { // a time that has passed would make a busy loop
+	if !o.Done && !o.RetryAt.After(now) { // a time in the past would make a busy loop
 		o.RetryAt = now.Add(backoff(e.ID, e.Attempts))
 	}
 	for i := range res.Inputs {
@@ -72,21 +74,21 @@ func (d *Dispatcher) complete(res *Result, e state.Effect, now time.Time) {
 	}
 }
 
-// backoff doubles from retryFirst to retryMost, more or less a fifth. The jitter comes from the ID,
-// so that effects that failed together do not come back together, and a test knows when they do.
+// backoff doubles from retryFirst to retryMax, plus or minus a fifth. The jitter comes from the ID.
+// Effects that failed together thus do not return together, and a test knows the times.
 func backoff(id state.EffectID, attempts int) time.Duration {
-	wait := retryMost
+	wait := retryMax
 	if attempts < 8 {
-		wait = min(retryMost, retryFirst<<max(0, attempts))
+		wait = min(retryMax, retryFirst<<max(0, attempts))
 	}
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s/%d", id, attempts)
 	wait += wait * (time.Duration(h.Sum32()%401) - 200) / 1000
-	return min(wait, retryMost)
+	return min(wait, retryMax)
 }
 
-// answer appends the inputs and the outcome, again and again until the log takes them or the
-// dispatcher stops.
+// answer appends the inputs and the outcome, and retries until the log takes them or the dispatcher
+// stops.
 func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) bool {
 	for wait := appendFirst; ; wait = min(2*wait, appendMost) {
 		err := d.append(ctx, e, res)
@@ -96,10 +98,11 @@ func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) boo
 		if ctx.Err() != nil {
 			return false // it is delivered again after the next start
 		}
-		d.cfg.Logger.Warn("the log does not take an outcome, trying again", "effect", e.ID, "incident", e.Incident, "action", e.Action, "err", err)
+		d.cfg.Logger.Warn("the log does not take an outcome, trying again", "effect", e.ID, "incident", e.Incident,
+			"action", e.Action, "err", err)
 		if !errors.Is(err, state.ErrUnavailable) && len(res.Inputs) > 0 {
-			// It never will take them: let people see that, instead of an effect that hangs for
-			// ever.
+			// The log will never take them. An error in the outcome is visible, a stuck effect is
+			// not.
 			res = Result{Outcome: state.Outcome{Error: "its result could not be recorded: " + err.Error()}}
 			d.complete(&res, e, d.cfg.Clock.Now())
 		}
@@ -112,13 +115,14 @@ func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) boo
 }
 
 func (d *Dispatcher) append(ctx context.Context, e state.Effect, res Result) error {
-	// What was done should be recorded even when the dispatcher has just been told to stop.
+	// Record the result even if the dispatcher has just been stopped.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
 	outcome := state.Input{
-		ID: state.Hash("outcome", string(e.ID), fmt.Sprint(e.Turn)), At: d.cfg.Clock.Now(), Cluster: e.Cluster, Outcome: &res.Outcome,
+		ID: state.Hash("outcome", string(e.ID), fmt.Sprint(e.Turn)), At: d.cfg.Clock.Now(), Cluster: e.Cluster,
+		Outcome: &res.Outcome,
 	}
-	// The outcome comes last: the turn ends when what came of it is known.
+	// The outcome comes last, so that the turn ends after its results.
 	inputs := make([]state.Input, 0, len(res.Inputs)+1)
 	return d.cfg.Log.Append(ctx, append(append(inputs, res.Inputs...), outcome)...)
 }

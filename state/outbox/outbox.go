@@ -1,15 +1,15 @@
-// Package outbox delivers committed effects. It asks its source what is due, hands each effect to
-// the handler of its kind, and puts what came of it into the input log.
+// Package outbox delivers committed effects. It asks its source for the effects that are due, hands
+// each effect to the handler of its kind, and appends the result to the input log.
 //
-// Delivery is at least once. An effect is in flight once at most, and is not given to its handler
-// again until its turn has changed: that is, until the outcome was applied. The source sees to
-// that. After a crash between effect and outcome it is given again, so a handler has to find out
+// Delivery is at least once. An effect is in delivery at most once at a time. Its handler gets it
+// again only after its turn has changed, that is after its outcome was applied. The source ensures
+// that. After a crash between effect and outcome it is delivered again, so a handler must check
 // whether its effect happened before it repeats it.
 //
-// Every kind of effect has a lane of its own, and every channel of a notification: what is slow or
-// dead delays only itself. In a lane the severity of the incident decides, then age. A handler that
-// panics, fails or overruns its deadline is tried again later; nothing that it does stops the
-// others.
+// Every kind of effect has a lane of its own, and so has every channel of notifications. A slow or
+// dead service thus delays only its own effects. Within a lane the severity of the incident
+// decides, then age. If a handler panics, fails or exceeds its deadline, the effect is tried again
+// later. The other effects go on.
 package outbox
 
 import (
@@ -21,32 +21,33 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/keeper"
 )
 
 // A Handler delivers the effects of one kind. It MUST be safe for concurrent use, MUST return soon
-// after its context ends, and MUST expect an effect that it has delivered before.
+// after its context ends, and MUST expect effects that it has delivered before.
 type Handler interface {
 	Deliver(ctx context.Context, e state.Effect) Result
 }
 
-// A Result is what came of one attempt. The dispatcher fills the outcome's Effect and Turn, and
-// RetryAt where it is not done and names no later time. Inputs go into the log before the outcome,
-// in the same atomic write; their cluster and time are filled if empty.
+// A Result is the result of one attempt. The dispatcher sets the outcome's Effect and Turn. It sets
+// RetryAt if the outcome is not done and names no later time. Inputs go into the log before the
+// outcome, in the same atomic write. Their cluster and time are set if empty.
 type Result struct {
 	Outcome state.Outcome
 	Inputs  []state.Input
 }
 
-// A Source knows what is due. *state.Keeper is one.
+// A Source returns the effects that are due. *keeper.Keeper is one.
 type Source interface {
-	// Take gives out due effects, at most room of each lane, the most urgent first, and returns
-	// when the next one is due (zero: none waits). It MUST NOT give out an effect that is out
-	// already, nor a turn again whose outcome is in the log.
-	Take(now time.Time, room func(state.Lane) int) (tasks []state.Task, next time.Time)
-	// Finished ends the delivery of a task. Answered says that its outcome is in the log; otherwise
-	// the effect is due again.
-	Finished(t state.Task, answered bool)
-	// Changed has a value when Take may give something else than before.
+	// Take hands out due effects, at most room of each lane, the most urgent first, and returns
+	// when the next one is due. The time is zero if none waits. It MUST NOT hand out an effect that
+	// is in delivery, nor a turn whose outcome is in the log.
+	Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.Task, next time.Time)
+	// Finished ends the delivery of a task. answered means that its outcome is in the log.
+	// Otherwise the effect is due again.
+	Finished(t keeper.Task, answered bool)
+	// Changed receives a value if Take may return something new.
 	Changed() <-chan struct{}
 }
 
@@ -55,35 +56,35 @@ type Attempt struct {
 	Effect state.Effect
 	Took   time.Duration
 	Done   bool
-	Error  string // also of a delivery that is done for good
+	Error  string // set also if the delivery is given up
 	Panic  bool
 }
 
-// A Lane says how the effects of a kind are delivered. It holds for each [state.Lane] of the kind
-// by itself.
+// A Lane configures the delivery of one kind of effects. It applies to each [keeper.Lane] of the
+// kind.
 type Lane struct {
-	Workers  int           // deliveries at a time
+	Workers  int           // concurrent deliveries
 	Deadline time.Duration // of one delivery
 }
 
-// Config is what New needs. Lanes and Grace have defaults; Observe may be nil.
+// Config holds what New needs. Lanes and Grace have defaults. Observe may be nil.
 type Config struct {
 	Source   Source
 	Log      state.Log
 	Clock    state.Clock
 	Handlers map[state.EffectKind]Handler
 	Lanes    map[state.EffectKind]Lane // replaces the kind's default
-	Grace    time.Duration             // how long deliveries may go on after Run's context has ended; 5 s by default
+	Grace    time.Duration             // for deliveries after the end of Run's context; 5 s by default
 	Logger   *slog.Logger
-	// Observe is called after every delivery, before its outcome is in the log, by several
-	// goroutines at a time.
+	// Observe is called after every delivery, before its outcome is in the log. Several goroutines
+	// call it at a time.
 	Observe func(Attempt)
 }
 
 const defaultGrace = 5 * time.Second
 
-// defaultLanes: a run waits for cluster writes, evidence for several sources, a notification for
-// one call.
+// defaultLanes has the defaults. A run waits for cluster writes, evidence for several sources, a
+// notification for one call.
 func defaultLanes() map[state.EffectKind]Lane {
 	return map[state.EffectKind]Lane{
 		state.EffectPrepare: {Workers: 2, Deadline: 10 * time.Second},
@@ -95,29 +96,29 @@ func defaultLanes() map[state.EffectKind]Lane {
 	}
 }
 
-// A Dispatcher delivers what its source says is due.
+// A Dispatcher delivers the effects that its source hands out.
 type Dispatcher struct {
 	cfg   Config
 	lanes map[state.EffectKind]Lane
 
-	// Of Run's own goroutine.
+	// Used by Run's own goroutine only.
 	inFlight  int
-	busy      map[state.Lane]int
-	answering int // deliveries whose outcome is on its way to the log
+	busy      map[keeper.Lane]int
+	answering int // deliveries whose outcome is being appended
 	progress  chan progress
 }
 
-// mostAnswering bounds how many outcomes may be on their way to the log.
-const mostAnswering = 256
+// maxAnswering bounds the outcomes that are being appended.
+const maxAnswering = 256
 
-// A progress says that a task's handler has returned, or that the task is over.
+// A progress reports that a task's handler has returned, or that the task is over.
 type progress struct {
-	task     state.Task
+	task     keeper.Task
 	over     bool
 	answered bool // the outcome is in the log
 }
 
-// New checks the configuration and makes a dispatcher.
+// New checks the configuration and returns a dispatcher.
 func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Source == nil || cfg.Log == nil || cfg.Clock == nil {
 		return nil, errors.New("the outbox needs a source, a log and a clock")
@@ -126,7 +127,8 @@ func New(cfg Config) (*Dispatcher, error) {
 	maps.Copy(lanes, cfg.Lanes)
 	for kind, l := range lanes {
 		if l.Workers < 1 || l.Deadline <= 0 {
-			return nil, fmt.Errorf("the outbox lane of %s effects needs workers and a deadline, and has %d and %s", kind, l.Workers, l.Deadline)
+			return nil, fmt.Errorf("the outbox lane of %s effects needs workers and a deadline, and has %d and %s",
+				kind, l.Workers, l.Deadline)
 		}
 	}
 	if cfg.Grace == 0 {
@@ -139,6 +141,6 @@ func New(cfg Config) (*Dispatcher, error) {
 		cfg.Observe = func(Attempt) {}
 	}
 	return &Dispatcher{
-		cfg: cfg, lanes: lanes, busy: map[state.Lane]int{}, progress: make(chan progress),
+		cfg: cfg, lanes: lanes, busy: map[keeper.Lane]int{}, progress: make(chan progress),
 	}, nil
 }

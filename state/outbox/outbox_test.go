@@ -15,27 +15,28 @@ import (
 	"go.uber.org/goleak"
 
 	"paramedic/state"
+	"paramedic/state/keeper"
 	"paramedic/state/outbox"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A world is a source and a log: outcomes that are appended are applied at once, unless it is told
-// to hold them.
+// A world is a source and a log. It applies appended outcomes at once, unless hold is set.
 type world struct {
 	mu       sync.Mutex
 	effects  map[state.EffectID]*state.Effect
 	appended [][]state.Input
 	turn     uint64
 	hold     bool  // appended outcomes are not applied
-	down     error // what Append says
+	down     error // the error of Append
 	changed  chan struct{}
-	out      map[state.EffectID]uint64 // the turn that was given out; no other before it is finished
+	out      map[state.EffectID]uint64 // the turn in delivery; no other may start before it is finished
 	running  map[state.EffectID]bool
 }
 
 func newWorld(effects ...state.Effect) *world {
-	w := &world{effects: map[state.EffectID]*state.Effect{}, changed: make(chan struct{}, 1), out: map[state.EffectID]uint64{}, running: map[state.EffectID]bool{}}
+	w := &world{effects: map[state.EffectID]*state.Effect{}, changed: make(chan struct{}, 1), out: map[state.EffectID]uint64{},
+		running: map[state.EffectID]bool{}}
 	for _, e := range effects {
 		w.want(e)
 	}
@@ -60,14 +61,14 @@ func (w *world) tell() {
 
 func (w *world) Changed() <-chan struct{} { return w.changed }
 
-func (w *world) Take(now time.Time, room func(state.Lane) int) (tasks []state.Task, next time.Time) {
+func (w *world) Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.Task, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	given := map[state.Lane]int{}
+	given := map[keeper.Lane]int{}
 	for _, id := range slices.Sorted(maps.Keys(w.effects)) {
 		e := w.effects[id]
 		turn, out := w.out[id]
-		lane := state.Lane{Kind: e.Kind, Channel: e.Channel}
+		lane := keeper.Lane{Kind: e.Kind, Channel: e.Channel}
 		switch {
 		case e.Due.After(now):
 			if next.IsZero() || e.Due.Before(next) {
@@ -77,13 +78,13 @@ func (w *world) Take(now time.Time, room func(state.Lane) int) (tasks []state.Ta
 		default:
 			w.out[id], w.running[id] = e.Turn, true
 			given[lane]++
-			tasks = append(tasks, state.Task{Effect: *e, Lane: lane})
+			tasks = append(tasks, keeper.Task{Effect: *e, Lane: lane})
 		}
 	}
 	return tasks, next
 }
 
-func (w *world) Finished(t state.Task, answered bool) {
+func (w *world) Finished(t keeper.Task, answered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, t.Effect.ID)
@@ -149,7 +150,7 @@ func hang(ctx context.Context, _ state.Effect) outbox.Result {
 	return outbox.Result{Outcome: state.Outcome{Error: ctx.Err().Error()}}
 }
 
-// run starts a dispatcher; stop ends it and gives Run's error.
+// run starts a dispatcher; stop ends it and returns Run's error.
 func run(t *testing.T, w *world, h handler, change ...func(*outbox.Config)) (stop func() error) {
 	t.Helper()
 	cfg := outbox.Config{Source: w, Log: w, Clock: state.SystemClock{}, Handlers: map[state.EffectKind]outbox.Handler{
@@ -194,7 +195,7 @@ func TestDeliversAndAnswersInOneWrite(t *testing.T) {
 	})
 }
 
-func TestDueTimesAreKept(t *testing.T) {
+func TestDueTimesAreObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		later := notify("b", "slack")
@@ -224,7 +225,7 @@ func TestTurnIsDeliveredOnce(t *testing.T) {
 		w.hold = true
 		calls := 0
 		stop := run(t, w, func(ctx context.Context, e state.Effect) outbox.Result { calls++; return done(ctx, e) })
-		for range 5 { // appended, not applied, and the source speaks up
+		for range 5 { // appended, not applied, and the source signals a change
 			synctest.Wait()
 			w.mu.Lock()
 			w.tell()
@@ -243,7 +244,7 @@ func TestTurnIsDeliveredOnce(t *testing.T) {
 	})
 }
 
-func TestInFlightOnceEvenWhenItsTurnChanges(t *testing.T) {
+func TestEffectIsInDeliveryOnceDespiteNewTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(notify("a", "slack"))
 		now, most := 0, 0
@@ -304,7 +305,7 @@ func TestDeadSlackDoesNotDelayPagerDuty(t *testing.T) {
 	})
 }
 
-func TestDeadlineEndsADelivery(t *testing.T) {
+func TestDeadlineEndsDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(notify("a", "slack"))
 		stop := run(t, w, hang, func(c *outbox.Config) {
@@ -312,7 +313,8 @@ func TestDeadlineEndsADelivery(t *testing.T) {
 		})
 		time.Sleep(7*time.Second + time.Millisecond)
 		synctest.Wait()
-		if all := w.outcomes(); len(all) != 1 || all[0].Done || !strings.Contains(all[0].Error, "deadline") || !all[0].RetryAt.After(time.Now()) {
+		if all := w.outcomes(); len(all) != 1 || all[0].Done || !strings.Contains(all[0].Error, "deadline") ||
+			!all[0].RetryAt.After(time.Now()) {
 			t.Errorf("outcomes %+v, want one that is tried again", all)
 		}
 		stop()
@@ -361,7 +363,7 @@ func TestBackoffDoublesToFiveMinutes(t *testing.T) {
 		var at []time.Time
 		stop := run(t, w, func(context.Context, state.Effect) outbox.Result {
 			at = append(at, time.Now())
-			return outbox.Result{Outcome: state.Outcome{Error: "503", RetryAt: time.Now().Add(-time.Hour)}} // a past time is none
+			return outbox.Result{Outcome: state.Outcome{Error: "503", RetryAt: time.Now().Add(-time.Hour)}} // a time in the past is ignored
 		})
 		time.Sleep(2 * time.Hour)
 		stop()
@@ -375,7 +377,7 @@ func TestBackoffDoublesToFiveMinutes(t *testing.T) {
 	})
 }
 
-func TestHandlerNamesTheRetry(t *testing.T) {
+func TestHandlerChoosesRetryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(notify("a", "slack"))
 		want := time.Now().Add(42 * time.Second)
@@ -412,7 +414,7 @@ func TestOutcomeWaitsForTheLog(t *testing.T) {
 	})
 }
 
-func TestResultThatTheLogNeverTakesIsToldInstead(t *testing.T) {
+func TestOversizedResultIsReportedAsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(state.Effect{ID: "enrich:1", Kind: state.EffectEnrich})
 		w.fail(errors.New("input has 9 GB"))
@@ -468,7 +470,7 @@ func TestShutdownLetsDeliveriesFinish(t *testing.T) {
 	})
 }
 
-func TestShutdownDoesNotWaitForADeafHandler(t *testing.T) {
+func TestShutdownDoesNotWaitForStuckHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(notify("deaf", "slack"))
 		release := make(chan struct{})

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"paramedic/state"
+	"paramedic/state/keeper"
 )
 
-// Run delivers until the context ends. Deliveries in flight then have Config.Grace to finish; after
-// that their contexts end, and what has not answered is delivered again after the next start. Run
-// is called once.
+// Run delivers until the context ends. Deliveries in progress then have Config.Grace to finish.
+// After that their contexts end, and those without an outcome are delivered again after the next
+// start. Run is called once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -35,31 +35,31 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 }
 
-// start begins what is due and has a free worker, and returns when to look again at the latest.
-// What waits for a worker is looked at when one is free.
+// start begins what is due and has a free worker, and returns the time of the next look. What waits
+// for a worker is started when one is free.
 func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 	tasks, next := d.cfg.Source.Take(now, d.room)
 	for _, t := range tasks {
 		d.busy[t.Lane]++
 		d.inFlight++
-		go d.carry(ctx, t)
+		go d.process(ctx, t)
 	}
 	return next
 }
 
-// carry delivers a task and puts its outcome into the log. The worker is free as soon as the
-// neighbour has answered: many outcomes then share one write.
-func (d *Dispatcher) carry(ctx context.Context, t state.Task) {
+// process delivers a task and appends its outcome. The worker is free as soon as its handler has
+// returned, so that many outcomes share one write.
+func (d *Dispatcher) process(ctx context.Context, t keeper.Task) {
 	res, ok := d.deliver(ctx, t.Effect)
 	d.progress <- progress{task: t}
 	answered := ok && d.answer(ctx, t.Effect, res)
 	d.progress <- progress{task: t, over: true, answered: answered}
 }
 
-// room returns how many workers of a lane are free. A kind that no lane was made for has one: its
-// effects are refused, which takes no time. While the log is behind, nothing new begins.
-func (d *Dispatcher) room(l state.Lane) int {
-	if d.answering >= mostAnswering {
+// room returns the number of free workers of a lane. A kind without a lane has one: its effects
+// fail at once. While too many outcomes wait for the log, nothing new begins.
+func (d *Dispatcher) room(l keeper.Lane) int {
+	if d.answering >= maxAnswering {
 		return 0
 	}
 	return max(1, d.lanes[l.Kind].Workers) - d.busy[l]
@@ -76,9 +76,9 @@ func (d *Dispatcher) advance(p progress) {
 	d.cfg.Source.Finished(p.task, p.answered)
 }
 
-// drain waits for what is in flight: for the grace period, and then as long again for handlers to
-// see that their context has ended. The grace is the machine's time, because whoever waits for the
-// process to end counts in that.
+// drain waits for the deliveries in progress: for the grace period, and then as long again for
+// handlers to return after the end of their context. It uses the machine's clock, as the supervisor
+// of the process does.
 func (d *Dispatcher) drain(stop context.CancelFunc) error {
 	grace := time.NewTimer(d.cfg.Grace)
 	defer grace.Stop()
@@ -90,8 +90,9 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 		case <-grace.C:
 			if stopped {
 				left := d.inFlight
-				go d.discard() // so that a late handler's goroutine can end
-				return fmt.Errorf("%d deliveries did not end with their context; they are made again after the next start", left)
+				go d.discard() // so that the goroutine of a late handler can end
+				return fmt.Errorf("%d deliveries did not end with their context; they are made again after the "+
+					"next start", left)
 			}
 			stop()
 			stopped = true
@@ -101,7 +102,7 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 	return nil
 }
 
-// discard takes the progress of what is left in flight until there is none.
+// discard receives the progress of the remaining deliveries.
 func (d *Dispatcher) discard() {
 	for d.inFlight > 0 {
 		d.advance(<-d.progress)

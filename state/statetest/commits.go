@@ -36,7 +36,8 @@ func commitsMany(t *testing.T, b Backend) {
 func commitsNothingBad(t *testing.T, b Backend) {
 	s := open(t, b)
 	for _, key := range []string{"", "a..b", "a.*", "a.>", "a b", "über", ".a", "a."} {
-		if _, err := s.Commit(within(t), 0, state.Fence{}, 1, []state.Record{rec("good", "x"), rec(key, "x")}); err == nil {
+		if _, err := s.Commit(within(t), 0, state.Fence{}, 1,
+			[]state.Record{rec("good", "x"), rec(key, "x")}); err == nil {
 			t.Errorf("committed a record with the key %q", key)
 		}
 	}
@@ -55,13 +56,15 @@ func commitsNothingBad(t *testing.T, b Backend) {
 
 func commitsLarge(t *testing.T, b Backend) {
 	s := open(t, b)
-	fence := commit(t, s, 0, state.Fence{}, 1, rec("alert.0", "old"), rec("gone.0", "old"), rec("timeline.INC-1.0", "0"))
+	fence := commit(t, s, 0, state.Fence{}, 1, rec("alert.0", "old"), rec("gone.0", "old"),
+		rec("timeline.INC-1.0", "0"))
 	large := []state.Record{{Key: "gone.0"}}
 	for i := range 3 * MaxRecords {
 		large = append(large, rec(fmt.Sprintf("alert.%d", i), fmt.Sprint(i)))
 	}
 	large = append(large, rec("empty.0", ""), rec("timeline.INC-1.1", "1"), rec("timeline.INC-1.2", "2"))
-	if _, err := s.Commit(within(t), 0, state.Fence{Position: 1, Rev: fence.Rev + 5}, 2, large); !errors.Is(err, state.ErrFenced) {
+	if _, err := s.Commit(within(t), 0, state.Fence{Position: 1, Rev: fence.Rev + 5}, 2, large); !errors.Is(err,
+		state.ErrFenced) {
 		t.Errorf("with a stale fence: %v, want ErrFenced", err)
 	}
 	if got, _ := load(t, s, 0); got["alert.0"] != "old" || len(got) != 2 {
@@ -77,7 +80,8 @@ func commitsLarge(t *testing.T, b Backend) {
 			t.Fatalf("%s is %q, want %q", r.Key, value, r.Value)
 		}
 	}
-	if list, err := s.List(within(t), 0, "timeline.INC-1"); err != nil || len(list) != 3 || string(list[2].Value) != "2" {
+	if list, err := s.List(within(t), 0, "timeline.INC-1"); err != nil || len(list) != 3 ||
+		string(list[2].Value) != "2" {
 		t.Errorf("the timeline is %v, %v", list, err)
 	}
 	commit(t, s, 0, fence, 3, rec("alert.0", "new"))
@@ -90,8 +94,10 @@ func fencesStale(t *testing.T, b Backend) {
 	s := open(t, b)
 	first := commit(t, s, 0, state.Fence{}, 1, rec("incident.a", "1"))
 	second := commit(t, s, 0, first, 2, rec("incident.a", "2"))
-	for name, stale := range map[string]state.Fence{"none": {}, "the one before": first, "one that never was": {Position: 2, Rev: second.Rev + 5}} {
-		_, err := s.Commit(within(t), 0, stale, 3, []state.Record{rec("incident.a", "bad"), rec("incident.b", "bad"), rec("timeline.INC-1.1", "bad")})
+	for name, stale := range map[string]state.Fence{"none": {}, "the one before": first,
+		"one that never was": {Position: 2, Rev: second.Rev + 5}} {
+		_, err := s.Commit(within(t), 0, stale, 3, []state.Record{rec("incident.a", "bad"), rec("incident.b", "bad"),
+			rec("timeline.INC-1.1", "bad")})
 		if !errors.Is(err, state.ErrFenced) {
 			t.Errorf("commit with the fence %s: %v, want ErrFenced", name, err)
 		}
@@ -112,7 +118,8 @@ func fencesAcrossStores(t *testing.T, b Backend) {
 	one, other := open(t, b), open(t, b)
 	_, fence := load(t, one, 3)
 	commit(t, other, 3, fence, 1, rec("incident.a", "other's"))
-	if _, err := one.Commit(within(t), 3, fence, 1, []state.Record{rec("incident.a", "one's")}); !errors.Is(err, state.ErrFenced) {
+	if _, err := one.Commit(within(t), 3, fence, 1, []state.Record{rec("incident.a", "one's")}); !errors.Is(err,
+		state.ErrFenced) {
 		t.Errorf("the overtaken reader's commit: %v, want ErrFenced", err)
 	}
 	got, fence := load(t, one, 3)
@@ -124,7 +131,8 @@ func fencesAcrossStores(t *testing.T, b Backend) {
 
 func deletes(t *testing.T, b Backend) {
 	s := open(t, b)
-	fence := commit(t, s, 0, state.Fence{}, 1, rec("incident.a", "a"), rec("incident.b", "b"), rec("timeline.INC-1.1", "x"), rec("timeline.INC-1.2", "y"))
+	fence := commit(t, s, 0, state.Fence{}, 1, rec("incident.a", "a"), rec("incident.b", "b"),
+		rec("timeline.INC-1.1", "x"), rec("timeline.INC-1.2", "y"))
 	gone := func(key string) state.Record { return state.Record{Key: key} }
 	fence = commit(t, s, 0, fence, 2, gone("incident.a"), gone("timeline.INC-1.1"), gone("never.was"))
 	if got, _ := load(t, s, 0); len(got) != 1 || got["incident.b"] != "b" {
@@ -146,9 +154,11 @@ func deletes(t *testing.T, b Backend) {
 
 func replaces(t *testing.T, b Backend) {
 	s := open(t, b)
-	first := commit(t, s, 0, state.Fence{}, 1, rec("incident.a", "1"), rec("incident.b", "1"), rec("timeline.INC-1.1", "x"), rec("timeline.INC-2.1", "x"))
+	first := commit(t, s, 0, state.Fence{}, 1, rec("incident.a", "1"), rec("incident.b", "1"),
+		rec("timeline.INC-1.1", "x"), rec("timeline.INC-2.1", "x"))
 	commit(t, s, 1, state.Fence{}, 1, rec("incident.a", "another partition's"))
-	if _, err := s.Replace(within(t), 0, state.Fence{Position: 1, Rev: first.Rev + 9}, 2, nil); !errors.Is(err, state.ErrFenced) {
+	if _, err := s.Replace(within(t), 0, state.Fence{Position: 1, Rev: first.Rev + 9}, 2, nil); !errors.Is(err,
+		state.ErrFenced) {
 		t.Errorf("replacing with a stale fence: %v, want ErrFenced", err)
 	}
 	records := []state.Record{rec("timeline.INC-1.1", "new")}
@@ -211,7 +221,8 @@ func keepsPlace(t *testing.T, b Backend) {
 	fence = commit(t, s, 0, fence, 2, rec("timeline.INC-1.1", "a again"), rec("timeline.INC-1.3", "c"))
 	commit(t, s, 0, fence, 3, rec("timeline.INC-1.1", "a a third time"))
 	list, err := s.List(within(t), 0, "timeline.INC-1")
-	if err != nil || len(list) != 3 || list[0].Key != "timeline.INC-1.1" || string(list[0].Value) != "a a third time" || list[2].Key != "timeline.INC-1.3" {
+	if err != nil || len(list) != 3 || list[0].Key != "timeline.INC-1.1" || string(list[0].Value) != "a a third time" ||
+		list[2].Key != "timeline.INC-1.3" {
 		t.Errorf("listed %v, %v", list, err)
 	}
 }

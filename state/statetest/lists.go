@@ -8,12 +8,14 @@ import (
 	"paramedic/state"
 )
 
-// ListIncidents answers a query from a list: it is what a fake view needs, and the keeper's answer
-// made the slow way.
+// ListIncidents answers a query from a list, for fake views. It gives the keeper's answer the slow
+// way.
 func ListIncidents(all []state.Incident, q state.IncidentQuery) (page state.IncidentPage) {
 	all = slices.DeleteFunc(slices.Clone(all), func(in state.Incident) bool {
-		wrong := q.Which == state.OpenIncidents && !in.Open() || q.Which == state.ResolvedIncidents && in.Open() || q.Urgent && !in.Open()
-		return wrong || in.OpenedAt.Before(q.Since) || q.Match != nil && !q.Match(&in) || q.After != nil && !after(in, *q.After)
+		wrong := q.Which == state.OpenIncidents && !in.Open() || q.Which == state.ResolvedIncidents && in.Open() ||
+			q.Urgent && !in.Open()
+		return wrong || in.OpenedAt.Before(q.Since) || q.Match != nil && !q.Match(&in) || q.After != nil &&
+			!after(in, *q.After)
 	})
 	slices.SortFunc(all, func(a, b state.Incident) int {
 		age := cmp.Or(b.OpenedAt.Compare(a.OpenedAt), cmp.Compare(b.ID, a.ID))
@@ -39,7 +41,8 @@ func after(in state.Incident, p state.Place) bool {
 // ListActions answers a query from a list, as ListIncidents does.
 func ListActions(all []state.Action, q state.ActionQuery) (page state.ActionPage) {
 	all = slices.DeleteFunc(slices.Clone(all), func(a state.Action) bool {
-		return q.Match != nil && !q.Match(&a) || q.After != nil && cmp.Or(q.After.At.Compare(planned(a)), cmp.Compare(q.After.ID, string(a.ID))) <= 0
+		return q.Match != nil && !q.Match(&a) || q.After != nil &&
+			cmp.Or(q.After.At.Compare(planned(a)), cmp.Compare(q.After.ID, string(a.ID))) <= 0
 	})
 	slices.SortFunc(all, func(a, b state.Action) int {
 		age := cmp.Or(planned(b).Compare(planned(a)), cmp.Compare(b.ID, a.ID))

@@ -43,7 +43,7 @@ func readerWakes(t *testing.T, b Backend) {
 	}
 }
 
-// What waits in the log is counted, whether the reader has fetched it or not.
+// Waiting counts the inputs in the log, whether the reader has fetched them or not.
 func readerCountsWhatWaits(t *testing.T, b Backend) {
 	s := open(t, b)
 	const waiting = 2500

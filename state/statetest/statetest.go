@@ -1,5 +1,6 @@
-// Package statetest is the conformance suite of [state.Store]: what the contract says, as tests
-// that every implementation passes.
+// Package statetest is the conformance suite of [state.Store]: its contract as tests that every
+// implementation passes. It also has a plain [Triage] and [Routing], and fake listings, for the
+// tests of other packages.
 package statetest
 
 import (
@@ -17,26 +18,27 @@ import (
 
 // A Backend is one place that keeps state for the length of one test.
 type Backend interface {
-	// Open opens a store over what the backend keeps; an empty backend at first. A test closes one
-	// before it opens the next, unless Shared says that several may be open.
+	// Open opens a store on the backend, which is empty at first. A test closes one store before it
+	// opens the next, unless Shared is set.
 	Open(t *testing.T) Store
-	// Shared says whether several stores may be open at a time, as several bots on one cluster.
+	// Shared reports whether several stores may be open at a time, as for several bots on one
+	// cluster.
 	Shared() bool
 }
 
-// A Store is what the suite opens: it can also be closed.
+// A Store is a store that can be closed.
 type Store interface {
 	state.Store
 	Close(ctx context.Context) error
 }
 
-// MaxRecords is the most records that JetStream takes in one batch; a commit may have more.
+// MaxRecords is the most records that JetStream takes in one batch. A commit may have more.
 const MaxRecords = 999
 
-// patience bounds what should happen at once, on a machine that is busy.
+// patience is the timeout for what should happen at once, on a busy machine.
 const patience = 30 * time.Second
 
-// Run runs the suite; each test gets a backend of its own.
+// Run runs the suite. Each test gets a backend of its own.
 func Run(t *testing.T, backend func(t *testing.T) Backend) {
 	tests := []struct {
 		name string
@@ -105,7 +107,7 @@ func appendAll(t *testing.T, s state.Store, inputs ...state.Input) {
 	}
 }
 
-// readN reads n inputs and demands rising sequences.
+// readN reads n inputs and checks that their sequences rise.
 func readN(t *testing.T, s state.Store, partition int, after uint64, n int) []state.Input {
 	t.Helper()
 	ctx := within(t)
@@ -137,7 +139,7 @@ func ids(inputs []state.Input) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Raw is the decoder that keeps a record as it is.
+// Raw is the decoder that returns the record itself.
 func Raw(r state.Record) (any, error) { return r, nil }
 
 func load(t *testing.T, s state.Store, partition int) (map[string]string, state.Fence) {
@@ -157,7 +159,8 @@ func load(t *testing.T, s state.Store, partition int) (map[string]string, state.
 	return got, fence
 }
 
-func commit(t *testing.T, s state.Store, partition int, fence state.Fence, to uint64, records ...state.Record) state.Fence {
+func commit(t *testing.T, s state.Store, partition int, fence state.Fence, to uint64,
+	records ...state.Record) state.Fence {
 	t.Helper()
 	next, err := s.Commit(within(t), partition, fence, to, records)
 	if err != nil {
@@ -208,7 +211,8 @@ func survivesReopen(t *testing.T, b Backend) {
 	s := b.Open(t)
 	p := s.Partition("prod")
 	want := input("prod", "a")
-	want.Alerts = &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f", Labels: map[string]string{"alertname": "X", "odd": "<b>\u2028\"\\"}}}}
+	want.Alerts = &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f",
+		Labels: map[string]string{"alertname": "X", "odd": "<b>\u2028\"\\"}}}}
 	appendAll(t, s, want, input("prod", "b"))
 	first := readN(t, s, p, 0, 2)
 	fence := commit(t, s, p, state.Fence{}, first[0].Seq, rec("incident.INC-1", `{"n":1}`), rec("empty", ""))
@@ -242,7 +246,7 @@ func readsInOrder(t *testing.T, b Backend) {
 	}
 }
 
-// elsewhere is a cluster of another partition than prod's.
+// elsewhere is a cluster in another partition than prod.
 func elsewhere(t *testing.T, s state.Store) string {
 	t.Helper()
 	for i := range 1000 {
@@ -286,7 +290,8 @@ func appendsConcurrently(t *testing.T, b Backend) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				group := []state.Input{input("prod", fmt.Sprintf("%d.%d.0", w, i)), input("prod", fmt.Sprintf("%d.%d.1", w, i))}[:1+w%2]
+				group := []state.Input{input("prod", fmt.Sprintf("%d.%d.0", w, i)),
+					input("prod", fmt.Sprintf("%d.%d.1", w, i))}[:1+w%2]
 				if err := s.Append(t.Context(), group...); err != nil {
 					t.Errorf("append: %v", err)
 				}
@@ -340,7 +345,8 @@ func takesLargePayloads(t *testing.T, b Backend) {
 	}
 	huge := input("prod", "huge")
 	huge.Command.Reason = strings.Repeat("x", 16<<20)
-	if err := s.Append(within(t), huge); err == nil || errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "huge") {
+	if err := s.Append(within(t), huge); err == nil || errors.Is(err, state.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "huge") {
 		t.Errorf("a huge input: %v, want a refusal for good that names it", err)
 	}
 	value := bytes.Repeat([]byte{0, 1, 2, 255}, 1<<20)

@@ -75,7 +75,7 @@ func eventually(t *testing.T, what string, is func() error) {
 
 // A real Prometheus tells when what first aid reads was scraped, and nothing of a page that went
 // away, whose rates it shows for minutes.
-func TestFreshValuesOfARealPrometheus(t *testing.T) {
+func TestFreshValuesOfRealPrometheus(t *testing.T) {
 	pages := map[string]*countedPage{"a": {}, "b": {}}
 	config := "global: {scrape_interval: 3s, scrape_timeout: 2s}\nscrape_configs:\n- job_name: vllm\n  static_configs:\n"
 	for _, pod := range []string{"a", "b"} {

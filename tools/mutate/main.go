@@ -39,7 +39,7 @@ var targets = []target{
 	{dir: "remediate/verify", by: []string{"remediate/verify", "remediate/guard", "remediate"}},
 	{dir: "remediate/kube"},
 	{dir: "state", files: []string{"action.go", "fold_action.go"}},
-	{dir: "webhook", files: []string{"writes.go"}},
+	{dir: "webhook/api", files: []string{"writes.go"}},
 }
 
 func main() {

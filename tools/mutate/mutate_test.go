@@ -23,7 +23,7 @@ func tried(t *testing.T) *run {
 	return r
 }
 
-func TestSurvivorsAreWhatNoTestNotices(t *testing.T) {
+func TestUnnoticedMutantsSurvive(t *testing.T) {
 	r := tried(t)
 	var survive []string
 	for _, m := range r.mutants {

@@ -41,13 +41,15 @@ func Webhook(e Event) []byte {
 		"id": e.Incident, "type": "incident", "self": "https://api.pagerduty.com/incidents/" + e.Incident,
 		"html_url": "https://lab.pagerduty.com/incidents/" + e.Incident, "number": 1, "status": "triggered", "incident_key": e.Key,
 		"created_at": e.At.UTC().Format(time.RFC3339), "title": e.Title, "urgency": "high",
-		"service": object{"id": "PSVC", "type": "service_reference", "summary": e.Service, "html_url": "https://lab.pagerduty.com/services/PSVC"},
+		"service": object{"id": "PSVC", "type": "service_reference", "summary": e.Service,
+			"html_url": "https://lab.pagerduty.com/services/PSVC"},
 	}
 	event := object{
 		"id": e.ID, "event_type": e.Type, "resource_type": "incident", "occurred_at": e.At.UTC().Format(time.RFC3339Nano), "data": data,
 	}
 	if e.UserID != "" {
-		event["agent"] = object{"id": e.UserID, "type": "user_reference", "summary": e.User, "html_url": "https://lab.pagerduty.com/users/" + e.UserID}
+		event["agent"] = object{"id": e.UserID, "type": "user_reference", "summary": e.User,
+			"html_url": "https://lab.pagerduty.com/users/" + e.UserID}
 	}
 	b, err := json.Marshal(object{"event": event})
 	if err != nil {

@@ -56,7 +56,8 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	case "conversations.info":
 		answer, code, why = s.info(r.Form)
 	case "auth.test":
-		answer = map[string]any{"url": s.http.URL, "team": "Lab", "user": "paramedic", "team_id": "T0000LAB", "user_id": "U0000BOT", "bot_id": "B0000BOT"}
+		answer = map[string]any{"url": s.http.URL, "team": "Lab", "user": "paramedic", "team_id": "T0000LAB", "user_id": "U0000BOT",
+			"bot_id": "B0000BOT"}
 	default:
 		code, why = "unknown_method", "the fake does not know it"
 	}

@@ -39,9 +39,11 @@ func TestWhatSlackRefuses(t *testing.T) {
 		{"an empty section", []block{{"type": "section", "text": plain(0)}}, "invalid_blocks"},
 		{"a long value", []block{button(block{"value": strings.Repeat("x", 2001)})}, "invalid_blocks"},
 		{"a long address", []block{button(block{"url": "https://x/" + strings.Repeat("x", 3000)})}, "invalid_blocks"},
-		{"a long confirmation", []block{button(block{"confirm": block{"title": plain(1), "text": plain(301), "confirm": plain(1), "deny": plain(1)}})}, "invalid_blocks"},
+		{"a long confirmation", []block{button(block{"confirm": block{"title": plain(1), "text": plain(301), "confirm": plain(1),
+			"deny": plain(1)}})}, "invalid_blocks"},
 		{"an unknown block", []block{{"type": "alert"}}, "invalid_blocks"},
-		{"a broadcast", []block{{"type": "rich_text", "elements": []block{{"type": "rich_text_section", "elements": []block{{"type": "broadcast", "range": "channel"}}}}}}, "invalid_blocks"},
+		{"a broadcast", []block{{"type": "rich_text", "elements": []block{{"type": "rich_text_section",
+			"elements": []block{{"type": "broadcast", "range": "channel"}}}}}}, "invalid_blocks"},
 		{"the same block_id twice", []block{{"type": "divider", "block_id": "a"}, {"type": "divider", "block_id": "a"}}, "invalid_blocks"},
 		{"too much text", sections, "msg_blocks_too_long"},
 	} {

@@ -1,0 +1,168 @@
+package alerting
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/lab"
+
+	promhistogram "github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// A rule that fires on a real Prometheus and not in the lab, or the other way round, is scored
+// wrongly. Prometheus's own engine evaluates the expressions on what the Ruler scraped, at many
+// moments of faults that together make nearly every rule fire.
+func TestRulesEvaluateAsInPrometheus(t *testing.T) {
+	faults := []string{lab.KVExhaustion, lab.GPUFault, lab.ClientCancellations, lab.EngineHang, lab.GatewayFailure, lab.OOMKilled, lab.PrefixCacheCollapse}
+	if testing.Short() {
+		faults = faults[:2]
+	}
+	for _, kind := range lab.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			fired := map[string]bool{}
+			for _, fault := range faults {
+				agree(t, kind, fault, fired)
+			}
+			var idle []string
+			for _, r := range Rules(kind) {
+				if !fired[r.Name] {
+					idle = append(idle, r.Name)
+				}
+			}
+			if len(idle) > len(Rules(kind))/3 && !testing.Short() {
+				t.Errorf("too few rules fired to compare: never %v", idle)
+			}
+		})
+	}
+}
+
+func agree(t *testing.T, kind lab.Kind, fault string, fired map[string]bool) {
+	t.Helper()
+	s, err := lab.NewScenario(fault, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.As(kind).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewRuler(f, "")
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: ScrapeInterval, Parser: parser.NewParser(parser.Options{})})
+	t.Cleanup(func() { _ = engine.Close() })
+	for at := time.Duration(0); at <= 12*time.Minute; at += ScrapeInterval {
+		f.Advance(f.Start().Add(at))
+		r.scrape()
+		if at < 6*time.Minute || at%(100*time.Second) != 0 {
+			continue
+		}
+		for _, rule := range Rules(kind) {
+			q, err := engine.NewInstantQuery(t.Context(), scraped{r.history}, nil, rule.Expr, moment(r.history, r.history.last))
+			if err != nil {
+				t.Fatalf("%s: %v", rule.Name, err)
+			}
+			res := q.Exec(t.Context())
+			vec, err := res.Vector()
+			if err != nil {
+				t.Fatalf("%s: %v", rule.Name, err)
+			}
+			theirs, ours := map[string]bool{}, map[string]bool{}
+			for _, x := range vec {
+				m := x.Metric.Map()
+				delete(m, "__name__")
+				theirs[labelKey(m)] = true
+			}
+			for _, x := range rule.eval(r.history) {
+				ours[labelKey(x.labels)] = true
+			}
+			q.Close()
+			fired[rule.Name] = fired[rule.Name] || len(ours) > 0
+			if !maps.Equal(theirs, ours) {
+				t.Errorf("%s, %s after %s: %s: Prometheus %v, the lab %v", kind, fault, at, rule.Name, told(theirs), told(ours))
+			}
+		}
+	}
+}
+
+func told(m map[string]bool) string {
+	return strings.ReplaceAll(fmt.Sprint(slices.Sorted(maps.Keys(m))), "\xff", " ")
+}
+
+func moment(h *history, at float64) time.Time {
+	return time.UnixMilli(int64(math.Round((h.epoch + at) * 1000))).UTC()
+}
+
+// scraped lets Prometheus's engine read a history.
+type scraped struct{ *history }
+
+func (s scraped) Querier(_, _ int64) (storage.Querier, error) { return s, nil }
+func (scraped) Close() error                                  { return nil }
+func (scraped) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+func (scraped) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+func (s scraped) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	name := ""
+	for _, m := range matchers {
+		if m.Name == "__name__" {
+			name = m.Value
+		}
+	}
+	var out []storage.Series
+	var list []*series
+	if f := s.series[name]; f != nil {
+		list = f.list
+	}
+	for _, x := range list {
+		all := maps.Clone(x.labels)
+		all["__name__"] = name
+		set := labels.FromMap(all)
+		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(set.Get(m.Name)) }) {
+			var samples []chunks.Sample
+			for _, p := range x.points {
+				samples = append(samples, sampleAt{moment(s.history, p.at).UnixMilli(), p.value})
+			}
+			out = append(out, storage.NewListSeries(set, samples))
+		}
+	}
+	return &seriesSet{all: out, at: -1}
+}
+
+type seriesSet struct {
+	all []storage.Series
+	at  int
+}
+
+func (s *seriesSet) Next() bool                      { s.at++; return s.at < len(s.all) }
+func (s *seriesSet) At() storage.Series              { return s.all[s.at] }
+func (*seriesSet) Err() error                        { return nil }
+func (*seriesSet) Warnings() annotations.Annotations { return nil }
+
+type sampleAt struct {
+	t int64
+	v float64
+}
+
+func (s sampleAt) ST() int64                       { return 0 }
+func (s sampleAt) T() int64                        { return s.t }
+func (s sampleAt) F() float64                      { return s.v }
+func (sampleAt) H() *promhistogram.Histogram       { return nil }
+func (sampleAt) FH() *promhistogram.FloatHistogram { return nil }
+func (s sampleAt) Copy() chunks.Sample             { return s }
+func (sampleAt) Type() chunkenc.ValueType          { return chunkenc.ValFloat }

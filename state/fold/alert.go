@@ -1,0 +1,302 @@
+package fold
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// applyAlerts applies a webhook payload.
+func (x *step) applyAlerts(batch state.AlertBatch) {
+	moved := map[state.IncidentID]bool{}
+	var order []*state.Incident
+	for _, a := range batch.Alerts {
+		in := x.applyAlert(a)
+		if in != nil && !moved[in.ID] {
+			moved[in.ID] = true
+			order = append(order, in)
+		}
+	}
+	for _, in := range order {
+		if !in.Open() {
+			continue // a later alert of the payload merged it into an incident that is in order, too
+		}
+		x.recordDelivery(in, batch)
+		if batch.Truncated > 0 {
+			x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
+				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): what is not here may "+
+					"still be firing", batch.Truncated, batch.Receiver)})
+		}
+		x.updateStatus(in)
+	}
+}
+
+// recordDelivery records the Alertmanager notification that brought an incident's alerts.
+func (x *step) recordDelivery(in *state.Incident, b state.AlertBatch) {
+	now := state.Delivery{Receiver: b.Receiver, ExternalURL: b.ExternalURL, GroupLabels: b.GroupLabels}
+	if before := in.Delivery; before.Receiver != "" || before.ExternalURL != "" {
+		now.GroupLabels = maps.Clone(b.GroupLabels)
+		maps.DeleteFunc(now.GroupLabels,
+			func(name, value string) bool { have, ok := before.GroupLabels[name]; return !ok || have != value })
+	}
+	in.Delivery = now
+	x.changedIncident(in)
+}
+
+// haSkew is how much later the other Prometheus of an HA pair may see the same alert. Each
+// evaluates its rules at its own phase, by default once a minute.
+const haSkew = time.Minute
+
+// applyAlert applies one alert and returns the incident that it changed, or nil.
+func (x *step) applyAlert(a state.Alert) *state.Incident {
+	rec := x.Board.alerts[a.Fingerprint]
+	if a.Status == state.Resolved {
+		return x.resolveAlert(rec, a)
+	}
+	if rec == nil {
+		rec = &state.AlertRecord{FirstAt: x.now}
+		x.Board.alerts[a.Fingerprint] = rec
+	}
+	defer x.touch(kindAlert, string(a.Fingerprint))
+	again := rec.Active && a.StartsAt.Before(rec.Alert.StartsAt.Add(haSkew))
+	rec.LastAt = x.now
+	if again {
+		return nil // a repeat, or the same alert from the other Prometheus or Alertmanager of an HA pair
+	}
+	old := x.root(rec.Incident)
+	wasActive := rec.Active && old != nil && old.Open()
+	rec.Alert, rec.Active = a, true
+	rec.Sign = x.Triage.Classify(a, x.in.Cluster)
+	rec.Episodes++
+	in := old
+	if old == nil || !old.Open() {
+		in = x.attach(rec)
+	} else if countsEverywhere(old, rec) {
+		clearPlace(rec)
+	}
+	x.count(in, rec, wasActive)
+	return in
+}
+
+func (x *step) resolveAlert(rec *state.AlertRecord, a state.Alert) *state.Incident {
+	if rec == nil {
+		// Resolved before it was ever seen firing. It is stored for later questions, and opens
+		// nothing.
+		x.Board.alerts[a.Fingerprint] = &state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
+			FirstAt: x.now, LastAt: x.now}
+		x.touch(kindAlert, string(a.Fingerprint))
+		return nil
+	}
+	rec.LastAt = x.now
+	x.touch(kindAlert, string(a.Fingerprint))
+	if older := a.StartsAt.Before(rec.Alert.StartsAt) && !a.EndsAt.After(rec.Alert.StartsAt); older || !rec.Active {
+		return nil // already resolved, or the late end of an older episode
+	}
+	rec.Alert.Status, rec.Alert.EndsAt = state.Resolved, a.EndsAt
+	return x.endEpisode(rec)
+}
+
+// endEpisode ends an alert's episode.
+func (x *step) endEpisode(rec *state.AlertRecord) *state.Incident {
+	rec.Active = false
+	x.touch(kindAlert, string(rec.Alert.Fingerprint))
+	in := x.root(rec.Incident)
+	if in == nil || !in.Open() {
+		return nil
+	}
+	in.ActiveAlerts--
+	if c := in.Symptom(rec.Sign.Symptom); c != nil {
+		c.Active--
+	}
+	x.changedIncident(in)
+	return in
+}
+
+// attach finds the open incident of an alert, or opens one.
+func (x *step) attach(rec *state.AlertRecord) *state.Incident {
+	e, keys := rec.Sign.Entity, x.signKeys(rec)
+	var in *state.Incident
+	if open := x.candidates(keys); len(open) > 0 {
+		if id, ok := x.Triage.Correlate(rec.Sign, x.workersAround(e, open), open, x.now); ok {
+			in = x.incidents[id]
+		}
+	}
+	if in == nil {
+		in = x.everywhereIncident(rec)
+		keys = x.signKeys(rec)
+	}
+	if in == nil {
+		in = x.openIncident(rec)
+	}
+	if rec.Incident != "" {
+		delete(x.held[rec.Incident], rec.Alert.Fingerprint)
+	}
+	rec.Incident = in.ID
+	x.attachAlert(rec)
+	x.index(in, keys)
+	return in
+}
+
+// openIncident opens an incident for an alert.
+func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
+	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Seq, rec.Alert.Fingerprint)
+	in := &state.Incident{
+		ID: state.NewIncidentID(x.now, seed), Number: x.nextNumber(), Cluster: x.in.Cluster, Status: state.StatusOpen,
+		Severity: state.Info,
+		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt, Told: map[state.Channel]state.Told{},
+		Scope: state.Scope{Cluster: rec.Sign.Entity.Cluster},
+	}
+	if in.StartedAt.IsZero() || in.StartedAt.After(x.now) {
+		in.StartedAt = x.now
+	}
+	in.EnrichAt = x.now.Add(x.Settings.Settle)
+	x.wantEffect(state.Effect{ID: state.EffectID("prepare:" + string(in.ID)), Kind: state.EffectPrepare,
+		Cluster: in.Cluster, Incident: in.ID, Due: x.now})
+	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
+	x.setTimer(in, in.NotifyBy)
+	x.incidents[in.ID] = in
+	text := fmt.Sprintf("opened by alert %s (%s)", orDash(rec.Alert.Name()), rec.Sign.Symptom)
+	x.record(in, state.Entry{Kind: "opened", Text: text})
+	return in
+}
+
+// nextNumber returns the cluster's next short number. Clusters in one partition count separately.
+// Older boards had one count for all clusters, which goes on from there.
+func (x *step) nextNumber() int {
+	if x.meta.Numbers == nil {
+		x.meta.Numbers = map[string]int{}
+	}
+	n := max(x.meta.Numbers[x.in.Cluster], x.meta.Incidents) + 1
+	x.meta.Numbers[x.in.Cluster] = n
+	x.touch(kindMeta, "board")
+	return n
+}
+
+// count adds an alert's new episode to its incident. If counted is set, an older episode already
+// counts as active.
+func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
+	if in.Count(rec, counted, x.now) {
+		if in.Entries > 1 {
+			x.record(in, state.Entry{Kind: "symptom", Quiet: true,
+				Text: fmt.Sprintf("%s: %s", rec.Sign.Symptom, orDash(rec.Alert.Name()))})
+		}
+		in.EnrichAt = sooner(in.EnrichAt, x.now.Add(x.Settings.Settle))
+		in.Rev++
+	}
+	x.changedIncident(in)
+}
+
+// updateStatus updates an incident after a payload: severity, status and timers.
+func (x *step) updateStatus(in *state.Incident) {
+	worst := state.Info
+	for _, s := range in.Symptoms {
+		if s.Active > 0 && s.Severity.Rank() > worst.Rank() {
+			worst = s.Severity
+		}
+	}
+	if worst.Rank() > in.Severity.Rank() {
+		in.Severity = worst
+		in.Rev++
+		if worst == state.Critical {
+			in.SilencedUntil = time.Time{} // a rise in severity ends a silence
+			if len(in.Channels) == 0 {
+				in.NotifyBy = sooner(in.NotifyBy, x.now.Add(x.Settings.SpeakWithin))
+				x.setTimer(in, in.NotifyBy)
+			}
+		}
+	}
+	if in.Diagnosis.Title == "" {
+		in.Title = provisionalTitle(in)
+	}
+	switch {
+	case in.ActiveAlerts == 0 && in.Status != state.StatusMonitoring:
+		in.Status = state.StatusMonitoring
+		in.HoldUntil = x.now.Add(x.Settings.ResolveHold)
+		in.Over = nil
+		for _, s := range in.Symptoms {
+			in.Over = append(in.Over, s.Symptom)
+		}
+		x.setTimer(in, in.HoldUntil)
+		x.record(in, state.Entry{Kind: "monitoring", Quiet: true,
+			Text: "all alerts are gone; held open in case they come back"})
+		in.Rev++
+	case in.ActiveAlerts > 0 && in.Status == state.StatusMonitoring:
+		in.HoldUntil = time.Time{}
+		in.Status = x.activeStatus(in)
+		// No channel has reported the end: messages show the status, and a flapping alert needs no
+		// entry in the thread.
+		x.record(in, state.Entry{Kind: "reopened", Quiet: true, Text: "alerts came back within the hold"})
+		in.Rev++
+	}
+	x.changedIncident(in)
+	x.wantEvidence(in)
+	x.notifyChannels(in)
+}
+
+// activeStatus returns the status of an incident with active alerts. It depends on its actions and
+// its acknowledgement.
+func (x *step) activeStatus(in *state.Incident) state.Status {
+	for _, id := range in.Actions {
+		switch x.actions[id].State {
+		case state.Intent, state.Applied, state.Verifying, state.RollbackIntent:
+			return state.StatusMitigating
+		}
+	}
+	if !in.AckedAt.IsZero() {
+		return state.StatusAcked
+	}
+	return state.StatusOpen
+}
+
+// wantEvidence schedules the enrich effect at the incident's EnrichAt.
+func (x *step) wantEvidence(in *state.Incident) {
+	if in.Open() && !in.EnrichAt.IsZero() {
+		x.wantEffect(state.Effect{ID: state.EffectID("enrich:" + string(in.ID)), Kind: state.EffectEnrich,
+			Cluster: in.Cluster, Incident: in.ID, Due: in.EnrichAt})
+	}
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "—"
+	}
+	return s
+}
+
+// provisionalTitle returns a title for an incident without a verdict: its symptoms and their place.
+func provisionalTitle(in *state.Incident) string {
+	if in.Everywhere != "" {
+		return oneLine(fmt.Sprintf("%s, %d alerts, on %s", in.Everywhere, in.ActiveAlerts, in.Cluster))
+	}
+	var names []string
+	for _, s := range in.Symptoms[:min(3, len(in.Symptoms))] {
+		if s.Symptom == state.Unclassified && len(s.Rules) > 0 {
+			names = append(names, s.Rules[0])
+			continue
+		}
+		names = append(names, strings.ReplaceAll(string(s.Symptom), "_", " "))
+	}
+	if more := len(in.Symptoms) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	where := in.Scope.Model
+	for _, w := range []string{in.Scope.Pool, in.Scope.Namespace, in.Cluster} {
+		if where == "" {
+			where = w
+		}
+	}
+	if len(in.Scope.Nodes) > 0 && in.Scope.Model == "" && in.Scope.Pool == "" {
+		where = in.Scope.Nodes[0]
+	}
+	return oneLine(strings.Join(names, ", ") + " on " + where)
+}

@@ -1,0 +1,384 @@
+package fold
+
+import (
+	"cmp"
+	"container/heap"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// A Board holds the state of one partition in memory. Only a [Fold] changes it. The board notes its
+// changes, so that a commit writes only those. It is not safe for concurrent use.
+type Board struct {
+	incidents map[state.IncidentID]*state.Incident
+	alerts    map[state.Fingerprint]*state.AlertRecord
+	// held has the alerts of each incident, without those of incidents merged into it.
+	held              map[state.IncidentID]map[state.Fingerprint]bool
+	actions           map[state.ActionID]*state.Action
+	effects           map[state.EffectID]*state.Effect
+	effectsByIncident map[state.IncidentID][]state.EffectID // the effects of an incident
+	evidence          map[state.IncidentID]*state.Evidence
+	workers           map[string]*workerRecord // by cluster, namespace and pod
+	halts             map[string]*state.Halt   // by cluster
+	meta              boardMeta
+
+	open       incidentList                         // every open incident
+	byKey      map[string]incidentList              // open incidents by the keys of their entities
+	keysOf     map[state.IncidentID]map[string]bool // the reverse of byKey
+	everywhere map[string]*state.Incident           // open incidents that count one rule's alerts wherever they fire
+	onNode     map[string]map[string]bool           // worker keys by cluster and node
+	timers     timerHeap
+	dirty      map[string]change // records to write, or to delete, by key
+	touched    uint64            // number of changes to records
+	entries    []state.Entry     // timeline entries to write
+	erased     []string          // keys of timeline entries to delete
+}
+
+// boardMeta holds the partition's counters.
+type boardMeta struct {
+	Incidents int            `json:"incidents,omitempty"` // the last short number of older boards, which had one count for all clusters
+	Numbers   map[string]int `json:"numbers,omitempty"`   // by cluster: the last short number
+	SweptAt   time.Time      `json:"swept_at,omitzero"`
+}
+
+// A workerRecord is a worker with the time of the last evidence about it.
+type workerRecord struct {
+	Cluster string       `json:"cluster"`
+	Worker  state.Worker `json:"worker"`
+	At      time.Time    `json:"at"`
+}
+
+// NewBoard returns an empty board.
+func NewBoard() *Board {
+	return &Board{
+		incidents:         map[state.IncidentID]*state.Incident{},
+		alerts:            map[state.Fingerprint]*state.AlertRecord{},
+		held:              map[state.IncidentID]map[state.Fingerprint]bool{},
+		actions:           map[state.ActionID]*state.Action{},
+		effects:           map[state.EffectID]*state.Effect{},
+		effectsByIncident: map[state.IncidentID][]state.EffectID{},
+		evidence:          map[state.IncidentID]*state.Evidence{},
+		workers:           map[string]*workerRecord{},
+		halts:             map[string]*state.Halt{},
+		byKey:             map[string]incidentList{},
+		keysOf:            map[state.IncidentID]map[string]bool{},
+		everywhere:        map[string]*state.Incident{},
+		onNode:            map[string]map[string]bool{},
+		dirty:             map[string]change{},
+	}
+}
+
+// The kinds of records.
+const (
+	kindIncident = "incident"
+	kindAlert    = "alert"
+	kindAction   = "action"
+	kindEffect   = "effect"
+	kindEvidence = "evidence"
+	kindWorker   = "worker"
+	kindHalt     = "halt"
+	kindMeta     = "meta"
+)
+
+// recordKey returns a record's key. An ID with bytes that a key may not have is hashed. The value
+// has the ID itself.
+func recordKey(kind, id string) string {
+	for _, r := range id {
+		if !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return kind + ".x" + state.Hash(id)
+		}
+	}
+	return kind + "." + id
+}
+
+// LoadBoard returns the board of the records that [Board.Take] returned, without those that were
+// deleted later.
+func LoadBoard(records []state.Record) (*Board, error) {
+	values := make([]any, 0, len(records))
+	for _, r := range records {
+		v, err := DecodeRecord(r)
+		if err != nil {
+			return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
+		}
+		values = append(values, v)
+	}
+	return BoardOf(values), nil
+}
+
+// BoardOf returns the board of the values that [DecodeRecord] returned for a partition's records.
+func BoardOf(values []any) *Board {
+	b := NewBoard()
+	for _, v := range values {
+		b.put(v)
+	}
+	// In order, so that each insertion is at the end of its lists.
+	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) {
+		in.Actions = slices.DeleteFunc(in.Actions, func(id state.ActionID) bool { return b.actions[id] == nil })
+		if in.Open() {
+			b.indexParts(in, in)
+			b.indexEverywhere(in)
+		}
+		b.setTimer(in, in.NotifyBy)
+		b.setTimer(in, in.HoldUntil)
+		b.setTimer(in, in.SilencedUntil)
+		b.completeUnreadable(in)
+	}
+	for _, a := range b.actions {
+		b.scheduleAction(a)
+	}
+	return b
+}
+
+func (b *Board) put(v any) {
+	switch v := v.(type) {
+	case *state.Incident:
+		b.incidents[v.ID] = v
+	case *state.AlertRecord:
+		b.alerts[v.Alert.Fingerprint] = v
+		b.attachAlert(v)
+	case *state.Action:
+		b.actions[v.ID] = v
+	case *state.Effect:
+		b.addEffect(v)
+	case *state.Evidence:
+		b.evidence[v.Incident] = v
+	case *workerRecord:
+		b.putWorker(v)
+	case *haltRecord:
+		b.halts[v.Cluster] = &v.Halt
+	case *boardMeta:
+		b.meta = *v
+	}
+}
+
+// DecodeRecord decodes a record to the value that a board holds. It is a [state.Decoder].
+func DecodeRecord(r state.Record) (any, error) {
+	kind, _, _ := strings.Cut(r.Key, ".")
+	switch kind {
+	case kindIncident:
+		return decode[state.Incident](r.Value)
+	case kindAlert:
+		return decode[state.AlertRecord](r.Value)
+	case kindAction:
+		return decodeAction(r), nil
+	case kindEffect:
+		return decode[state.Effect](r.Value)
+	case kindEvidence:
+		return decode[state.Evidence](r.Value)
+	case kindWorker:
+		return decode[workerRecord](r.Value)
+	case kindHalt:
+		return decode[haltRecord](r.Value)
+	case kindMeta:
+		return decode[boardMeta](r.Value)
+	}
+	return nil, fmt.Errorf("unknown kind %q: it was written by a newer version", kind)
+}
+
+type haltRecord struct {
+	Cluster string     `json:"cluster"`
+	Halt    state.Halt `json:"halt"`
+}
+
+func decode[T any](value []byte) (*T, error) {
+	v := new(T)
+	return v, json.Unmarshal(value, v)
+}
+
+// Changes returns the number of records that the next Take returns.
+func (b *Board) Changes() int { return len(b.dirty) + len(b.entries) + len(b.erased) }
+
+// Take returns the records that were changed since the last Take, and the timeline entries among
+// them.
+func (b *Board) Take() ([]state.Record, []state.Entry, error) {
+	records := make([]state.Record, 0, b.Changes())
+	for _, key := range slices.Sorted(maps.Keys(b.dirty)) {
+		r := state.Record{Key: key}
+		if v := b.lookup(b.dirty[key]); v != nil { // nil: deleted
+			raw, err := json.Marshal(v)
+			if err != nil {
+				return nil, nil, fmt.Errorf("encoding record %s: %w", key, err)
+			}
+			r.Value = raw
+		}
+		records = append(records, r)
+	}
+	for _, key := range b.erased {
+		records = append(records, state.Record{Key: key})
+	}
+	for _, e := range b.entries {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return nil, nil, fmt.Errorf("encoding timeline entry of %s: %w", e.Incident, err)
+		}
+		records = append(records, state.Record{Key: timelineKey(e.Incident, e.N), Value: raw})
+	}
+	entries := b.entries
+	b.entries, b.erased = nil, nil
+	clear(b.dirty)
+	return records, entries, nil
+}
+
+func timelineKey(id state.IncidentID, n int) string {
+	return state.TimelinePrefix + "." + string(id) + "." + strconv.Itoa(n)
+}
+
+// A change names a record that was written or deleted.
+type change struct{ kind, id string }
+
+// lookup returns the changed record, or nil if it was deleted.
+func (b *Board) lookup(c change) any {
+	switch c.kind {
+	case kindIncident:
+		return orNil(b.incidents[state.IncidentID(c.id)])
+	case kindAlert:
+		return orNil(b.alerts[state.Fingerprint(c.id)])
+	case kindAction:
+		return orNil(b.actions[state.ActionID(c.id)])
+	case kindEffect:
+		return orNil(b.effects[state.EffectID(c.id)])
+	case kindEvidence:
+		return orNil(b.evidence[state.IncidentID(c.id)])
+	case kindWorker:
+		return orNil(b.workers[c.id])
+	case kindHalt:
+		if h := b.halts[c.id]; h != nil {
+			return haltRecord{Cluster: c.id, Halt: *h}
+		}
+	case kindMeta:
+		return b.meta
+	}
+	return nil
+}
+
+func orNil[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+// touch notes that a record was changed.
+func (b *Board) touch(kind, id string) {
+	b.touched++
+	b.dirty[recordKey(kind, id)] = change{kind, id}
+}
+
+// attachAlert adds the alert to the alerts of its incident.
+func (b *Board) attachAlert(rec *state.AlertRecord) {
+	if rec.Incident == "" {
+		return
+	}
+	set := b.held[rec.Incident]
+	if set == nil {
+		set = map[state.Fingerprint]bool{}
+		b.held[rec.Incident] = set
+	}
+	set[rec.Alert.Fingerprint] = true
+}
+
+// root returns the incident itself, or the one that it was merged into.
+func (b *Board) root(id state.IncidentID) *state.Incident {
+	in := b.incidents[id]
+	for in != nil && in.MergedInto != "" {
+		in = b.incidents[in.MergedInto]
+	}
+	return in
+}
+
+// A timer is a time at which an incident or an action must be looked at. Timers are never
+// cancelled. One that fires early, or for a deleted record, does nothing.
+type timer struct {
+	at       time.Time
+	cluster  string // the cluster of the tick: a tick is an input, and every input has a cluster
+	incident state.IncidentID
+	action   state.ActionID
+}
+
+type timerHeap []timer
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h timerHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *timerHeap) Push(x any)        { *h = append(*h, x.(timer)) }
+func (h *timerHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// setTimer sets a timer for the incident. A zero time sets none.
+func (b *Board) setTimer(in *state.Incident, at time.Time) {
+	if !at.IsZero() {
+		heap.Push(&b.timers, timer{at: at, cluster: in.Cluster, incident: in.ID})
+	}
+}
+
+func (b *Board) scheduleAction(a *state.Action) {
+	in := b.incidents[a.Incident]
+	if in != nil && !a.ExpiresAt.IsZero() && a.State == state.AwaitingApproval {
+		heap.Push(&b.timers, timer{at: a.ExpiresAt, cluster: in.Cluster, action: a.ID})
+	}
+}
+
+// NextDue returns the time of the next timer and its cluster. The time is zero if no timer is set.
+func (b *Board) NextDue() (at time.Time, cluster string) {
+	if len(b.timers) == 0 {
+		return time.Time{}, ""
+	}
+	return b.timers[0].at, b.timers[0].cluster
+}
+
+// Incidents returns copies of all incidents on the board, in the order of their short numbers.
+func (b *Board) Incidents() []state.Incident {
+	out := make([]state.Incident, 0, len(b.incidents))
+	for _, in := range b.incidents {
+		out = append(out, in.Clone())
+	}
+	slices.SortFunc(out, func(x, y state.Incident) int { return cmp.Compare(x.Number, y.Number) })
+	return out
+}
+
+// Due returns the effects that are due, the oldest first.
+func (b *Board) Due(now time.Time) []state.Effect {
+	var due []state.Effect
+	for _, e := range b.effects {
+		if !e.Due.After(now) {
+			due = append(due, *e)
+		}
+	}
+	sortEffects(due)
+	return due
+}
+
+// want adds an effect.
+func (b *Board) addEffect(e *state.Effect) {
+	b.effects[e.ID] = e
+	b.effectsByIncident[e.Incident] = append(b.effectsByIncident[e.Incident], e.ID)
+}
+
+// removeEffect removes an effect.
+func (b *Board) removeEffect(e *state.Effect) {
+	delete(b.effects, e.ID)
+	left := slices.DeleteFunc(b.effectsByIncident[e.Incident], func(id state.EffectID) bool { return id == e.ID })
+	if len(left) == 0 {
+		delete(b.effectsByIncident, e.Incident)
+		return
+	}
+	b.effectsByIncident[e.Incident] = left
+}
+
+// sortEffects orders effects by due time, then by age.
+func sortEffects(effects []state.Effect) {
+	slices.SortFunc(effects, func(x, y state.Effect) int {
+		return cmp.Or(x.Due.Compare(y.Due), x.Since.Compare(y.Since), strings.Compare(string(x.ID), string(y.ID)))
+	})
+}

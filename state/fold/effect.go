@@ -1,0 +1,146 @@
+package fold
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+// applyOutcome applies the result of an effect's delivery. An outcome of an older turn is dropped:
+// that turn was answered already.
+func (x *step) applyOutcome(o state.Outcome) {
+	e := x.effects[o.Effect]
+	if e == nil || e.Turn != o.Turn {
+		return
+	}
+	in := x.incidents[e.Incident]
+	if in != nil && e.Kind == state.EffectNotify {
+		x.recordShown(in, e, o)
+	}
+	if !o.Done {
+		e.Attempts++
+		e.Error, e.Due, e.Turn = oneLine(o.Error), o.RetryAt, x.in.Seq
+		x.touch(kindEffect, string(e.ID))
+		return
+	}
+	x.dropEffect(e.ID)
+	if in == nil {
+		return
+	}
+	switch e.Kind {
+	case state.EffectNotify:
+		if o.Error == "" && in.Rev > o.Rev {
+			x.wantNotify(in, e.Channel)
+		}
+	case state.EffectEnrich:
+		x.scheduleEnrich(in, e)
+	case state.EffectRun:
+		if a := x.actions[e.Action]; a != nil {
+			x.scheduleRun(a)
+		}
+	case state.EffectNote:
+		x.recordNote(in, e, o)
+	}
+}
+
+// recordShown records the revision that a channel has shown.
+func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome) {
+	t, before := in.Told[e.Channel], in.Told[e.Channel].Rev
+	if len(o.Ref) > 0 {
+		t.Ref = maps.Clone(t.Ref)
+		if t.Ref == nil {
+			t.Ref = map[string]string{}
+		}
+		maps.Copy(t.Ref, o.Ref)
+	}
+	if o.Rev > t.Rev {
+		t.Rev, t.At = o.Rev, x.now
+	}
+	in.Told = maps.Clone(in.Told)
+	if in.Told == nil {
+		in.Told = map[state.Channel]state.Told{}
+	}
+	in.Told[e.Channel] = t
+	x.changedIncident(in)
+	switch {
+	case o.Done && o.Error != "":
+		x.record(in, state.Entry{Kind: "notified", Quiet: true,
+			Text: fmt.Sprintf("%s could not be told, and it will not be tried again: %s", e.Channel, o.Error)})
+	case o.Done && before == 0 && e.Channel != state.ChannelConsole:
+		x.record(in, state.Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("%s was told", e.Channel)})
+	case !o.Done && e.Attempts == 2:
+		x.record(in, state.Entry{Kind: "notified", Quiet: true,
+			Text: fmt.Sprintf("%s does not take the message, it is tried again: %s", e.Channel, o.Error)})
+	}
+}
+
+// scheduleEnrich schedules the next gathering of evidence.
+func (x *step) scheduleEnrich(in *state.Incident, e *state.Effect) {
+	if !in.Open() {
+		return
+	}
+	every := enrichYoung
+	switch age := x.now.Sub(in.OpenedAt); {
+	case age > youth:
+		every = enrichOld
+	case age < undecided && in.Cause() == state.Unknown:
+		every = enrichUndecided
+	}
+	next := x.now.Add(every)
+	if in.EnrichAt.After(e.Due) {
+		next = sooner(next, in.EnrichAt) // a symptom came during the gathering
+	}
+	in.EnrichAt = next
+	x.changedIncident(in)
+	x.wantEvidence(in)
+}
+
+// An alert is gone if Alertmanager was queried vanishedSlack after its last report, or later.
+// maxEndedAlerts and maxEndedIncidents bound the changes of one input: each incident is up to six
+// records beside its alerts. The next query ends the rest.
+const (
+	vanishedSlack     = 30 * time.Second
+	maxEndedAlerts    = 150
+	maxEndedIncidents = 70
+)
+
+// applyVanished ends the episodes of alerts that Alertmanager no longer has. It never announces the
+// end of silenced alerts.
+func (x *step) applyVanished(v state.Vanished) {
+	gone := make(map[state.Fingerprint]bool, len(v.Fingerprints))
+	for _, fp := range v.Fingerprints {
+		gone[fp] = true
+	}
+	x.endAlerts("Alertmanager no longer holds the alert", func(rec *state.AlertRecord) bool {
+		return gone[rec.Alert.Fingerprint] && v.At.Sub(rec.LastAt) > vanishedSlack
+	})
+}
+
+// endAlerts ends active alerts for which no resolution was sent, and reports whether there were
+// any.
+func (x *step) endAlerts(why string, gone func(*state.AlertRecord) bool) bool {
+	var ended []*state.Incident
+	n := 0
+	for _, fp := range slices.Sorted(maps.Keys(x.Board.alerts)) {
+		rec := x.Board.alerts[fp]
+		if !rec.Active || !gone(rec) {
+			continue
+		}
+		if n++; n > maxEndedAlerts || len(ended) == maxEndedIncidents {
+			break
+		}
+		rec.Alert.Status = state.Resolved
+		if in := x.endEpisode(rec); in != nil && !slices.Contains(ended, in) {
+			ended = append(ended, in)
+			x.record(in, state.Entry{Kind: "note", Quiet: true,
+				Text: fmt.Sprintf("%s: %s", orDash(rec.Alert.Name()), why)})
+		}
+	}
+	for _, in := range ended {
+		x.updateStatus(in)
+	}
+	return n > 0
+}

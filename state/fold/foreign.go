@@ -1,0 +1,205 @@
+package fold
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+// occurred returns the time of the event at the other tool. That tool's clock may be ahead, and
+// some events have no time.
+func (x *step) occurred(fo state.Foreign) time.Time {
+	if fo.At.IsZero() || fo.At.After(x.now) {
+		return x.now
+	}
+	return fo.At
+}
+
+// applyForeign applies another tool's event: about one of our incidents, or about an incident of
+// its own that a rule recognises. Events may come late and out of order. An event that is older
+// than the known state changes nothing.
+func (x *step) applyForeign(fo state.Foreign) {
+	if in := x.root(state.IncidentID(fo.Key)); in != nil {
+		x.applyPageEvent(in, fo)
+		return
+	}
+	at := x.occurred(fo)
+	a := state.Alert{Fingerprint: state.Fingerprint(fo.Source + "-" + fo.ID), Status: state.Firing, Labels: fo.Labels,
+		StartsAt: at}
+	rec := x.Board.alerts[a.Fingerprint]
+	switch {
+	case fo.Event != "triggered" && fo.Event != "reopened" && fo.Event != "resolved":
+		return
+	case rec != nil && at.Before(later(rec.Alert.StartsAt, rec.Alert.EndsAt)):
+		return
+	case rec == nil && x.Triage.Classify(a, x.in.Cluster).Symptom == state.Unclassified:
+		return // its text names no inference service
+	case fo.Event == "resolved":
+		a.Status, a.EndsAt = state.Resolved, at
+		if in := x.resolveAlert(rec, a); in != nil {
+			x.updateStatus(in)
+		}
+		return
+	}
+	in := x.applyAlert(a)
+	if in == nil {
+		return
+	}
+	if !slices.ContainsFunc(in.External, func(e state.External) bool { return e.ID == fo.ID }) {
+		in.External = append(in.External, state.External{Source: fo.Source, ID: fo.ID, URL: fo.URL,
+			Title: oneLine(fo.Title)})
+		x.record(in, state.Entry{Kind: "note",
+			Text: fmt.Sprintf("%s incident %s is about this: %s", fo.Source, fo.ID, fo.Title)})
+	}
+	x.updateStatus(in)
+	x.noteExternals(in)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func (x *step) applyPageEvent(in *state.Incident, fo state.Foreign) {
+	if in.ID != state.IncidentID(fo.Key) {
+		// This is the page of a merged incident. The bot itself ended it, which says nothing about
+		// the root's page.
+		switch fo.Event {
+		case "acknowledged":
+			x.ack(in, ackedElsewhere(fo.Actor), "on the page of "+fo.Key)
+		case "annotated":
+			x.record(in, state.Entry{Kind: "note", Actor: fo.Actor, Quiet: true, Text: fo.Title})
+		}
+		return
+	}
+	if fo.Event == "annotated" {
+		x.record(in, state.Entry{Kind: "note", Actor: fo.Actor, Quiet: true, Text: fo.Title})
+		return
+	}
+	at := x.occurred(fo)
+	if at.Before(in.PageAt) {
+		return
+	}
+	in.PageAt = at
+	x.changedIncident(in)
+	switch fo.Event {
+	case "acknowledged":
+		if in.Open() {
+			x.setPageStatus(in, "acknowledged")
+			x.ack(in, fo.Actor, "")
+		}
+	case "unacknowledged":
+		if in.Open() && !at.Before(in.AckedAt) { // an acknowledgement on another channel may be newer
+			x.setPageStatus(in, "triggered")
+			x.unack(in, fo.Actor)
+		}
+	case "resolved":
+		if in.Open() {
+			x.setPageStatus(in, "resolved")
+			x.resolve(in, fo.Actor, "in PagerDuty")
+		}
+	case "reopened":
+		x.setPageStatus(in, "triggered")
+		if !in.Open() {
+			x.reopenFromPage(in, fo.Actor)
+		}
+	}
+}
+
+// setPageStatus records the status of the incident's page, so that it is not sent again.
+func (x *step) setPageStatus(in *state.Incident, status string) {
+	t := in.Told[state.ChannelPagerDuty]
+	t.Ref = maps.Clone(t.Ref)
+	if t.Ref == nil {
+		t.Ref = map[string]string{}
+	}
+	t.Ref["status"] = status
+	in.Told = maps.Clone(in.Told)
+	if in.Told == nil {
+		in.Told = map[state.Channel]state.Told{}
+	}
+	in.Told[state.ChannelPagerDuty] = t
+	x.changedIncident(in)
+}
+
+// unack withdraws an acknowledgement, which the person gave up or let time out.
+func (x *step) unack(in *state.Incident, by state.Actor) {
+	if in.AckedAt.IsZero() {
+		return
+	}
+	was := in.AckedBy
+	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
+	if in.Status == state.StatusAcked {
+		in.Status = state.StatusOpen
+	}
+	text := fmt.Sprintf("no longer acknowledged by %s", was)
+	if by.ID != "" {
+		text += fmt.Sprintf(": %s took it back in PagerDuty", by)
+	} else {
+		text += ": PagerDuty took it back, it pages again"
+	}
+	x.record(in, state.Entry{Kind: "unacked", Actor: by, Text: text})
+	x.publish(in)
+}
+
+// reopenFromPage reopens an incident that was resolved while its alerts fired. Without active
+// alerts it stays resolved: the timeline records that a person reopened the page.
+func (x *step) reopenFromPage(in *state.Incident, by state.Actor) {
+	keys := x.countActive(in)
+	if in.ActiveAlerts == 0 {
+		x.record(in, state.Entry{Kind: "note", Actor: by,
+			Text: fmt.Sprintf("reopened in PagerDuty%s; it stays resolved here: none of its alerts fires", byWhom(by))})
+		return
+	}
+	x.reopen(in, keys)
+	x.planNow(in) // its runs ended with the incident, and its verdict may not change
+	x.record(in, state.Entry{Kind: "reopened", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s", byWhom(by))})
+	x.publish(in)
+}
+
+// countActive counts the incident's active alerts anew, and returns their index keys.
+func (x *step) countActive(in *state.Incident) (keys []string) {
+	for i := range in.Symptoms {
+		in.Symptoms[i].Active = 0
+	}
+	in.ActiveAlerts = 0
+	for _, rec := range x.AlertsOf(in) {
+		if !rec.Active {
+			continue
+		}
+		in.ActiveAlerts++
+		if c := in.Symptom(rec.Sign.Symptom); c != nil {
+			c.Active++
+		}
+		keys = append(keys, x.signKeys(rec)...)
+	}
+	x.changedIncident(in)
+	return keys
+}
+
+// reopen opens a resolved incident again, without its acknowledgement.
+func (x *step) reopen(in *state.Incident, keys []string) {
+	in.ResolvedAt, in.ResolvedBy = time.Time{}, ""
+	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
+	if in.Status = state.StatusMonitoring; in.ActiveAlerts > 0 {
+		in.Status = x.activeStatus(in)
+	}
+	x.index(in, keys)
+	x.indexScope(in)
+	x.indexEverywhere(in)
+	in.EnrichAt = x.now
+	x.wantEvidence(in)
+	x.changedIncident(in)
+}
+
+func byWhom(by state.Actor) string {
+	if by.ID == "" {
+		return ""
+	}
+	return " by " + by.String()
+}

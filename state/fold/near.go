@@ -1,0 +1,308 @@
+package fold
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// maxCandidates bounds the open incidents that a new sign is compared with, newest first. The cost
+// of an alert thus does not grow with the number of open incidents.
+const maxCandidates = 64
+
+// entityKeys returns the index keys of an entity. A pod also has the keys of its pool and its node,
+// and a node those of the pools with a worker on it, if live context knows them.
+func (b *Board) entityKeys(e state.Entity, rule string) []string {
+	var keys []string
+	add := func(kind string, parts ...string) {
+		if parts[len(parts)-1] != "" {
+			keys = append(keys, kind+":"+strings.ToLower(strings.Join(parts, "/")))
+		}
+	}
+	add("pod", e.Pod)
+	add("pool", e.Pool)
+	add("model", e.Model)
+	add("node", e.Node)
+	add("instance", e.Instance)
+	// An alert may call the pool by the name of its owner, or of an object that routes to it.
+	addPool := func(w *state.Worker) {
+		add("pool", w.Pool)
+		add("model", w.Model)
+		add("pool", w.Owner)
+		for _, r := range w.Routes {
+			_, name, _ := strings.Cut(r, "/")
+			add("pool", name)
+		}
+	}
+	if w := b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)]; w != nil {
+		addPool(&w.Worker)
+		add("node", w.Worker.Node)
+	}
+	if e.Node != "" {
+		for key := range b.onNode[e.Cluster+"/"+e.Node] {
+			addPool(&b.workers[key].Worker)
+		}
+	}
+	add(ruleKey, rule)
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// An incident about an unknown rule is also found by that rule. An incident without a place is
+// found by noPlaceKey.
+const (
+	ruleKey    = "rule"
+	noPlaceKey = "nowhere:"
+)
+
+// namesPlace reports whether a key names a place.
+func namesPlace(key string) bool { return key != noPlaceKey && !strings.HasPrefix(key, ruleKey+":") }
+
+// signKeys returns the index keys of an alert's incident.
+func (b *Board) signKeys(rec *state.AlertRecord) []string {
+	rule := ""
+	if rec.Sign.Symptom == state.Unclassified {
+		rule = rec.Alert.Name()
+	}
+	keys := b.entityKeys(rec.Sign.Entity, rule)
+	if !slices.ContainsFunc(keys, namesPlace) {
+		keys = append(keys, noPlaceKey)
+	}
+	return keys
+}
+
+func scopeEntity(s state.Scope) state.Entity {
+	return state.Entity{Cluster: s.Cluster, Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
+}
+
+// An incidentList holds open incidents, the newest last. The newest are found without a look at the
+// others.
+type incidentList []*state.Incident
+
+func byOpening(x, y *state.Incident) int {
+	return cmp.Or(x.OpenedAt.Compare(y.OpenedAt), strings.Compare(string(x.ID), string(y.ID)))
+}
+
+func (s incidentList) with(in *state.Incident) incidentList {
+	at, found := slices.BinarySearchFunc(s, in, byOpening)
+	if found {
+		return s
+	}
+	return slices.Insert(s, at, in)
+}
+
+func (s incidentList) without(in *state.Incident) incidentList {
+	at, found := slices.BinarySearchFunc(s, in, byOpening)
+	if !found {
+		return s
+	}
+	return slices.Delete(s, at, at+1)
+}
+
+// newest yields the incidents that a sign is compared with, newest first.
+func (s incidentList) newest(yield func(*state.Incident) bool) {
+	n := 0
+	for _, in := range slices.Backward(s) {
+		if !in.Open() {
+			continue
+		}
+		if n++; n > maxCandidates || !yield(in) {
+			return
+		}
+	}
+}
+
+// index adds the incident to the lists of keys.
+func (b *Board) index(in *state.Incident, keys []string) {
+	own := b.keysOf[in.ID]
+	if own == nil {
+		own = map[string]bool{}
+		b.keysOf[in.ID] = own
+		b.open = b.open.with(in)
+	}
+	for _, key := range keys {
+		if own[key] {
+			continue
+		}
+		own[key] = true
+		b.byKey[key] = b.byKey[key].with(in)
+	}
+}
+
+// indexScope makes the incident findable by the scope of its verdict, and by the other names of
+// that.
+func (b *Board) indexScope(in *state.Incident) { b.index(in, b.scopeKeys(in)) }
+
+func (b *Board) scopeKeys(in *state.Incident) []string {
+	keys := b.entityKeys(scopeEntity(in.Scope), "")
+	for _, node := range in.Scope.Nodes {
+		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Node: node}, "")...)
+	}
+	for _, pod := range in.Scope.Pods {
+		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod},
+			"")...)
+	}
+	return keys
+}
+
+// indexParts makes the incident findable by the alerts and the scope of part: the incident itself,
+// or one that was merged into it.
+func (b *Board) indexParts(in, part *state.Incident) {
+	for fp := range b.held[part.ID] {
+		b.index(in, b.signKeys(b.alerts[fp]))
+	}
+	b.index(in, b.scopeKeys(part))
+	for _, id := range part.Absorbed {
+		if merged := b.incidents[id]; merged != nil {
+			b.indexParts(in, merged)
+		}
+	}
+}
+
+// unindex removes a resolved incident from all lists.
+func (b *Board) unindex(in *state.Incident) {
+	for key := range b.keysOf[in.ID] {
+		if left := b.byKey[key].without(in); len(left) > 0 {
+			b.byKey[key] = left
+		} else {
+			delete(b.byKey, key)
+		}
+	}
+	delete(b.keysOf, in.ID)
+	b.open = b.open.without(in)
+	if key := everywhereKey(in.Cluster, in.Everywhere); b.everywhere[key] == in {
+		delete(b.everywhere, key)
+	}
+}
+
+// candidates returns the open incidents that a sign with these keys may belong to, newest first.
+// Those with a common entity come first, then those with the same rule or without a place. A sign
+// without a place may belong to any incident.
+func (b *Board) candidates(keys []string) []*state.Incident {
+	seen := map[*state.Incident]bool{}
+	var out []*state.Incident
+	collect := func(s incidentList) {
+		for in := range s.newest {
+			if !seen[in] {
+				seen[in] = true
+				out = append(out, in)
+			}
+		}
+	}
+	for _, key := range keys {
+		if namesPlace(key) {
+			collect(b.byKey[key])
+		}
+	}
+	settled := len(out)
+	newestFirst(out)
+	for _, key := range keys {
+		if !namesPlace(key) {
+			collect(b.byKey[key])
+		}
+	}
+	collect(b.byKey[noPlaceKey])
+	newestFirst(out[settled:])
+	if slices.Contains(keys, noPlaceKey) && len(out) < maxCandidates {
+		settled = len(out)
+		collect(b.open)
+		newestFirst(out[settled:])
+	}
+	return out[:min(len(out), maxCandidates)]
+}
+
+func newestFirst(list []*state.Incident) {
+	slices.SortFunc(list, func(x, y *state.Incident) int { return byOpening(y, x) })
+}
+
+// workersAround returns the workers that bear on an entity: those of its pod, of its node, and of
+// the pools of the candidates.
+func (b *Board) workersAround(e state.Entity, open []*state.Incident) []state.Worker {
+	if len(b.workers) == 0 {
+		return nil
+	}
+	seen := map[*workerRecord]bool{}
+	var out []state.Worker
+	add := func(w *workerRecord) {
+		if w != nil && !seen[w] {
+			seen[w] = true
+			out = append(out, w.Worker)
+		}
+	}
+	add(b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)])
+	for key := range b.onNode[e.Cluster+"/"+e.Node] {
+		add(b.workers[key])
+	}
+	var key []byte // each candidate may have 64 pods, and a string for each would be slow
+	for _, in := range open {
+		key = append(append(append(append(key[:0], in.Cluster...), '/'), in.Scope.Namespace...), '/')
+		space := len(key)
+		for _, pod := range in.Scope.Pods {
+			add(b.workers[string(append(key[:space], pod...))])
+		}
+	}
+	slices.SortFunc(out, func(x, y state.Worker) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Pod, y.Pod))
+	})
+	return out
+}
+
+func workerKey(cluster, namespace, pod string) string {
+	return cluster + "/" + namespace + "/" + pod
+}
+
+// maxLearned bounds the workers that one gathering writes. A commit of more than 999 records
+// (jetstream.MaxRecords) is written twice.
+const maxLearned = 250
+
+// rememberWorkers stores the workers of a gathering. A worker is written again only if it has
+// changed, or if it would otherwise be forgotten. If there are more than maxLearned, the next
+// gathering writes the rest.
+func (b *Board) rememberWorkers(cluster string, workers []state.Worker, at time.Time) {
+	n := 0
+	for _, w := range workers {
+		key := workerKey(cluster, w.Namespace, w.Pod)
+		if old := b.workers[key]; old != nil && at.Sub(old.At) < workerKept/2 && sameWorker(old.Worker, w) {
+			continue
+		}
+		if n++; n > maxLearned {
+			return
+		}
+		b.putWorker(&workerRecord{Cluster: cluster, Worker: w, At: at})
+		b.touch(kindWorker, key)
+	}
+}
+
+func sameWorker(x, y state.Worker) bool {
+	lists := slices.Equal(x.GPUs, y.GPUs) && slices.Equal(x.Routes, y.Routes) && slices.Equal(x.Jobs, y.Jobs)
+	return lists && x.Group == y.Group && x.Role == y.Role && x.Owner == y.Owner && x.OwnerKind == y.OwnerKind &&
+		x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool &&
+		x.PoolKind == y.PoolKind &&
+		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
+}
+
+// workerKept is how long a worker is stored after the last evidence about it.
+const workerKept = 6 * time.Hour
+
+func (b *Board) putWorker(rec *workerRecord) {
+	key := workerKey(rec.Cluster, rec.Worker.Namespace, rec.Worker.Pod)
+	b.dropWorker(key)
+	b.workers[key] = rec
+	if rec.Worker.Node != "" {
+		node := rec.Cluster + "/" + rec.Worker.Node
+		if b.onNode[node] == nil {
+			b.onNode[node] = map[string]bool{}
+		}
+		b.onNode[node][key] = true
+	}
+}
+
+func (b *Board) dropWorker(key string) {
+	if old := b.workers[key]; old != nil {
+		delete(b.onNode[old.Cluster+"/"+old.Worker.Node], key)
+		delete(b.workers, key)
+	}
+}

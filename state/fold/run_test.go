@@ -1,0 +1,242 @@
+package fold
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+func TestUnfitProposalIsDropped(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*state.ActionEvent)
+		resolved bool
+		dropped  bool
+	}{
+		"of an open incident":      {change: func(*state.ActionEvent) {}},
+		"that waits for approval":  {change: func(ev *state.ActionEvent) { ev.Action.State = state.AwaitingApproval }},
+		"that is a later step":     {change: func(ev *state.ActionEvent) { ev.From = state.Proposed }, dropped: true},
+		"that is approved already": {change: func(ev *state.ActionEvent) { ev.Action.State = state.Approved }, dropped: true},
+		"of a resolved incident":   {change: func(*state.ActionEvent) {}, resolved: true, dropped: true},
+		"of an unknown incident":   {change: func(ev *state.ActionEvent) { ev.Action.Incident = "INC-unknown" }, dropped: true},
+	} {
+		s := newStory(t)
+		in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+		if c.resolved {
+			s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
+		}
+		ev := state.ActionEvent{Action: s.remedy(in, "ACT-1", "auto")}
+		c.change(&ev)
+		s.apply(state.Input{Action: &ev})
+		if dropped := s.board.actions["ACT-1"] == nil; dropped != c.dropped {
+			t.Errorf("a proposal %s is dropped: %t", name, dropped)
+		}
+	}
+}
+
+// Admission and intent are the bot's own steps. They are recorded, and not notified.
+func TestBotStepsAreQuiet(t *testing.T) {
+	s := newStory(t)
+	_, a := s.proposed("auto")
+	for _, c := range []struct {
+		to    state.ActionState
+		quiet bool
+	}{{state.Admitted, true}, {state.Intent, true}, {state.Applied, false}} {
+		s.apply(s.take(*a, c.to, "because"))
+		last := s.entries[len(s.entries)-1]
+		if last.Quiet != c.quiet || last.Text != "max_num_seqs 256 → 128: "+string(c.to)+": because" {
+			t.Errorf("%s: quiet %t, %q", c.to, last.Quiet, last.Text)
+		}
+	}
+	before := len(s.entries)
+	progress := a.Clone()
+	progress.Journal = map[string]string{"isolated": "now"}
+	s.apply(state.Input{Action: &state.ActionEvent{From: state.Applied, Action: progress}})
+	if len(s.entries) != before || a.Journal["isolated"] != "now" {
+		t.Errorf("progress is told as a step, or not kept: %v", a.Journal)
+	}
+	s.apply(s.take(*a, state.Verifying, ""))
+	if last := s.entries[len(s.entries)-1]; last.Text != "max_num_seqs 256 → 128: verifying" {
+		t.Errorf("%q", last.Text)
+	}
+	s.apply(s.take(*a, state.Succeeded, a.Change))
+	if last := s.entries[len(s.entries)-1]; last.Text != "max_num_seqs 256 → 128: succeeded" {
+		t.Errorf("the change is told twice: %q", last.Text)
+	}
+}
+
+// A run's progress shows in its incident, also after an acknowledgement.
+func TestIncidentFollowsItsRun(t *testing.T) {
+	for _, acked := range []bool{false, true} {
+		s := newStory(t)
+		in, a := s.proposed("auto")
+		calm := state.StatusOpen
+		if acked {
+			s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID, Actor: ana}})
+			calm = state.StatusAcked
+		}
+		rev := in.Rev
+		for _, c := range []struct {
+			to   state.ActionState
+			want state.Status
+		}{{state.Admitted, calm}, {state.Intent, state.StatusMitigating}, {state.Applied, state.StatusMitigating}, {state.Verifying,
+			state.StatusMitigating}, {state.RollbackIntent, state.StatusMitigating}, {state.RolledBack, calm}} {
+			s.apply(s.take(*a, c.to, ""))
+			if in.Status != c.want || in.Rev == rev {
+				t.Errorf("acknowledged %t, the run is %s: the incident is %s, revision %d", acked, c.to, in.Status, in.Rev)
+			}
+			rev = in.Rev
+		}
+	}
+}
+
+// The run effect exists while the runner has work, and is due when the runner asked to look again.
+func TestRunEffectIsDueWhenAsked(t *testing.T) {
+	s := newStory(t)
+	_, a := s.proposed("auto")
+	due := func() time.Time {
+		e := s.board.effects["run:ACT-1"]
+		if e == nil {
+			t.Fatalf("no effect when it is %s", a.State)
+		}
+		return e.Due
+	}
+	if !due().Equal(s.now) {
+		t.Errorf("a new run is due at %s", due())
+	}
+	taken := func(step state.Input) {
+		s.apply(step)
+		s.deliver(state.EffectRun)
+	}
+	next := s.take(*a, state.Admitted, "")
+	next.Action.Action.NextAt = s.now.Add(time.Minute)
+	taken(next)
+	if !due().Equal(s.now.Add(time.Minute)) {
+		t.Errorf("due at %s", due())
+	}
+	next = s.take(*a, state.Intent, "")
+	next.Action.Action.NextAt = s.now.Add(-time.Minute)
+	taken(next)
+	if !due().Equal(s.now) {
+		t.Errorf("what should have been done before is due at %s", due())
+	}
+	for _, st := range []state.ActionState{state.Applied, state.Verifying, state.Succeeded} {
+		s.apply(s.take(*a, st, ""))
+	}
+	if s.board.effects["run:ACT-1"] != nil {
+		t.Error("the effect outlives the run")
+	}
+	for _, mode := range []string{"suggest", "approve"} {
+		s = newStory(t)
+		if s.proposed(mode); s.board.effects["run:ACT-1"] != nil {
+			t.Errorf("mode %s runs by itself", mode)
+		}
+	}
+}
+
+// A refusal that came during the runner's step is kept. Only a run with an intent is looked at
+// again at once.
+func TestRefusalSurvivesTheNextStep(t *testing.T) {
+	for _, to := range []state.ActionState{state.Intent, state.NeedsHuman} {
+		s := newStory(t)
+		_, a := s.intended()
+		known := a.Clone()
+		s.apply(s.says(state.VerbCancel, *a))
+		if a.Journal[state.CalledOff] != "ana" {
+			t.Fatalf("%v", a.Journal)
+		}
+		known.NextAt = s.now.Add(time.Minute)
+		next := state.Input{Action: &state.ActionEvent{From: state.Intent, Action: known}}
+		if to != state.Intent {
+			next = s.take(known, to, "")
+		}
+		s.apply(next)
+		if a.State != to || a.Journal[state.CalledOff] != "ana" || a.NextAt.IsZero() != (to == state.Intent) {
+			t.Errorf("%s: %v, again at %s", a.State, a.Journal, a.NextAt)
+		}
+	}
+	// Without a refusal the runner's time is kept, and no refusal is mentioned.
+	s := newStory(t)
+	_, a := s.intended()
+	wait := a.Clone()
+	wait.NextAt = s.now.Add(time.Minute)
+	s.apply(state.Input{Action: &state.ActionEvent{From: state.Intent, Action: wait}})
+	if _, said := a.Journal[state.CalledOff]; said || a.NextAt.IsZero() {
+		t.Errorf("%v, again at %s", a.Journal, a.NextAt)
+	}
+	s.apply(s.take(*a, state.Applied, "written"))
+	if last := a.Steps[len(a.Steps)-1]; last.Text != "written" {
+		t.Errorf("%q", last.Text)
+	}
+	// A runner that knows of the refusal reports it itself, and its report is kept.
+	s = newStory(t)
+	_, a = s.intended()
+	s.apply(s.says(state.VerbCancel, *a))
+	own := a.Clone()
+	own.Journal[state.CalledOff], own.NextAt = "ben", s.now.Add(time.Minute)
+	s.apply(state.Input{Action: &state.ActionEvent{From: state.Intent, Action: own}})
+	if a.Journal[state.CalledOff] != "ben" || a.NextAt.IsZero() {
+		t.Errorf("%v, again at %s", a.Journal, a.NextAt)
+	}
+	// "Too late" is reported once, with the step that shows it.
+	s.apply(s.take(*a, state.Applied, "written"))
+	progress := a.Clone()
+	progress.Journal["rollout"] = "half"
+	s.apply(state.Input{Action: &state.ActionEvent{From: state.Applied, Action: progress}})
+	s.apply(s.take(*a, state.Verifying, "looking"))
+	texts := []string{a.Steps[len(a.Steps)-2].Text, a.Steps[len(a.Steps)-1].Text}
+	if strings.Count(texts[0], "called off by ben too late") != 1 || !strings.HasPrefix(texts[0], "written; ") || texts[1] != "looking" {
+		t.Errorf("%q", texts)
+	}
+}
+
+func TestResolvedIncidentNotifiesItsChannelsOnly(t *testing.T) {
+	for _, c := range []struct {
+		resolved bool
+		channels []state.Channel
+		want     bool
+	}{{true, nil, false}, {true, []state.Channel{"slack"}, true}, {false, nil, true}} {
+		s := newStory(t)
+		in, a := s.intended()
+		if c.resolved {
+			s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
+		}
+		s.deliver(state.EffectNotify)
+		in.Channels = c.channels
+		for id, e := range s.board.effects {
+			if e.Kind == state.EffectNotify {
+				delete(s.board.effects, id)
+			}
+		}
+		s.fold.Apply(s.board, state.Input{Seq: s.seq + 1, Cluster: "prod", At: s.now, Action: s.take(*a, state.Applied, "written").Action})
+		told := slices.ContainsFunc(s.effects(state.EffectNotify), func(string) bool { return true })
+		if told != c.want {
+			t.Errorf("resolved %t, channels %v: told %t", c.resolved, c.channels, told)
+		}
+	}
+}
+
+// A hold is announced when it begins, and again only if its end moves.
+func TestHoldIsAnnouncedOncePerEnd(t *testing.T) {
+	s := newStory(t)
+	_, a := s.proposed("auto")
+	for _, c := range []struct {
+		until string
+		told  bool
+	}{{"2026-11-21T05:00:00Z", true}, {"2026-11-21T05:00:00Z", false}, {"2026-11-21T07:00:00Z", true}, {"soon", false}} {
+		before, next := len(s.entries), a.Clone()
+		next.Journal = map[string]string{state.HeldUntil: c.until, state.HeldBy: "freeze window night"}
+		s.apply(state.Input{Action: &state.ActionEvent{From: a.State, Action: next}})
+		if told := len(s.entries) > before; told != c.told || told && !strings.Contains(s.entries[before].Text, "held until 2026-11-21 0") {
+			t.Errorf("held until %s: told %t", c.until, told)
+		}
+	}
+	next := s.take(*a, state.Admitted, "")
+	next.Action.Action.Journal = map[string]string{state.HeldUntil: "2026-11-21T09:00:00Z"}
+	before := len(s.entries)
+	if s.apply(next); len(s.entries) != before+1 || strings.Contains(s.entries[before].Text, "held") {
+		t.Errorf("%+v", s.entries[before:])
+	}
+}

@@ -1,0 +1,91 @@
+package fold
+
+import (
+	"fmt"
+	"slices"
+
+	"paramedic/state"
+)
+
+// otherVerdicts returns the verdicts of the other open incidents that concern the incident's scope.
+func (x *step) otherVerdicts(in *state.Incident) []state.Beside {
+	var out []state.Beside
+	for _, other := range x.nearby(in.Cluster, in.Scope) {
+		known := slices.ContainsFunc(out, func(b state.Beside) bool { return b.Incident == other.ID })
+		if known || other.ID == in.ID || !other.Open() || other.Cause() == state.Unknown ||
+			other.Cause() == state.BenignAlert {
+			continue
+		}
+		out = append(out, state.Beside{Incident: other.ID, Cause: other.Cause(), Scope: other.Diagnosis.Scope})
+	}
+	return out
+}
+
+// maxMoved bounds the alerts that move to another incident at once. A commit of more than 999
+// records (jetstream.MaxRecords) is written twice, and each alert is a record.
+const maxMoved = 400
+
+// split opens an incident for another trouble among the incident's alerts, and moves its alerts
+// there. The named trouble keeps the incident that people know.
+func (x *step) split(in *state.Incident, ev state.Evidence) {
+	if in.Cause() == state.Unknown || in.ActiveAlerts < 2 || in.Everywhere != "" {
+		return
+	}
+	moved := x.Triage.Aside(in, x.firing(in), &ev)
+	if len(moved) == 0 || len(moved) == in.ActiveAlerts || len(moved) > maxMoved {
+		return
+	}
+	other := x.openIncident(moved[0])
+	for _, rec := range moved {
+		x.moveAlert(rec, in, other)
+	}
+	x.recountSymptoms(in)
+	in.Scope = mergeScope(in.Diagnosis.Scope, in.Scope)
+	x.updateStatus(other)
+	x.record(other, state.Entry{Kind: "split", Quiet: true, Text: fmt.Sprintf("split off %s: %s", in.ID, in.Title)})
+	x.diagnose(other, ev)
+	other = x.root(other.ID) // it may have been merged into an incident of the same trouble
+	x.record(in, state.Entry{Kind: "split",
+		Text: fmt.Sprintf("%s (%s) is another trouble and has the alerts that tell of it", other.ID, other.Title)})
+	x.publish(in) // even if the next verdict is not applied
+}
+
+// move takes a firing alert from one incident to another.
+func (x *step) moveAlert(rec *state.AlertRecord, from, to *state.Incident) {
+	from.AlertCount--
+	from.ActiveAlerts--
+	if c := from.Symptom(rec.Sign.Symptom); c != nil {
+		c.Alerts--
+		c.Active--
+	}
+	delete(x.held[rec.Incident], rec.Alert.Fingerprint)
+	rec.Incident = to.ID
+	x.attachAlert(rec)
+	x.touch(kindAlert, string(rec.Alert.Fingerprint))
+	x.index(to, x.signKeys(rec))
+	x.count(to, rec, false)
+}
+
+// recountSymptoms recomputes the incident's symptoms from the alerts that it still has.
+func (x *step) recountSymptoms(in *state.Incident) {
+	alerts := x.AlertsOf(in)
+	kept := make([]state.SymptomCount, 0, len(in.Symptoms))
+	for _, was := range in.Symptoms {
+		c := state.SymptomCount{Symptom: was.Symptom, Alerts: was.Alerts, Active: was.Active, Last: was.Last}
+		for _, rec := range alerts {
+			if rec.Sign.Symptom == was.Symptom {
+				c.Learn(rec)
+			}
+		}
+		if len(c.Entities) > 0 {
+			kept = append(kept, c)
+		}
+	}
+	in.Symptoms = kept
+	x.changedIncident(in)
+}
+
+// firing returns the incident's active alerts.
+func (b *Board) firing(in *state.Incident) []*state.AlertRecord {
+	return slices.DeleteFunc(b.AlertsOf(in), func(rec *state.AlertRecord) bool { return !rec.Active })
+}

@@ -1,0 +1,182 @@
+package fold
+
+import (
+	"container/heap"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+const (
+	// maxWoken bounds the timers that one tick handles. Another tick handles the rest.
+	maxWoken   = 50
+	sweepEvery = 10 * time.Minute
+	// maxErased bounds the timeline entries, workers and alerts that one sweep deletes.
+	maxErased = 200
+	// maxBeforeSweep bounds the changes of an input that a sweep may follow.
+	maxBeforeSweep = 40
+)
+
+// tick handles the timers that have expired.
+func (x *step) tick() {
+	for n := 0; n < maxWoken && len(x.timers) > 0 && !x.timers[0].at.After(x.now); n++ {
+		d := heap.Pop(&x.Board.timers).(timer)
+		if a := x.actions[d.action]; a != nil {
+			x.expireApproval(a)
+		}
+		if in := x.incidents[d.incident]; in != nil {
+			x.expireTimers(in)
+		}
+	}
+}
+
+// expireApproval ends a run that waits for an approval. A run that was approved in time may be held
+// for longer. Its runner ends it.
+func (x *step) expireApproval(a *state.Action) {
+	if a.State == state.AwaitingApproval && !x.now.Before(a.ExpiresAt) {
+		if in := x.root(a.Incident); in != nil {
+			x.moveAction(in, a, state.Expired, "nobody approved it in time",
+				state.Actor{ID: "paramedic", Via: "paramedic"})
+		}
+	}
+}
+
+func (x *step) expireTimers(in *state.Incident) {
+	// Loaded in this state: no step of a run has announced it.
+	if a := x.runNeedingPerson(in); a != nil && in.HandedAt.IsZero() && in.MergedInto == "" {
+		x.requestPerson(in, a)
+		x.record(in, state.Entry{Kind: "action", Action: a.ID,
+			Text: fmt.Sprintf("%s: needs human: %s", a.Change, a.Reason)})
+		in.Rev++
+	}
+	if !in.HoldUntil.IsZero() && in.Status == state.StatusMonitoring && !x.now.Before(in.HoldUntil) {
+		switch a := x.runNeedingPerson(in); {
+		case a != nil:
+			in.HoldUntil = time.Time{} // only a person ends it
+			x.record(in, state.Entry{Kind: "note", Action: a.ID, Quiet: true,
+				Text: fmt.Sprintf("no alert for %s; it stays open, since a person has to see to %s",
+					x.Settings.ResolveHold, a.Change)})
+		case x.hasOpenWrite(in):
+			in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // a run is being verified: the incident stays open
+			x.setTimer(in, in.HoldUntil)
+		default:
+			x.record(in, state.Entry{Kind: "resolved",
+				Text: fmt.Sprintf("resolved: no alert for %s", x.Settings.ResolveHold)})
+			x.resolveIncident(in, "alerts")
+			return
+		}
+		x.changedIncident(in)
+	}
+	if !in.SilencedUntil.IsZero() && !x.now.Before(in.SilencedUntil) {
+		in.SilencedUntil = time.Time{}
+		x.changedIncident(in)
+	}
+	x.notifyChannels(in)
+}
+
+// hasOpenWrite reports whether a run of the incident has written something and has not ended.
+func (x *step) hasOpenWrite(in *state.Incident) bool {
+	for _, id := range in.Actions {
+		if s := x.actions[id].State; s.Running() && !s.BeforeEffect() {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep deletes old records: alerts and workers that are not reported any more, and incidents past
+// retention. If there are more than one commit takes, the next input continues.
+func (x *step) sweep() {
+	x.meta.SweptAt = x.now
+	x.touch(kindMeta, "board")
+	goOn := func() { x.meta.SweptAt = x.now.Add(-sweepEvery) }
+	if x.Settings.StaleAfter > 0 {
+		ended := x.endAlerts(fmt.Sprintf("not mentioned for %s, taken for gone", x.Settings.StaleAfter),
+			func(rec *state.AlertRecord) bool {
+				return x.now.Sub(rec.LastAt) > x.Settings.StaleAfter
+			})
+		if ended {
+			goOn()
+			return
+		}
+	}
+	n := 0
+	for _, key := range slices.Sorted(maps.Keys(x.workers)) {
+		if x.now.Sub(x.workers[key].At) > workerKept && n < maxErased {
+			n++
+			x.dropWorker(key)
+			x.touch(kindWorker, key)
+		}
+	}
+	for fp, rec := range x.Board.alerts {
+		if rec.Incident == "" && !rec.Active && x.now.Sub(rec.LastAt) > 24*time.Hour && n < maxErased {
+			n++
+			delete(x.Board.alerts, fp)
+			x.touch(kindAlert, string(fp))
+		}
+	}
+	if n == maxErased {
+		goOn()
+		return
+	}
+	for _, in := range x.incidents {
+		if in.Status == state.StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 &&
+			x.runNeedingPerson(in) == nil {
+			x.forget(in)
+			return // one per sweep, so that a commit stays small
+		}
+	}
+}
+
+// forget erases an incident past retention. A long timeline is erased first.
+func (x *step) forget(in *state.Incident) {
+	for n := 0; in.Entries > 0 && n < maxErased; n++ {
+		x.erased = append(x.erased, timelineKey(in.ID, in.Entries))
+		in.Entries--
+	}
+	alerts := 0
+	for fp := range x.held[in.ID] {
+		if alerts++; alerts > maxErased {
+			break
+		}
+		delete(x.held[in.ID], fp)
+		delete(x.Board.alerts, fp)
+		x.touch(kindAlert, string(fp))
+	}
+	x.changedIncident(in)
+	if in.Entries > 0 || len(x.held[in.ID]) > 0 {
+		x.meta.SweptAt = x.now.Add(-sweepEvery) // not done: the next input continues
+		return
+	}
+	delete(x.Board.evidence, in.ID)
+	x.touch(kindEvidence, string(in.ID))
+	delete(x.held, in.ID)
+	delete(x.incidents, in.ID)
+	x.forgetRuns(in)
+	for _, id := range slices.Clone(x.effectsByIncident[in.ID]) {
+		x.dropEffect(id)
+	}
+}
+
+// forgetRuns erases the runs of an erased incident. After a merge two incidents list one run. It is
+// erased with the incident that it was planned for, and removed from both lists.
+func (x *step) forgetRuns(in *state.Incident) {
+	for at := in; at != nil; at = x.incidents[at.MergedInto] {
+		left := slices.DeleteFunc(slices.Clone(at.Actions), func(id state.ActionID) bool {
+			a := x.actions[id]
+			if a != nil && x.incidents[a.Incident] != nil {
+				return false
+			}
+			delete(x.actions, id)
+			x.touch(kindAction, string(id))
+			return true
+		})
+		if at != in && len(left) < len(at.Actions) {
+			at.Actions = left
+			x.changedIncident(at)
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package keeper
+
+import (
+	"cmp"
+	"container/heap"
+	"strings"
+	"sync"
+	"time"
+
+	"paramedic/state"
+)
+
+// A Lane groups effects that must not wait for those of another lane: a kind, and for notifications
+// one channel of it. The first message about an incident has a lane of its own, so that edits of
+// older messages do not delay it.
+type Lane struct {
+	Kind    state.EffectKind
+	Channel state.Channel // of notifications
+	First   bool          // of notifications: the channel has not shown the incident yet
+}
+
+// A Task is a due effect that the keeper has handed out for delivery.
+type Task struct {
+	Effect state.Effect
+	Lane   Lane
+
+	partition int
+}
+
+const (
+	// overdue is how long an effect waits behind more urgent ones before it gets a share of its
+	// lane.
+	overdue = time.Minute
+	// maxPassed is how many more urgent effects go before one that is overdue.
+	maxPassed = 3
+)
+
+// An agenda orders the committed effects of all partitions by lane and due time. Within a lane the
+// severity of the incident comes first, then incidents without a verdict, then age. It is safe for
+// concurrent use. The cost of a query does not grow with the number of effects.
+type agenda struct {
+	mu         sync.Mutex
+	items      map[agendaKey]*item
+	deliveries map[agendaKey]*delivery // effects that were handed out
+	lanes      map[Lane]*queue
+	unloaded   map[int]bool // partitions that must be loaded again
+	owed       effectHeap   // every item, by the time since which it is owed
+}
+
+type agendaKey struct {
+	partition int
+	id        state.EffectID
+}
+
+// A delivery is an effect in delivery, or one whose outcome is in the log and not applied yet.
+type delivery struct {
+	turn    uint64
+	running bool
+}
+
+// urgency orders the effects of one lane.
+type urgency struct {
+	severity  int
+	diagnosed bool // the incident has a verdict already
+}
+
+// An item is one effect on the agenda.
+type item struct {
+	key     agendaKey
+	effect  state.Effect
+	lane    Lane
+	urgency urgency
+	at      [heaps]int // its index in each heap, plus one; 0: not in it
+}
+
+// owedSince returns the time at which the effect should have been delivered.
+func (i *item) owedSince() time.Time {
+	if i.effect.Attempts == 0 {
+		return i.effect.Due
+	}
+	return i.effect.Since
+}
+
+// A queue holds the effects of one lane.
+type queue struct {
+	waiting effectHeap // not due yet, by due time
+	urgent  effectHeap // due, the most urgent first
+	oldest  effectHeap // the same, by age
+	passed  int        // how many went before the oldest since an oldest one went
+	retries int        // how many of waiting were tried before
+}
+
+func newAgenda() *agenda {
+	return &agenda{items: map[agendaKey]*item{}, deliveries: map[agendaKey]*delivery{}, lanes: map[Lane]*queue{},
+		unloaded: map[int]bool{}, owed: effectHeap{slot: byOwed}}
+}
+
+// A move is a change of an effect's place on the agenda. If gone is set, the effect is not wanted
+// any more.
+type move struct {
+	id      state.EffectID
+	gone    bool
+	effect  state.Effect
+	lane    Lane
+	urgency urgency
+}
+
+// apply applies the changes of a commit.
+func (a *agenda) apply(partition int, moves []move) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, m := range moves {
+		a.move(partition, m)
+	}
+}
+
+// load replaces all effects of a partition.
+func (a *agenda) load(partition int, moves []move) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget(partition)
+	delete(a.unloaded, partition)
+	for _, m := range moves {
+		a.move(partition, m)
+	}
+	for key, l := range a.deliveries {
+		if key.partition == partition && !l.running && a.items[key] == nil {
+			delete(a.deliveries, key)
+		}
+	}
+}
+
+// unload removes a partition from the agenda until it is loaded again. Effects in delivery stay
+// known.
+func (a *agenda) unload(partition int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget(partition)
+	a.unloaded[partition] = true
+}
+
+func (a *agenda) forget(partition int) {
+	for key, it := range a.items {
+		if key.partition == partition {
+			a.remove(it)
+			delete(a.items, key)
+		}
+	}
+}
+
+func (a *agenda) move(partition int, m move) {
+	key := agendaKey{partition, m.id}
+	it := a.items[key]
+	if m.gone {
+		if it != nil {
+			a.remove(it)
+			delete(a.items, key)
+		}
+		if l := a.deliveries[key]; l != nil && !l.running {
+			delete(a.deliveries, key)
+		}
+		return
+	}
+	if it == nil {
+		it = &item{key: key}
+		a.items[key] = it
+	} else {
+		if it.effect == m.effect && it.lane == m.lane && it.urgency == m.urgency {
+			return
+		}
+		a.remove(it)
+	}
+	it.effect, it.lane, it.urgency = m.effect, m.lane, m.urgency
+	a.insert(it)
+}
+
+// insert adds an item to its lane, unless its turn was handed out.
+func (a *agenda) insert(it *item) {
+	a.owed.put(it)
+	if l := a.deliveries[it.key]; l != nil {
+		if l.running || l.turn == it.effect.Turn {
+			return
+		}
+		delete(a.deliveries, it.key) // its outcome was applied
+	}
+	a.queue(it.lane).add(it)
+}
+
+// remove removes an item from every heap.
+func (a *agenda) remove(it *item) {
+	a.owed.drop(it)
+	a.queue(it.lane).drop(it)
+}
+
+func (a *agenda) queue(l Lane) *queue {
+	q := a.lanes[l]
+	if q == nil {
+		q = &queue{waiting: effectHeap{slot: byDue}, urgent: effectHeap{slot: byUrgency},
+			oldest: effectHeap{slot: byAge}}
+		a.lanes[l] = q
+	}
+	return q
+}
+
+func (q *queue) add(it *item) {
+	q.waiting.put(it)
+	if it.effect.Attempts > 0 {
+		q.retries++
+	}
+}
+
+func (q *queue) drop(it *item) {
+	if it.at[byDue] > 0 && it.effect.Attempts > 0 {
+		q.retries--
+	}
+	q.waiting.drop(it)
+	q.urgent.drop(it)
+	q.oldest.drop(it)
+}
+
+// wake moves the effects that have become due to the urgent and oldest heaps.
+func (q *queue) wake(now time.Time) {
+	for it := q.waiting.first(); it != nil && !it.effect.Due.After(now); it = q.waiting.first() {
+		q.drop(it)
+		q.urgent.put(it)
+		q.oldest.put(it)
+	}
+}
+
+// next removes and returns the next effect of the lane. The most urgent goes first, but overdue
+// effects get a share of the lane.
+func (q *queue) next(now time.Time) *item {
+	it, old := q.urgent.first(), q.oldest.first()
+	switch {
+	case it == old:
+		q.passed = 0
+	case q.passed >= maxPassed && now.Sub(old.owedSince()) > overdue:
+		it, q.passed = old, 0
+	default:
+		q.passed++
+	}
+	q.drop(it)
+	return it
+}
+
+// take hands out due effects, at most room of each lane, and returns when the next one is due. The
+// time is zero if none waits.
+func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for lane, q := range a.lanes {
+		q.wake(now)
+		for n := room(lane); n > 0 && q.urgent.Len() > 0; n-- {
+			it := q.next(now)
+			a.deliveries[it.key] = &delivery{turn: it.effect.Turn, running: true}
+			tasks = append(tasks, Task{Effect: it.effect, Lane: lane, partition: it.key.partition})
+		}
+		if it := q.waiting.first(); it != nil {
+			if due := it.effect.Due; next.IsZero() || due.Before(next) {
+				next = due
+			}
+		}
+	}
+	return tasks, next
+}
+
+// finish ends a delivery. If its outcome is in the log, only another turn brings the effect back.
+func (a *agenda) finish(t Task, answered bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := agendaKey{t.partition, t.Effect.ID}
+	l, it := a.deliveries[key], a.items[key]
+	if l == nil {
+		return
+	}
+	l.running = false
+	// While its partition is unloaded, it is not known whether the effect is still wanted.
+	if !answered || it == nil && !a.unloaded[t.partition] {
+		delete(a.deliveries, key)
+	}
+	if it != nil {
+		a.remove(it)
+		a.insert(it)
+	}
+}
+
+// oldestOwed returns the number of effects that are owed, and since when the oldest is.
+func (a *agenda) oldestOwed(now time.Time) (since time.Time, owed int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	it := a.owed.first()
+	if it == nil || it.owedSince().After(now) {
+		return time.Time{}, 0
+	}
+	for _, q := range a.lanes {
+		q.wake(now)
+		owed += q.retries + q.urgent.Len()
+	}
+	for key := range a.deliveries {
+		if a.items[key] != nil {
+			owed++
+		}
+	}
+	return it.owedSince(), owed
+}
+
+// The heaps that an item can be in.
+const (
+	byDue = iota
+	byUrgency
+	byAge
+	byOwed
+	heaps
+)
+
+// An effectHeap is a heap of items that stores the index of each, so that any of them can be
+// removed.
+type effectHeap struct {
+	slot  int
+	items []*item
+}
+
+func (p *effectHeap) Len() int { return len(p.items) }
+
+func (p *effectHeap) Less(i, j int) bool {
+	x, y := p.items[i], p.items[j]
+	switch p.slot {
+	case byDue:
+		return x.effect.Due.Before(y.effect.Due)
+	case byOwed:
+		return x.owedSince().Before(y.owedSince())
+	case byAge:
+		return cmp.Or(x.owedSince().Compare(y.owedSince()),
+			strings.Compare(string(x.effect.ID), string(y.effect.ID))) < 0
+	}
+	if x.urgency.severity != y.urgency.severity {
+		return x.urgency.severity > y.urgency.severity
+	}
+	if x.urgency.diagnosed != y.urgency.diagnosed {
+		return y.urgency.diagnosed
+	}
+	return cmp.Or(x.effect.Due.Compare(y.effect.Due), x.effect.Since.Compare(y.effect.Since),
+		strings.Compare(string(x.effect.ID), string(y.effect.ID))) < 0
+}
+
+func (p *effectHeap) Swap(i, j int) {
+	p.items[i], p.items[j] = p.items[j], p.items[i]
+	p.items[i].at[p.slot], p.items[j].at[p.slot] = i+1, j+1
+}
+
+// Push is for container/heap. Use put.
+func (p *effectHeap) Push(x any) {
+	it := x.(*item)
+	p.items = append(p.items, it)
+	it.at[p.slot] = len(p.items)
+}
+
+// Pop is for container/heap. Use drop.
+func (p *effectHeap) Pop() any {
+	last := len(p.items) - 1
+	it := p.items[last]
+	p.items[last] = nil
+	p.items = p.items[:last]
+	it.at[p.slot] = 0
+	return it
+}
+
+func (p *effectHeap) first() *item {
+	if len(p.items) == 0 {
+		return nil
+	}
+	return p.items[0]
+}
+
+func (p *effectHeap) put(it *item) { heap.Push(p, it) }
+
+// drop removes the item if it is in the heap.
+func (p *effectHeap) drop(it *item) {
+	if at := it.at[p.slot]; at > 0 {
+		heap.Remove(p, at-1)
+	}
+}

@@ -1,0 +1,228 @@
+package keeper
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// An agendaWorld is an agenda with one lane for gathering evidence, and a clock.
+type agendaWorld struct {
+	*agenda
+	now time.Time
+}
+
+func newAgendaWorld() *agendaWorld {
+	return &agendaWorld{agenda: newAgenda(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
+}
+
+// want puts an effect on the agenda that has been due for a time.
+func (w *agendaWorld) want(id string, s state.Severity, waited time.Duration) {
+	e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Due: w.now.Add(-waited), Since: w.now.Add(-waited), Turn: 1}
+	w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
+}
+
+// next takes n effects, and returns their IDs in order.
+func (w *agendaWorld) next(n int) (ids []string) {
+	tasks, _ := w.take(w.now, func(Lane) int { return n })
+	for _, t := range tasks {
+		ids = append(ids, string(t.Effect.ID))
+	}
+	return ids
+}
+
+func TestAgendaTakesCriticalFirst(t *testing.T) {
+	w := newAgendaWorld()
+	for i := range 1000 {
+		w.want(fmt.Sprintf("warning-%03d", i), state.Warning, 30*time.Second-time.Duration(i)*time.Millisecond)
+	}
+	w.want("critical-b", state.Critical, time.Second)
+	w.want("info", state.Info, 40*time.Second)
+	w.want("critical-a", state.Critical, 2*time.Second)
+	if got, want := w.next(4), []string{"critical-a", "critical-b", "warning-000", "warning-001"}; !slices.Equal(got, want) {
+		t.Errorf("taken %v, want %v", got, want)
+	}
+}
+
+func TestAgendaFollowsRisingSeverity(t *testing.T) {
+	w := newAgendaWorld()
+	w.want("a", state.Warning, 3*time.Second)
+	w.want("b", state.Warning, 2*time.Second)
+	w.want("c", state.Warning, time.Second)
+	w.want("c", state.Critical, time.Second)
+	if got := w.next(1); !slices.Equal(got, []string{"c"}) {
+		t.Errorf("taken %v, want the incident that became critical", got)
+	}
+}
+
+func TestAgendaTakesFirstEvidenceFirst(t *testing.T) {
+	w := newAgendaWorld()
+	for i, again := range []bool{true, false} {
+		e := state.Effect{ID: state.EffectID(fmt.Sprint("again=", again)), Kind: state.EffectEnrich,
+			Due: w.now.Add(time.Duration(i-10) * time.Second)}
+		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, diagnosed: again}}})
+	}
+	if got := w.next(1); !slices.Equal(got, []string{"again=false"}) {
+		t.Errorf("taken %v, want the incident without a verdict", got)
+	}
+}
+
+func TestAgendaReservesShareForOverdue(t *testing.T) {
+	w := newAgendaWorld()
+	w.want("warning", state.Warning, 2*time.Minute)
+	for i := range 20 {
+		w.want(fmt.Sprintf("critical-%02d", i), state.Critical, time.Second)
+	}
+	got := w.next(8)
+	if at := slices.Index(got, "warning"); at < 0 || at > maxPassed {
+		t.Errorf("taken %v, want the overdue warning after %d criticals", got, maxPassed)
+	}
+}
+
+func TestAgendaKeepsLanesApart(t *testing.T) {
+	w := newAgendaWorld()
+	add := func(id string, l Lane) {
+		w.apply(0, []move{{id: state.EffectID(id), effect: state.Effect{ID: state.EffectID(id), Kind: l.Kind, Due: w.now}, lane: l}})
+	}
+	slack := Lane{Kind: state.EffectNotify, Channel: state.ChannelSlack}
+	for i := range 50 {
+		add(fmt.Sprint("edit", i), slack)
+	}
+	add("page", Lane{Kind: state.EffectNotify, Channel: state.ChannelPagerDuty})
+	add("post", Lane{Kind: state.EffectNotify, Channel: state.ChannelSlack, First: true})
+	tasks, _ := w.take(w.now, func(l Lane) int {
+		if l == slack {
+			return 0 // all workers are busy
+		}
+		return 1
+	})
+	if len(tasks) != 2 {
+		t.Errorf("taken %v, want the page and the first message", tasks)
+	}
+}
+
+func TestAgendaHandsOutEachTurnOnce(t *testing.T) {
+	w := newAgendaWorld()
+	lane := Lane{Kind: state.EffectEnrich}
+	set := func(turn uint64) {
+		e := state.Effect{ID: "a", Kind: state.EffectEnrich, Due: w.now, Turn: turn}
+		w.apply(0, []move{{id: "a", effect: e, lane: lane}})
+	}
+	take := func() (Task, bool) {
+		tasks, _ := w.take(w.now, func(Lane) int { return 4 })
+		if len(tasks) == 0 {
+			return Task{}, false
+		}
+		return tasks[0], true
+	}
+	set(1)
+	first, ok := take()
+	if !ok {
+		t.Fatal("the effect is not given out")
+	}
+	set(2)
+	if _, ok := take(); ok {
+		t.Error("an effect in delivery is given out again")
+	}
+	w.finish(first, true)
+	second, ok := take()
+	if !ok || second.Effect.Turn != 2 {
+		t.Errorf("after the delivery came turn %d (%v), want 2", second.Effect.Turn, ok)
+	}
+	w.finish(second, true)
+	if _, ok := take(); ok {
+		t.Error("a turn whose outcome is in the log is given out again")
+	}
+	set(3)
+	third, ok := take()
+	if !ok {
+		t.Fatal("the next turn is not given out")
+	}
+	w.finish(third, false)
+	if _, ok = take(); !ok {
+		t.Error("a delivery without an outcome is not made again")
+	}
+}
+
+func TestAgendaKeepsDeliveriesAcrossLoad(t *testing.T) {
+	w := newAgendaWorld()
+	w.want("a", state.Warning, time.Second)
+	w.want("b", state.Warning, 0)
+	tasks, _ := w.take(w.now, func(Lane) int { return 1 })
+	again := []move{}
+	for _, id := range []state.EffectID{"a", "b"} {
+		again = append(again, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Due: w.now, Turn: 1},
+			lane: Lane{Kind: state.EffectEnrich}})
+	}
+	w.unload(0)
+	if got := w.next(4); len(got) != 0 {
+		t.Errorf("taken %v of a partition that is not loaded", got)
+	}
+	w.load(0, again)
+	if got := w.next(4); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("taken %v after the load, want b alone: a is in delivery", got)
+	}
+	w.finish(tasks[0], true)
+	if got := w.next(4); len(got) != 0 {
+		t.Errorf("taken %v, want nothing: the outcome of a is in the log", got)
+	}
+}
+
+func TestOldestOwedCountsFailures(t *testing.T) {
+	w := newAgendaWorld()
+	if since, n := w.oldestOwed(w.now); n != 0 || !since.IsZero() {
+		t.Errorf("nothing is owed, and it says %d since %s", n, since)
+	}
+	w.want("due", state.Warning, 5*time.Second)
+	w.want("later", state.Warning, -time.Minute)
+	failing := state.Effect{ID: "failing", Kind: state.EffectEnrich, Since: w.now.Add(-time.Hour), Due: w.now.Add(time.Minute), Attempts: 9}
+	w.apply(0, []move{{id: failing.ID, effect: failing, lane: Lane{Kind: state.EffectEnrich}}})
+	if since, n := w.oldestOwed(w.now); n != 2 || !since.Equal(failing.Since) {
+		t.Errorf("%d since %s, want 2 since %s", n, since, failing.Since)
+	}
+	w.next(4)
+	if _, n := w.oldestOwed(w.now); n != 2 {
+		t.Errorf("%d are owed while one is in delivery, want 2", n)
+	}
+	w.apply(0, []move{{id: "due", gone: true}, {id: "failing", gone: true}})
+	if _, n := w.oldestOwed(w.now); n != 0 {
+		t.Errorf("%d are owed after both were delivered", n)
+	}
+}
+
+// A delivery may end while its partition is loaded again. Its outcome is in the log and not
+// applied.
+func TestAgendaForgetsDeliveriesEndedBeforeLoad(t *testing.T) {
+	w := newAgendaWorld()
+	w.load(0, nil)
+	w.want("a", state.Warning, time.Second)
+	w.want("b", state.Warning, 0)
+	tasks, _ := w.take(w.now, func(Lane) int { return 4 })
+	loaded := func(turn uint64) (moves []move) {
+		for _, id := range []state.EffectID{"a", "b"} {
+			moves = append(moves, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Due: w.now, Turn: turn},
+				lane: Lane{Kind: state.EffectEnrich}})
+		}
+		return moves
+	}
+	w.unload(0)
+	for _, task := range tasks {
+		w.finish(task, task.Effect.ID == "a")
+	}
+	w.load(0, loaded(1))
+	if got := w.next(4); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("taken %v after the load, want b alone: the outcome of a is in the log", got)
+	}
+	w.apply(0, loaded(2)[:1])
+	if got := w.next(4); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("taken %v, want a: its outcome was applied", got)
+	}
+	w.unload(0)
+	w.finish(tasks[0], true)
+	if w.load(0, nil); len(w.deliveries) != 1 {
+		t.Errorf("%d loans, want that of b alone, which is in delivery", len(w.deliveries))
+	}
+}

@@ -1,0 +1,332 @@
+package keeper_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/jetstream"
+	"paramedic/state/keeper"
+)
+
+// The streams, by the names of their directories.
+const (
+	inputs  = "PARAMEDIC_INPUT"
+	records = "PARAMEDIC_STATE"
+)
+
+// A said is a log that a test reads.
+type said struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+// startOn starts a bot on a directory that may be damaged. It does not wait for readiness.
+func startOn(t *testing.T, dir string, clock state.Clock) (*bot, *said) {
+	t.Helper()
+	log := &said{}
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: dir, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bot{store: store, Keeper: keeper.New(keeper.Config{Store: store, Clock: clock, Logger: logger,
+		Fold: &fold.Fold{Triage: poolTriage{}, Routing: poolTriage{}, Settings: state.DefaultSettings()}})}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("ready: %v; the bot logged\n%s", b.Ready(context.Background()), log)
+		}
+	})
+	b.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := store.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(b.stop)
+	return b, log
+}
+
+const (
+	payloads     = 60
+	alertsInEach = 50
+)
+
+// storm appends alerts that fill several files of each stream.
+func storm(t *testing.T, log state.Log, from, n int, at time.Time) {
+	t.Helper()
+	text := strings.Repeat("The engine preempts requests. ", 100)
+	for i := from; i < from+n; i++ {
+		batch := &state.AlertBatch{}
+		for k := range alertsInEach {
+			batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%08x", i*alertsInEach+k)),
+				Status: state.Firing, StartsAt: at,
+				Labels:      map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "pool": fmt.Sprintf("pool-%d", i)},
+				Annotations: map[string]string{"description": text}})
+		}
+		if err := log.Append(t.Context(), state.Input{At: at, Cluster: "prod", Alerts: batch}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// owed returns every effect that the bot still has to deliver, by ID.
+func (b *bot) owed() []state.Effect {
+	tasks, _ := b.Take(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), func(keeper.Lane) int { return math.MaxInt })
+	due := make([]state.Effect, 0, len(tasks))
+	for _, task := range tasks {
+		due = append(due, task.Effect)
+		b.Finished(task, false)
+	}
+	slices.SortFunc(due, func(x, y state.Effect) int { return cmp.Compare(x.ID, y.ID) })
+	return due
+}
+
+// remembered returns all of the bot's state, and what it is about to do.
+func remembered(t *testing.T, b *bot) string {
+	t.Helper()
+	due := b.owed()
+	all := map[string]any{"incidents": b.Incidents(), "due": due}
+	for _, in := range b.Incidents() {
+		all["alerts of "+string(in.ID)] = b.Alerts(in.ID)
+		entries, err := b.Timeline(t.Context(), in.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all["timeline of "+string(in.ID)] = entries
+	}
+	raw, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// lived returns a directory, and the state in it. A bot has triaged a storm there and delivered
+// half of its effects.
+func lived(t *testing.T, clock *handClock) (dir, memory string) {
+	t.Helper()
+	dir = t.TempDir()
+	b := start(t, dir, clock)
+	storm(t, b, 0, payloads, clock.Now())
+	until(t, "every alert is counted", func() bool { return count(b.Keeper) == payloads*alertsInEach })
+	for _, in := range b.Incidents()[:payloads/2] {
+		for _, e := range b.owed() {
+			if e.Incident == in.ID {
+				if err := b.Append(t.Context(), state.Input{Cluster: "prod", Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
+					Rev: e.Want}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := b.Append(t.Context(), state.Input{Cluster: "prod", Command: &state.Command{Verb: state.VerbAck, Incident: in.ID,
+			Actor: state.Actor{ID: "kim", Via: "api"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "half are acknowledged", func() bool {
+		n := 0
+		for _, in := range b.Incidents() {
+			if in.Status == state.StatusAcked {
+				n++
+			}
+		}
+		return n == payloads/2
+	})
+	memory = remembered(t, b)
+	b.stop()
+	return dir, memory
+}
+
+// damage inverts 16 bytes in a file of the stream: in its oldest file, or at a place in its newest.
+// A server that was killed reads its files anew. One that was stopped trusts its index.
+func damage(t *testing.T, dir, stream, where string, killed bool) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", "*.blk"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("the stream %s has the files %v, %v; want several", stream, files, err)
+	}
+	number := func(path string) (n int) {
+		if _, err := fmt.Sscanf(filepath.Base(path), "%d.blk", &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	slices.SortFunc(files, func(a, b string) int { return number(a) - number(b) })
+	path := files[len(files)-1]
+	if where == "oldest" {
+		path = files[0]
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := len(data) / 2
+	if where == "end of the newest" {
+		at = len(data) - 60
+	}
+	for i := range 16 {
+		data[at+i] ^= 0xff
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !killed {
+		return
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(path), "index.db")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamagedStateIsRebuilt(t *testing.T) {
+	for _, where := range []string{"oldest", "newest", "end of the newest"} {
+		for _, killed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s killed=%v", where, killed), func(t *testing.T) {
+				clock := newHandClock()
+				dir, memory := lived(t, clock)
+				damage(t, dir, records, where, killed)
+				b, log := startOn(t, dir, clock)
+				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
+				if got := remembered(t, b); got != memory {
+					t.Errorf("it remembers something else than before, and logged\n%s", log)
+					firstDifference(t, got, memory)
+				}
+				if b.Rebuilt() != 1 || !strings.Contains(log.String(), "the state is damaged") {
+					t.Errorf("made again %d times, and logged\n%s", b.Rebuilt(), log)
+				}
+				if halt, halted := b.Halted("prod"); halted != strings.Contains(log.String(), "proven_equal=false") {
+					t.Errorf("halted: %v %v", halted, halt)
+				}
+				storm(t, b, payloads, 1, clock.Now())
+				until(t, "a new alert is counted", func() bool { return count(b.Keeper) == (payloads+1)*alertsInEach })
+				memory = remembered(t, b)
+				b.stop()
+				again, log := startOn(t, dir, clock)
+				until(t, "the bot is ready again", func() bool { return again.Ready(t.Context()) == nil })
+				if again.Rebuilt() != 0 || remembered(t, again) != memory {
+					t.Errorf("after the next start it remembers something else, and logged\n%s", log)
+				}
+			})
+		}
+	}
+}
+
+func firstDifference(t *testing.T, got, want string) {
+	t.Helper()
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			t.Errorf("line %d is\n%s\nand was\n%s", i, strings.Join(g[max(0, i-5):min(i+5, len(g))], "\n"),
+				strings.Join(w[max(0, i-5):min(i+5, len(w))], "\n"))
+			return
+		}
+	}
+}
+
+func TestDamagedLogContinuesAndIsReported(t *testing.T) {
+	for _, where := range []string{"oldest", "newest", "end of the newest"} {
+		for _, killed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s killed=%v", where, killed), func(t *testing.T) {
+				clock := newHandClock()
+				dir, memory := lived(t, clock)
+				damage(t, dir, inputs, where, killed)
+				b, log := startOn(t, dir, clock)
+				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
+				if got := remembered(t, b); got != memory {
+					t.Errorf("it remembers something else than before, and logged\n%s", log)
+				}
+				// A damaged input that was applied and keeps its sequence does no harm.
+				if where != "oldest" && killed && !strings.Contains(log.String(), "the end of the log is lost") {
+					t.Errorf("the loss is not named:\n%s", log)
+				}
+				storm(t, b, payloads, 1, clock.Now())
+				until(t, "a new alert is counted", func() bool { return count(b.Keeper) == (payloads+1)*alertsInEach })
+			})
+		}
+	}
+}
+
+// Damaged inputs that were not applied are lost. The log reports how many, and later inputs are
+// read.
+func TestDamagedBacklogIsReported(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
+			clock, dir := newHandClock(), t.TempDir()
+			store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			storm(t, store, 0, payloads, clock.Now())
+			if err := store.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			damage(t, dir, inputs, "oldest", killed)
+			b, log := startOn(t, dir, clock)
+			counted := func(of int) func() bool {
+				return func() bool { return uint64(count(b.Keeper))+b.store.Lost()*alertsInEach == uint64(of)*alertsInEach }
+			}
+			until(t, "what is left is counted", counted(payloads))
+			storm(t, b, payloads, 1, clock.Now())
+			until(t, "a new alert is counted", counted(payloads+1))
+			if b.store.Lost() == 0 || !strings.Contains(log.String(), "inputs that were accepted") {
+				t.Errorf("%d inputs are said to be lost, and the log says\n%s", b.store.Lost(), log)
+			}
+		})
+	}
+}
+
+// If the log is damaged as well, the records cannot be rebuilt. The bot reports what is wrong and
+// what to do, and does not start with an empty state.
+func TestDamageOfBothStreamsIsReported(t *testing.T) {
+	clock := newHandClock()
+	dir, _ := lived(t, clock)
+	damage(t, dir, records, "oldest", true)
+	damage(t, dir, inputs, "oldest", true)
+	b, _ := startOn(t, dir, clock)
+	until(t, "readiness names the damage", func() bool {
+		err := b.Ready(t.Context())
+		return err != nil && strings.Contains(err.Error(), "records are missing (stream PARAMEDIC_STATE)") &&
+			strings.Contains(err.Error(), "inputs of stream PARAMEDIC_INPUT are lost; restore the state")
+	})
+	_, _, err := b.store.Load(t.Context(), b.store.Partition("prod"), func(r state.Record) (any, error) { return r, nil })
+	var damage *state.DamagedError
+	if !errors.As(err, &damage) || !errors.Is(err, state.ErrDamaged) || damage.Gap == "" {
+		t.Errorf("load: %v", err)
+	}
+	if len(b.Incidents()) != 0 {
+		t.Error("the bot shows what it cannot know")
+	}
+}

@@ -1,0 +1,324 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"paramedic/state"
+	"paramedic/state/fold"
+)
+
+// maxUncommitted is the number of changed records at which the keeper commits although more inputs
+// wait. With the changes of a usual input it stays under the 999 records of a JetStream batch. A
+// larger commit is written twice.
+const maxUncommitted = 300
+
+// Config holds what a Keeper needs.
+type Config struct {
+	Store  state.Store
+	Fold   *fold.Fold
+	Clock  state.Clock
+	Logger *slog.Logger
+}
+
+// A Keeper applies every partition's inputs in order and commits the changes before anyone can read
+// them. It is the only reader of its partitions. If another one commits, it drops the board and
+// loads it again.
+//
+// It implements [state.View] and [state.Log], and hands the outbox the effects that are due.
+type Keeper struct {
+	cfg    Config
+	parts  []*partition
+	agenda *agenda
+	recent *recent
+
+	changed chan struct{} // an effect may be due for the outbox
+	rebuilt atomic.Uint64
+
+	mu   sync.Mutex
+	subs map[chan state.Entry]bool
+}
+
+// A partition is one board with its position in the log.
+type partition struct {
+	n int
+	// mu is held for writing from the first change until its commit, so that readers see committed
+	// state only.
+	mu     sync.RWMutex
+	board  *fold.Board
+	lists  listings
+	fence  state.Fence
+	ready  bool
+	reason string        // why it is not ready
+	wake   chan struct{} // a timer may expire sooner than the loop expects
+
+	backlog backlog
+}
+
+// New returns a keeper. It holds no state before Run.
+func New(cfg Config) *Keeper {
+	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1),
+		subs: map[chan state.Entry]bool{}}
+	for n := range cfg.Store.Partitions() {
+		k.parts = append(k.parts, &partition{n: n, board: fold.NewBoard(), lists: newListings(),
+			wake: make(chan struct{}, 1)})
+	}
+	return k
+}
+
+// Run applies inputs until the context ends, and then returns nil. It tries a partition that fails
+// again and again.
+func (k *Keeper) Run(ctx context.Context) error {
+	errs := make(chan error, len(k.parts))
+	for _, p := range k.parts {
+		go func() { errs <- k.runPartition(ctx, p) }()
+	}
+	var all error
+	for range k.parts {
+		all = errors.Join(all, <-errs)
+	}
+	return all
+}
+
+// After a failed read or commit the keeper waits retryPause, to spare a store that is unavailable.
+// If the state is damaged for good, and a person must repair it, it waits damagedPause.
+const (
+	retryPause   = 500 * time.Millisecond
+	damagedPause = 30 * time.Second
+)
+
+func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
+	for ctx.Err() == nil {
+		err := k.follow(ctx, p)
+		k.agenda.unload(p.n)
+		if ctx.Err() != nil {
+			return nil
+		}
+		pause := retryPause
+		if errors.Is(err, state.ErrDamaged) {
+			pause = damagedPause
+		}
+		if errors.Is(err, state.ErrFenced) {
+			k.cfg.Logger.Warn("another reader committed, reading the partition again", "partition", p.n)
+		} else {
+			p.setReason(err.Error())
+			k.cfg.Logger.Error("partition stopped, trying again", "partition", p.n, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-k.cfg.Clock.After(pause):
+		}
+	}
+	return nil
+}
+
+// follow loads the partition and applies its inputs until something fails.
+func (k *Keeper) follow(ctx context.Context, p *partition) error {
+	board, fence, err := k.load(ctx, p)
+	if err != nil {
+		return err
+	}
+	reader, err := k.cfg.Store.Inputs(ctx, p.n, fence.Position)
+	if err != nil {
+		return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+	}
+	defer reader.Close()
+	p.backlog.reset(reader)
+	k.recent.forget(board.EveryIncident())
+	lists := listingsOf(board)
+	p.mu.Lock()
+	p.board, p.lists, p.fence, p.ready, p.reason = board, lists, fence, true, ""
+	k.agenda.load(p.n, allMoves(board)) // before readers see the partition as ready
+	p.mu.Unlock()
+	k.signal()
+	ringing, stop := context.WithCancel(ctx)
+	rung := make(chan struct{})
+	go func() {
+		defer close(rung)
+		k.runTimer(ringing, p)
+	}()
+	defer func() {
+		stop()
+		<-rung
+	}()
+	for {
+		in, err := reader.Next(ctx)
+		if err != nil {
+			return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+		}
+		if err := k.apply(ctx, p, reader, in); err != nil {
+			return err
+		}
+	}
+}
+
+// load reads the partition's board, or rebuilds it if its records are damaged.
+func (k *Keeper) load(ctx context.Context, p *partition) (*fold.Board, state.Fence, error) {
+	values, fence, err := k.cfg.Store.Load(ctx, p.n, fold.DecodeRecord)
+	var damage *state.DamagedError
+	switch {
+	case errors.As(err, &damage) && damage.Gap == "":
+		return k.rebuild(ctx, p, damage)
+	case err != nil:
+		return nil, state.Fence{}, fmt.Errorf("loading partition %d: %w", p.n, err)
+	}
+	return fold.BoardOf(values), fence, nil
+}
+
+// setReason records why the partition is not ready.
+func (p *partition) setReason(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reason = why
+}
+
+// apply applies one input and those that wait behind it, and commits.
+func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputReader, in state.Input) error {
+	entries, err := func() ([]state.Entry, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ready = false // until the commit no change may take effect
+		last := p.fence.Position
+		for {
+			if in.Seq > last {
+				p.backlog.begin(&in, k.cfg.Clock.Now())
+				k.cfg.Fold.Apply(p.board, in)
+				p.backlog.applied(&in, k.cfg.Clock.Now())
+				last = in.Seq
+			}
+			if reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted {
+				break
+			}
+			next, err := reader.Next(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+			}
+			in = next
+		}
+		moves := changedMoves(p.board)
+		p.lists.follow(p.board)
+		records, entries, err := p.board.Take()
+		if err != nil {
+			return nil, err
+		}
+		fence, err := k.cfg.Store.Commit(ctx, p.n, p.fence, last, records)
+		if err != nil {
+			return nil, fmt.Errorf("committing partition %d: %w", p.n, err)
+		}
+		p.fence, p.ready = fence, true
+		k.agenda.apply(p.n, moves)
+		k.recent.add(entries)
+		p.backlog.committed(k.cfg.Clock.Now(), reader.Buffered() == 0)
+		return entries, nil
+	}()
+	if err != nil {
+		return err
+	}
+	k.publish(entries)
+	k.signal()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// runTimer appends a tick when a timer of the board expires, until the context ends.
+func (k *Keeper) runTimer(ctx context.Context, p *partition) {
+	for ctx.Err() == nil {
+		p.mu.RLock()
+		due, cluster := p.board.NextDue()
+		p.mu.RUnlock()
+		now := k.cfg.Clock.Now()
+		if !due.IsZero() && !due.After(now) {
+			if err := k.cfg.Store.Append(ctx, state.Input{At: now, Cluster: cluster}); err != nil && ctx.Err() == nil {
+				k.cfg.Logger.Warn("a timer could not be written, trying again", "partition", p.n, "err", err)
+			}
+			// Wait until the tick is applied, or for retryPause if the append failed.
+			select {
+			case <-ctx.Done():
+			case <-p.wake:
+			case <-k.cfg.Clock.After(retryPause):
+			}
+			continue
+		}
+		var alarm <-chan time.Time
+		if !due.IsZero() {
+			alarm = k.cfg.Clock.After(due.Sub(now))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-alarm:
+		}
+	}
+}
+
+// Append makes inputs durable. An input without a time gets the current one.
+func (k *Keeper) Append(ctx context.Context, inputs ...state.Input) error {
+	for i := range inputs {
+		if inputs[i].At.IsZero() {
+			inputs[i].At = k.cfg.Clock.Now()
+		}
+	}
+	now := k.cfg.Clock.Now()
+	for i := range inputs {
+		k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.add(&inputs[i], now)
+	}
+	err := k.cfg.Store.Append(ctx, inputs...)
+	if err != nil {
+		for i := range inputs {
+			k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.remove(&inputs[i])
+		}
+	}
+	return err
+}
+
+// Ready returns an error unless every partition is loaded and the log takes inputs.
+func (k *Keeper) Ready(ctx context.Context) error {
+	for _, p := range k.parts {
+		p.mu.RLock()
+		ready, why := p.ready, p.reason
+		p.mu.RUnlock()
+		switch {
+		case !ready && why != "":
+			return fmt.Errorf("partition %d is not loaded: %s", p.n, why)
+		case !ready:
+			return fmt.Errorf("partition %d is not loaded", p.n)
+		}
+	}
+	return k.cfg.Store.Ready(ctx)
+}
+
+// Changed receives a value when an effect may be due for the outbox.
+func (k *Keeper) Changed() <-chan struct{} { return k.changed }
+
+func (k *Keeper) signal() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Take hands out effects that are due, at most room of each lane, and returns when the next one is
+// due. The time is zero if none waits. Within a lane the incidents' severity comes first, then age.
+// An effect comes again if [Keeper.Finished] returns it, or if it has another turn.
+func (k *Keeper) Take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
+	return k.agenda.take(now, room)
+}
+
+// Finished ends the delivery of a task. answered means that its outcome is in the log.
+func (k *Keeper) Finished(t Task, answered bool) { k.agenda.finish(t, answered) }
+
+// OldestDue returns the number of effects that are due, and since when the oldest is. Effects in
+// delivery count, and those that wait for another attempt count from the time when they were first
+// wanted. The time is zero if none is due.
+func (k *Keeper) OldestDue() (since time.Time, due int) {
+	return k.agenda.oldestOwed(k.cfg.Clock.Now())
+}

@@ -1,0 +1,46 @@
+package keeper
+
+import (
+	"paramedic/state"
+	"paramedic/state/fold"
+)
+
+// changedMoves returns the moves for the changes since the last Take.
+func changedMoves(b *fold.Board) []move {
+	var out []move
+	for id := range b.ChangedEffects() {
+		out = append(out, moveOf(b, id))
+	}
+	for in := range b.ChangedIncidents() { // the incident's severity and shown revisions order its effects
+		for _, id := range b.EffectsOf(in) {
+			out = append(out, moveOf(b, id))
+		}
+	}
+	return out
+}
+
+// allMoves returns the moves for the whole board.
+func allMoves(b *fold.Board) []move {
+	var out []move
+	for e := range b.EveryEffect() {
+		out = append(out, moveOf(b, e.ID))
+	}
+	return out
+}
+
+func moveOf(b *fold.Board, id state.EffectID) move {
+	e := b.Effect(id)
+	if e == nil {
+		return move{id: id, gone: true}
+	}
+	m := move{id: id, effect: *e, lane: Lane{Kind: e.Kind}}
+	in := b.Incident(e.Incident)
+	if e.Kind == state.EffectNotify {
+		m.lane.Channel = e.Channel
+		m.lane.First = in != nil && in.Told[e.Channel].Rev == 0
+	}
+	if in != nil {
+		m.urgency = urgency{severity: in.Severity.Rank(), diagnosed: !in.DiagnosedAt.IsZero()}
+	}
+	return m
+}

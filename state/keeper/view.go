@@ -1,0 +1,157 @@
+package keeper
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"paramedic/state"
+	"paramedic/state/fold"
+)
+
+// find calls look with every board until it returns true.
+func (k *Keeper) find(look func(b *fold.Board) bool) {
+	for _, p := range k.parts {
+		p.mu.RLock()
+		found := look(p.board)
+		p.mu.RUnlock()
+		if found {
+			return
+		}
+	}
+}
+
+// Incident returns a copy of the incident.
+func (k *Keeper) Incident(id state.IncidentID) (out state.Incident, ok bool) {
+	k.find(func(b *fold.Board) bool {
+		if in := b.Incident(id); in != nil {
+			out, ok = in.Clone(), true
+		}
+		return ok
+	})
+	return out, ok
+}
+
+// Incidents returns copies of all incidents within retention, newest first. If a page is enough,
+// use ListIncidents.
+func (k *Keeper) Incidents() []state.Incident {
+	return k.ListIncidents(state.IncidentQuery{}).Incidents
+}
+
+// Action returns a copy of the action.
+func (k *Keeper) Action(id state.ActionID) (out state.Action, ok bool) {
+	k.find(func(b *fold.Board) bool {
+		if a := b.Action(id); a != nil {
+			out, ok = a.Clone(), true
+		}
+		return ok
+	})
+	return out, ok
+}
+
+// Evidence returns the incident's newest evidence. What it points to is never changed.
+func (k *Keeper) Evidence(id state.IncidentID) (out state.Evidence, ok bool) {
+	k.find(func(b *fold.Board) bool {
+		if ev := b.Evidence(id); ev != nil {
+			out, ok = *ev, true
+		}
+		return ok
+	})
+	return out, ok
+}
+
+// Alerts returns the alerts of an incident and of those merged into it, the earliest first.
+func (k *Keeper) Alerts(id state.IncidentID) []state.AlertRecord {
+	var out []state.AlertRecord
+	k.find(func(b *fold.Board) bool {
+		in := b.Incident(id)
+		if in == nil {
+			return false
+		}
+		for _, rec := range b.AlertsOf(in) {
+			out = append(out, *rec)
+		}
+		return true
+	})
+	return out
+}
+
+// Firing returns the alerts that a cluster's Alertmanager reported and that count as firing.
+func (k *Keeper) Firing(cluster string) []state.Fingerprint {
+	var out []state.Fingerprint
+	k.find(func(b *fold.Board) bool {
+		out = append(out, b.Firing(cluster)...)
+		return false
+	})
+	return out
+}
+
+// Halted reports whether first aid is halted in a cluster.
+func (k *Keeper) Halted(cluster string) (halt state.Halt, ok bool) {
+	k.find(func(b *fold.Board) bool {
+		if h := b.Halt(cluster); h != nil {
+			halt, ok = *h, true
+		}
+		return ok
+	})
+	return halt, ok
+}
+
+// Timeline reads an incident's timeline, oldest first.
+func (k *Keeper) Timeline(ctx context.Context, id state.IncidentID) ([]state.Entry, error) {
+	in, ok := k.Incident(id)
+	if !ok {
+		return nil, fmt.Errorf("no incident %s", id)
+	}
+	if entries, ok := k.recent.timeline(in); ok {
+		return entries, nil
+	}
+	records, err := k.cfg.Store.List(ctx, k.cfg.Store.Partition(in.Cluster), state.TimelinePrefix+"."+string(id))
+	if err != nil {
+		return nil, fmt.Errorf("reading the timeline of %s: %w", id, err)
+	}
+	entries := make([]state.Entry, 0, len(records))
+	for _, r := range records {
+		var e state.Entry
+		if err := json.Unmarshal(r.Value, &e); err != nil {
+			return nil, fmt.Errorf("reading timeline entry %s: %w", r.Key, err)
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(x, y state.Entry) int { return cmp.Compare(x.N, y.N) })
+	return entries, nil
+}
+
+// subscription is the number of entries that a subscriber may lag behind before it loses some.
+const subscription = 256
+
+// Subscribe sends every timeline entry from now on, until the context ends. Then it closes the
+// channel.
+func (k *Keeper) Subscribe(ctx context.Context) <-chan state.Entry {
+	ch := make(chan state.Entry, subscription)
+	k.mu.Lock()
+	k.subs[ch] = true
+	k.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.subs, ch)
+		close(ch)
+	})
+	return ch
+}
+
+func (k *Keeper) publish(entries []state.Entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for ch := range k.subs {
+		for _, e := range entries {
+			select {
+			case ch <- e:
+			default:
+			}
+		}
+	}
+}

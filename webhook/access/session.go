@@ -1,0 +1,91 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"time"
+)
+
+// SessionCookie is the cookie of a login to the pages. It holds a random ID, which is worth nothing
+// once the session has ended.
+const SessionCookie = "paramedic_session"
+
+const (
+	// SessionTime is how long a login lasts.
+	SessionTime     = 12 * time.Hour
+	sessionsKept    = 1000
+	sessionsOfToken = 20
+)
+
+// Sessions are the logins to the pages, in memory: a restart ends them all. Each stands on its
+// token, so that it ends when the token is taken out of the file, and has the role that the token
+// has now. The zero value is ready.
+type Sessions struct {
+	mu   sync.Mutex
+	byID map[string]session
+}
+
+type session struct {
+	token [sha256.Size]byte
+	ends  time.Time
+}
+
+// begin makes a session. Where there are too many, the one ends that began first: of the same
+// token, or of all.
+func (s *Sessions) begin(token string, now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := session{sha256.Sum256([]byte(token)), now.Add(SessionTime)}
+	var oldest, oldestOwn string
+	own := 0
+	for id, one := range s.byID {
+		if !now.Before(one.ends) {
+			delete(s.byID, id)
+			continue
+		}
+		if oldest == "" || one.ends.Before(s.byID[oldest].ends) {
+			oldest = id
+		}
+		if one.token != made.token {
+			continue
+		}
+		if own++; oldestOwn == "" || one.ends.Before(s.byID[oldestOwn].ends) {
+			oldestOwn = id
+		}
+	}
+	switch {
+	case own >= sessionsOfToken:
+		delete(s.byID, oldestOwn)
+	case len(s.byID) >= sessionsKept:
+		delete(s.byID, oldest)
+	}
+	if s.byID == nil {
+		s.byID = map[string]session{}
+	}
+	id := rand.Text()
+	s.byID[id] = made
+	return id
+}
+
+// token returns the hash of the token that a session stands on.
+func (s *Sessions) token(id string, now time.Time) ([sha256.Size]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.byID[id]
+	return one.token, ok && now.Before(one.ends)
+}
+
+func (s *Sessions) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
+}
+
+// ErrLogin is a token that is not known; ErrGuesses means that too many were tried, and this one
+// was not looked at.
+var (
+	ErrLogin   = errors.New("the token is not known")
+	ErrGuesses = errors.New("too many tokens were tried that are not known: wait a minute")
+)

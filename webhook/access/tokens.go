@@ -1,0 +1,248 @@
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"paramedic/state"
+	"paramedic/webhook/httpio"
+)
+
+// A Token is one entry of the tokens file.
+type Token struct {
+	Token     string     `yaml:"token"`
+	Name      string     `yaml:"name"`
+	Role      state.Role `yaml:"role"`
+	SlackUser string     `yaml:"slack_user"`
+}
+
+// Tokens are the API's tokens, re-read when their file changes. A changed file that is not valid is
+// refused and the old one kept.
+type Tokens struct {
+	path string
+
+	mu     sync.Mutex
+	info   fs.FileInfo
+	tokens []Token
+	sums   [][sha256.Size]byte
+}
+
+// LoadTokens reads a tokens file; the package comment shows its format.
+func LoadTokens(path string) (*Tokens, error) {
+	t := &Tokens{path: path}
+	if err := t.refresh(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// refresh reads the file where it has changed. The caller holds the lock, or has the only
+// reference.
+func (t *Tokens) refresh() error {
+	info, err := os.Stat(t.path)
+	if err != nil {
+		return fmt.Errorf("reading tokens file: %w", err)
+	}
+	if !changed(t.info, info) {
+		return nil
+	}
+	data, err := os.ReadFile(t.path)
+	if err != nil {
+		return fmt.Errorf("reading tokens file: %w", err)
+	}
+	t.info = info // an invalid file is complained about once, not at every request
+	tokens, problems := parseTokens(data)
+	if len(problems) > 0 {
+		return &TokensError{File: t.path, Problems: problems}
+	}
+	t.tokens, t.sums = tokens, make([][sha256.Size]byte, len(tokens))
+	for i, token := range tokens {
+		t.sums[i] = sha256.Sum256([]byte(token.Token))
+	}
+	return nil
+}
+
+// A TokenProblem is one thing that is wrong in a tokens file, with its line where it is known.
+type TokenProblem struct {
+	Line int
+	Text string
+}
+
+// A TokensError is everything that is wrong in a tokens file. It never shows a token.
+type TokensError struct {
+	File     string
+	Problems []TokenProblem
+}
+
+// Error lists the problems, a line each.
+func (e *TokensError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = fmt.Sprintf("%s:%d: %s", e.File, p.Line, p.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// yamlLine finds the line in the decoder's words, the rest of which may quote a token.
+var yamlLine = regexp.MustCompile(`\bline (\d+):`)
+
+// parseTokens reads every entry; what is wrong names the line and the entry and never shows a
+// token.
+func parseTokens(data []byte) ([]Token, []TokenProblem) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		line := 1
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+			line, _ = strconv.Atoi(m[1])
+		}
+		return nil, []TokenProblem{{line, "it is not valid YAML"}}
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Kind == yaml.SequenceNode && len(doc.Content[0].Content) == 0 {
+		return nil, []TokenProblem{{1, "it has no tokens: write a list of {token, name, role, slack_user}"}}
+	}
+	if doc.Content[0].Kind != yaml.SequenceNode {
+		return nil, []TokenProblem{{doc.Content[0].Line, "it must be a list of {token, name, role, slack_user}"}}
+	}
+	var tokens []Token
+	var problems []TokenProblem
+	first := map[string]int{}
+	for i, node := range doc.Content[0].Content {
+		t, wrong := parseToken(node)
+		if n, ok := first[t.Token]; ok && t.Token != "" {
+			wrong = append(wrong, fmt.Sprintf("same token as entry %d", n))
+		} else {
+			first[t.Token] = i + 1
+		}
+		tokens = append(tokens, t)
+		for _, text := range wrong {
+			problems = append(problems, TokenProblem{node.Line, fmt.Sprintf("entry %d: %s", i+1, text)})
+		}
+	}
+	return tokens, problems
+}
+
+// parseToken reads one entry, and says what is wrong with it.
+func parseToken(node *yaml.Node) (t Token, wrong []string) {
+	if node.Kind != yaml.MappingNode {
+		return t, []string{"it must be {token, name, role, slack_user}"}
+	}
+	var role string
+	fields := map[string]*string{"token": &t.Token, "name": &t.Name, "role": &role, "slack_user": &t.SlackUser}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i].Value, node.Content[i+1]
+		field, known := fields[key]
+		switch {
+		case !known:
+			wrong = append(wrong,
+				fmt.Sprintf("unknown key %q: an entry is {token, name, role, slack_user}", httpio.Cut(key, 32)))
+		case seen[key]:
+			wrong = append(wrong, key+" is given twice")
+		case value.Kind != yaml.ScalarNode:
+			wrong = append(wrong, key+" must be text")
+		case value.Tag != "!!null":
+			*field = value.Value
+		}
+		seen[key] = true
+	}
+	t.Role = state.Role(role)
+	if len(t.Token) < 8 || strings.ContainsAny(t.Token, " \t\r\n") {
+		wrong = append(wrong, "a token needs at least 8 characters and no spaces")
+	}
+	if !t.Role.Allows(state.Viewer) {
+		wrong = append(wrong, "role must be viewer, responder or admin")
+	}
+	return t, wrong
+}
+
+// lookup finds a token in a time that does not depend on which one it is. The error says why a
+// changed file was not applied.
+func (t *Tokens) lookup(token string) (Token, bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.refresh()
+	sum := sha256.Sum256([]byte(token))
+	found := -1
+	for i := range t.sums {
+		if subtle.ConstantTimeCompare(sum[:], t.sums[i][:]) == 1 {
+			found = i
+		}
+	}
+	if found < 0 || token == "" {
+		return Token{}, false, err
+	}
+	return t.tokens[found], true, err
+}
+
+// SlackUser gives the token entry of a Slack user, so that one file can say who may do what in both
+// places.
+func (t *Tokens) SlackUser(userID string) (name string, role state.Role, ok bool) {
+	if userID == "" {
+		return "", "", false
+	}
+	for _, token := range t.all() {
+		if token.SlackUser == userID {
+			return token.Name, token.Role, true
+		}
+	}
+	return "", "", false
+}
+
+// SlackActor returns a Slack user as an actor, with the role and the token's name that the file
+// gives the user.
+func (t *Tokens) SlackActor(userID string) state.Actor {
+	name, role, _ := t.SlackUser(userID)
+	return state.Actor{ID: userID, Via: "slack", Role: role, Alias: name}
+}
+
+// slackID is the form of a Slack user's ID.
+var slackID = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
+
+// SlackApproves reports whether any Slack user may approve an action with these approvers: a user
+// whom the file names, or one whom only the approvers name.
+func (t *Tokens) SlackApproves(approvers []string) bool {
+	var users []string
+	names := map[string]bool{}
+	for _, token := range t.all() {
+		users, names[token.Name] = append(users, token.SlackUser), true
+	}
+	for _, id := range approvers {
+		if slackID.MatchString(id) && !names[id] {
+			users = append(users, id)
+		}
+	}
+	return slices.ContainsFunc(users,
+		func(id string) bool { return id != "" && t.SlackActor(id).WhyNotApprove(approvers) == "" })
+}
+
+// all returns the entries of the file as it is now; none where there is no file.
+func (t *Tokens) all() []Token {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = t.refresh() // the API's requests report it
+	return t.tokens
+}
+
+// bySum finds the entry of a token by its hash.
+func (t *Tokens) bySum(sum [sha256.Size]byte) (Token, bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.refresh()
+	if i := slices.Index(t.sums, sum); i >= 0 { // the hash came out of a session, not from outside
+		return t.tokens[i], true, err
+	}
+	return Token{}, false, err
+}

@@ -1,0 +1,134 @@
+package alertmanager
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"paramedic/internal/text"
+	"paramedic/state"
+	"paramedic/webhook/httpio"
+)
+
+// What one alert may weigh. Labels are an alert's identity, so one that goes beyond is set aside;
+// annotations and URLs are for people and are cut.
+const (
+	maxLabels          = 128
+	maxLabelBytes      = 16 << 10
+	maxAnnotation      = 4 << 10
+	maxAnnotationBytes = 32 << 10
+	maxURL             = 8 << 10
+	maxFingerprint     = 64
+	maxClusterName     = 253
+	// maxPart is the most that the alerts of one input may weigh as JSON: an external NATS server
+	// takes messages of 1 MiB by default.
+	maxPart = 768 << 10
+)
+
+// alert checks one alert and gives it its final form. Its error is an *untaken.
+func (p *payloadAlert) alert() (state.Alert, error) {
+	a := state.Alert{
+		Fingerprint: state.Fingerprint(p.Fingerprint), Status: state.AlertStatus(p.Status), Labels: p.Labels,
+		Annotations: trimAnnotations(p.Annotations), GeneratorURL: httpio.Cut(p.GeneratorURL, maxURL),
+	}
+	if p.malformed != nil {
+		return a, aside(reasonMalformed, "it is not an alert as Alertmanager sends it: %s", p.malformed)
+	}
+	if a.Status != state.Firing && a.Status != state.Resolved {
+		return a, aside(reasonStatus, "status must be firing or resolved, not %q", httpio.Cut(string(a.Status), 32))
+	}
+	if err := checkLabels(p.Labels); err != nil {
+		return a, err
+	}
+	var err error
+	if p.StartsAt == "" {
+		return a, aside(reasonTime, "startsAt is missing")
+	}
+	if a.StartsAt, err = httpio.ParseTime(p.StartsAt); err != nil || a.StartsAt.IsZero() {
+		return a, aside(reasonTime, "startsAt is not an RFC 3339 time: %q", httpio.Cut(p.StartsAt, 40))
+	}
+	// A firing alert's end is when its sender would give it up: it differs between the members of a
+	// pair, and says nothing.
+	if a.Status == state.Resolved && p.EndsAt != "" {
+		if a.EndsAt, err = httpio.ParseTime(p.EndsAt); err != nil {
+			return a, aside(reasonTime, "endsAt is not an RFC 3339 time: %q", httpio.Cut(p.EndsAt, 40))
+		}
+	}
+	switch {
+	case p.Fingerprint == "":
+		a.Fingerprint = fingerprint(p.Labels)
+	case !httpio.PlainID(p.Fingerprint, maxFingerprint):
+		return a, aside(reasonFingerprint, "fingerprint is not a hash: %q", httpio.Cut(p.Fingerprint, 32))
+	}
+	return a, nil
+}
+
+// fingerprint is Alertmanager's own hash of a label set, for senders that leave it out.
+func fingerprint(labels map[string]string) state.Fingerprint {
+	return state.Fingerprint(model.Fingerprint(model.LabelsToSignature(labels)).String())
+}
+
+func checkLabels(labels map[string]string) error {
+	if len(labels) == 0 {
+		return aside(reasonNoLabels, "it has no labels")
+	}
+	if len(labels) > maxLabels {
+		return aside(reasonManyLabels, "it has %d labels; at most %d are taken", len(labels), maxLabels)
+	}
+	size := 0
+	for name, value := range labels {
+		size += len(name) + len(value)
+		switch {
+		case name == "":
+			return aside(reasonLabelName, "a label has no name")
+		case httpio.HasControl(name, false):
+			return aside(reasonControl, "the name of label %q has control characters", httpio.Cut(name, 64))
+		case httpio.HasControl(value, true):
+			return aside(reasonControl, "the value of label %q has control characters", httpio.Cut(name, 64))
+		}
+	}
+	if size > maxLabelBytes {
+		return aside(reasonLargeLabels, "its labels are %d bytes; at most %d are taken", size, maxLabelBytes)
+	}
+	return nil
+}
+
+// trimAnnotations cuts what is only for people to a size that always fits.
+func trimAnnotations(all map[string]string) map[string]string {
+	size := 0
+	for name, value := range all {
+		if len(name) > maxAnnotation || len(value) > maxAnnotation || httpio.HasControl(name, false) ||
+			httpio.HasControl(value, true) {
+			size = maxAnnotationBytes + 1
+			break
+		}
+		size += len(name) + len(value)
+	}
+	if size <= maxAnnotationBytes {
+		return all
+	}
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	// Short ones first, so that one long text does not push out the summary and the runbook.
+	slices.SortFunc(names, func(a, b string) int {
+		if d := len(all[a]) - len(all[b]); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	kept, size := map[string]string{}, 0
+	for _, name := range names {
+		if httpio.HasControl(name, false) {
+			continue
+		}
+		value := httpio.Cut(text.Lines(all[name]), maxAnnotation)
+		if size += len(name) + len(value); size > maxAnnotationBytes {
+			break
+		}
+		kept[name] = value
+	}
+	return kept
+}

@@ -1,0 +1,282 @@
+package alertmanager
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/alertmanager/template"
+
+	"paramedic/internal/text"
+	"paramedic/state"
+	"paramedic/webhook/httpio"
+)
+
+// payload is Alertmanager's webhook message, version 4, as 0.25 to 0.34 send it: what its own
+// templates are given, in its envelope. The group's status and common labels say nothing that the
+// alerts don't, and are wrong when alerts were truncated: they are not used.
+type payload struct {
+	template.Data
+	Version         json.RawMessage `json:"version"`
+	GroupKey        string          `json:"groupKey"`
+	TruncatedAlerts uint64          `json:"truncatedAlerts"`
+	Alerts          []payloadAlert  `json:"alerts"`
+}
+
+// payloadAlert keeps its times as text, so that one that cannot be read costs its own alert only.
+type payloadAlert struct {
+	template.Alert
+	StartsAt string `json:"startsAt"`
+	EndsAt   string `json:"endsAt"`
+
+	malformed error // it is not of this form
+}
+
+// A Payload is what a webhook's message yields.
+type Payload struct {
+	Receiver string
+	Total    int // alerts in the payload, with those that cannot be taken
+	Inputs   []state.Input
+	Aside    []SetAside // the alerts that cannot be taken
+}
+
+// Decode reads a version 4 payload and gives its alerts as inputs, at most
+// [state.MaxBatch] alerts each, sorted so that the two members of an HA pair give the same inputs
+// with the same IDs. It sets an alert aside that cannot be taken, and refuses a payload only as a
+// whole: one that is no such payload, of another version, or without an alert.
+//
+// Where there are several clusters, the label cluster says which an alert is of, and an alert
+// without it is of the first. A cluster that the configuration does not name keeps its name: there
+// is no evidence and no first aid for it, but neither do its alerts pass for another's. A single
+// cluster takes every alert, also of another name.
+func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
+	var p payload
+	if err := p.decode(body); err != nil {
+		return Payload{}, httpio.Fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s",
+			inWords(err))
+	}
+	switch version := string(p.Version); {
+	case version == "" || version == "null":
+		return Payload{}, httpio.Fail(http.StatusBadRequest, `the payload has no version: Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
+	case version != `"4"`:
+		return Payload{}, httpio.Fail(http.StatusBadRequest, `payload version %s is not supported: Paramedic reads Alertmanager's webhook payload version "4"`, httpio.Cut(version, 32))
+	case len(p.Alerts) == 0:
+		return Payload{}, httpio.Fail(http.StatusBadRequest, "the payload has no alerts")
+	}
+	out := Payload{Receiver: httpio.Cut(p.Receiver, 1024), Total: len(p.Alerts)}
+	byCluster := make(map[string][]state.Alert, 1)
+	for i := range p.Alerts {
+		a, err := p.Alerts[i].alert()
+		var bad *untaken
+		if errors.As(err, &bad) {
+			out.Aside = append(out.Aside,
+				SetAside{Reason: bad.reason, Text: bad.text, Alert: excerpt(p.Alerts[i].Labels), Count: 1})
+			continue
+		}
+		cluster := clusters[0]
+		if name := a.Labels["cluster"]; len(clusters) > 1 && name != "" {
+			cluster = httpio.Cut(name, maxClusterName)
+		}
+		byCluster[cluster] = append(byCluster[cluster], a)
+	}
+	if p.TruncatedAlerts > 0 {
+		out.Aside = append(out.Aside, SetAside{Reason: ReasonTruncated, Count: p.TruncatedAlerts,
+			Text: "Alertmanager left alerts out of a payload: set max_alerts of the receiver to 0"})
+	}
+	out.Inputs = p.split(byCluster, now)
+	return out, nil
+}
+
+// CountAlerts counts a payload's alerts, also those that cannot be taken, before memory is spent on
+// each. Where there cannot be more than most, it does not look.
+func CountAlerts(body []byte, most int) (receiver string, n int) {
+	if bytes.Count(body, []byte(",")) < most {
+		return "", 0
+	}
+	var p struct {
+		Receiver string     `json:"receiver"`
+		Alerts   []struct{} `json:"alerts"`
+	}
+	_ = json.Unmarshal(body, &p) // what is wrong with it is said when it is decoded
+	return p.Receiver, len(p.Alerts)
+}
+
+// decode reads the payload. Where an alert is not of the form that Alertmanager sends, that one
+// alone is left empty, with what is wrong.
+func (p *payload) decode(body []byte) error {
+	err := httpio.DecodeOne(body, p)
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err
+	}
+	var loose struct {
+		payload
+		Alerts []json.RawMessage `json:"alerts"`
+	}
+	if err := httpio.DecodeOne(body, &loose); err != nil && !unused(err) {
+		return err
+	}
+	*p = loose.payload
+	p.Alerts = make([]payloadAlert, len(loose.Alerts))
+	for i, raw := range loose.Alerts {
+		if err := json.Unmarshal(raw, &p.Alerts[i]); err != nil {
+			p.Alerts[i].malformed = inWords(err)
+		}
+	}
+	return nil
+}
+
+// unused reports whether an error is of a field that nothing is made of, so that it costs no alert.
+func unused(err error) bool {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return false
+	}
+	_, path, _ := strings.Cut(kind.Field, "Data.")
+	field, _, _ := strings.Cut(path, ".")
+	return slices.Contains([]string{"status", "notification_reason", "groupLabels", "commonLabels",
+		"commonAnnotations", "routeLabels"}, field)
+}
+
+// shown are the group labels as templates see them, within bounds: nothing else is made of them.
+func shown(labels template.KV) map[string]string {
+	out := map[string]string{}
+	for _, l := range labels.SortedPairs() {
+		if len(out) < maxLabels/4 && len(l.Name) <= maxGroupLabel {
+			out[text.Clean(l.Name)] = httpio.Cut(text.Lines(l.Value), maxGroupLabel)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// maxGroupLabel is the longest name, and value, of a group label.
+const maxGroupLabel = 1024
+
+// split makes inputs of the alerts, cluster by cluster. Alerts are sorted by what they are, not by
+// how they came.
+func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []state.Input {
+	var inputs []state.Input
+	group := shown(p.GroupLabels)
+	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
+		alerts := byCluster[cluster]
+		slices.SortStableFunc(alerts, func(a, b state.Alert) int {
+			if d := a.StartsAt.Compare(b.StartsAt); d != 0 {
+				return d
+			}
+			return strings.Compare(string(a.Fingerprint), string(b.Fingerprint))
+		})
+		for len(alerts) > 0 {
+			n, size := 0, 0
+			for n < len(alerts) && n < state.MaxBatch {
+				if size += weight(&alerts[n]); size > maxPart && n > 0 {
+					break
+				}
+				n++
+			}
+			batch := &state.AlertBatch{
+				Receiver: httpio.Cut(p.Receiver, 1024), GroupKey: httpio.Cut(p.GroupKey, 4096),
+				ExternalURL: httpio.Cut(p.ExternalURL, 2048),
+				Truncated:   p.TruncatedAlerts, Alerts: alerts[:n:n], GroupLabels: group,
+			}
+			inputs = append(inputs, state.Input{ID: batchID(cluster, batch), At: now, Cluster: cluster, Alerts: batch})
+			alerts = alerts[n:]
+		}
+	}
+	return inputs
+}
+
+// batchID is the same for the same alerts, whichever member of an HA pair sent them: it leaves out
+// the sender's URL.
+func batchID(cluster string, b *state.AlertBatch) string {
+	parts := make([]string, 0, 4+len(b.Alerts)*12)
+	parts = append(parts, "alerts", cluster, b.Receiver, b.GroupKey, strconv.FormatUint(b.Truncated, 10))
+	for i := range b.Alerts {
+		a := &b.Alerts[i]
+		parts = append(parts, string(a.Fingerprint), string(a.Status), a.StartsAt.Format(time.RFC3339Nano),
+			a.EndsAt.Format(time.RFC3339Nano))
+		parts = appendSorted(parts, a.Labels)
+		parts = appendSorted(parts, a.Annotations)
+	}
+	return state.Hash(parts...)
+}
+
+func appendSorted(parts []string, m map[string]string) []string {
+	from := len(parts) + 1
+	parts = append(parts, strconv.Itoa(len(m)))
+	for name := range m {
+		parts = append(parts, name)
+	}
+	slices.Sort(parts[from:])
+	for i := from; i < from+len(m); i++ {
+		parts = append(parts, m[parts[i]])
+	}
+	return parts
+}
+
+// weight is at least what the alert weighs as JSON, where <, > and & take six bytes.
+func weight(a *state.Alert) int {
+	n := 256 + jsonWeight(a.GeneratorURL)
+	for name, value := range a.Labels {
+		n += jsonWeight(name) + jsonWeight(value) + 6
+	}
+	for name, value := range a.Annotations {
+		n += jsonWeight(name) + jsonWeight(value) + 6
+	}
+	return n
+}
+
+func jsonWeight(text string) int {
+	n := len(text)
+	for i := range len(text) {
+		switch text[i] {
+		case '<', '>', '&':
+			n += 5
+		case '"', '\\', '\n', '\t', '\r':
+			n++
+		case 0xe2: // U+2028 and U+2029 are escaped too
+			n += 3
+		}
+	}
+	return n
+}
+
+// inWords returns a decoding error without the names of Go's types, which say nothing to the
+// sender.
+func inWords(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	want := "an object"
+	switch kind := wrong.Type.Kind(); {
+	case kind == reflect.String:
+		want = "a string"
+	case kind == reflect.Bool:
+		want = "true or false"
+	case kind == reflect.Slice:
+		want = "an array"
+	case kind >= reflect.Int && kind <= reflect.Float64:
+		want = "a number"
+	}
+	_, field, _ := strings.Cut("."+wrong.Field, ".Data.") // the payload embeds Alertmanager's type
+	if field == "" {
+		field = strings.NewReplacer("Alert.", "", "payload.", "").Replace(wrong.Field)
+	}
+	value, _, _ := strings.Cut(wrong.Value, " ") // "number -1"
+	if value == "number" && want == "a number" {
+		value, want = wrong.Value, "a number in range"
+	}
+	return fmt.Errorf("%s must be %s, not %s", cmp.Or(field, "the value"), want, value)
+}

@@ -1,0 +1,89 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"paramedic/state"
+	"paramedic/webhook/hooktest"
+	"paramedic/webhook/report"
+)
+
+// A run goes on by itself while a person's no is on its way. The answer is what came of it: that
+// nothing was written is said only of what has ended so.
+func TestANoIsAnsweredWithWhatItCameTo(t *testing.T) {
+	const intent, applied, human = state.Intent, state.Applied, state.NeedsHuman
+	tooLate := []string{"it is applied", "what was written is verified"}
+	released := func(a state.Action) state.Action {
+		a = hooktest.CalledOff(hooktest.After(human))(a)
+		a.Journal[state.Released], a.Reason = "ana", "called off by ana; the worker serves again"
+		return a
+	}
+	for name, c := range map[string]struct {
+		verb string
+		seen state.ActionState
+		then func(state.Action) state.Action
+		code int
+		says []string
+	}{
+		"stopped in time":               {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, state.Denied)), 200, []string{`"state":"denied"`}},
+		"a drained worker serves again": {"cancel", intent, released, 200, []string{"the worker serves again"}},
+		"it was superseded":             {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, state.Superseded)), 200, []string{`"state":"superseded"`}},
+		"the write was on its way":      {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, applied)), 409, tooLate},
+		"it was written before":         {"cancel", state.Admitted, hooktest.After(intent, applied), 409, tooLate},
+		"it is not known yet": {"cancel", intent, hooktest.CalledOff(hooktest.After(intent)), 202,
+			[]string{"called off by ana; nothing is written any more, unless it was on its way"}},
+		"it goes on and nothing is known": {"cancel", state.Approved, hooktest.After(state.Admitted), 202,
+			[]string{"will be applied shortly"}},
+		"it needs a person meanwhile": {"cancel", intent, hooktest.After(human), 409, []string{"needs a person"}},
+		"it is being verified when asked": {"cancel", state.Verifying, nil, 409,
+			[]string{"it is verifying", "what was written is verified"}},
+		"it was called off when asked": {"cancel", state.Denied, nil, 409, []string{"it is denied"}},
+		"a denial of what went on":     {"deny", state.Proposed, hooktest.After(intent, applied), 409, tooLate},
+		"a denial of what is about to go": {"deny", state.Proposed, hooktest.CalledOff(hooktest.After(intent)), 202,
+			[]string{"unless it was on its way"}},
+		"a denial of what goes on unheard": {"deny", state.Proposed, hooktest.After(state.Admitted), 202,
+			[]string{"will be applied shortly"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := hooktest.NewWorld().Populate()
+				w.Then = c.then
+				s, _ := hooktest.ServeSlack(t, w, nil)
+				a := w.Actions[hooktest.Action]
+				a.State, a.Mode, a.ExpiresAt = c.seen, "auto", hooktest.Start.Add(time.Hour)
+				w.Actions[hooktest.Action] = a
+				hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/actions/"+string(hooktest.Action)+"/"+c.verb, `{"actor":"ana"}`), c.code, c.says...)
+				if seen := w.Commands(); len(seen) > 0 && seen[0].Seen != c.seen {
+					t.Errorf("the record does not say what the person saw: %+v", seen[0])
+				}
+				if c.verb != "deny" {
+					return
+				}
+				w.Actions[hooktest.Action] = a
+				body := hooktest.SlashCommand("U1", "deny "+string(hooktest.Action), "t1")
+				if got := hooktest.SendSlack(s, "/webhook/slack/command", body,
+					hooktest.SlackHeaders(body, hooktest.Start)).Body.String(); strings.Contains(got, "Denied") {
+					t.Errorf("Slack says %s", got)
+				}
+			})
+		})
+	}
+}
+
+// What came of a no is told wherever the action is.
+func TestAnActionSaysThatItWasCalledOffTooLate(t *testing.T) {
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.Serve(t, w, nil)
+	w.Actions[hooktest.Action] = hooktest.CalledOff(hooktest.After(state.Intent, state.Applied, state.Verifying,
+		state.Succeeded))(w.Actions[hooktest.Action])
+	const says = "called off by ana too late: it was done already, and is verified as usual"
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions/"+string(hooktest.Action), ""), 200, says)
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, says)
+	if report := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: w.ActionsOf(hooktest.Incident)},
+		hooktest.Start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
+		t.Errorf("%s", report)
+	}
+}

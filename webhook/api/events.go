@@ -1,0 +1,80 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"paramedic/state"
+	"paramedic/webhook/httpio"
+)
+
+const (
+	keepAlive   = 15 * time.Second
+	streamWrite = 10 * time.Second // how long one event may take to be taken
+)
+
+// events streams timeline entries as they are written, of all incidents or of ?incident=. A reader
+// that was away asks the timeline for what it missed: Last-Event-ID is accepted and nothing is
+// repeated.
+func (s *API) events(w http.ResponseWriter, r *http.Request) error {
+	var only state.IncidentID
+	if name := r.URL.Query().Get("incident"); name != "" {
+		in, err := s.Incident(name)
+		if err != nil {
+			return err
+		}
+		only = in.ID
+	}
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return httpio.Fail(http.StatusServiceUnavailable, "too many event streams are open; close one, or try again")
+	}
+	conn := http.NewResponseController(w)
+	entries := s.View.Subscribe(r.Context())
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("X-Accel-Buffering", "no")
+	send := func(text string) error {
+		_ = conn.SetWriteDeadline(time.Now().Add(streamWrite)) // a socket's deadline: the machine's time
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+		return conn.Flush()
+	}
+	if err := send("retry: 2000\n: Paramedic's timeline\n\n"); err != nil {
+		return nil
+	}
+	for {
+		text := ": still here\n\n"
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-s.Done:
+			return nil
+		case e, ok := <-entries:
+			if !ok {
+				return nil
+			}
+			if only != "" && e.Incident != only {
+				continue
+			}
+			data, err := json.Marshal(NewEntryJSON(e))
+			if err != nil {
+				return fmt.Errorf("encoding a timeline entry: %w", err)
+			}
+			text = fmt.Sprintf("id: %s/%d\nevent: entry\ndata: %s\n\n", e.Incident, e.N, data)
+		case <-s.Clock.After(keepAlive):
+		}
+		if _, err := s.Access.Identify(r); err != nil {
+			return nil // logged out, or the token was taken out
+		}
+		if send(text) != nil {
+			return nil // the reader has gone
+		}
+	}
+}

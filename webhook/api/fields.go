@@ -1,0 +1,58 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"paramedic/state"
+	"paramedic/webhook/httpio"
+)
+
+// fieldsOf are the fields that the body of a verb may have besides actor and reason.
+var fieldsOf = map[state.Verb][]string{
+	state.VerbSilence:  {"duration", "until"},
+	state.VerbFeedback: {"right", "cause"},
+	state.VerbApprove:  {"plan_hash"},
+	state.VerbDeny:     {"plan_hash"},
+	state.VerbHalt:     {"cluster"},
+	state.VerbResume:   {"cluster"},
+}
+
+// decodeWrite reads the body of a verb. What is wrong names the field, and what the verb takes.
+func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
+	var out WriteJSON
+	if len(body) == 0 {
+		return out, nil
+	}
+	var given map[string]json.RawMessage
+	if err := httpio.DecodeOne(body, &given); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			err = errors.New("it is no object")
+		}
+		return out, httpio.Fail(http.StatusBadRequest, `the body must be a JSON object such as {"actor": …, "reason": …}: %s`, err)
+	}
+	fields := map[string]struct {
+		into any
+		want string
+	}{
+		"actor": {&out.Actor, "text"}, "reason": {&out.Reason, "text"}, "plan_hash": {&out.PlanHash, "text"},
+		"duration": {&out.Duration, `text such as "2h"`}, "until": {&out.Until, `a time such as "2026-11-21T03:00:00Z"`},
+		"right": {&out.Right, "true or false"}, "cause": {&out.Cause, "the ID of a cause"}, "cluster": {&out.Cluster, "text"},
+	}
+	allowed := append([]string{"actor", "reason"}, fieldsOf[verb]...)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(allowed, name) {
+			return out, httpio.Fail(http.StatusBadRequest, "there is no field %q here: %s takes %s",
+				httpio.Cut(name, 32), verb, strings.Join(allowed, ", "))
+		}
+		if err := json.Unmarshal(given[name], fields[name].into); err != nil {
+			return out, httpio.Fail(http.StatusBadRequest, "%s must be %s", name, fields[name].want)
+		}
+	}
+	return out, nil
+}

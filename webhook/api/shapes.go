@@ -1,0 +1,254 @@
+package api
+
+import (
+	"time"
+
+	"paramedic/state"
+)
+
+// IncidentJSON is an incident as the API shows it. Lists are never null; a time that has not come
+// is.
+type IncidentJSON struct {
+	ID              state.IncidentID  `json:"id"`
+	Number          int               `json:"number"`
+	Name            string            `json:"name"` // #42, or #prod-42 where the bot has several clusters
+	Status          state.Status      `json:"status"`
+	Severity        state.Severity    `json:"severity"`
+	Cause           state.Cause       `json:"cause"`
+	Confidence      float64           `json:"confidence"`
+	Title           string            `json:"title"`
+	Scope           state.Scope       `json:"scope"`
+	Alternatives    []AlternativeJSON `json:"alternatives"`
+	Symptoms        []SymptomJSON     `json:"symptoms"`
+	AlertCount      int               `json:"alert_count"`
+	Evidence        []EvidenceJSON    `json:"evidence"`
+	MissingEvidence []string          `json:"missing_evidence"`
+	Playbook        string            `json:"playbook"`
+	Actions         []ActionJSON      `json:"actions"`
+	StartedAt       *time.Time        `json:"started_at"`
+	OpenedAt        *time.Time        `json:"opened_at"`
+	DiagnosedAt     *time.Time        `json:"diagnosed_at"` // the first verdict, which may be unknown
+	NamedAt         *time.Time        `json:"named_at"`     // the first verdict of the cause that stands
+	ResolvedAt      *time.Time        `json:"resolved_at"`
+
+	// What follows lets anyone redo the sum by hand (prior plus weights is score, in decibans) and
+	// say what became of it.
+	Prior  float64 `json:"prior"`
+	Score  float64 `json:"score"`
+	Margin float64 `json:"margin"`
+	// Key signals that are not as usual, and what moved together with what users feel; none of
+	// either is a cause by itself.
+	Anomalies    []state.Anomaly     `json:"anomalies"`
+	Correlations []state.Correlation `json:"correlations"`
+
+	Story         StoryJSON        `json:"story"`
+	ActiveAlerts  int              `json:"active_alerts"`
+	AckedAt       *time.Time       `json:"acked_at"`
+	AckedBy       string           `json:"acked_by,omitempty"`
+	ResolvedBy    string           `json:"resolved_by,omitempty"`
+	SilencedUntil *time.Time       `json:"silenced_until"`
+	MergedInto    state.IncidentID `json:"merged_into,omitempty"`
+}
+
+// AlternativeJSON is a cause that was weighed and not chosen.
+type AlternativeJSON struct {
+	Cause      state.Cause `json:"cause"`
+	Confidence float64     `json:"confidence"`
+	WouldWinIf string      `json:"would_win_if,omitempty"`
+}
+
+// SymptomJSON is one symptom of an incident.
+type SymptomJSON struct {
+	Symptom  state.Symptom  `json:"symptom"`
+	Severity state.Severity `json:"severity"`
+	Alerts   int            `json:"alerts"`
+	Active   int            `json:"active"`
+	First    *time.Time     `json:"first"`
+	Last     *time.Time     `json:"last"`
+}
+
+// EvidenceJSON is one finding with its weight in decibans.
+type EvidenceJSON struct {
+	Signal   string     `json:"signal"`
+	Pod      string     `json:"pod"`
+	Value    float64    `json:"value"`
+	Unit     string     `json:"unit"`
+	Baseline *float64   `json:"baseline"` // an hour before the onset
+	DayAgo   *float64   `json:"day_ago"`
+	WeekAgo  *float64   `json:"week_ago"`
+	Z        *float64   `json:"z"`
+	Weight   float64    `json:"weight"`
+	Text     string     `json:"text"`
+	Why      string     `json:"why,omitempty"` // why it weighs so much
+	At       *time.Time `json:"at"`
+}
+
+// StoryJSON is the explanation in a few sentences.
+type StoryJSON struct {
+	What  string   `json:"what"`
+	Why   string   `json:"why"`
+	Else  string   `json:"else,omitempty"`
+	Time  string   `json:"time,omitempty"` // where the time of late requests goes
+	Do    []string `json:"do"`
+	Avoid []string `json:"avoid"`
+}
+
+// ActionJSON is an action as the API shows it.
+type ActionJSON struct {
+	ID        state.ActionID    `json:"id"`
+	Incident  state.IncidentID  `json:"incident"`
+	Kind      string            `json:"kind"`
+	Target    state.Target      `json:"target"`
+	Change    string            `json:"change"`
+	State     state.ActionState `json:"state"`
+	Guards    []GuardJSON       `json:"guards"`
+	Mode      string            `json:"mode"`
+	Why       string            `json:"why"`
+	Command   string            `json:"command"`
+	PlanHash  string            `json:"plan_hash"`
+	Approvers []string          `json:"approvers"`
+	ExpiresAt *time.Time        `json:"expires_at"`
+	DecidedBy string            `json:"decided_by,omitempty"`
+	DecidedAt *time.Time        `json:"decided_at"`
+	Verdict   state.Verdict     `json:"verdict,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	CalledOff string            `json:"called_off,omitempty"` // what became of a call to stop it once its intent was recorded
+	// NeedsPerson: its target is locked until a person says that it is taken care of. ReleasedBy is
+	// who did.
+	NeedsPerson bool   `json:"needs_person"`
+	ReleasedBy  string `json:"released_by,omitempty"`
+}
+
+// GuardJSON is one guard's answer.
+type GuardJSON struct {
+	Guard    string         `json:"guard"`
+	Decision state.Decision `json:"decision"`
+	Reason   string         `json:"reason"`
+}
+
+// EntryJSON is one step of a timeline.
+type EntryJSON struct {
+	Incident state.IncidentID `json:"incident"`
+	N        int              `json:"n"`
+	At       *time.Time       `json:"at"`
+	Kind     string           `json:"kind"`
+	Text     string           `json:"text"`
+	Actor    string           `json:"actor,omitempty"`
+	ActorID  string           `json:"actor_id,omitempty"` // which stays when the name changes
+	Via      string           `json:"via,omitempty"`
+	Action   state.ActionID   `json:"action,omitempty"`
+}
+
+// The envelopes of the API's answers.
+type (
+	// IncidentsJSON is a page of the listing of incidents, newest first. Next is the cursor of the
+	// page after it, null on the last one.
+	IncidentsJSON struct {
+		Incidents []IncidentJSON `json:"incidents"`
+		Next      *string        `json:"next"`
+	}
+	// ActionsJSON is a page of the listing of actions, newest first, as IncidentsJSON is one of
+	// incidents.
+	ActionsJSON struct {
+		Actions []ActionJSON `json:"actions"`
+		Next    *string      `json:"next"`
+	}
+	// TimelineJSON is an incident's timeline, oldest first.
+	TimelineJSON struct {
+		Incident state.IncidentID `json:"incident"`
+		Timeline []EntryJSON      `json:"timeline"`
+	}
+	// HaltJSON answers halt and resume.
+	HaltJSON struct {
+		Halted   bool     `json:"halted"`
+		Clusters []string `json:"clusters"`
+		Reason   string   `json:"reason,omitempty"`
+	}
+	// ErrorJSON says what went wrong and what to do; Candidates are what an ambiguous name may
+	// mean, Missing is the field of the body that the same request needs to succeed.
+	ErrorJSON struct {
+		Error      string   `json:"error"`
+		Candidates []string `json:"candidates,omitempty"`
+		Missing    string   `json:"missing,omitempty"`
+	}
+	// PendingJSON answers a write that is durable and not applied yet.
+	PendingJSON struct {
+		Status string `json:"status"` // "accepted"
+		Note   string `json:"note"`
+	}
+)
+
+func stamp(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func list[T any](in []T) []T {
+	if in == nil {
+		return []T{}
+	}
+	return in
+}
+
+// NewIncidentJSON shows an incident with its actions.
+func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
+	d := in.Diagnosis
+	out := IncidentJSON{
+		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
+		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
+		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
+		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
+		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt),
+		NamedAt: stamp(in.NamedAt), ResolvedAt: stamp(in.ResolvedAt),
+		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: list(d.Anomalies), Correlations: list(d.Correlations),
+		Story: StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time,
+			Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
+		ActiveAlerts: in.ActiveAlerts, AckedAt: stamp(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
+		SilencedUntil: stamp(in.SilencedUntil), MergedInto: in.MergedInto,
+	}
+	out.Scope.Pods, out.Scope.Nodes, out.Scope.GPUs = list(in.Scope.Pods), list(in.Scope.Nodes), list(in.Scope.GPUs)
+	for _, a := range d.Alternatives {
+		out.Alternatives = append(out.Alternatives,
+			AlternativeJSON{Cause: a.Cause, Confidence: a.Confidence, WouldWinIf: a.WouldWinIf})
+	}
+	for _, c := range in.Symptoms {
+		out.Symptoms = append(out.Symptoms, SymptomJSON{
+			Symptom: c.Symptom, Severity: c.Severity, Alerts: c.Alerts, Active: c.Active, First: stamp(c.First), Last: stamp(c.Last),
+		})
+	}
+	for _, f := range d.Findings {
+		out.Evidence = append(out.Evidence, EvidenceJSON{
+			Signal: f.Signal, Pod: f.Pod, Value: f.Value, Unit: f.Unit, Baseline: f.Baseline, DayAgo: f.DayAgo, WeekAgo: f.WeekAgo, Z: f.Z,
+			Weight: f.Weight, Text: f.Text, Why: f.Why, At: stamp(f.At),
+		})
+	}
+	for _, a := range actions {
+		out.Actions = append(out.Actions, NewActionJSON(a))
+	}
+	return out
+}
+
+// NewActionJSON shows an action.
+func NewActionJSON(a state.Action) ActionJSON {
+	out := ActionJSON{
+		ID: a.ID, Incident: a.Incident, Kind: a.Kind, Target: a.Target, Change: a.Change, State: a.State, Guards: []GuardJSON{},
+		Mode: a.Mode, Why: a.Why, Command: a.Command, PlanHash: a.PlanHash, Approvers: list(a.Approvers), ExpiresAt: stamp(a.ExpiresAt),
+		DecidedBy: a.DecidedBy.String(), DecidedAt: stamp(a.DecidedAt), Verdict: a.Verify.Verdict, Reason: a.Reason,
+		CalledOff: a.CallOff(), NeedsPerson: a.NeedsPerson(), ReleasedBy: a.Journal[state.Released],
+	}
+	for _, g := range a.Guards {
+		out.Guards = append(out.Guards, GuardJSON{Guard: g.Guard, Decision: g.Decision, Reason: g.Reason})
+	}
+	return out
+}
+
+// NewEntryJSON shows a step of a timeline.
+func NewEntryJSON(e state.Entry) EntryJSON {
+	return EntryJSON{
+		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(),
+		ActorID: e.Actor.ID, Via: e.Actor.Via, Action: e.Action,
+	}
+}

@@ -1,0 +1,103 @@
+package api_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"paramedic/state"
+	"paramedic/webhook"
+	"paramedic/webhook/hooktest"
+)
+
+var asResponder = []string{"Authorization", "Bearer responder-token"}
+
+func TestWriteToNothingIs404(t *testing.T) {
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
+	for path, word := range map[string]string{
+		"/api/v1/incidents/99/ack":                            "99",
+		"/api/v1/actions/ACT-01KZZZZZZZZZZZZZZZZZZZZZZZ/deny": "ACT-01KZ",
+	} {
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, ``, asResponder...), 404, word)
+	}
+	for _, path := range []string{"/api/v1/halt", "/api/v1/resume"} {
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, `{"cluster":"staging"}`, "Authorization", "Bearer admin-token"), 404, "staging", "default, prod")
+	}
+	if len(w.Inputs) != 0 {
+		t.Errorf("%d inputs", len(w.Inputs))
+	}
+}
+
+func TestEveryWriteAsksWho(t *testing.T) {
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
+	for _, path := range []string{"/api/v1/incidents/42/resolve", "/api/v1/actions/ACT-01KA/approve", "/api/v1/actions/ACT-01KA/cancel",
+		"/api/v1/halt", "/api/v1/resume"} {
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 401)
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, ``, "Authorization", "Bearer wrong-token"), 401)
+	}
+	if len(w.Inputs) != 0 || len(w.Halts) != 0 {
+		t.Errorf("%d inputs of nobody", len(w.Inputs))
+	}
+}
+
+func TestWriteThatIsTooLargeIsRefused(t *testing.T) {
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
+	long := `{"reason":"` + strings.Repeat("x", 70<<10) + `"}`
+	for _, path := range []string{"/api/v1/incidents/42/ack", "/api/v1/actions/ACT-01KA/deny", "/api/v1/halt"} {
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, long, asResponder...), 413)
+	}
+	if len(w.Inputs) != 0 {
+		t.Errorf("%d inputs", len(w.Inputs))
+	}
+}
+
+// The cause that a person names is one of the catalogue's form, or none.
+func TestFeedbackNamesACauseInItsForm(t *testing.T) {
+	for cause, code := range map[string]int{"": 200, "kv_leak": 200, "KV_leak": 400, "kv leak": 400, "<b>": 400,
+		strings.Repeat("a", 65): 400} {
+		w := hooktest.NewWorld().Populate()
+		s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
+		hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/feedback", `{"right":false,"cause":"`+cause+`"}`, asResponder...), code)
+		if cmds := w.Commands(); (len(cmds) == 1) != (code == 200) || len(cmds) == 1 && string(cmds[0].Cause) != cause {
+			t.Errorf("%q: %+v", cause, cmds)
+		}
+	}
+}
+
+// Saying no is the safe side: it takes a responder, and no approver.
+func TestNoTakesNoApprover(t *testing.T) {
+	for _, verb := range []string{"deny", "cancel"} {
+		w := hooktest.ListApprovers(hooktest.NewWorld().Populate(), "U0LIN")
+		s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
+		hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/actions/ACT-01KA/"+verb, ``, asResponder...), 200)
+		if got := w.Actions[hooktest.Action]; got.State == state.AwaitingApproval {
+			t.Errorf("%s: it still waits for approval", verb)
+		}
+	}
+}
+
+func TestHaltTakesAResponderAndOneCluster(t *testing.T) {
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/halt", `{"cluster":"prod"}`, "Authorization", "Bearer viewer-token"), 403, "responder")
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/halt", `{"cluster":"prod"}`, asResponder...), 200, `"clusters":["prod"]`)
+	if _, ok := w.Halts["prod"]; !ok || len(w.Halts) != 1 {
+		t.Errorf("halted: %v", w.Halts)
+	}
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/halt", ``, asResponder...), 200, `"clusters":["default","prod"]`)
+}
+
+// What the log does not take is told as not done, and what is not applied yet as accepted.
+func TestUnfinishedOrderIsToldAsThat(t *testing.T) {
+	for _, path := range []string{"/api/v1/incidents/42/ack", "/api/v1/actions/ACT-01KA/deny", "/api/v1/halt"} {
+		w := hooktest.NewWorld().Populate()
+		s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { hooktest.WithTokens(t)(c); c.Limits.ApplyWait = 1 })
+		w.Err = errors.New("no quorum")
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, ``, asResponder...), 503)
+		w.Err, w.Idle = nil, true
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, ``, asResponder...), 202, `"status":"accepted"`)
+	}
+}

@@ -1,0 +1,118 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"paramedic/state"
+	"paramedic/webhook/httpio"
+)
+
+// The buttons of an incident's message.
+const (
+	buttonAck     = "paramedic.ack"     // value: the incident's ID
+	buttonApprove = "paramedic.approve" // value: action ID | plan hash
+	buttonDeny    = "paramedic.deny"    // value: action ID | plan hash
+	buttonCancel  = "paramedic.cancel"  // value: action ID | plan hash
+)
+
+// slackClick is what is used of a block_actions payload. slack-go's own type decodes the whole
+// message, and would fail a click on a block that it does not know.
+type slackClick struct {
+	Type        string `json:"type"`
+	TriggerID   string `json:"trigger_id"`
+	ResponseURL string `json:"response_url"`
+	User        struct {
+		ID       string `json:"id"`
+		Username string `json:"username"`
+		Name     string `json:"name"`
+	} `json:"user"`
+	Actions []struct {
+		ActionID string `json:"action_id"`
+		Value    string `json:"value"`
+		ActionTS string `json:"action_ts"`
+	} `json:"actions"`
+}
+
+// decodeSlackClick reads the field payload of an interaction. A click that is none of ours, or only
+// opens a link, gives a nil click.
+func decodeSlackClick(payload string) (*slackClick, error) {
+	var c slackClick
+	if err := httpio.DecodeOne([]byte(payload), &c); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, httpio.Fail(http.StatusBadRequest, "the payload is not JSON: %s", syntax)
+		}
+		return nil, httpio.Fail(http.StatusBadRequest, "the payload is not an interaction")
+	}
+	if c.Type != "block_actions" {
+		return nil, nil
+	}
+	switch {
+	case !httpio.PlainID(c.User.ID, 64):
+		return nil, httpio.Fail(http.StatusBadRequest, "the interaction has no user")
+	case len(c.Actions) != 1:
+		return nil, httpio.Fail(http.StatusBadRequest, "the interaction has %d actions; one was expected",
+			len(c.Actions))
+	}
+	switch c.Actions[0].ActionID {
+	case buttonAck, buttonApprove, buttonDeny, buttonCancel:
+		return &c, nil
+	}
+	return nil, nil
+}
+
+// Interaction takes a click. The message itself is edited by the notifier; only a refused
+// click is answered here, to the one who clicked.
+func (s *Chat) Interaction(w http.ResponseWriter, r *http.Request) error {
+	form, err := s.slackForm(w, r)
+	if err != nil {
+		return err
+	}
+	click, err := decodeSlackClick(form.Get("payload"))
+	if err != nil {
+		return err
+	}
+	if click != nil {
+		if err := s.slackClick(r, click); err != nil {
+			var a *httpio.Error
+			if !errors.As(err, &a) {
+				s.Logger.Error("click was not handled", "err", err)
+				a = httpio.Fail(http.StatusInternalServerError, "something went wrong; the log says more")
+			}
+			s.replyLater(click.ResponseURL, ":warning: "+slackEscape(a.Text))
+		}
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (s *Chat) slackClick(r *http.Request, click *slackClick) error {
+	button := click.Actions[0]
+	c := slackCall{user: click.User.ID, name: click.User.Username, trigger: click.TriggerID}
+	if c.name == "" {
+		c.name = click.User.Name
+	}
+	if c.trigger == "" {
+		c.trigger = button.ActionTS
+	}
+	if button.ActionID == buttonAck {
+		in, ok := s.View.Incident(state.IncidentID(button.Value))
+		if !ok {
+			return httpio.Fail(http.StatusNotFound, "that incident is not remembered any more")
+		}
+		_, err := s.slackIncident(r.Context(), c, state.VerbAck, in)
+		return err
+	}
+	id, hash, ok := strings.Cut(button.Value, "|")
+	a, known := s.View.Action(state.ActionID(id))
+	if !ok || hash == "" || !known {
+		return httpio.Fail(http.StatusNotFound, "that action is not remembered any more")
+	}
+	verb := map[string]state.Verb{buttonApprove: state.VerbApprove, buttonDeny: state.VerbDeny,
+		buttonCancel: state.VerbCancel}[button.ActionID]
+	_, err := s.slackDecide(r.Context(), c, decision{verb: verb, action: a, planHash: hash})
+	return err
+}

@@ -1,0 +1,267 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"paramedic/internal/text"
+	"paramedic/state"
+	"paramedic/webhook/command"
+	"paramedic/webhook/httpio"
+	"paramedic/webhook/report"
+)
+
+const slackHelp = "*Paramedic*\n" +
+	"`list` open incidents\n" +
+	"`show ID` one incident with its cause, evidence and actions\n" +
+	"`ack ID` say that you are on it\n" +
+	"`diagnose ID` gather evidence again\n" +
+	"`approve ACT PLAN [reason]` / `deny ACT [reason]` decide on first aid; `show` gives the plan\n" +
+	"`cancel ACT [reason]` call first aid off; where it needs a person: it is taken care of\n" +
+	"`halt [reason]` / `resume` stop and allow all first aid\n" +
+	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are " +
+	"several clusters)."
+
+// Command answers /paramedic. Slack shows the answer to the one who asked.
+func (s *Chat) Command(w http.ResponseWriter, r *http.Request) error {
+	form, err := s.slackForm(w, r)
+	if err != nil {
+		return err
+	}
+	user := form.Get("user_id")
+	if !httpio.PlainID(user, 64) {
+		return httpio.Fail(http.StatusBadRequest, "the command has no user_id")
+	}
+	text, err := s.slackRun(r.Context(), slackCall{
+		user: user, name: form.Get("user_name"), trigger: form.Get("trigger_id"), text: text.Line(form.Get("text"), command.MaxReason+100),
+		mayRead: s.MayRead != nil && s.MayRead(Asker{User: user, Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name")}),
+	})
+	if err != nil {
+		var a *httpio.Error
+		if !errors.As(err, &a) {
+			return err
+		}
+		// Slack shows nothing of an error's body, so a person is told with 200.
+		text = ":warning: " + slackEscape(a.Text)
+		for _, c := range a.Candidates {
+			text += "\n• " + slackEscape(c)
+		}
+	}
+	return httpio.WriteJSON(w, http.StatusOK, ephemeral(text))
+}
+
+type slackCall struct {
+	user, name, trigger, text string
+	mayRead                   bool
+}
+
+// errSlackReader is the answer to somebody who may not know which incidents there are.
+var errSlackReader = httpio.Fail(http.StatusForbidden,
+	"ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file "+
+		"(slack_user)")
+
+// seen returns an error of a search, or for those who may not read, one that tells nothing of what
+// there is.
+func (c slackCall) seen(err error) error {
+	if err != nil && !c.mayRead {
+		return errSlackReader
+	}
+	return err
+}
+
+func (s *Chat) slackRun(ctx context.Context, c slackCall) (string, error) {
+	verb, rest, _ := strings.Cut(c.text, " ")
+	name, reason, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	switch verb := strings.ToLower(verb); verb {
+	case "", "help":
+		return slackHelp, nil
+	case "list":
+		if !c.mayRead {
+			return "", errSlackReader
+		}
+		return s.slackList(), nil
+	case "show":
+		if !c.mayRead {
+			return "", errSlackReader
+		}
+		in, err := s.Incident(name)
+		if err != nil {
+			return "", err
+		}
+		return slackShow(in, s.Name(&in), s.ActionsOf(in)), nil
+	case "ack", "diagnose":
+		in, err := s.Incident(name)
+		if err != nil {
+			return "", c.seen(err)
+		}
+		return s.slackIncident(ctx, c, state.Verb(verb), in)
+	case "approve", "deny", "cancel":
+		a, err := s.Action(name)
+		if err != nil {
+			return "", c.seen(err)
+		}
+		d := decision{verb: state.Verb(verb), action: a, reason: reason}
+		if d.verb == state.VerbApprove {
+			d.planHash, d.reason, _ = strings.Cut(strings.TrimSpace(reason), " ")
+		}
+		return s.slackDecide(ctx, c, d)
+	case "halt", "resume":
+		return s.slackSwitch(ctx, c, state.Verb(verb), rest)
+	default:
+		return "", httpio.Fail(http.StatusBadRequest, "there is no command %q; try help", httpio.Cut(verb, 32))
+	}
+}
+
+func slackOutcome(applied bool, done string) string {
+	if applied {
+		return ":white_check_mark: " + done
+	}
+	return ":hourglass_flowing_sand: Recorded; it will be applied shortly."
+}
+
+func (s *Chat) slackIncident(ctx context.Context, c slackCall, verb state.Verb, in state.Incident) (string, error) {
+	o := s.OnIncident(verb, in)
+	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, nil); refused != "" {
+		s.Refuse(ctx, o, refused)
+		return "", httpio.Fail(http.StatusForbidden, "%s", refused)
+	}
+	done, err := command.CheckIncident(verb, in)
+	if err != nil {
+		return "", err
+	}
+	label := fmt.Sprintf("%s (%s)", in.ID, slackEscape(s.Name(&in)))
+	if done {
+		return "Already acknowledged by " + slackEscape(in.AckedBy.String()) + ": " + label, nil
+	}
+	applied, err := s.slackDo(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	words := map[state.Verb]string{state.VerbAck: "Acknowledged: ", state.VerbDiagnose: "Gathering evidence again: "}
+	return slackOutcome(applied, words[verb]+label), nil
+}
+
+// decision is a person's answer to one plan.
+type decision struct {
+	verb     state.Verb
+	action   state.Action
+	planHash string // what the person saw, as the button or the command says
+	reason   string
+}
+
+func (s *Chat) slackDecide(ctx context.Context, c slackCall, d decision) (string, error) {
+	o := s.OnAction(d.verb, d.action)
+	o.Reason = text.Line(d.reason, command.MaxReason)
+	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, &d.action); refused != "" {
+		s.Refuse(ctx, o, refused)
+		return "", httpio.Fail(http.StatusForbidden, "%s", refused)
+	}
+	if err := s.CheckAction(d.verb, d.action, d.planHash); err != nil {
+		var a *httpio.Error
+		if errors.As(err, &a) && a.Missing == "plan_hash" {
+			return "", httpio.Fail(http.StatusBadRequest, "say which plan you approve: %s", approveLine(d.action))
+		}
+		return "", err
+	}
+	applied, err := s.slackDo(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	words := map[state.Verb]string{state.VerbApprove: "Approved: ", state.VerbDeny: "Denied: ",
+		state.VerbCancel: "Cancelled: "}
+	if d.verb == state.VerbCancel && d.action.NeedsPerson() {
+		words[d.verb] = "Taken care of: "
+	}
+	return slackOutcome(applied, words[d.verb]+slackEscape(d.action.Change)), nil
+}
+
+// approveLine is the command that approves an action's plan, with what the plan does.
+func approveLine(a state.Action) string {
+	return fmt.Sprintf("/paramedic approve %s %s (%s)", a.ID, state.ShortPlan(a.PlanHash), a.Change)
+}
+
+func (s *Chat) slackSwitch(ctx context.Context, c slackCall, verb state.Verb, reason string) (string, error) {
+	o := s.OnClusters(verb, s.Clusters)
+	o.Reason = text.Line(reason, command.MaxReason)
+	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, nil); refused != "" {
+		s.Refuse(ctx, o, refused)
+		return "", httpio.Fail(http.StatusForbidden, "%s", refused)
+	}
+	applied, err := s.slackDo(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	words := map[state.Verb]string{state.VerbHalt: "First aid is halted everywhere.",
+		state.VerbResume: "First aid may go on."}
+	return slackOutcome(applied, words[verb]), nil
+}
+
+const slackListMost = 15
+
+func (s *Chat) slackList() string {
+	var b strings.Builder
+	open := s.View.Tally().Open
+	for _, in := range s.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents,
+		Limit: slackListMost}).Incidents {
+		fmt.Fprintf(&b, "• *%s* `%s` %s, %s: %s\n", slackEscape(s.Name(&in)), in.ID, in.Severity, in.Status, httpio.Cut(slackEscape(in.Title), 120))
+	}
+	for _, c := range s.Clusters {
+		if h, ok := s.View.Halted(c); ok {
+			fmt.Fprintf(&b, ":octagonal_sign: First aid is halted in %s by %s\n", slackEscape(c),
+				slackEscape(h.Actor.String()))
+		}
+	}
+	switch {
+	case open == 0:
+		return "No incident is open.\n" + b.String()
+	case open > slackListMost:
+		fmt.Fprintf(&b, "and %d more", open-slackListMost)
+	}
+	return b.String()
+}
+
+// storyMost is how many steps an answer in Slack shows of each kind; no playbook of ours has as
+// many.
+const storyMost = 10
+
+func slackShow(in state.Incident, name string, actions []state.Action) string {
+	var b strings.Builder
+	d := in.Diagnosis
+	fmt.Fprintf(&b, "*%s %s*\n`%s` %s, %s, %d alerts\n", slackEscape(name), httpio.Cut(slackEscape(in.Title), 200), in.ID, in.Severity, in.Status, in.AlertCount)
+	fmt.Fprintf(&b, "Cause: *%s*", slackEscape(string(in.Cause())))
+	if !in.DiagnosedAt.IsZero() {
+		fmt.Fprintf(&b, " (%s)", report.Sureness(in.Cause(), d.Confidence))
+	}
+	b.WriteByte('\n')
+	for _, part := range []struct{ label, text string }{
+		{"What is wrong", d.Story.What}, {"Why we believe it", d.Story.Why}, {"What else it could be", d.Story.Else},
+	} {
+		if part.text != "" {
+			fmt.Fprintf(&b, "*%s*  %s\n", part.label, slackEscape(part.text))
+		}
+	}
+	for _, part := range []struct {
+		label string
+		lines []string
+	}{{"Do now", d.Story.Do}, {"Do not", d.Story.Avoid}} {
+		if len(part.lines) > 0 {
+			fmt.Fprintf(&b, "*%s*\n", part.label)
+		}
+		for _, l := range part.lines[:min(len(part.lines), storyMost)] {
+			fmt.Fprintf(&b, "• %s\n", httpio.Cut(slackEscape(l), 400))
+		}
+	}
+	for _, f := range d.Findings[:min(len(d.Findings), 5)] {
+		fmt.Fprintf(&b, "• %+.1f %s\n", f.Weight, httpio.Cut(slackEscape(f.Text), 150))
+	}
+	for _, a := range actions[:min(len(actions), 5)] {
+		fmt.Fprintf(&b, "• `%s` %s: %s\n", a.ID, a.State, httpio.Cut(slackEscape(a.Change), 120))
+		if a.State == state.AwaitingApproval {
+			fmt.Fprintf(&b, "   `/paramedic approve %s %s`\n", a.ID, state.ShortPlan(a.PlanHash))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,88 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"paramedic/state"
+	"paramedic/webhook/httpio"
+)
+
+// maxCandidates bounds how many meanings of an ambiguous name are listed.
+const maxCandidates = 10
+
+// Incident finds an incident by what people type: its ID, any unique prefix of it (with or
+// without INC-), its number, or with its cluster as prod-42. Numbers are given cluster by cluster,
+// so that a bare one can mean several.
+func (r *Runner) Incident(name string) (state.Incident, error) {
+	name = strings.ToUpper(strings.TrimSpace(name))
+	if in, ok := r.View.Incident(state.IncidentID(name)); ok {
+		return in, nil
+	}
+	var found []state.Incident
+	query, byNumber := state.ParseShortName(name)
+	prefix := "INC-" + strings.TrimPrefix(name, "INC-")
+	all := name == "INC" || name == "INC-" // what every ID begins with
+	if name != "" && len(name) <= 64 {
+		found = r.View.ListIncidents(state.IncidentQuery{Limit: maxCandidates, Match: func(in *state.Incident) bool {
+			return all || byNumber && query.Matches(in) ||
+				!byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix)
+		}}).Incidents
+	}
+	switch len(found) {
+	case 0:
+		return state.Incident{}, httpio.Fail(http.StatusNotFound,
+			"no incident %q; give its ID, a unique beginning of it, or its number (7, or prod-7)", httpio.Cut(name, 64))
+	case 1:
+		return found[0], nil
+	}
+	more := "type more of the ID"
+	if byNumber {
+		more = "name its cluster too, or give its ID"
+	}
+	a := httpio.Fail(http.StatusConflict, "%q means several incidents; %s", httpio.Cut(name, 64), more)
+	for _, in := range found {
+		a.Candidates = append(a.Candidates, fmt.Sprintf("%s (%s, %s, %s)", in.ID, r.Name(&in), in.Cluster, in.Status))
+	}
+	return state.Incident{}, a
+}
+
+// Name is what people call an incident of this bot.
+func (r *Runner) Name(in *state.Incident) string { return in.ShortName(len(r.Clusters) > 1) }
+
+// Action finds an action by its ID or a unique prefix of it.
+func (r *Runner) Action(name string) (state.Action, error) {
+	name = strings.ToUpper(strings.TrimSpace(name))
+	if a, ok := r.View.Action(state.ActionID(name)); ok {
+		return a, nil
+	}
+	var found []state.Action
+	if prefix := "ACT-" + strings.TrimPrefix(name, "ACT-"); prefix != "ACT-" && len(name) <= 64 {
+		found = r.View.ListActions(state.ActionQuery{Limit: maxCandidates,
+			Match: func(a *state.Action) bool { return strings.HasPrefix(string(a.ID), prefix) }}).Actions
+	}
+	switch len(found) {
+	case 0:
+		return state.Action{}, httpio.Fail(http.StatusNotFound,
+			"no action %q; give its ID or a unique beginning of it", httpio.Cut(name, 64))
+	case 1:
+		return found[0], nil
+	}
+	conflict := httpio.Fail(http.StatusConflict, "%q means several actions; type more of the ID", httpio.Cut(name, 64))
+	for _, a := range found {
+		conflict.Candidates = append(conflict.Candidates, fmt.Sprintf("%s (%s, %s)", a.ID, a.Change, a.State))
+	}
+	return state.Action{}, conflict
+}
+
+// ActionsOf returns the actions of an incident that are remembered.
+func (r *Runner) ActionsOf(in state.Incident) []state.Action {
+	var actions []state.Action
+	for _, id := range in.Actions {
+		if a, ok := r.View.Action(id); ok {
+			actions = append(actions, a)
+		}
+	}
+	return actions
+}

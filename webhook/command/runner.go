@@ -1,0 +1,41 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"paramedic/state"
+	"paramedic/webhook/httpio"
+)
+
+// A Runner finds what a command is about, checks it, and makes it durable.
+type Runner struct {
+	Log    state.Log
+	View   state.View
+	Clock  state.Clock
+	Logger *slog.Logger
+	// Clusters are the names of the bot's clusters.
+	Clusters []string
+	// Timeout bounds how long making an input durable may take.
+	Timeout time.Duration
+}
+
+// Append makes the inputs durable, or says that the sender should try again: nothing of them was
+// kept.
+func (r *Runner) Append(ctx context.Context, inputs ...state.Input) error {
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	err := r.Log.Append(ctx, inputs...)
+	if err == nil {
+		return nil
+	}
+	r.Logger.Error("input was not made durable", "err", err)
+	if errors.Is(err, state.ErrUnavailable) {
+		return httpio.Fail(http.StatusServiceUnavailable, "this cannot be made durable now; send it again")
+	}
+	return httpio.Fail(http.StatusServiceUnavailable,
+		"this was not made durable; send it again, and see the log if it goes on")
+}

@@ -1,0 +1,69 @@
+package httpio
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"time"
+	"unicode/utf8"
+)
+
+// ReadBody reads a body of at most limit bytes that is UTF-8. The caller has set the read deadline;
+// timeout is the duration that an answer names when it has passed.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	var buf bytes.Buffer
+	if r.ContentLength > 0 {
+		buf.Grow(int(r.ContentLength) + bytes.MinRead) // no growth steps for a body that tells its length
+	}
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return nil, tooLarge(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return nil, Fail(http.StatusServiceUnavailable, "the body did not arrive within %s; send it again", timeout)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, Fail(http.StatusBadRequest, "the body is shorter than its Content-Length")
+	case err != nil:
+		return nil, Fail(http.StatusBadRequest, "the body could not be read")
+	}
+	// All of it is here: from now on the deadline would only end the request's context.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if !utf8.Valid(buf.Bytes()) {
+		return nil, Fail(http.StatusBadRequest, "the body is not valid UTF-8")
+	}
+	return buf.Bytes(), nil
+}
+
+func tooLarge(limit int64) error {
+	return Fail(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes; send less at once", limit)
+}
+
+// DecodeOne decodes a body that holds exactly one JSON value. It ignores unknown fields.
+func DecodeOne(body []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if err := dec.Decode(into); err != nil {
+		if errors.Is(err, io.EOF) {
+			return errors.New("it is empty")
+		}
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more follows after the JSON value")
+	}
+	return nil
+}
+
+// SentJSON reports whether a request says that its body is JSON.
+func SentJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}

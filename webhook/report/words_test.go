@@ -1,0 +1,42 @@
+package report
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMissingEvidenceIsSaidOnceForEachReason(t *testing.T) {
+	none := "the cluster default has no Prometheus, engines or Kubernetes configured"
+	var missing []string
+	for i := range 23 {
+		name := fmt.Sprintf("signal_%d", i)
+		if i == 0 {
+			name = "container_memory"
+		}
+		missing = append(missing, fmt.Sprintf("%s (%s)", name, none))
+	}
+	missing = append(missing, "kv_usage (no baseline)", "gpu_xid", "up (Prometheus: bad_data (query 1))", "gpu_temp")
+	want := []string{
+		"23 signals, container_memory and 22 more: " + none,
+		"kv_usage: no baseline",
+		"gpu_xid, gpu_temp: no data",
+		"up: Prometheus: bad_data (query 1)",
+	}
+	if diff := cmp.Diff(want, MissingLines(missing)); diff != "" {
+		t.Error(diff)
+	}
+	if got := MissingLines(nil); len(got) != 0 {
+		t.Errorf("nothing is missing, and it says %q", got)
+	}
+}
+
+func TestSurenessIsNeverCertainty(t *testing.T) {
+	if got := Sureness("kv_leak", 0.934); got != "93 %" {
+		t.Errorf("a named cause is %q sure", got)
+	}
+	if got := Sureness("kv_leak", 1); got != "99 %" {
+		t.Errorf("it is certain: %q", got)
+	}
+}

@@ -1,0 +1,83 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v2"
+
+	"paramedic/webhook"
+	"paramedic/webhook/hooktest"
+	"paramedic/webhook/httpio"
+)
+
+// Another method on a path that exists is told which it takes, and a guess at Slack's path which
+// there are.
+func TestAnotherMethodIsToldWhichOneToUse(t *testing.T) {
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
+	for _, c := range []struct{ method, path, allow string }{
+		{"GET", "/webhook/alertmanager", "POST"},
+		{"PUT", "/webhook/alertmanager", "POST"},
+		{"DELETE", "/api/v1/incidents", "GET, HEAD"},
+		{"POST", "/api/v1/incidents/42", "GET, HEAD"},
+		{"GET", "/api/v1/incidents/42/ack", "POST"},
+		{"GET", "/api/v1/halt", "POST"},
+	} {
+		got := hooktest.Do(s, c.method, c.path, "")
+		hooktest.Expect(t, got, 405, "it takes "+c.allow)
+		if allow := got.Header().Get("Allow"); allow != c.allow {
+			t.Errorf("%s %s: Allow %q, want %q", c.method, c.path, allow, c.allow)
+		}
+	}
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/slack", ""), 404, "/webhook/slack/command")
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v2/incidents", ""), 404, "/openapi.yaml")
+}
+
+func TestHealthHeadersAndPanics(t *testing.T) {
+	ready := errors.New("NATS is away")
+	s, _ := hooktest.Serve(t, hooktest.NewWorld(), func(c *webhook.Config) {
+		c.Ready = func(context.Context) error { return ready }
+		c.Fleet = func(context.Context) (any, error) { panic("secret-panic") }
+	})
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/healthz", ""), 200)
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/readyz", ""), 503, "NATS is away")
+	got := hooktest.Do(s, "GET", "/api/v1/fleet", "", "X-Request-Id", "bad id\n")
+	hooktest.Expect(t, got, 500)
+	if strings.Contains(got.Body.String(), "secret-panic") || got.Header().Get("X-Content-Type-Options") != "nosniff" ||
+		!httpio.PlainID(got.Header().Get("X-Request-Id"), 64) {
+		t.Errorf("%v %s", got.Header(), got.Body)
+	}
+}
+
+func TestOpenAPIDescribesEveryPath(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]any `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal(webhook.OpenAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var described, routed []string
+	for path, item := range doc.Paths {
+		for method := range item {
+			if method != "parameters" {
+				described = append(described, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	s, _ := hooktest.Serve(t, hooktest.NewWorld(), nil)
+	for pattern := range s.Routes() {
+		if strings.Contains(pattern, " ") {
+			routed = append(routed, pattern)
+		}
+	}
+	slices.Sort(described)
+	slices.Sort(routed)
+	if !slices.Equal(described, routed) {
+		t.Errorf("described %q\nrouted %q", described, routed)
+	}
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/openapi.yaml", ""), 200, "openapi: 3",
+		"of unknown it is 1 less that of the first alternative")
+}
