@@ -168,7 +168,7 @@ func (t *topology) jobsKnown(namespace string) bool {
 // sibling reports whether the entity's pod is a worker or has a worker's name pattern: workers are
 // replaced, and the new pods keep the pattern.
 func (t *topology) sibling(e state.Entity) bool {
-	if t.byPod[place{e.Namespace, e.Pod}] != nil || len(t.behind(e.Namespace, e.Pool)) > 0 {
+	if t.byPod[placeOf(e.Namespace, e.Pod)] != nil || len(t.behind(e.Namespace, e.Pool)) > 0 {
 		return true
 	}
 	stem := func(pod string) string {

@@ -111,15 +111,13 @@ func (k *caseRun) not(d state.Diagnosis, id string) {
 // looksLike checks that obvious but wrong causes are not named. The weights for each must reach the
 // margin: a case that does not resemble a cause does not prove that both are distinguished.
 func (k *caseRun) looksLike(in *state.Incident, ids []string) {
-	v := k.cat.verdict(in, &k.ev)
-	defer v.view.release()
+	supports := k.cat.Supports(in, &k.ev)
 	for _, id := range ids {
-		i := slices.IndexFunc(v.ranked, func(w weighed) bool { return string(w.cause.ID) == id })
-		switch alerts, pull := v.ranked[i].pull(); {
-		case alerts == 0:
+		switch s := supports[state.Cause(id)]; {
+		case s.Alerts == 0:
 			k.fail("it does not look like %s, which no alert is a sign of", id)
-		case pull < margin:
-			k.fail("it does not look like %s, for which alerts and evidence speak with only %g dB; %d are the least", id, round(pull, 2), margin)
+		case s.All < Margin:
+			k.fail("it does not look like %s, for which alerts and evidence speak with only %g dB; %d are the least", id, round(s.All, 2), Margin)
 		}
 		k.not(in.Diagnosis, id)
 		k.result.ToldApart = append(k.result.ToldApart, ToldApart{Cause: k.cause, From: id})

@@ -423,7 +423,8 @@ func TestMissingDirectoryIsAnError(t *testing.T) {
 // never there took no part in it.
 func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
 	c := MustLoad(t)
-	v := &view{signals: map[string]*series{"requests_waiting": {}}}
+	v := newView(&state.Incident{}, state.Scope{}, &state.Evidence{At: Now, Samples: []state.Sample{
+		{Signal: "requests_waiting", Entity: state.Entity{Pod: "p-0"}, Value: 1, At: Now}}}, c)
 	w := weighed{seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
 	if got := w.findings(c, Now)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
 		t.Errorf("it reads %v", got)

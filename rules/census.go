@@ -74,7 +74,7 @@ func (c *census) ofAnotherRole(e state.Entity) bool {
 	if c.view.role == "" || e.Pod == "" {
 		return false
 	}
-	w := c.top.byPod[place{e.Namespace, e.Pod}]
+	w := c.top.byPod[placeOf(e.Namespace, e.Pod)]
 	return w != nil && differ(w.Role, c.view.role)
 }
 
@@ -105,13 +105,13 @@ func (c *census) counted(k *sighting) *sighting {
 }
 
 func (c *census) add(kind string, g group) {
-	if have, ok := c.groups[place{kind, g.key}]; ok {
+	if have, ok := c.groups[placeOf(kind, g.key)]; ok {
 		have.pod, have.node, have.gpu = cmp.Or(have.pod, g.pod), cmp.Or(have.node, g.node), cmp.Or(have.gpu, g.gpu)
 		return
 	}
 	g.view = c.view
 	own := &c.view.memory.groups.Take(1)[0]
 	*own = g
-	c.groups[place{kind, g.key}] = own
+	c.groups[placeOf(kind, g.key)] = own
 	c.found = append(c.found, entry{kind, own})
 }

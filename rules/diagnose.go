@@ -176,6 +176,24 @@ func (w *weighed) marks() *marked {
 	return &marked{pods: w.pods, nodes: w.nodes, gpus: w.gpus, ofMachine: w.cause.Scope == "gpu" || w.cause.Scope == "node"}
 }
 
+// A Support is the sum of the weights that support a cause, in decibans.
+type Support struct {
+	Alerts float64 // of the alerts that it explains
+	All    float64 // of all findings
+}
+
+// Supports returns the support of every cause, named or not, in the pool that the incident is about.
+func (c *Catalog) Supports(in *state.Incident, ev *state.Evidence) map[state.Cause]Support {
+	v := c.verdict(in, ev)
+	defer v.release()
+	out := make(map[state.Cause]Support, len(v.ranked))
+	for i := range v.ranked {
+		alerts, all := v.ranked[i].pull()
+		out[v.ranked[i].cause.ID] = Support{Alerts: alerts, All: all}
+	}
+	return out
+}
+
 // pull returns the sum of the weights that support the cause: of its alerts, and of all findings.
 func (w *weighed) pull() (alerts, all float64) {
 	for _, f := range w.seen {

@@ -120,12 +120,12 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 		p := pool(w.Namespace, w.Pool, w.Model)
 		p.take(w, engines)
 		if w.Pod != "" {
-			byPod[place{w.Namespace, w.Pod}] = w
+			byPod[placeOf(w.Namespace, w.Pod)] = w
 		}
 	}
 	for _, s := range ev.Samples {
 		e := s.Entity
-		if w, ok := byPod[place{e.Namespace, e.Pod}]; ok {
+		if w, ok := byPod[placeOf(e.Namespace, e.Pod)]; ok {
 			e.Pool, e.Model = w.Pool, cmp.Or(w.Model, e.Model)
 		}
 		if e.Pool == "" && e.Model == "" {
@@ -147,7 +147,7 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 // take counts a pod of the pool.
 func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 	p.Pods++
-	if key := (place{w.Namespace + "/" + w.Pool, w.EngineKey()}); !engines[key] || w.Pod == "" {
+	if key := placeOf(w.Namespace + "/" + w.Pool, w.EngineKey()); !engines[key] || w.Pod == "" {
 		engines[key] = true
 		p.Workers++
 	}

@@ -115,13 +115,13 @@ func wholePools(ev *state.Evidence) staffed {
 	for _, s := range ev.Samples {
 		switch {
 		case s.Signal == "replicas_ready":
-			ready[place{s.Entity.Namespace, s.Entity.Pool}] = s.Value
+			ready[placeOf(s.Entity.Namespace, s.Entity.Pool)] = s.Value
 		case s.Signal == "pod_ready" && s.Value == 0:
 			out.notReady[workerOf(s.Entity)] = true
 		}
 	}
 	for _, s := range ev.Samples {
-		pool := place{s.Entity.Namespace, s.Entity.Pool}
+		pool := placeOf(s.Entity.Namespace, s.Entity.Pool)
 		if n, known := ready[pool]; s.Signal == "replicas_desired" && s.Value > 0 && known {
 			out.pools[pool] = n >= s.Value
 		}
@@ -131,7 +131,7 @@ func wholePools(ev *state.Evidence) staffed {
 
 // without reports whether the entity's pool has all wanted replicas ready.
 func (w staffed) without(e state.Entity) bool {
-	return e.Pool != "" && w.pools[place{e.Namespace, e.Pool}]
+	return e.Pool != "" && w.pools[placeOf(e.Namespace, e.Pool)]
 }
 
 // heldIdle is the hint that a survey saw KV cache held while nothing runs, and no cache that is
@@ -216,7 +216,7 @@ func (e ends) many(floor float64) bool { return e.aborted > floor && e.share() >
 // hangUps adds a symptom for each worker that aborts many of its requests, and for each pool that
 // does so over all workers.
 func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
-	pool := func(e state.Entity) place { return place{e.Namespace + "/" + e.Pool, e.Model} }
+	pool := func(e state.Entity) place { return placeOf(e.Namespace + "/" + e.Pool, e.Model) }
 	own, all := map[place]ends{}, map[place]ends{}
 	for _, s := range ev.Samples {
 		var of ends
@@ -252,7 +252,7 @@ func workerOf(e state.Entity) place {
 	if e.Pod == "" {
 		return place{name: e.Instance}
 	}
-	return place{e.Namespace, e.Pod}
+	return placeOf(e.Namespace, e.Pod)
 }
 
 // memoryGrowth adds a symptom if a container reaches its memory limit within four hours at the

@@ -27,6 +27,9 @@ type topology struct {
 // A place is a name within a namespace, or a GPU within a node.
 type place struct{ in, name string }
 
+// placeOf returns the key of a name within a namespace, a kind or another name.
+func placeOf(in, name string) place { return place{in: in, name: name} }
+
 // topologies recycles released topologies. Their memory is a sixth of what a diagnosis would
 // otherwise allocate.
 var topologies = sync.Pool{New: func() any { return newTopology(nil) }}
@@ -64,7 +67,7 @@ func (t *topology) learn(workers []state.Worker) {
 		t.all = append(t.all, w)
 		if w.Pod != "" {
 			t.byPod[place{name: w.Pod}] = w
-			t.byPod[place{w.Namespace, w.Pod}] = w
+			t.byPod[placeOf(w.Namespace, w.Pod)] = w
 		}
 		if w.Instance != "" {
 			t.byInstance[w.Instance] = w
@@ -72,11 +75,11 @@ func (t *topology) learn(workers []state.Worker) {
 		if w.Node != "" {
 			t.nodes[w.Node] = append(t.nodes[w.Node], w)
 			for _, g := range w.GPUs {
-				t.byGPU[place{w.Node, g}] = w
+				t.byGPU[placeOf(w.Node, g)] = w
 			}
 		}
 		if w.Group != "" {
-			key := place{w.Namespace, w.EngineKey()}
+			key := placeOf(w.Namespace, w.EngineKey())
 			t.groups[key] = append(t.groups[key], w)
 		}
 		t.alias(w)
@@ -142,10 +145,10 @@ func (t *topology) behind(namespace, name string) []string {
 		return nil
 	}
 	// the pool guessed from a rank's name is its leader's pod
-	if w := t.byPod[place{namespace, name}]; w != nil && w.Pool != "" {
+	if w := t.byPod[placeOf(namespace, name)]; w != nil && w.Pool != "" {
 		return []string{w.Pool}
 	}
-	return t.aliases[place{namespace, name}]
+	return t.aliases[placeOf(namespace, name)]
 }
 
 // mates returns the pods that run one engine together with the entity's pod, which is among them.
@@ -154,8 +157,8 @@ func (t *topology) mates(e state.Entity) []*state.Worker {
 	if len(t.groups) == 0 || e.Pod == "" {
 		return nil
 	}
-	if w := t.byPod[place{e.Namespace, e.Pod}]; w != nil && w.Group != "" {
-		return t.groups[place{w.Namespace, w.EngineKey()}]
+	if w := t.byPod[placeOf(e.Namespace, e.Pod)]; w != nil && w.Group != "" {
+		return t.groups[placeOf(w.Namespace, w.EngineKey())]
 	}
 	return nil
 }
@@ -177,13 +180,13 @@ func (t *topology) reaches(e state.Entity, node string) bool {
 func (t *topology) resolve(e state.Entity) state.Entity {
 	var w *state.Worker
 	if e.Pod != "" {
-		w = t.byPod[place{e.Namespace, e.Pod}]
+		w = t.byPod[placeOf(e.Namespace, e.Pod)]
 	}
 	if w == nil && e.Pod == "" && e.Instance != "" {
 		w = t.byInstance[e.Instance]
 	}
 	if w == nil && e.Pod == "" && e.GPU != "" {
-		w = t.byGPU[place{e.Node, e.GPU}]
+		w = t.byGPU[placeOf(e.Node, e.GPU)]
 	}
 	if w != nil {
 		e.Pod, e.Pool = cmp.Or(w.Pod, e.Pod), cmp.Or(w.Pool, e.Pool)
@@ -236,7 +239,7 @@ func (t *topology) correct(s state.Scope) state.Scope {
 	}
 	s.Pool = ""
 	for _, p := range s.Pods {
-		if w := t.byPod[place{s.Namespace, p}]; w != nil {
+		if w := t.byPod[placeOf(s.Namespace, p)]; w != nil {
 			s.Pool = w.Pool
 			break
 		}

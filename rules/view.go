@@ -240,13 +240,13 @@ func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Wor
 				return nil
 			}
 			out[e.Pod], out[e.Node] = true, e.Node != ""
-			if w := top.byPod[place{e.Namespace, e.Pod}]; w != nil {
-				engines[place{w.Namespace, w.EngineKey()}] = true
+			if w := top.byPod[placeOf(e.Namespace, e.Pod)]; w != nil {
+				engines[placeOf(w.Namespace, w.EngineKey())] = true
 			}
 		}
 	}
 	for _, w := range workers {
-		if engines[place{w.Namespace, w.EngineKey()}] {
+		if engines[placeOf(w.Namespace, w.EngineKey())] {
 			out[w.Pod], out[w.Node] = true, w.Node != ""
 		}
 	}

@@ -266,7 +266,7 @@ func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
 	for key := range hints {
 		if m := xidHintForm.FindStringSubmatch(key); m != nil {
 			code, _ := strconv.Atoi(m[1]) // the pattern matches only digits
-			out = append(out, alertedXid{code, m[2]})
+			out = append(out, alertedXid{code: code, gpu: m[2]})
 		}
 	}
 	slices.SortFunc(out, func(a, b alertedXid) int { return cmp.Or(c.worst(a.code, b.code), cmp.Compare(a.gpu, b.gpu)) })
