@@ -24,14 +24,12 @@ const (
 // pending are the rooms whose prose is not revised yet. A room leaves the list when its files pass.
 var pending = []string{
 	"cmd/paramedic/",
-	"docs/",
+	"docs/reference/", // generated: its width is that of the generators' texts
 
 	"playbooks/library/",
 
 
-	"CHANGELOG.md",
-	"README.md",
-	"CONTRIBUTING.md",
+
 }
 
 // A goSource is a parsed Go file of any module of the repository.
