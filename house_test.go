@@ -15,7 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/rules"
+	"paramedic/rules/casetest"
+	"paramedic/rules/catalog"
 )
 
 // A file is one Go file of the product with its imports.
@@ -74,8 +75,7 @@ var may = map[string][]string{
 	"state/statetest":  {"state"},
 	"playbooks":        {"state"},
 	"webhook":          {"state"},
-	"rules":            {"state"},
-	"rules/enrich":     {"state", "rules"},
+	"rules":            {"state"}, // the façade of the rooms below it
 	"notify":           {"state"},
 	"remediate":        {"state", "state/outbox", "playbooks"}, // and the rooms below it
 	"lab":              {"state"},
@@ -106,6 +106,22 @@ var may = map[string][]string{
 	"cmd/paramedic/tune":    {"state", "remediate"},
 	"cmd/paramedic/score":   {"cmd/paramedic/config", "cmd/paramedic/service"},
 	"cmd/paramedic/demo":    {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/score"},
+
+	"rules/signals":    {"state"},
+	"rules/promql":     {},
+	"rules/topology":   {"state"},
+	"rules/condition":  {"state"},
+	"rules/catalog":    {"state", "rules/condition", "rules/promql", "rules/signals"},
+	"rules/evidence":   {"state", "rules/catalog", "rules/condition", "rules/signals", "rules/topology"},
+	"rules/classify":   {"state", "rules/catalog", "rules/promql", "rules/topology"},
+	"rules/correlate":  {"state", "rules/catalog", "rules/topology"},
+	"rules/bottleneck": {"state", "rules/catalog", "rules/condition", "rules/evidence"},
+	"rules/diagnose":   {"state", "rules/bottleneck", "rules/catalog", "rules/condition", "rules/evidence", "rules/signals", "rules/topology"},
+	"rules/health":     {"state", "rules/bottleneck", "rules/catalog", "rules/condition", "rules/evidence", "rules/topology"},
+	"rules/lint":       {"state", "rules/promql"},
+	"rules/casetest":   {"state", "rules/catalog", "rules/classify", "rules/condition", "rules/correlate", "rules/diagnose", "rules/evidence"},
+	"rules/rulestest":  {"state", "rules/catalog", "rules/classify", "rules/signals"},
+	"rules/enrich":     {"state", "rules/lint", "rules/promql", "rules/signals", "rules/topology"},
 
 	"webhook/httpio":       {},
 	"webhook/hooktest":     {"state", "state/statetest", "webhook", "webhook/access", "webhook/api", "webhook/chat", "webhook/httpio"},
@@ -213,15 +229,15 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 }
 
 func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
-	catalog, problems, err := rules.Load("")
+	catalog, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	cases, err := catalog.RunCases("rules/testdata/cases")
+	cases, err := casetest.RunCases(catalog, "rules/casetest/testdata/cases")
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := catalog.Partners(cases, func(id string) bool {
+	missing := casetest.Partners(catalog, cases, func(id string) bool {
 		_, err := os.Stat(filepath.Join("playbooks/library", id+".md"))
 		return err == nil
 	})

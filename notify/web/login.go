@@ -14,7 +14,8 @@ const (
 	// oldCookie held the token itself, in versions before sessions. The server removes it from a
 	// browser that still has it.
 	oldCookie = "paramedic_token"
-	// loginTime bounds, in seconds, how long a browser keeps the cookie. The session may end sooner.
+	// loginTime bounds, in seconds, how long a browser keeps the cookie. The session may end
+	// sooner.
 	loginTime = 12 * 3600
 )
 

@@ -18,7 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -48,7 +49,7 @@ func (f *fixed) Read(ctx context.Context, q Query) Reading {
 func (f *fixed) Ping(context.Context) error { return f.err }
 
 func gatherer(t testing.TB, c Cluster) *Gatherer {
-	declared, err := rules.LoadSignals()
+	declared, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestAlertPoolMatchesPodNames(t *testing.T) {
 			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "vllm-x7k2q", Model: "qwen"}, 0.9),
 		}}}
 		r := request("kv_usage")
-		r.Scope = state.Scope{Namespace: "llm", Pool: rules.PoolOf(pod)}
+		r.Scope = state.Scope{Namespace: "llm", Pool: topology.PoolOf(pod)}
 		var got []string
 		for _, s := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Samples {
 			got = append(got, s.Entity.Pod)
@@ -311,9 +312,9 @@ func TestUnknownClusterIsReported(t *testing.T) {
 }
 
 func TestIdentify(t *testing.T) {
-	gpu, podSignal := rules.Signal{Per: rules.PerGPU}, rules.Signal{Per: rules.PerPod}
+	gpu, podSignal := signals.Signal{Per: signals.PerGPU}, signals.Signal{Per: signals.PerPod}
 	for name, c := range map[string]struct {
-		sig    rules.Signal
+		sig    signals.Signal
 		engine string
 		labels map[string]string
 		want   state.Entity
@@ -327,14 +328,14 @@ func TestIdentify(t *testing.T) {
 			"Hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "GPU-1"}},
 		"kube-state-metrics": {podSignal, "kube_state", map[string]string{"pod": "ksm-0", "namespace": "monitoring",
 			"exported_pod": "p", "exported_namespace": "llm"}, state.Entity{Namespace: "llm", Pod: "p"}},
-		"namespace of a mesh gateway's backend": {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "gw-0",
+		"namespace of a mesh gateway's backend": {signals.Signal{Per: signals.PerPool}, "ingress", map[string]string{"pod": "gw-0",
 			"namespace": "istio-system", "destination_service_namespace": "llm"}, state.Entity{Namespace: "llm"}},
-		"namespace of an ingress": {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "nginx-0",
+		"namespace of an ingress": {signals.Signal{Per: signals.PerPool}, "ingress", map[string]string{"pod": "nginx-0",
 			"namespace": "ingress-nginx", "exported_namespace": "llm"}, state.Entity{Namespace: "llm"}},
 		"engine": {podSignal, "vllm", map[string]string{"pod": "p", "namespace": "llm",
 			"instance": "1.2.3.4:8000", "model_name": "m"}, state.Entity{Namespace: "llm", Pod: "p", Instance: "1.2.3.4:8000", Model: "m"}},
 	} {
-		if d := cmp.Diff(c.want, Identify("", c.sig, rules.Source{Engine: c.engine}, c.labels)); d != "" {
+		if d := cmp.Diff(c.want, Identify("", c.sig, signals.Source{Engine: c.engine}, c.labels)); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
 // merge merges the readings of one gathering, in the order of the sources.
 type merge struct {
 	query    Query
-	wanted   []rules.Signal
+	wanted   []signals.Signal
 	readings []Reading
 
 	workers    []state.Worker
@@ -115,7 +116,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 func (m *merge) once(samples []state.Sample) []state.Sample {
 	apart := map[string]bool{}
 	for _, s := range m.query.Signals {
-		apart[s.ID] = s.Per == rules.PerPod && !s.Pooled
+		apart[s.ID] = s.Per == signals.PerPod && !s.Pooled
 	}
 	of := func(s state.Sample) string { return s.Signal + "\x00" + s.Entity.Namespace + "\x00" + s.Entity.Pool }
 	counted := map[string]bool{}
@@ -219,7 +220,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		}
 	}
 	if e.Pool == "" && e.Pod != "" {
-		e.Pool = rules.PoolOf(e.Pod)
+		e.Pool = topology.PoolOf(e.Pod)
 	}
 	if name := m.modelName[strings.ToLower(e.Model)]; name != "" {
 		e.Model = name

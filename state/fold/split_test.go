@@ -13,7 +13,7 @@ import (
 // trouble.
 type twoTroubles struct{ simpleTriage }
 
-func (twoTroubles) Aside(in *state.Incident, alerts []*state.AlertRecord, _ *state.Evidence) []*state.AlertRecord {
+func (twoTroubles) SplitOff(in *state.Incident, alerts []*state.AlertRecord, _ *state.Evidence) []*state.AlertRecord {
 	return slices.DeleteFunc(slices.Clone(alerts), func(rec *state.AlertRecord) bool {
 		return rec.Sign.Entity.Pod == "" || slices.Contains(in.Diagnosis.Scope.Pods, rec.Sign.Entity.Pod)
 	})

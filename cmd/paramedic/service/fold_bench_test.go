@@ -8,6 +8,7 @@ import (
 
 	"paramedic/notify"
 	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/state"
 	"paramedic/state/fold"
 )
@@ -50,7 +51,7 @@ type fleetBoard struct {
 	fired int
 }
 
-func newFleetBoard(tb testing.TB, catalog *rules.Catalog, of trouble) *fleetBoard {
+func newFleetBoard(tb testing.TB, catalog *catalog.Catalog, of trouble) *fleetBoard {
 	router, err := notify.NewRouter(nil, []state.Channel{state.ChannelConsole})
 	if err != nil {
 		tb.Fatal(err)
@@ -79,8 +80,8 @@ func (f *fleetBoard) apply(tb testing.TB, batch state.AlertBatch) {
 	}
 }
 
-func benchCatalog(tb testing.TB) *rules.Catalog {
-	catalog, problems, err := rules.Load("")
+func benchCatalog(tb testing.TB) *catalog.Catalog {
+	catalog, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		tb.Fatal(err, problems)
 	}

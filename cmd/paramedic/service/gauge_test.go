@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -21,7 +21,7 @@ func (*asked) Ping(context.Context) error { return nil }
 
 // A write rests on what first aid reads, so that it has to know when that was measured.
 func TestFirstAidReadsFreshValues(t *testing.T) {
-	signals, err := rules.LoadSignals()
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}

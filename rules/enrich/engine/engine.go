@@ -23,7 +23,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -40,10 +40,10 @@ type Config struct {
 	// Discover returns the current targets before every scrape, if it is set. A page that stays in
 	// the list keeps its history.
 	Discover  func() []Target
-	Signals   []rules.Signal // signals whose metrics are kept
-	Interval  time.Duration  // zero: 15 s
-	Timeout   time.Duration  // of one page; zero: 3 s
-	Clock     state.Clock    // nil: the system clock
+	Signals   []signals.Signal // signals whose metrics are kept
+	Interval  time.Duration    // zero: 15 s
+	Timeout   time.Duration    // of one page; zero: 3 s
+	Clock     state.Clock      // nil: the system clock
 	Transport http.RoundTripper
 	Log       *slog.Logger
 }

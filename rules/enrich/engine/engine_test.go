@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
 }
 
-func builtIn(t testing.TB) []rules.Signal {
-	builtin, err := rules.LoadSignals()
+func builtIn(t testing.TB) []signals.Signal {
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,17 +325,17 @@ func TestFunctions(t *testing.T) {
 		return out
 	}
 	for name, c := range map[string]struct {
-		fn   rules.Fn
+		fn   signals.Fn
 		in   []at
 		want float64
 	}{
-		"rate":                  {rules.FnRate, line(100, 110, 120, 130), 1},
-		"rate corrects a reset": {rules.FnRate, line(100, 110, 5, 15), 25.0 / 30},
-		"changes":               {rules.FnChanges, line(0, 0, 79, 79, 31), 2},
-		"slope":                 {rules.FnSlope, line(0, 20, 40, 60), 2},
-		"min":                   {rules.FnMin, line(3, 1, 2), 1},
-		"max":                   {rules.FnMax, line(3, 1, 2), 3},
-		"avg":                   {rules.FnAvg, line(3, 1, 2), 2},
+		"rate":                  {signals.FnRate, line(100, 110, 120, 130), 1},
+		"rate corrects a reset": {signals.FnRate, line(100, 110, 5, 15), 25.0 / 30},
+		"changes":               {signals.FnChanges, line(0, 0, 79, 79, 31), 2},
+		"slope":                 {signals.FnSlope, line(0, 20, 40, 60), 2},
+		"min":                   {signals.FnMin, line(3, 1, 2), 1},
+		"max":                   {signals.FnMax, line(3, 1, 2), 3},
+		"avg":                   {signals.FnAvg, line(3, 1, 2), 2},
 	} {
 		if got, ok := over(c.fn, c.in, 30*time.Second); !ok || math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %g %v, want %g", name, got, ok, c.want)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
 // at is one value of a series. Seconds count from the end of the window, so they are zero or
@@ -13,19 +13,19 @@ type at struct{ seconds, value float64 }
 
 // over applies a function to the points of one series in (to-window, to], as Prometheus does. It
 // returns false if there is no result.
-func over(fn rules.Fn, points []at, window time.Duration) (float64, bool) {
+func over(fn signals.Fn, points []at, window time.Duration) (float64, bool) {
 	if len(points) == 0 {
 		return 0, false
 	}
 	switch fn {
-	case rules.FnRate:
+	case signals.FnRate:
 		v, ok := increase(points, window)
 		return v / window.Seconds(), ok
-	case rules.FnIncrease:
+	case signals.FnIncrease:
 		return increase(points, window)
-	case rules.FnSlope:
+	case signals.FnSlope:
 		return slope(points)
-	case rules.FnChanges:
+	case signals.FnChanges:
 		n := 0.0
 		for i := 1; i < len(points); i++ {
 			if points[i].value != points[i-1].value {
@@ -39,11 +39,11 @@ func over(fn rules.Fn, points []at, window time.Duration) (float64, bool) {
 		sum, low, high = sum+p.value, math.Min(low, p.value), math.Max(high, p.value)
 	}
 	switch fn {
-	case rules.FnAvg:
+	case signals.FnAvg:
 		return sum / float64(len(points)), true
-	case rules.FnMin:
+	case signals.FnMin:
 		return low, true
-	case rules.FnMax:
+	case signals.FnMax:
 		return high, true
 	}
 	return 0, false

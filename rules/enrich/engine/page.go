@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
-	"paramedic/rules"
+	"paramedic/rules/promql"
 )
 
 // MaxPage is the largest page that is read, in bytes after decompression.
@@ -103,13 +103,13 @@ func (r *reader) read(body io.Reader) ([]point, error) {
 // line parses a series, or returns nil if it is unwanted. Quantiles of summaries are unwanted: they
 // cover one process since its start, so they cannot be combined.
 func (r *reader) line(text []byte, parser textparse.Parser) *line {
-	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[rules.OffRay(string(name))] {
+	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[promql.OffRay(string(name))] {
 		return nil
 	}
 	var ls labels.Labels
 	parser.Labels(&ls)
 	all := ls.Map()
-	metric := rules.OffRay(all[model.MetricNameLabel])
+	metric := promql.OffRay(all[model.MetricNameLabel])
 	if _, quantile := all["quantile"]; quantile || !r.wanted[metric] {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -80,11 +80,11 @@ func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 	var out []state.Missing
 	for _, s := range q.Signals {
 		for _, src := range s.Sources {
-			if src.Fn != rules.FnNews || !began.After(now.Add(-src.Window)) {
+			if src.Fn != signals.FnNews || !began.After(now.Add(-src.Window)) {
 				continue
 			}
 			last := evaluation{cluster: q.Cluster, signal: s, source: src, to: now}
-			last.source.Fn = rules.FnLast
+			last.source.Fn = signals.FnLast
 			for _, v := range last.run(pages) {
 				if v != 0 {
 					since := began.UTC().Format("15:04:05 UTC")
@@ -100,7 +100,7 @@ func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 
 // why returns the reason for a signal without a value: there was no time to evaluate it, or its
 // page was not read often enough yet.
-func why(ctx context.Context, s rules.Signal, pages []*target) string {
+func why(ctx context.Context, s signals.Signal, pages []*target) string {
 	if own, pool := levels(s); ctx.Err() != nil && len(own)+len(pool) > 0 {
 		return enrich.Explain("the scrape of engines", ctx.Err())
 	}
@@ -115,23 +115,23 @@ func why(ctx context.Context, s rules.Signal, pages []*target) string {
 }
 
 type level struct {
-	source rules.Source
+	source signals.Source
 	pool   bool
 }
 
 // levels returns the sources of a signal, the preferred first: those for its own entity, and those
 // for its pool.
-func levels(s rules.Signal) (own, pool []level) {
+func levels(s signals.Signal) (own, pool []level) {
 	if slices.Contains(s.By, "probe") {
-		src := rules.Source{Engine: "target", Metric: healthMetric, Fn: rules.FnLast, Scale: 1}
+		src := signals.Source{Engine: "target", Metric: healthMetric, Fn: signals.FnLast, Scale: 1}
 		own = append(own, level{source: src})
 	}
 	for _, src := range s.Sources {
-		poolOnly := src.Per == rules.PerPool && s.Per == rules.PerPod
+		poolOnly := src.Per == signals.PerPool && s.Per == signals.PerPod
 		if !poolOnly {
 			own = append(own, level{source: src})
 		}
-		if poolOnly || s.Pooled && (src.Fn == rules.FnQuantile || src.Fn == rules.FnMean || src.Fn == rules.FnRatio) {
+		if poolOnly || s.Pooled && (src.Fn == signals.FnQuantile || src.Fn == signals.FnMean || src.Fn == signals.FnRatio) {
 			pool = append(pool, level{source: src, pool: true})
 		}
 	}
@@ -140,7 +140,7 @@ func levels(s rules.Signal) (own, pool []level) {
 
 // signal evaluates a signal on every entity. The first source with a value wins.
 func (c *Client) signal(
-	ctx context.Context, s rules.Signal, q enrich.Query, pages []*target, now time.Time, r *enrich.Reading,
+	ctx context.Context, s signals.Signal, q enrich.Query, pages []*target, now time.Time, r *enrich.Reading,
 ) []state.Sample {
 	own, pool := levels(s)
 	var out []state.Sample
@@ -173,7 +173,7 @@ func (c *Client) signal(
 }
 
 // having returns the targets whose pages have the source's metric.
-func having(src rules.Source, pages []*target) []*target {
+func having(src signals.Source, pages []*target) []*target {
 	var out []*target
 	for _, t := range pages {
 		if slices.ContainsFunc(src.Metrics(), func(m string) bool { return len(t.history.byMetric[m]) > 0 }) {
@@ -183,7 +183,7 @@ func having(src rules.Source, pages []*target) []*target {
 	return out
 }
 
-func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.Query, now time.Time) []state.Sample {
+func (c *Client) samples(s signals.Signal, way level, targets []*target, q enrich.Query, now time.Time) []state.Sample {
 	e := evaluation{cluster: q.Cluster, signal: s, source: way.source, pool: way.pool}
 	evaluateAt := func(to time.Time) map[string]entityValue {
 		e.to = to
@@ -259,7 +259,7 @@ func (e *evaluation) baseline(
 		return nil
 	}
 	if watched := past.Sub(oldest); watched < e.source.Window {
-		if slices.Contains([]rules.Fn{rules.FnIncrease, rules.FnChanges, rules.FnNews}, e.source.Fn) {
+		if slices.Contains([]signals.Fn{signals.FnIncrease, signals.FnChanges, signals.FnNews}, e.source.Fn) {
 			return nil // a count over a shorter time cannot be compared
 		}
 		window := e.source.Window

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -100,7 +100,7 @@ func objects() []runtime.Object {
 }
 
 func query(t *testing.T) enrich.Query {
-	builtin, err := rules.LoadSignals()
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}

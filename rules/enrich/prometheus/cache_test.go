@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -227,7 +227,7 @@ func TestChartIsNotUsedAsBaseline(t *testing.T) {
 		f.store.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": "vllm-llama-7d9f8b6c5-aaaa0", "namespace": "llm",
 			"model_name": "m"}, at, level)
 	}
-	one := slices.DeleteFunc(builtIn(t), func(s rules.Signal) bool { return s.ID != "requests_running" })
+	one := slices.DeleteFunc(builtIn(t), func(s signals.Signal) bool { return s.ID != "requests_running" })
 	c := fresh(t, f)
 	read := func(onset, at time.Time) *state.Sample {
 		r := c.Read(t.Context(), enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm"}, Signals: one, Running: one[0],
@@ -365,7 +365,7 @@ func TestChartsShareTheirTimes(t *testing.T) {
 func TestEmptyChartKeepsOthersCached(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset := fresh(t, f), now.Add(-10*time.Minute)
-	few := slices.DeleteFunc(builtIn(t), func(s rules.Signal) bool { return s.ID != "requests_running" })
+	few := slices.DeleteFunc(builtIn(t), func(s signals.Signal) bool { return s.ID != "requests_running" })
 	for _, at := range []time.Time{now, now.Add(time.Minute)} {
 		f.asked = nil
 		c.Read(t.Context(), enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Signals: few,

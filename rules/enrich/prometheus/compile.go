@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
 // The labels that identify the entity of a series. The queries aggregate over all other labels
@@ -31,8 +31,8 @@ const weekOffset = 6 * 24 * time.Hour
 // A member is one source of one signal, within a query.
 type member struct {
 	id     string // of the source; the same for all moments
-	signal rules.Signal
-	source rules.Source
+	signal signals.Signal
+	source signals.Source
 	scope  scopeFilter
 	index  int  // of the source in the signal
 	pool   bool // read per pool, not per pod
@@ -46,7 +46,7 @@ type member struct {
 
 // compile returns the members of a signal: one for each source. If the pool's value is no aggregate
 // of its pods' values, there is a second one per pool.
-func compile(sig rules.Signal, scope scopeFilter) []*member {
+func compile(sig signals.Signal, scope scopeFilter) []*member {
 	var out []*member
 	for i, src := range sig.Sources {
 		if !scope.canHave(src) {
@@ -54,7 +54,7 @@ func compile(sig rules.Signal, scope scopeFilter) []*member {
 		}
 		id := sig.ID + "#" + strconv.Itoa(i)
 		m := &member{id: id, signal: sig, source: src, scope: scope, index: i,
-			pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
+			pool: src.Per == signals.PerPool && sig.Per == signals.PerPod}
 		out = append(out, m)
 		if sig.Pooled && !m.pool && summable(src.Fn) {
 			pooled := &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true}
@@ -76,19 +76,19 @@ func (m *member) hasPoolTwin() bool {
 // isPoolQuantile reports whether the member is a quantile of a whole pool. The client computes it
 // from the summed buckets. These are few, and all quantiles of the same histogram share them.
 func (m *member) isPoolQuantile() bool {
-	return m.source.Fn == rules.FnQuantile && (m.pool || m.signal.Per == rules.PerPool) && m.source.Scale == 1
+	return m.source.Fn == signals.FnQuantile && (m.pool || m.signal.Per == signals.PerPool) && m.source.Scale == 1
 }
 
 // summable reports whether applying the function to a pool's summed series gives the pool's value.
-func summable(fn rules.Fn) bool {
-	return fn == rules.FnQuantile || fn == rules.FnMean || fn == rules.FnRatio
+func summable(fn signals.Fn) bool {
+	return fn == signals.FnQuantile || fn == signals.FnMean || fn == signals.FnRatio
 }
 
 // isQuotient reports whether the member is a quotient of two sums. The client queries both sums and
 // divides them. In PromQL, the divisor would be read twice, to give zero if the dividend is
 // missing. The series of a pool would also be read again after those of its pods.
 func (m *member) isQuotient() bool {
-	return m.source.Fn == rules.FnMean || m.source.Fn == rules.FnRatio
+	return m.source.Fn == signals.FnMean || m.source.Fn == signals.FnRatio
 }
 
 // exprs returns the PromQL of the member's source. It is one expression; a quotient has one for the
@@ -140,20 +140,20 @@ func subset(some, all []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
+func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 	var by []string
 	switch {
 	case pool:
 		by = poolLabels
 	case src.Engine == "dcgm":
 		by = gpuLabels
-	case sig.Per == rules.PerNode:
+	case sig.Per == signals.PerNode:
 		by = nodeLabels
-	case sig.Per == rules.PerPool && src.Engine == "kube_state":
+	case sig.Per == signals.PerPool && src.Engine == "kube_state":
 		by = ownerLabels
 	case src.Engine == "ingress":
 		by = routeLabels
-	case sig.Per == rules.PerPool:
+	case sig.Per == signals.PerPool:
 		by = poolLabels
 	case src.Engine == "kube_state" || src.Engine == "cadvisor":
 		by = podLabels
@@ -173,8 +173,8 @@ func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
 }
 
 type builder struct {
-	sig      rules.Signal
-	src      rules.Source
+	sig      signals.Signal
+	src      signals.Source
 	by       string
 	matchers []string
 	ago      time.Duration // offset of every selector
@@ -196,7 +196,7 @@ func (b builder) offset() string {
 	return " offset " + window(b.ago)
 }
 
-func (b builder) sel(metric string, matchers []rules.Matcher) string {
+func (b builder) sel(metric string, matchers []signals.Matcher) string {
 	all := make([]string, 0, len(matchers)+len(b.matchers))
 	for _, m := range matchers {
 		all = append(all, m.String())
@@ -216,40 +216,40 @@ func (b builder) build() string {
 	divisor := func() string { return b.sel(s.Over, s.Denominator()) }
 	op := string(b.sig.Combine)
 	switch s.Fn {
-	case rules.FnAvg:
+	case signals.FnAvg:
 		return b.agg(op, "avg_over_time("+b.over(one, w)+")")
-	case rules.FnMax:
+	case signals.FnMax:
 		return b.agg(op, "max_over_time("+b.over(one, w)+")")
-	case rules.FnMin:
+	case signals.FnMin:
 		return b.minimum(w)
-	case rules.FnRate:
+	case signals.FnRate:
 		return b.agg(op, "rate("+b.over(one, w)+")")
-	case rules.FnIncrease:
+	case signals.FnIncrease:
 		return b.agg(op, "increase("+b.over(one, w)+")")
-	case rules.FnChanges:
+	case signals.FnChanges:
 		return b.agg(op, "changes("+b.over(one, w)+")")
-	case rules.FnNews:
+	case signals.FnNews:
 		return "changes((" + b.agg(op, b.at(one)) + ")" + b.steps(w) + ")"
-	case rules.FnSlope:
+	case signals.FnSlope:
 		// deriv of a series that ended remains for the whole window, so only current series count.
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s",
 			b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
-	case rules.FnQuantile:
+	case signals.FnQuantile:
 		return "histogram_quantile(" + number(s.Q) + ", " + b.buckets() + ")"
-	case rules.FnRest:
+	case signals.FnRest:
 		return "clamp_min(" + b.rate(one) + " - (" + b.rate(divisor()) + " or " + b.rate(one) + " * 0), 0)"
-	case rules.FnShare:
+	case signals.FnShare:
 		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " +
 			b.agg("max", b.at(divisor())) + "))"
-	case rules.FnLess:
+	case signals.FnLess:
 		return "(" + b.agg("max", b.at(one)) + " < bool " + b.agg("max", b.at(divisor())) + ")"
-	case rules.FnTotal:
+	case signals.FnTotal:
 		return "(" + b.total(one) + ")"
-	case rules.FnExcess:
+	case signals.FnExcess:
 		return "clamp_min(" + b.total(one) + " - " + b.agg("sum", b.at(divisor())) + ", 0)"
-	case rules.FnAge:
+	case signals.FnAge:
 		return "(" + b.clock() + " - " + b.agg("max", b.at(one)) + ")"
-	case rules.FnFlow:
+	case signals.FnFlow:
 		expr := b.rate(one)
 		for _, gauge := range s.With {
 			expr += " + " + b.agg("sum", "deriv("+b.over(b.sel(gauge, s.Match), w)+")")
@@ -277,7 +277,7 @@ func (b builder) rate(sel string) string {
 // sums returns the expressions of a quotient: the dividend, then all divisors.
 func (b builder) sums() []string {
 	s := b.src
-	if s.Fn == rules.FnMean {
+	if s.Fn == signals.FnMean {
 		return []string{b.rate(b.sel(s.Metric+"_sum", s.Match)), b.rate(b.sel(s.Metric+"_count", s.Match))}
 	}
 	out := []string{b.rate(b.sel(s.Metric, s.Match)), b.rate(b.sel(s.Over, s.Denominator()))}

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/lint"
 )
 
 const (
@@ -46,7 +46,7 @@ const (
 var ErrNoRules = errors.New("the server has no rules API")
 
 // Rules reads the loaded rules, alerting and recording. Each kind has at most [MaxRules].
-func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, []rules.RecordingRule, error) {
+func (c *Client) Rules(ctx context.Context) ([]lint.AlertingRule, []lint.RecordingRule, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	loaded, err := c.api.Rules(ctx, nil)
@@ -57,17 +57,17 @@ func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, []rules.Recor
 		}
 		return nil, nil, explain(ctx, err)
 	}
-	var alerting []rules.AlertingRule
-	var recording []rules.RecordingRule
+	var alerting []lint.AlertingRule
+	var recording []lint.RecordingRule
 	for _, g := range loaded.Groups {
 		for _, r := range g.Rules {
 			switch r := r.(type) {
 			case v1.AlertingRule:
-				alerting = append(alerting, rules.AlertingRule{Group: g.Name, Name: r.Name, Expr: r.Query,
+				alerting = append(alerting, lint.AlertingRule{Group: g.Name, Name: r.Name, Expr: r.Query,
 					For:   time.Duration(r.Duration * float64(time.Second)),
 					Holds: r.State == string(v1.AlertStateFiring) || r.State == string(v1.AlertStatePending)})
 			case v1.RecordingRule:
-				recording = append(recording, rules.RecordingRule{Name: r.Name, Expr: r.Query,
+				recording = append(recording, lint.RecordingRule{Name: r.Name, Expr: r.Query,
 					Labels: labelMap(r.Labels)})
 			}
 		}
@@ -199,7 +199,7 @@ func (c *Client) Scraped(ctx context.Context) (map[string]time.Duration, error) 
 // more than [MaxValues]. left is the number of metrics that were not read completely: those beyond
 // the limit, and those after an error. An error keeps the earlier results.
 func (c *Client) Labels(
-	ctx context.Context, lookups []rules.Lookup, now time.Time,
+	ctx context.Context, lookups []lint.Lookup, now time.Time,
 ) (found map[string]map[string][]string, left int, err error) {
 	found = map[string]map[string][]string{}
 	var mu sync.Mutex
@@ -233,7 +233,7 @@ func (c *Client) Labels(
 // labelsOf reads the labels of one metric. A label whose values were not read is nil; all reports
 // whether everything was read.
 func (c *Client) labelsOf(
-	ctx context.Context, l rules.Lookup, now time.Time, spend func() bool,
+	ctx context.Context, l lint.Lookup, now time.Time, spend func() bool,
 ) (has map[string][]string, all bool, err error) {
 	if !spend() {
 		return nil, false, nil

@@ -14,7 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"paramedic/rules"
+	"paramedic/rules/lint"
+	"paramedic/rules/signals"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -50,13 +51,13 @@ func TestRulesAreRead(t *testing.T) {
 			{"type":"alerting","name":"Firing","query":"vector(1)","duration":0,"alerts":[],"health":"ok","state":"firing","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"}]}]}`)
 	})
 	got, recorded, err := c.Rules(t.Context())
-	if diff := cmp.Diff([]rules.AlertingRule{
+	if diff := cmp.Diff([]lint.AlertingRule{
 		{Group: "vllm", Name: "HighTTFT", Expr: "vllm:x > 1", For: 5 * time.Minute}, {Group: "vllm", Name: "Pending", Expr: "vector(1)",
 			Holds: true}, {Group: "vllm", Name: "Firing", Expr: "vector(1)", Holds: true},
 	}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if diff := cmp.Diff([]rules.RecordingRule{{Name: "a:b", Expr: "sum(up)", Labels: map[string]string{"tier": "gold"}}},
+	if diff := cmp.Diff([]lint.RecordingRule{{Name: "a:b", Expr: "sum(up)", Labels: map[string]string{"tier": "gold"}}},
 		recorded); diff != "" {
 		t.Error(diff)
 	}
@@ -135,7 +136,7 @@ func labelAPI(t *testing.T, asked *atomic.Int32) *Client {
 func TestLabelsAreReadPerLookup(t *testing.T) {
 	var asked atomic.Int32
 	c := labelAPI(t, &asked)
-	got, left, err := c.Labels(t.Context(), []rules.Lookup{{Metric: "vllm:x", Labels: []string{"model_name", "pod", "tenant"}},
+	got, left, err := c.Labels(t.Context(), []lint.Lookup{{Metric: "vllm:x", Labels: []string{"model_name", "pod", "tenant"}},
 		{Metric: "gone", Labels: []string{"a"}}, {Metric: "y"}}, noon)
 	want := map[string]map[string][]string{
 		"vllm:x": {"model_name": {"a", "b"}, "pod": nil}, // too many pods
@@ -152,9 +153,9 @@ func TestLabelsAreReadPerLookup(t *testing.T) {
 func TestLabelsCostABoundedNumberOfQueries(t *testing.T) {
 	var asked atomic.Int32
 	c := labelAPI(t, &asked)
-	var many []rules.Lookup
+	var many []lint.Lookup
 	for i := range MaxLookups {
-		many = append(many, rules.Lookup{Metric: fmt.Sprintf("vllm:x%d", i), Labels: []string{"model_name"}})
+		many = append(many, lint.Lookup{Metric: fmt.Sprintf("vllm:x%d", i), Labels: []string{"model_name"}})
 	}
 	got, left, err := c.Labels(t.Context(), many, noon)
 	if err != nil || left < MaxLookups/2 || len(got)+left < MaxLookups || asked.Load() != MaxLookups {
@@ -166,7 +167,7 @@ func TestLabelsCostABoundedNumberOfQueries(t *testing.T) {
 func TestMissingLabelsAreReported(t *testing.T) {
 	var asked atomic.Int32
 	c := labelAPI(t, &asked)
-	got, left, err := c.Labels(t.Context(), []rules.Lookup{{Metric: "broken"}}, noon)
+	got, left, err := c.Labels(t.Context(), []lint.Lookup{{Metric: "broken"}}, noon)
 	if err == nil || left != 1 || len(got) != 0 {
 		t.Errorf("%v, %d left, %v", got, left, err)
 	}
@@ -259,16 +260,16 @@ func TestRouterIsSeenBesideEngines(t *testing.T) {
 }
 
 func TestCheckFindsInvalidPromQL(t *testing.T) {
-	builtin, err := rules.LoadSignals()
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if errs := Check(builtin); len(errs) != 0 {
 		t.Errorf("the built-in signals: %v", errs)
 	}
-	bad := rules.Signal{ID: "broken", Per: rules.PerPod, Combine: rules.CombineSum,
-		Sources: []rules.Source{{Engine: "vllm", Metric: "not a metric", Fn: rules.FnLast, Scale: 1}}}
-	if errs := Check([]rules.Signal{bad}); len(errs) == 0 || !strings.Contains(errs[0].Error(), "signal broken, metric not a metric") {
+	bad := signals.Signal{ID: "broken", Per: signals.PerPod, Combine: signals.CombineSum,
+		Sources: []signals.Source{{Engine: "vllm", Metric: "not a metric", Fn: signals.FnLast, Scale: 1}}}
+	if errs := Check([]signals.Signal{bad}); len(errs) == 0 || !strings.Contains(errs[0].Error(), "signal broken, metric not a metric") {
 		t.Errorf("a broken signal: %v", errs)
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -205,7 +205,7 @@ func (g *gathering) plot(sm *sample, j plannedQuery, m *member, from origin, p p
 // series returns the entity's chart. If several scrapes show the entity (a pod with two addresses,
 // or in two jobs), their points are combined like the values. Otherwise, the chart and the value
 // would be different quantities.
-func (sm *sample) series(how rules.Combine) []state.Point {
+func (sm *sample) series(how signals.Combine) []state.Point {
 	switch len(sm.charts) {
 	case 0:
 		return nil
@@ -259,7 +259,7 @@ func (o origin) add(to **enrich.Parts, v float64) {
 func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
 	src := m.source
 	if m.pool {
-		src.Per = rules.PerPool
+		src.Per = signals.PerPool
 	}
 	e := enrich.Identify(g.query.Cluster, m.signal, src, labels)
 	text := ""

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -15,13 +15,13 @@ import (
 func (g *gathering) gone() []state.Sample {
 	own := map[string]bool{g.query.Scope.Pool: true}
 	for _, pod := range g.query.Scope.Pods {
-		own[rules.PoolOf(pod)] = true
+		own[topology.PoolOf(pod)] = true
 	}
 	type slot struct{ signal, namespace, pod string }
 	living, first := map[slot]bool{}, map[slot]*sample{}
 	for _, sm := range g.samples {
 		of := slot{sm.member.signal.ID, sm.entity.Namespace, sm.entity.Pod}
-		pool := rules.PoolOf(sm.entity.Pod)
+		pool := topology.PoolOf(sm.entity.Pod)
 		switch have := first[of]; {
 		case pool == "" || !own[pool] || sm.entity.GPU != "":
 		case sm.now != nil:

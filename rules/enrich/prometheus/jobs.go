@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -37,7 +37,7 @@ func earlierTargets(q enrich.Query, in []string) string {
 
 // scrapedBy returns the page and the job of a series of up.
 func scrapedBy(cluster string, labels map[string]string) enrich.Scraped {
-	e := enrich.Identify(cluster, rules.Signal{Per: rules.PerPod}, rules.Source{Engine: target}, labels)
+	e := enrich.Identify(cluster, signals.Signal{Per: signals.PerPod}, signals.Source{Engine: target}, labels)
 	return enrich.Scraped{Entity: e, By: state.ScrapeJob{Job: labels["job"], Service: labels["service"]}}
 }
 

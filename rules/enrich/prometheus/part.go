@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
 // marker is the label that identifies the parts of a union.
@@ -69,11 +69,11 @@ func marked(expr, mark string) string {
 // entity. tools/evidence measured it for 64 workers.
 func (p part) cost() int {
 	switch s := p.members[0].source; s.Fn {
-	case rules.FnQuantile:
+	case signals.FnQuantile:
 		return 8
-	case rules.FnRest, rules.FnFlow, rules.FnMin, rules.FnTotal, rules.FnExcess:
+	case signals.FnRest, signals.FnFlow, signals.FnMin, signals.FnTotal, signals.FnExcess:
 		return 3
-	case rules.FnRatio, rules.FnMean:
+	case signals.FnRatio, signals.FnMean:
 		return 2 + len(s.With)
 	}
 	return 1

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -51,7 +52,7 @@ func firstScrapes(b builder, q enrich.Query) string {
 // if their names show it, else of its model, else of all.
 func firstScrape(seen []firstSample, scope state.Scope) time.Time {
 	own := func(s firstSample) bool {
-		pool := rules.PoolOf(s.pod)
+		pool := topology.PoolOf(s.pod)
 		return scope.Pool != "" && (pool == scope.Pool || pool == "" && strings.HasPrefix(s.pod, scope.Pool+"-"))
 	}
 	model := func(s firstSample) bool { return scope.Model != "" && s.model == scope.Model }
@@ -107,7 +108,7 @@ func (g *gathering) inheritBaselines() {
 		}
 		for _, sm := range successors[k] {
 			share := len(before)
-			if rules.Counted(sm.member.signal.Unit) {
+			if signals.Counted(sm.member.signal.Unit) {
 				share = replaced[k.pool]
 			}
 			origin{}.add(&sm.base, sum/float64(share))
@@ -151,7 +152,7 @@ func (g *gathering) replacedPools() map[string]int {
 
 // poolOf returns the pool of a pod's name, or "" if the name does not show it.
 func poolOf(e state.Entity) string {
-	if pool := rules.PoolOf(e.Pod); pool != "" {
+	if pool := topology.PoolOf(e.Pod); pool != "" {
 		return e.Namespace + "/" + pool
 	}
 	return ""

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.uber.org/goleak"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
 }
 
-func builtIn(t testing.TB) []rules.Signal {
-	builtin, err := rules.LoadSignals()
+func builtIn(t testing.TB) []signals.Signal {
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func builtIn(t testing.TB) []rules.Signal {
 // queryAll returns a query for all signals of a scope.
 func queryAll(t testing.TB, scope state.Scope, onset, at time.Time) enrich.Query {
 	declared := builtIn(t)
-	i := slices.IndexFunc(declared, func(s rules.Signal) bool { return s.ID == "requests_running" })
+	i := slices.IndexFunc(declared, func(s signals.Signal) bool { return s.ID == "requests_running" })
 	return enrich.Query{Cluster: "default", Scope: scope, Signals: declared, Running: declared[i], Now: at, Onset: onset}
 }
 

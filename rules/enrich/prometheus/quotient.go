@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
 // A quotient holds the sums of one entity by time: dividend (over) and divisor (under).
@@ -54,11 +54,11 @@ func addTo(quotients map[seriesKey]*quotient, m *member, s series, divisor bool)
 
 // points returns the quotient at each time with a positive divisor. A ratio without a dividend is
 // zero, for example if there was never a 5xx; a mean needs both.
-func (q *quotient) points(src rules.Source) []point {
+func (q *quotient) points(src signals.Source) []point {
 	var out []point
 	for at, whole := range q.under {
 		part, ok := q.over[at]
-		if !(whole > 0) || !ok && src.Fn == rules.FnMean {
+		if !(whole > 0) || !ok && src.Fn == signals.FnMean {
 			continue
 		}
 		if v := part / whole * src.Scale; v != 0 || !src.Nonzero {

@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
 // A pool's mean covers all its requests. It is not the mean of its pods' means. It has the signal's
 // unit, not the metric's.
 func TestPoolMeanCountsEveryRequestOnce(t *testing.T) {
-	sig := rules.Signal{ID: "prompt_length_mean", Per: rules.PerPod, Pooled: true, Sources: []rules.Source{
-		{Engine: "vllm", Metric: "prompt", Fn: rules.FnMean, Window: 5 * time.Minute, Scale: 0.001}}}
+	sig := signals.Signal{ID: "prompt_length_mean", Per: signals.PerPod, Pooled: true, Sources: []signals.Source{
+		{Engine: "vllm", Metric: "prompt", Fn: signals.FnMean, Window: 5 * time.Minute, Scale: 0.001}}}
 	ms := compile(sig, scopeFilter{Scope: state.Scope{Namespace: "llm"}})
 	g := &gathering{samples: map[sampleKey]*sample{}}
 	j := plannedQuery{parts: parts(ms), moments: []moment{present}, at: now}
@@ -32,7 +32,7 @@ func TestPoolMeanCountsEveryRequestOnce(t *testing.T) {
 	got := map[string]float64{}
 	for of, s := range g.samples {
 		if s.now != nil {
-			got[of.entity.Pod+"@"+of.entity.Model] = s.now.Value(rules.CombineMax)
+			got[of.entity.Pod+"@"+of.entity.Model] = s.now.Value(signals.CombineMax)
 		}
 	}
 	want := map[string]float64{"few-long@llama": 8, "many-short@llama": 1, "@llama": 1.7}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -46,7 +46,7 @@ func TestRolloutAgeIsOfTheNewestReplicaSet(t *testing.T) {
 // their order.
 func TestSeriesOfOneScrapeAreCombined(t *testing.T) {
 	for _, order := range [][]float64{{3, 1, 2}, {1, 2, 3}, {2, 3, 1}} {
-		for how, want := range map[rules.Combine]float64{rules.CombineMin: 1, rules.CombineMax: 3} {
+		for how, want := range map[signals.Combine]float64{signals.CombineMin: 1, signals.CombineMax: 3} {
 			var p enrich.Parts
 			for _, v := range order {
 				p.Add("10.0.0.1:8080", "ksm", v)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -25,7 +25,7 @@ type scopeFilter struct {
 }
 
 // canHave reports whether a source can have series. A pool of one engine has no series of another.
-func (n scopeFilter) canHave(src rules.Source) bool {
+func (n scopeFilter) canHave(src signals.Source) bool {
 	return n.engines == nil || n.engines[src.Engine] || !slices.Contains(engines, src.Engine)
 }
 
@@ -38,8 +38,8 @@ const maxNamedPods = 8
 // matchers returns the matchers that restrict a source's series to the scope. They use only labels
 // that exist for sure, so that a fleet that does not set a label still gets evidence. Several sets
 // are alternatives, because different labels may hold the workload's namespace.
-func (n scopeFilter) matchers(src rules.Source, per rules.Per) [][]string {
-	if n.Namespace == "" || per == rules.PerNode {
+func (n scopeFilter) matchers(src signals.Source, per signals.Per) [][]string {
+	if n.Namespace == "" || per == signals.PerNode {
 		return [][]string{nil}
 	}
 	namespace := func(label string) string { return label + "=" + strconv.Quote(n.Namespace) }
@@ -47,7 +47,7 @@ func (n scopeFilter) matchers(src rules.Source, per rules.Per) [][]string {
 	switch src.Engine {
 	case "kube_state":
 		own, exported := []string{namespace("namespace")}, []string{namespace("exported_namespace")}
-		if per == rules.PerPod && n.pods != "" {
+		if per == signals.PerPod && n.pods != "" {
 			own, exported = n.ofPods(own), append(exported, "exported_pod=~"+strconv.Quote(n.pods))
 		}
 		return [][]string{own, exported}
@@ -156,7 +156,7 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 
 // comparing reports whether a query includes signals that are compared with the past.
 func comparing(q enrich.Query) bool {
-	return !q.Fresh && slices.ContainsFunc(q.Signals, rules.Signal.Compared)
+	return !q.Fresh && slices.ContainsFunc(q.Signals, signals.Signal.Compared)
 }
 
 // byName reports whether the names of the pool's pods may begin with the pool's name.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -67,7 +67,7 @@ func TestGatewayCodesBelongToTheBackend(t *testing.T) {
 func TestFewSignalsAreReadForThePoolOnly(t *testing.T) {
 	f := &fakeAPI{t: t, store: fleet()}
 	q := queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
-	q.Signals = slices.DeleteFunc(q.Signals, func(s rules.Signal) bool { return s.ID != "kv_usage" })
+	q.Signals = slices.DeleteFunc(q.Signals, func(s signals.Signal) bool { return s.ID != "kv_usage" })
 	r := fresh(t, f).Read(t.Context(), q)
 	if find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1") == nil || len(f.queries) < 2 {
 		t.Fatalf("%d queries gave %+v", len(f.queries), r.Samples)

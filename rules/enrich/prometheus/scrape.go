@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
 // An instant query returns its own time with every value, even if the scrape was four minutes ago.
@@ -54,12 +54,12 @@ func (m *member) scraped() string {
 func (b builder) timed() []string {
 	s := b.src
 	switch s.Fn {
-	case rules.FnQuantile:
-		all := rules.Matcher{Label: "le", Op: "=", Value: "+Inf"}
+	case signals.FnQuantile:
+		all := signals.Matcher{Label: "le", Op: "=", Value: "+Inf"}
 		return []string{b.sel(s.Metric+"_bucket", append(slices.Clone(s.Match), all))}
-	case rules.FnMean:
+	case signals.FnMean:
 		return []string{b.sel(s.Metric+"_count", s.Match)}
-	case rules.FnRatio:
+	case signals.FnRatio:
 		out := []string{b.sel(s.Over, s.Denominator())}
 		for _, counter := range s.With {
 			out = append(out, b.sel(counter, s.Denominator()))

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/traces/tracestest"
+	"paramedic/rules/signals"
 )
 
 // answering is a transport that returns the same answer to every search.
@@ -56,7 +56,7 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 	}
-	builtin, err := rules.LoadSignals()
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -16,7 +16,7 @@ import (
 const minOutputTokens = 8
 
 // measure adds the group's samples of the wanted signals to the reading.
-func (g *group) measure(out *enrich.Reading, wanted map[string]rules.Signal) {
+func (g *group) measure(out *enrich.Reading, wanted map[string]signals.Signal) {
 	newest := time.Time{}
 	slowest := g.requests[0]
 	for _, r := range g.requests {

@@ -39,8 +39,8 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -111,9 +111,9 @@ func (c *Client) Ping(ctx context.Context) error { return c.store.ping(ctx, c.cl
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	var out enrich.Reading
-	wanted := map[string]rules.Signal{}
+	wanted := map[string]signals.Signal{}
 	for _, s := range q.Signals {
-		if slices.Contains(s.By, rules.ByTraces) {
+		if slices.Contains(s.By, signals.ByTraces) {
 			wanted[s.ID] = s
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/traces/tracestest"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -49,7 +49,7 @@ func stores(t testing.TB, store *tracestest.Store) map[string]*Client {
 
 func query(t *testing.T, scope state.Scope) enrich.Query {
 	t.Helper()
-	builtin, err := rules.LoadSignals()
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
