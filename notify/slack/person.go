@@ -9,8 +9,8 @@ import (
 	"paramedic/notify"
 )
 
-// handed adds the button of a run that needs a person, by which the person says that it is taken
-// care of. Without clicks it says how else.
+// handed adds the button of a run that needs a person, which reports that it is taken care of.
+// Without clicks it adds the command.
 func (p *page) handed(o notify.Offer) {
 	value := fmt.Sprintf("%s|%s", o.ID, o.PlanHash)
 	if !p.clicks || len(value) > limitValue {

@@ -10,7 +10,7 @@ import (
 )
 
 // A Fleet is the health of every pool at one moment. A status is healthy, warning, critical or
-// unknown; what was not measured is unknown, never healthy.
+// unknown. What was not measured is unknown, never healthy.
 type Fleet struct {
 	At      time.Time
 	Overall string
@@ -22,12 +22,12 @@ type Fleet struct {
 type Pool struct {
 	Cluster, Namespace, Name, Model string
 
-	Workers int // engines: the pods of a parallel group are one
+	Workers int // engines: the pods of a parallel group count as one
 	Pods    int
-	Role    string   // prefill or decode, where a model's two phases are apart
-	Owner   string   // the resource that the pool was made of, as kind/name
-	Routes  []string // what sends it requests, as kind/name
-	Running *float64 // requests; nil where nobody tells
+	Role    string   // prefill or decode, of a disaggregated model
+	Owner   string   // the resource that created the pool, as kind/name
+	Routes  []string // the sources of its requests, as kind/name
+	Running *float64 // requests; nil if not measured
 	Overall string
 	Checks  []PoolCheck
 
@@ -37,7 +37,7 @@ type Pool struct {
 // A Pathology is a known pattern of several signals that a pool shows.
 type Pathology struct {
 	Title    string
-	Text     string // what was seen
+	Text     string // the values that matched
 	PointsTo []state.Cause
 }
 
@@ -46,16 +46,16 @@ type PoolCheck struct {
 	Name   string // gpu, kv_cache, latency, errors, queue
 	Status string
 	Signal string
-	Value  *float64 // nil where it was not measured
+	Value  *float64 // nil if it was not measured
 	Unit   string
-	Pod    string // the worst one
-	Note   string // why a value has this status that would have another elsewhere
+	Pod    string // of the worst value
+	Note   string // why this value has an unusual status
 }
 
 type fleetData struct {
 	Fleet
-	Asked  bool // somebody can tell the fleet's health
-	Failed bool // … and could not
+	Asked  bool // a source of the fleet's health exists
+	Failed bool // … and failed
 	Cards  []poolCard
 }
 
@@ -65,7 +65,7 @@ type poolCard struct {
 	Seen *seen
 }
 
-// seen is what the newest evidence says about one workload.
+// seen holds what the newest evidence contains about one workload.
 type seen struct {
 	Kind     string
 	Model    string
@@ -84,9 +84,8 @@ type worker struct {
 
 type poolKey struct{ cluster, namespace, name string }
 
-// fleet shows every pool's health now, and beside it the workers that evidence has named. The
-// latter is no inventory: Paramedic reads single workers when there is an incident, and the page
-// says so.
+// fleet shows every pool's health now, and the workers that evidence has named. These are no
+// inventory: Paramedic reads single workers only during an incident, and the page shows that.
 func (h *Handler) fleet(r *http.Request) (view, error) {
 	var d fleetData
 	if h.cfg.Fleet != nil {
@@ -114,7 +113,7 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 	return view{page: "fleet", title: "Fleet", nav: "fleet", about: everything, data: d}, nil
 }
 
-// healthRank puts first what needs somebody.
+// healthRank orders pools by urgency.
 func healthRank(status string) int {
 	switch status {
 	case "critical":
@@ -127,11 +126,11 @@ func healthRank(status string) int {
 	return 2
 }
 
-// mostSeen bounds how many open incidents, and how many resolved ones, a fleet page reads the
-// evidence of.
+// mostSeen bounds the number of open incidents, and of resolved ones, whose evidence a fleet page
+// reads.
 const mostSeen = 100
 
-// seenPools are the workers that the newest evidence of a recent incident named, by pool.
+// seenPools returns, by pool, the workers that the newest evidence of a recent incident named.
 func (h *Handler) seenPools() map[poolKey]*seen {
 	pools := map[poolKey]*seen{}
 	recent := h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: mostSeen}).Incidents
@@ -161,7 +160,7 @@ func (h *Handler) seenPools() map[poolKey]*seen {
 	return pools
 }
 
-// engines is how many workers the pods are.
+// engines returns the number of workers that the pods form.
 func (p *seen) engines() int {
 	of := map[string]bool{}
 	for _, w := range p.Workers {

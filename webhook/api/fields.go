@@ -12,7 +12,7 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// fieldsOf are the fields that the body of a verb may have besides actor and reason.
+// fieldsOf lists the fields that the body of a verb may have besides actor and reason.
 var fieldsOf = map[state.Verb][]string{
 	state.VerbSilence:  {"duration", "until"},
 	state.VerbFeedback: {"right", "cause"},
@@ -22,7 +22,7 @@ var fieldsOf = map[state.Verb][]string{
 	state.VerbResume:   {"cluster"},
 }
 
-// decodeWrite reads the body of a verb. What is wrong names the field, and what the verb takes.
+// decodeWrite reads the body of a verb. An error names the wrong field and the fields of the verb.
 func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
 	var out WriteJSON
 	if len(body) == 0 {

@@ -15,7 +15,7 @@ var statuses = []string{
 	string(state.StatusMonitoring), string(state.StatusResolved),
 }
 
-// filter gives the values of a query parameter, which may be repeated or separated by commas.
+// filter returns the values of a query parameter, which may be repeated or separated by commas.
 func filter(r *http.Request, name string) []string {
 	var out []string
 	for _, v := range r.URL.Query()[name] {
@@ -58,8 +58,8 @@ func (s *API) listIncidents(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, http.StatusOK, out)
 }
 
-// which is the listing that has every incident of the wanted statuses: open ones are few among all
-// that are kept.
+// which returns the smallest listing that has every incident of the wanted statuses. Most incidents
+// are resolved.
 func which(status []string) state.Which {
 	switch {
 	case len(status) > 0 && !slices.Contains(status, string(state.StatusResolved)):
@@ -70,7 +70,7 @@ func which(status []string) state.Which {
 	return state.AllIncidents
 }
 
-// show is an incident with its actions, as they are now.
+// show returns an incident with its actions, as they are now.
 func (s *API) show(in state.Incident) IncidentJSON {
 	out := NewIncidentJSON(in, s.ActionsOf(in))
 	out.Name = s.Name(&in)

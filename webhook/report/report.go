@@ -10,16 +10,15 @@ import (
 	"paramedic/state"
 )
 
-// A Case is all that a report is made of.
+// A Case holds the contents of a report.
 type Case struct {
 	Incident state.Incident
 	Actions  []state.Action
 	Timeline []state.Entry
-	Curves   []state.Curve // what the signals did
+	Curves   []state.Curve // of the signals in the charts
 }
 
-// Report returns the post-incident report in Markdown. Everything that came from outside is
-// escaped: it reads as text.
+// Report returns the post-incident report in Markdown. Text from outside is escaped.
 func Report(c Case, now time.Time) string {
 	b, in, actions := &report{}, c.Incident, c.Actions
 	b.line("# Incident %s (#%d): %s", in.ID, in.Number, Markdown(in.Title))
@@ -154,7 +153,7 @@ func (b *report) evidence(in state.Incident) {
 	}
 }
 
-// measured is the value that a finding rests on.
+// measured returns the value of a finding as text, or "" if it has none.
 func measured(f state.Finding) string {
 	if !f.Measured() {
 		return ""
@@ -162,8 +161,8 @@ func measured(f state.Finding) string {
 	return state.FormatValue(f.Value, f.Unit)
 }
 
-// StoryMarkdown is the explanation as Markdown, the same lines in the same words as on the page, in
-// Slack and in the API. It is empty before the first verdict.
+// StoryMarkdown returns the explanation as Markdown, with the same sentences as the page, Slack and
+// the API. It is empty before the first verdict.
 func StoryMarkdown(s state.Story) string {
 	b := &report{}
 	for _, part := range []struct{ label, text string }{
@@ -191,8 +190,8 @@ func StoryMarkdown(s state.Story) string {
 	return b.String()
 }
 
-// AlternativesMarkdown lists the causes that were weighed and not chosen, with what would have to
-// be different.
+// AlternativesMarkdown lists the causes that were weighed and not chosen, each with the condition
+// under which it would win.
 func AlternativesMarkdown(list []state.Alternative) string {
 	b := &report{}
 	for _, a := range list {
@@ -291,7 +290,7 @@ func (b *report) unknown(in state.Incident, actions []state.Action) {
 	}
 }
 
-// confidence is how sure the verdict is, in a sentence.
+// confidence returns the confidence of a verdict as part of a sentence.
 func confidence(cause state.Cause, value float64) string {
 	sure := Sureness(cause, value)
 	if sure == NoVerdict {
@@ -312,10 +311,11 @@ var mdEscaper = strings.NewReplacer(
 	"#", `\#`, "!", `\!`, "$", `\$`,
 )
 
-// Markdown makes text that Markdown shows as it is, on one line.
+// Markdown escapes text so that Markdown shows it literally, on one line.
 func Markdown(s string) string { return mdEscaper.Replace(text.Line(s, 4000)) }
 
-// code is text in a code span; a span cannot hold a backtick, nor a table cell a bar.
+// code returns text as a code span. A span cannot hold a backtick, and a table cell cannot hold a
+// bar.
 func code(s string) string {
 	s = strings.NewReplacer("`", "'", "|", "¦").Replace(text.Line(s, 500))
 	if s == "" {
