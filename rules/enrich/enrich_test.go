@@ -56,9 +56,9 @@ func gatherer(t testing.TB, c Cluster) *Gatherer {
 	return New(Config{Clusters: map[string]Cluster{"default": c}, Signals: declared})
 }
 
-func request(signals ...string) Request {
+func request(ids ...string) Request {
 	return Request{Incident: "INC-1", Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"},
-		Onset: now.Add(-time.Minute), Now: now, Signals: signals}
+		Onset: now.Add(-time.Minute), Now: now, Signals: ids}
 }
 
 func sampleOf(signal string, e state.Entity, v float64) state.Sample {

@@ -143,7 +143,7 @@ func (c *Client) fetch(ctx context.Context, q enrich.Query, out *enrich.Reading)
 	namespace := q.Scope.Namespace
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	read := func(kind string, signals []string, list func(metav1.ListOptions) (string, error)) {
+	read := func(kind string, ids []string, list func(metav1.ListOptions) (string, error)) {
 		wg.Go(func() {
 			opts := metav1.ListOptions{Limit: pageSize}
 			for page := 0; ; page++ {
@@ -154,12 +154,12 @@ func (c *Client) fetch(ctx context.Context, q enrich.Query, out *enrich.Reading)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil && len(signals) == 0 {
+				if err != nil && len(ids) == 0 {
 					out.Notes = append(out.Notes, state.Missing{Signal: "topology",
 						Reason: enrich.Explain("Kubernetes, listing "+kind, err)})
 				}
 				if err != nil {
-					for _, id := range signals {
+					for _, id := range ids {
 						out.Fail(id, enrich.Explain("Kubernetes, listing "+kind, err))
 					}
 				} else if next != "" {

@@ -56,7 +56,7 @@ func twoPools(quiet time.Duration) *store {
 // A job's targets identify the pool of its alert, even if they no longer exist. A job of other
 // services identifies no pool.
 func TestJobNamesItsPool(t *testing.T) {
-	catalog, problems, err := catalog.Load("")
+	knowledge, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
@@ -90,7 +90,7 @@ func TestJobNamesItsPool(t *testing.T) {
 			in := &state.Incident{ID: "INC-1", Cluster: "default", Status: state.StatusOpen, StartedAt: now.Add(-2 * time.Minute),
 				OpenedAt: now}
 			a := state.Alert{Labels: c.labels, GeneratorURL: c.generator, StartsAt: in.StartedAt}
-			in.Count(&state.AlertRecord{Alert: a, Sign: classify.Classify(catalog, a, "default")}, false, now)
+			in.Count(&state.AlertRecord{Alert: a, Sign: classify.Classify(knowledge, a, "default")}, false, now)
 			cluster := enrich.Cluster{Prometheus: client}
 			if c.kube {
 				cluster.Kubernetes = fixed{state.Worker{Namespace: "llm", Pod: "vllm-5c8d7f6b9-xxxxx", Pool: "vllm", Model: "qwen",
@@ -101,7 +101,7 @@ func TestJobNamesItsPool(t *testing.T) {
 				Deadline: time.Minute})
 			ev := g.Gather(t.Context(), enrich.Request{Incident: in.ID, Cluster: "default", Scope: in.Scope, Onset: in.StartedAt, Now: now,
 				Jobs: enrich.JobsOf(*in)})
-			d := diagnose.Diagnose(catalog, in, &ev, now)
+			d := diagnose.Diagnose(knowledge, in, &ev, now)
 			if got := fmt.Sprintf("%s %s %v", d.Cause, d.Scope.Pool, d.Scope.Pods); got != c.want {
 				t.Errorf("got %s, want %s\n%s", got, c.want, d.Story.Why)
 			}

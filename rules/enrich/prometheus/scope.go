@@ -29,7 +29,7 @@ func (n scopeFilter) canHave(src signals.Source) bool {
 	return n.engines == nil || n.engines[src.Engine] || !slices.Contains(engines, src.Engine)
 }
 
-// engines are the kinds of engine whose metrics name the worker.
+// engines are the kinds of engine that export metrics of their own pods.
 var engines = []string{"vllm", "sglang", "trtllm"}
 
 // maxNamedPods limits the pods that a query names one by one.

@@ -92,7 +92,7 @@ func measured(ev state.Evidence, signal string) []string {
 // Exporters on the workers' nodes are not workers, whether their labels have the node's name, its
 // address or both.
 func TestExportersAreNotWorkers(t *testing.T) {
-	catalog, _, err := catalog.Load("")
+	knowledge, _, err := catalog.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestExportersAreNotWorkers(t *testing.T) {
 				OpenedAt: now}
 			a := state.Alert{Labels: map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "llm/vllm"},
 				StartsAt: in.StartedAt}
-			in.Count(&state.AlertRecord{Alert: a, Sign: classify.Classify(catalog, a, "default")}, false, now)
+			in.Count(&state.AlertRecord{Alert: a, Sign: classify.Classify(knowledge, a, "default")}, false, now)
 			for _, scope := range []state.Scope{{}, {Namespace: "llm"}, {Namespace: "llm", Pool: "vllm-llama"}, {Model: "llama-70b"},
 				{Nodes: []string{"node-0", "node-1", "node-2"}}} {
 				ev := g.Gather(t.Context(), enrich.Request{Incident: in.ID, Cluster: "default", Scope: scope, Onset: in.StartedAt, Now: now,
@@ -146,7 +146,7 @@ func TestExportersAreNotWorkers(t *testing.T) {
 				if len(scope.Nodes) > 0 {
 					continue
 				}
-				if d := diagnose.Diagnose(catalog, in, &ev, now); d.Cause != "monitoring_gap" || !slices.Equal(d.Scope.Pods, w.workers[2:]) {
+				if d := diagnose.Diagnose(knowledge, in, &ev, now); d.Cause != "monitoring_gap" || !slices.Equal(d.Scope.Pods, w.workers[2:]) {
 					t.Errorf("%+v: %s on %v\n%s", scope, d.Cause, d.Scope.Pods, d.Story.Why)
 				}
 			}
