@@ -118,7 +118,7 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 	ref, showErr := n.Show(ctx, m, told, h.fresh(e, told))
 	h.ended(e)
 	out.Ref = maps.Clone(ref)
-	if doubtful(showErr) || told.Ref[refDoubt] != "" {
+	if mayBeShown(showErr) || told.Ref[refDoubt] != "" {
 		if out.Ref == nil {
 			out.Ref = map[string]string{}
 		}

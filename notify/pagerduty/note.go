@@ -38,7 +38,7 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 	}
 	c, call := n.client(token)
 	notes, listErr := c.ListIncidentNotesWithContext(ctx, ref)
-	if err := judge(n.rest, call.verdict("notes of "+ref)); err != nil {
+	if err := classify(n.rest, call.verdict("notes of "+ref)); err != nil {
 		return err
 	}
 	if listErr != nil {
@@ -56,7 +56,7 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 	// The library sends the user's summary as the header From.
 	_, _ = c.CreateIncidentNoteWithContext(ctx, ref,
 		api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: words})
-	return judge(n.rest, call.verdict("note in "+ref))
+	return classify(n.rest, call.verdict("note in "+ref))
 }
 
 // noteMerge writes a note into our own page about the incident that it was merged into. Events
@@ -81,7 +81,7 @@ func (n *Notifier) noteOwn(ctx context.Context, m notify.Message, mark, text str
 	}
 	c, call := n.client(token)
 	found, listErr := c.ListIncidentsWithContext(ctx, api.ListIncidentsOptions{IncidentKey: string(m.Incident)})
-	if err := judge(n.rest, call.verdict("search for the page of "+string(m.Incident))); err != nil {
+	if err := classify(n.rest, call.verdict("search for the page of "+string(m.Incident))); err != nil {
 		return err
 	}
 	if listErr != nil {

@@ -163,10 +163,10 @@ func clock(t time.Time) string { return t.UTC().Format("Jan 2 15:04 UTC") }
 // limitOwn bounds the operator's own text, in one block.
 const limitOwn = 2900
 
-// own adds the operator's own text in place of the built-in one, and reports whether there is one.
-// The text has markup. Text from an alert makes no link or mention in it, and the block is
+// operatorText adds the operator's own text in place of the built-in one, and reports whether there
+// is one. The text has markup. Text from an alert makes no link or mention in it, and the block is
 // verbatim, so that Slack adds none.
-func (p *page) own(m notify.Message) bool {
+func (p *page) operatorText(m notify.Message) bool {
 	if m.Words.Text == "" {
 		return false
 	}
@@ -176,7 +176,7 @@ func (p *page) own(m notify.Message) bool {
 }
 
 func (p *page) open(m notify.Message) {
-	own := p.own(m)
+	own := p.operatorText(m)
 	if !own {
 		p.story(m)
 	}
@@ -253,15 +253,15 @@ func (p *page) resolved(m notify.Message) {
 	}
 	var done []string
 	for _, o := range m.Actions {
-		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, said(o), o.Result)))
+		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateText(o), o.Result)))
 	}
 	rows = append(rows, p.bullets("First aid", done, 5, 300)...)
 	p.add(rich(rows...))
-	p.own(m)
+	p.operatorText(m)
 }
 
-// said returns an action's state in words.
-func said(o notify.Offer) string {
+// stateText returns an action's state in words.
+func stateText(o notify.Offer) string {
 	if o.Stopping {
 		return "being called off"
 	}
@@ -295,7 +295,7 @@ func said(o notify.Offer) string {
 
 // offer adds one action: in full if a person may have to decide on it, otherwise in a line.
 func (p *page) offer(o notify.Offer, full bool) {
-	rows := []api.RichTextElement{row(strong("First aid  "), code(p.text(o.Change, 200)), words("  "+said(o)))}
+	rows := []api.RichTextElement{row(strong("First aid  "), code(p.text(o.Change, 200)), words("  "+stateText(o)))}
 	if o.Result != "" && full {
 		rows = append(rows, row(words(p.text(o.Result, 300))))
 	}
