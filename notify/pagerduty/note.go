@@ -61,8 +61,8 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 
 // noteMerge writes a note into our own page about the incident that it was merged into. Events
 // cannot do that: a resolve has no text. A trigger would open a second incident if a person has
-// resolved the page without our knowledge, or if the resolve overtakes it, because PagerDuty
-// processes events in no promised order. Events identify an incident by our key, notes by
+// resolved the page without our knowledge. It would also do so if the resolve overtakes it, because
+// PagerDuty processes events in no promised order. Events identify an incident by our key, notes by
 // PagerDuty's ID, so noteMerge looks the ID up. If there is none, no person was paged, and no note
 // is needed.
 func (n *Notifier) noteMerge(ctx context.Context, m notify.Message) error {

@@ -66,8 +66,8 @@ func New(cfg Config, opt Options) *Notifier {
 	}
 }
 
-// The handles in the page's Ref. refStatus is the status of the page, refMerged records that the
-// page's end was explained. refCause is the cause that the page names, refCauses the number of its
+// The handles in the page's Ref. refStatus is the status of the page. refMerged records that the
+// page's end was explained. refCause is the cause that the page names, and refCauses counts its
 // changes. refHanded is the last hand-over to a person that was reported.
 const (
 	refStatus    = "status"
@@ -183,7 +183,7 @@ func pageCause(m notify.Message) string {
 }
 
 // reportCause reports to an open page that its cause has changed. It writes a note or sends a
-// change event. A trigger with the same key would only add a line to the page's log, and would open
+// change event. A trigger with the same key would only add a line to the page's log. It would open
 // a second page if a person has resolved the first without our knowledge.
 func (n *Notifier) reportCause(ctx context.Context, m notify.Message, ref map[string]string) error {
 	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged

@@ -134,7 +134,8 @@ func TestMergedIncidentNamesItsRoot(t *testing.T) {
 	}
 }
 
-// Whatever the first attempt did, the second leaves one message and one thread entry.
+// The second attempt leaves one message and one thread entry, after each way in which the first may
+// end.
 func TestUnknownOutcomeLeavesOneMessage(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -64,9 +64,8 @@ func plain(s string) string { return text.Cut(text.Clean(s), maxText) }
 // lines returns text for a destination without markup, with its line breaks.
 func lines(s string) string { return text.Cut(paragraphs(s), maxText) }
 
-// mrkdwn returns text for Slack's mrkdwn. While a template is rendered, the characters that begin
-// links, mentions and entities are replaced by private characters, so that no function of a
-// template can bring them back.
+// mrkdwn returns text for Slack's mrkdwn. While a template is rendered, private characters replace
+// those that begin links, mentions and entities. So no function of a template can bring them back.
 func mrkdwn(s string) string { return hidden.Replace(lines(s)) }
 
 // The private characters that stand for &, < and > of outside text while a template is rendered.

@@ -256,7 +256,7 @@ func branch(n parse.Node) *parse.BranchNode {
 }
 
 // count inserts the function that counts steps at the beginning of every template and of every
-// loop's body, so that neither a loop nor templates that call each other run without it.
+// loop's body. So loops and templates that call each other are bounded.
 func (l *loader) count() error {
 	stepper, err := l.set.New(stepName).Parse("{{" + stepName + "}}")
 	if err != nil {
