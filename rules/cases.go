@@ -319,7 +319,8 @@ func (k *caseRun) entities(at, name string) []state.Entity {
 	case onGPU && (known || short == "*"):
 		k.fail("%s: no worker has the GPU of %q: workers:1 and so on say which they have", at, name)
 	case short != "*":
-		k.fail("%s: no worker %q; %s", at, name, text.DidYouMean(name, append(slices.Collect(maps.Keys(k.short)), "*", "pool")))
+		k.fail("%s: no worker %q; %s", at, name,
+			text.DidYouMean(name, append(slices.Collect(maps.Keys(k.short)), "*", "pool")))
 	}
 	return out
 }

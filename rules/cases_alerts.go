@@ -53,7 +53,7 @@ func (a alertJSON) after() (time.Duration, error) {
 // alerts parses the alerts of a case. A case without alerts must have evidence or pages, and an
 // alert must have labels.
 func (k *caseRun) alerts(files map[string]string) []alertJSON {
-	list, ok := files["alerts.json"]
+	raw, ok := files["alerts.json"]
 	if !ok {
 		if files["evidence"]+files["pages"] == "" {
 			k.fail("the case has neither alerts.json nor evidence nor pages")
@@ -61,11 +61,11 @@ func (k *caseRun) alerts(files map[string]string) []alertJSON {
 		return nil
 	}
 	var alerts []alertJSON
-	if err := json.Unmarshal([]byte(list), &alerts); err != nil {
+	if err := json.Unmarshal([]byte(raw), &alerts); err != nil {
 		k.fail("alerts.json: %s", jsonText(err))
 		return nil
 	}
-	k.alertKeys([]byte(list))
+	k.alertKeys([]byte(raw))
 	for i, a := range alerts {
 		if len(a.Labels) == 0 {
 			k.fail(`alerts.json: alert %d has no labels: give it at least {"labels": {"alertname": "…"}}`, i+1)
@@ -94,17 +94,18 @@ func jsonText(err error) string {
 }
 
 // alertKeys reports keys that neither cases nor Alertmanager use, and alerts that are resolved.
-func (k *caseRun) alertKeys(data []byte) {
+func (k *caseRun) alertKeys(raw []byte) {
 	known := slices.Clone(unread)
 	for f := range reflect.TypeFor[alertJSON]().Fields() {
 		known = append(known, f.Tag.Get("json"))
 	}
 	var alerts []map[string]json.RawMessage
-	_ = json.Unmarshal(data, &alerts) // alerts has decoded it already
+	_ = json.Unmarshal(raw, &alerts) // alerts has decoded it already
 	for i, a := range alerts {
 		for _, key := range slices.Sorted(maps.Keys(a)) {
 			if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, key) }) {
-				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key, text.DidYouMean(key, known))
+				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key,
+					text.DidYouMean(key, known))
 			}
 			if strings.EqualFold(key, "status") && string(a[key]) == `"resolved"` {
 				k.fail("alerts.json: alert %d is resolved, and a case is of alerts that fire: leave it out", i+1)

@@ -117,7 +117,8 @@ func (k *caseRun) looksLike(in *state.Incident, ids []string) {
 		case s.Alerts == 0:
 			k.fail("it does not look like %s, which no alert is a sign of", id)
 		case s.All < Margin:
-			k.fail("it does not look like %s, for which alerts and evidence speak with only %g dB; %d are the least", id, round(s.All, 2), Margin)
+			k.fail("it does not look like %s, for which alerts and evidence speak with only %g dB; %d are the least",
+				id, round(s.All, 2), Margin)
 		}
 		k.not(in.Diagnosis, id)
 		k.result.ToldApart = append(k.result.ToldApart, ToldApart{Cause: k.cause, From: id})

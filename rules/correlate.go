@@ -178,7 +178,8 @@ func near(a, b state.Entity, top *topology) link {
 			return linkPool
 		case sameModel && !(top.knows(a) && top.knows(b)):
 			return linkModel // a router's or InferencePool's name for the pool
-		case slices.Contains(top.behind(a.Namespace, a.Pool), b.Pool) || slices.Contains(top.behind(b.Namespace, b.Pool), a.Pool):
+		case slices.Contains(top.behind(a.Namespace, a.Pool), b.Pool) ||
+			slices.Contains(top.behind(b.Namespace, b.Pool), a.Pool):
 			return linkModel
 		}
 		return linkNone
@@ -359,7 +360,8 @@ func (c *Catalog) ofOthers(root, other *state.Incident) bool {
 		}
 	}
 	return disjoint(root.Diagnosis.Scope.Pods, other.Scope.Pods) &&
-		!slices.ContainsFunc(other.Scope.Nodes, func(n string) bool { return slices.Contains(root.Diagnosis.Scope.Nodes, n) })
+		!slices.ContainsFunc(other.Scope.Nodes,
+			func(n string) bool { return slices.Contains(root.Diagnosis.Scope.Nodes, n) })
 }
 
 // disjoint reports whether both lists name workers and have none in common.

@@ -32,9 +32,9 @@ func TestOutputLengthIsUnknownWhenManyRequestsAbort(t *testing.T) {
 				s.Value, s.Baseline = x.tokens, &x.usual
 			}
 		}
-		if v := c.verdict(k.in, ev).view; (v.signals["output_length_mean"] != nil) != x.known ||
-			(v.missing["output_length_mean"] == "") != x.known {
-			t.Errorf("%s: known %v, missing because %q", name, v.signals["output_length_mean"] != nil, v.missing["output_length_mean"])
+		if v := newView(k.in, k.in.Scope, ev, c); (v.series("output_length_mean") != nil) != x.known ||
+			(v.whyMissing("output_length_mean") == "") != x.known {
+			t.Errorf("%s: known %v, missing because %q", name, v.series("output_length_mean") != nil, v.whyMissing("output_length_mean"))
 		}
 	}
 	if v := newView(k.in, k.in.Scope, k.without(nil, "finish_rate"), c); v.series("output_length_mean") == nil {

@@ -145,7 +145,8 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 
 // weigh adds up the findings for and against the cause.
 func (c *Cause) weigh(v *view, signs []sign, cat *Catalog, mem *weighing) weighed {
-	w := weighed{cause: c, score: c.Prior, seen: mem.seen.Take(len(signs) + 2 + len(c.Evidence))[:0], unmet: mem.unmet.Take(len(c.Evidence))[:0],
+	w := weighed{cause: c, score: c.Prior, seen: mem.seen.Take(len(signs) + 2 + len(c.Evidence))[:0],
+		unmet:      mem.unmet.Take(len(c.Evidence))[:0],
 		unanswered: mem.evidence.Take(len(c.Evidence))[:0]}
 	strange := 0
 	for _, s := range signs {
@@ -181,7 +182,8 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog, mem *weighing) weighe
 
 // marks returns the entities that the cause was found on.
 func (w *weighed) marks() *marked {
-	return &marked{pods: w.pods, nodes: w.nodes, gpus: w.gpus, ofMachine: w.cause.Scope == "gpu" || w.cause.Scope == "node"}
+	return &marked{pods: w.pods, nodes: w.nodes, gpus: w.gpus, ofMachine: w.cause.Scope == "gpu" ||
+		w.cause.Scope == "node"}
 }
 
 // A Support is the sum of the weights that support a cause, in decibans.
@@ -190,7 +192,8 @@ type Support struct {
 	All    float64 // of all findings
 }
 
-// Supports returns the support of every cause, named or not, in the pool that the incident is about.
+// Supports returns the support of every cause, named or not, in the pool that the incident is
+// about.
 func (c *Catalog) Supports(in *state.Incident, ev *state.Evidence) map[state.Cause]Support {
 	v := c.verdict(in, ev)
 	defer v.release()

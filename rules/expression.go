@@ -117,13 +117,13 @@ func macros(voc vocabulary) []cel.Macro {
 }
 
 // checkSymptoms reports an argument that is not the ID of a symptom in quotes.
-func (voc vocabulary) checkSymptoms(eh cel.MacroExprFactory, args []ast.Expr) *cel.Error {
+func (v vocabulary) checkSymptoms(eh cel.MacroExprFactory, args []ast.Expr) *cel.Error {
 	for _, a := range args {
 		id, ok := a.AsLiteral().(types.String)
 		if a.Kind() != ast.LiteralKind || !ok {
 			return eh.NewError(a.ID(), "wants a symptom's ID in quotes")
 		}
-		if !voc.symptoms(string(id)) {
+		if !v.symptoms(string(id)) {
 			return eh.NewError(a.ID(), fmt.Sprintf("no symptom %q", string(id)))
 		}
 	}
@@ -164,6 +164,7 @@ func functions(voc vocabulary) []cel.EnvOption {
 				return types.String(voc.xidClass(int(d)))
 			}))),
 	}
+
 }
 
 // all returns the compiled expressions by source.

@@ -75,9 +75,9 @@ type wordYAML struct {
 type recoverYAML struct {
 	ID     textAt   `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as reset."`
 	Title  textAt   `yaml:"title" jsonschema:"required" jsonschema_description:"What such an error is called in the title of a verdict."`
-	Driver string `yaml:"driver" jsonschema_description:"The driver's name for it in the text of Xid 154."`
-	Code   *int   `yaml:"code" jsonschema_description:"Its number in DCGM's field GPU_RECOVERY_ACTION."`
-	Action string `yaml:"action" jsonschema:"required" jsonschema_description:"What to do, in one line."`
+	Driver string   `yaml:"driver" jsonschema_description:"The driver's name for it in the text of Xid 154."`
+	Code   *int     `yaml:"code" jsonschema_description:"Its number in DCGM's field GPU_RECOVERY_ACTION."`
+	Action string   `yaml:"action" jsonschema:"required" jsonschema_description:"What to do, in one line."`
 	Do     []textAt `yaml:"do" jsonschema_description:"First aid, for people."`
 	Avoid  []textAt `yaml:"avoid" jsonschema_description:"Actions that make it worse."`
 }
@@ -97,22 +97,22 @@ type causeYAML struct {
 	Prior      float64            `yaml:"prior" jsonschema:"minimum=-100,maximum=100" jsonschema_description:"The probability without any evidence, in decibans; most are from -6 to -12."`
 	Scope      string             `yaml:"scope" jsonschema:"required,enum=pod,enum=pool,enum=gpu,enum=node" jsonschema_description:"What is broken."`
 	Playbook   string             `yaml:"playbook" jsonschema_description:"The ID of its playbook; by default the cause's own ID."`
-	What       textAt               `yaml:"what" jsonschema_description:"The problem in one or two sentences."`
+	What       textAt             `yaml:"what" jsonschema_description:"The problem in one or two sentences."`
 	Explains   map[string]float64 `yaml:"explains" jsonschema_description:"Symptoms that it explains, each with its weight in decibans."`
-	LeadsTo    []textAt             `yaml:"leads_to" jsonschema_description:"Causes that are its consequences."`
+	LeadsTo    []textAt           `yaml:"leads_to" jsonschema_description:"Causes that are its consequences."`
 	LeadsAfter []string           `yaml:"leads_after" jsonschema_description:"Symptoms. If there are any, leads_to counts only if the incident has one of them: growing memory alone has no effect on other workers."`
 	Evidence   []evidenceYAML     `yaml:"evidence" jsonschema:"required" jsonschema_description:"What speaks for and against it."`
 	LookAlikes []lookAlikeYAML    `yaml:"look_alikes" jsonschema_description:"Causes that are easily confused with it."`
-	Do         []textAt             `yaml:"do" jsonschema_description:"First aid, for people."`
-	Avoid      []textAt             `yaml:"avoid" jsonschema_description:"Actions that make it worse."`
+	Do         []textAt           `yaml:"do" jsonschema_description:"First aid, for people."`
+	Avoid      []textAt           `yaml:"avoid" jsonschema_description:"Actions that make it worse."`
 }
 
 type pathologyYAML struct {
 	ID        textAt   `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as kv_thrashing."`
-	Title     string `yaml:"title" jsonschema:"required" jsonschema_description:"What a person reads."`
-	Published string `yaml:"published" jsonschema_description:"The pattern with its published numbers."`
-	Corrected string `yaml:"corrected" jsonschema_description:"The error in the published pattern, and the condition used instead."`
-	Per       string `yaml:"per" jsonschema:"enum=pod,enum=gpu,enum=node" jsonschema_description:"Evaluate the condition for each of these; by default for the whole pool."`
+	Title     string   `yaml:"title" jsonschema:"required" jsonschema_description:"What a person reads."`
+	Published string   `yaml:"published" jsonschema_description:"The pattern with its published numbers."`
+	Corrected string   `yaml:"corrected" jsonschema_description:"The error in the published pattern, and the condition used instead."`
+	Per       string   `yaml:"per" jsonschema:"enum=pod,enum=gpu,enum=node" jsonschema_description:"Evaluate the condition for each of these; by default for the whole pool."`
 	When      textAt   `yaml:"when" jsonschema:"required" jsonschema_description:"CEL over signals, as in evidence."`
 	Text      textAt   `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen, with placeholders such as {kv_usage}, {pod}."`
 	PointsTo  []textAt `yaml:"points_to" jsonschema:"required" jsonschema_description:"Causes that look like it."`
@@ -120,13 +120,13 @@ type pathologyYAML struct {
 
 type lookAlikeYAML struct {
 	Cause   textAt   `yaml:"cause" jsonschema:"required" jsonschema_description:"The other cause."`
-	Differs string `yaml:"differs" jsonschema:"required" jsonschema_description:"What one would see if it were that one."`
+	Differs string   `yaml:"differs" jsonschema:"required" jsonschema_description:"What one would see if it were that one."`
 	By      []textAt `yaml:"by" jsonschema_description:"Signals that are needed to distinguish the two causes. If one is missing and could put the other cause ahead, neither is named."`
 }
 
 type evidenceYAML struct {
-	When    textAt      `yaml:"when" jsonschema:"required" jsonschema_description:"CEL over signals, such as kv_usage.max > 0.95. A signal has value, max, min, avg, sum, count, baseline, hour_ago, day_ago and week_ago (of key signals), z and text. What was not measured makes the answer missing, which is neutral."`
-	Unless  textAt      `yaml:"unless" jsonschema_description:"CEL. If it holds, the evidence is skipped."`
+	When    textAt    `yaml:"when" jsonschema:"required" jsonschema_description:"CEL over signals, such as kv_usage.max > 0.95. A signal has value, max, min, avg, sum, count, baseline, hour_ago, day_ago and week_ago (of key signals), z and text. What was not measured makes the answer missing, which is neutral."`
+	Unless  textAt    `yaml:"unless" jsonschema_description:"CEL. If it holds, the evidence is skipped."`
 	Per     string    `yaml:"per" jsonschema:"enum=pod,enum=gpu,enum=node" jsonschema_description:"Evaluate the condition for each of these; by default for the whole scope."`
 	Of      string    `yaml:"of" jsonschema:"enum=any,enum=minority,enum=all" jsonschema_description:"How many entities must match."`
 	Marks   bool      `yaml:"marks" jsonschema_description:"Matching entities are marked as broken."`
@@ -141,7 +141,7 @@ type evidenceYAML struct {
 }
 
 type elseYAML struct {
-	When   textAt    `yaml:"when" jsonschema_description:"An additional CEL condition on the whole scope."`
+	When   textAt  `yaml:"when" jsonschema_description:"An additional CEL condition on the whole scope."`
 	Weight float64 `yaml:"weight" jsonschema:"required,minimum=-100,maximum=100" jsonschema_description:"Decibans."`
 	Text   textAt  `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen."`
 }

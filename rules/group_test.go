@@ -7,30 +7,6 @@ import (
 	"paramedic/state"
 )
 
-// groupedPools returns a prefill pool with two groups of two pods, its routes, and a group whose
-// ranks have a Deployment of their own.
-func groupedPools() []state.Worker {
-	routes := []string{"InferencePool/llama-pool", "Gateway/public"}
-	var out []state.Worker
-	for _, w := range []state.Worker{
-		{Pod: "ring-0", Node: "node-1", Group: "0"}, {Pod: "ring-0-1", Node: "node-2", Group: "0"},
-		{Pod: "ring-1", Node: "node-3", Group: "1"}, {Pod: "ring-1-1", Node: "node-4", Group: "1"},
-	} {
-		w.Namespace, w.Pool, w.PoolKind, w.Model, w.Role, w.Routes = "llm", "ring", "LeaderWorkerSet", "llama-405b", "decode", routes
-		w.OwnerKind, w.Owner = "LLMInferenceService", "llama-svc"
-		out = append(out, w)
-	}
-	return append(out,
-		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill",
-			Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7", Model: "deepseek",
-			Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor", Node: "node-8",
-			Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b",
-			Routes: []string{"InferencePool/qwen-pool"}})
-}
-
 func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
 	c := MustLoad(t)
 	type labels = map[string]string
@@ -76,7 +52,7 @@ func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
 				{"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := correlated(c, groupedPools(), tt.alerts...)
+			got := correlated(c, Ring(), tt.alerts...)
 			if same := got[0] == got[len(got)-1]; same != tt.same {
 				t.Errorf("incidents %v", got)
 			}
@@ -85,7 +61,7 @@ func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
 }
 
 func TestGroupCountsAsOneWorker(t *testing.T) {
-	c, workers := MustLoad(t), groupedPools()
+	c, workers := MustLoad(t), Ring()
 	ev := &state.Evidence{At: Now, Workers: workers}
 	scope := state.Scope{Namespace: "llm", Pool: "ring"}
 	v := newView(&state.Incident{}, scope, ev, c)

@@ -150,7 +150,7 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 // take counts a pod of the pool.
 func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 	p.Pods++
-	if key := placeOf(w.Namespace + "/" + w.Pool, w.EngineKey()); !engines[key] || w.Pod == "" {
+	if key := placeOf(w.Namespace+"/"+w.Pool, w.EngineKey()); !engines[key] || w.Pod == "" {
 		engines[key] = true
 		p.Workers++
 	}

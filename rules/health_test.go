@@ -12,7 +12,7 @@ import (
 
 func TestHealthCountsGroupsAndSeparatesPhases(t *testing.T) {
 	high, low := 0.97, 0.4
-	ev := state.Evidence{Workers: groupedPools(), Samples: []state.Sample{
+	ev := state.Evidence{Workers: Ring(), Samples: []state.Sample{
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pod: "ring-1"}, Value: high},
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2"}, Value: low},
 	}}

@@ -86,12 +86,13 @@ type linter struct {
 }
 
 // say adds a finding. In a fix, only PromQL is in backquotes.
-func (l *linter) say(s state.Severity, msg, fix string) {
+func (l *linter) say(s state.Severity, what, fix string) {
 	if l.behind != "" {
-		msg += ", in the recording rule " + l.behind
+		what += ", in the recording rule " + l.behind
 	}
-	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s, Text: text.Clean(msg),
-		Fix: text.Clean(fix)}
+	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s,
+		Text: text.Clean(what),
+		Fix:  text.Clean(fix)}
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
 	}

@@ -364,7 +364,8 @@ func TestLintReportsGPUMemoryThresholds(t *testing.T) {
 	}{
 		{`DCGM_FI_DEV_FB_FREE < 2048`, true,
 			[]string{
-				"critical tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever " +
+				"critical tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, " +
+					"whatever " +
 					"DCGM_FI_DEV_FB_FREE is then; the rule holds now"}},
 		{`DCGM_FI_DEV_FB_FREE < 2048`, false, []string{"warning tells nothing about load"}},
 		{`DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.9`, true, []string{"critical tells nothing about load"}},

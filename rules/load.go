@@ -39,6 +39,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
 		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
 	}
+	l.cat.expressions = l.env.count()
 	l.references()
 	l.cat.used, l.cat.commonness = l.cat.reads(), l.cat.common()
 	sortProblems(l.problems)
@@ -107,7 +108,6 @@ func (l *loader) entries(srcs []source, files []fileYAML) error {
 			l.pathology(y)
 		}
 	}
-	l.cat.expressions = env.count()
 	return nil
 }
 

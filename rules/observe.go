@@ -254,7 +254,7 @@ func (e ends) many(floor float64) bool { return e.aborted > floor && e.share() >
 // hangUps adds a symptom for each worker that aborts many of its requests, and for each pool that
 // does so over all workers.
 func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
-	pool := func(e state.Entity) place { return placeOf(e.Namespace + "/" + e.Pool, e.Model) }
+	pool := func(e state.Entity) place { return placeOf(e.Namespace+"/"+e.Pool, e.Model) }
 	own, all := map[place]ends{}, map[place]ends{}
 	for _, s := range ev.Samples {
 		var of ends

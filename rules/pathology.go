@@ -93,7 +93,8 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 		if len(a.hits) == 0 {
 			continue
 		}
-		of := placeholder{view: v, group: standsOut(a.hits, p.when.signals[0]), count: v.engines(a.hits), total: a.answered}
+		of := placeholder{view: v, group: standsOut(a.hits, p.when.signals[0]), count: v.engines(a.hits),
+			total: a.answered}
 		told := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(p.Text, of), PointsTo: p.PointsTo}
 		for _, g := range a.hits {
 			if g.pod != "" {

@@ -15,7 +15,8 @@ func (r Rules) Classify(a state.Alert, cluster string) state.Sign {
 }
 
 // Correlate returns the open incident that a sign belongs to, or false if it needs a new one.
-func (r Rules) Correlate(s state.Sign, workers []state.Worker, open []*state.Incident, now time.Time) (state.IncidentID, bool) {
+func (r Rules) Correlate(s state.Sign, workers []state.Worker, open []*state.Incident, now time.Time) (state.IncidentID,
+	bool) {
 	return r.Catalog.Correlate(s, workers, open, now)
 }
 

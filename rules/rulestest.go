@@ -39,7 +39,8 @@ func Write(t *testing.T, dir, name, data string) {
 
 // Attach adds an alert of a rule with a sign to an incident.
 func Attach(in *state.Incident, s state.Sign, rule string, at time.Time) {
-	in.Count(&state.AlertRecord{Alert: state.Alert{Labels: map[string]string{"alertname": rule}, StartsAt: at}, Sign: s}, false, at)
+	in.Count(&state.AlertRecord{Alert: state.Alert{Labels: map[string]string{"alertname": rule}, StartsAt: at},
+		Sign: s}, false, at)
 }
 
 // Fleet returns an incident of a pool of n workers whose KV caches are full, and its evidence.
@@ -48,16 +49,20 @@ func Fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 	if err != nil {
 		panic(err)
 	}
-	in := &state.Incident{ID: "INC-1", Cluster: "test", Status: state.StatusOpen, OpenedAt: Now, Scope: state.Scope{Cluster: "test", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}}
-	for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "LLMPreemptionStorm", "VLLMHighTTFT"} {
-		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}}, "test")
+	in := &state.Incident{ID: "INC-1", Cluster: "test", Status: state.StatusOpen, OpenedAt: Now,
+		Scope: state.Scope{Cluster: "test", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}}
+	for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "LLMPreemptionStorm",
+		"VLLMHighTTFT"} {
+		s := c.Classify(state.Alert{
+			Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}}, "test")
 		Attach(in, s, name, Now)
 	}
 	ev := &state.Evidence{Incident: in.ID, At: Now}
 	base := 0.5
 	for i := range n {
 		w := state.Worker{
-			Namespace: "llm", Pod: fmt.Sprintf("vllm-llama-7d9f8b6c5-%05d", i), Pool: "vllm-llama", Model: "llama-70b", Node: fmt.Sprintf("node-%d", i/4),
+			Namespace: "llm", Pod: fmt.Sprintf("vllm-llama-7d9f8b6c5-%05d", i), Pool: "vllm-llama", Model: "llama-70b",
+			Node: fmt.Sprintf("node-%d", i/4),
 			GPUs: []string{fmt.Sprint(i % 4)}, Ready: true,
 		}
 		ev.Workers = append(ev.Workers, w)
@@ -75,7 +80,8 @@ func Fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 			if strings.HasPrefix(s.ID, "gpu_xid") || s.ID == "gpu_recovery_action" {
 				value = 0 // or else every GPU of the pool would be broken
 			}
-			ev.Samples = append(ev.Samples, state.Sample{Signal: s.ID, Entity: e, Value: value, Baseline: &base, At: Now})
+			ev.Samples = append(ev.Samples,
+				state.Sample{Signal: s.ID, Entity: e, Value: value, Baseline: &base, At: Now})
 		}
 	}
 	// As it is gathered: signal by signal.
@@ -91,13 +97,18 @@ func Ring() []state.Worker {
 		{Pod: "ring-0", Node: "node-1", Group: "0"}, {Pod: "ring-0-1", Node: "node-2", Group: "0"},
 		{Pod: "ring-1", Node: "node-3", Group: "1"}, {Pod: "ring-1-1", Node: "node-4", Group: "1"},
 	} {
-		w.Namespace, w.Pool, w.PoolKind, w.Model, w.Role, w.Routes = "llm", "ring", "LeaderWorkerSet", "llama-405b", "decode", routes
+		w.Namespace, w.Pool, w.PoolKind, w.Model, w.Role, w.Routes = "llm", "ring", "LeaderWorkerSet", "llama-405b",
+			"decode", routes
 		w.OwnerKind, w.Owner = "LLMInferenceService", "llama-svc"
 		out = append(out, w)
 	}
 	return append(out,
-		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill", Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7", Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor", Node: "node-8", Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b", Routes: []string{"InferencePool/qwen-pool"}})
+		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b",
+			Role: "prefill", Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
+		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7",
+			Model: "deepseek", Group: "3"},
+		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor",
+			Node: "node-8", Model: "deepseek", Group: "3"},
+		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b",
+			Routes: []string{"InferencePool/qwen-pool"}})
 }

@@ -33,22 +33,23 @@ func (c *cli) checkCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "configuration file; without it the defaults and the built-in knowledge are checked")
-	cmd.Flags().BoolVar(&online, "online", false, "also ask every dependency whether it answers, and hold the fleet's own alert rules against what its engines export")
+	cmd.Flags().BoolVar(&online, "online", false,
+		"also ask every dependency whether it answers, and hold the fleet's own alert rules against what its engines export")
 	return cmd
 }
 
-// A checked is what check prints for programs.
-type checked struct {
-	Problems []config.Problem  `json:"problems"`
-	Online   map[string]string `json:"online,omitempty"` // what was asked, and "ok", "off: …" or what is wrong
-	Rules    map[string]linted `json:"rules,omitempty"`  // by cluster: its own alert rules
-	Causes   int               `json:"causes"`
-	Books    int               `json:"playbooks"`
+// A checkResult is what check prints for programs.
+type checkResult struct {
+	Problems []config.Problem              `json:"problems"`
+	Online   map[string]string             `json:"online,omitempty"` // what was asked, and "ok", "off: …" or what is wrong
+	Rules    map[string]service.LintResult `json:"rules,omitempty"`  // by cluster: its own alert rules
+	Causes   int                           `json:"causes"`
+	Books    int                           `json:"playbooks"`
 }
 
 func (c *cli) check(ctx context.Context, path string, online bool) error {
 	cfg, err := config.Load(path)
-	out := checked{Problems: []config.Problem{}}
+	out := checkResult{Problems: []config.Problem{}}
 	var wrong *config.Error
 	switch {
 	case errors.As(err, &wrong):
@@ -74,7 +75,7 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 }
 
 // findings is how much there is to put right.
-func (o *checked) findings() int {
+func (o *checkResult) findings() int {
 	n := len(o.Problems)
 	for _, answer := range o.Online {
 		if answer != "ok" && !strings.HasPrefix(answer, leftOff) {
@@ -88,7 +89,7 @@ func (o *checked) findings() int {
 }
 
 // knowledge checks rules and playbooks, and that they fit each other.
-func (o *checked) knowledge(cfg config.Config) {
+func (o *checkResult) knowledge(cfg config.Config) {
 	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
 	if err != nil {
 		o.Problems = append(o.Problems, config.Problem{File: cfg.Triage.RulesDir, Text: err.Error()})
@@ -122,18 +123,19 @@ func (o *checked) knowledge(cfg config.Config) {
 }
 
 // hasPlaybook finds a cause of which people would be told only how to triage by hand.
-func (o *checked) hasPlaybook(cause *rules.Cause, library *playbooks.Library) {
+func (o *checkResult) hasPlaybook(cause *rules.Cause, library *playbooks.Library) {
 	if _, ok := library.Get(cause.Playbook); ok {
 		return
 	}
 	if pb, _ := library.ForCause(string(cause.ID)); cause.Playbook == string(cause.ID) && pb.Cause == string(cause.ID) {
 		return
 	}
-	o.Problems = append(o.Problems, config.Problem{File: cause.File, Line: cause.Line, Text: fmt.Sprintf("cause %s: there is no playbook %q", cause.ID, cause.Playbook)})
+	o.Problems = append(o.Problems, config.Problem{File: cause.File, Line: cause.Line,
+		Text: fmt.Sprintf("cause %s: there is no playbook %q", cause.ID, cause.Playbook)})
 }
 
 // unshown finds playbooks of somebody's own that no verdict leads to.
-func (o *checked) unshown(dir string, catalog *rules.Catalog, library *playbooks.Library) {
+func (o *checkResult) unshown(dir string, catalog *rules.Catalog, library *playbooks.Library) {
 	shown, causes := map[string]bool{string(state.Unknown): true}, []string{string(state.Unknown)}
 	for _, cause := range catalog.Causes() {
 		pb, _ := library.For(state.Diagnosis{Cause: cause.ID, Playbook: cause.Playbook})
@@ -143,15 +145,17 @@ func (o *checked) unshown(dir string, catalog *rules.Catalog, library *playbooks
 		if dir == "" || filepath.Dir(pb.File) != filepath.Clean(dir) || shown[pb.ID] {
 			continue
 		}
-		problem := fmt.Sprintf("no verdict shows this playbook: %s has another; call it %[1]s to replace that one, or let a cause name it with playbook: %s", pb.Cause, pb.ID)
+		problem := fmt.Sprintf("no verdict shows this playbook: %s has another; call it %[1]s to replace that one, or let a cause name "+
+			"it with playbook: %s", pb.Cause, pb.ID)
 		if !slices.Contains(causes, pb.Cause) {
-			problem = fmt.Sprintf("there is no cause %q, so that no verdict shows this playbook; %s", pb.Cause, text.DidYouMean(pb.Cause, causes))
+			problem = fmt.Sprintf("there is no cause %q, so that no verdict shows this playbook; %s", pb.Cause,
+				text.DidYouMean(pb.Cause, causes))
 		}
 		o.Problems = append(o.Problems, config.Problem{File: pb.File, Line: pb.Line("cause"), Text: problem})
 	}
 }
 
-func (o *checked) playbookProblems(cfg config.Config, err error) {
+func (o *checkResult) playbookProblems(cfg config.Config, err error) {
 	if err == nil {
 		return
 	}
@@ -165,7 +169,7 @@ func (o *checked) playbookProblems(cfg config.Config, err error) {
 }
 
 // ask asks everything that the configuration points at whether it answers.
-func (o *checked) ask(ctx context.Context, cfg config.Config, c *cli) {
+func (o *checkResult) ask(ctx context.Context, cfg config.Config, c *cli) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	o.Online = map[string]string{}
@@ -185,7 +189,11 @@ func (o *checked) ask(ctx context.Context, cfg config.Config, c *cli) {
 			o.Online[p.What] = leftOff + p.Off
 		}
 	}
-	o.lintRules(ctx, cfg)
+	var failed map[string]error
+	o.Rules, failed = service.LintRules(ctx, cfg)
+	for what, err := range failed {
+		o.Online[what] = okOr(err)
+	}
 }
 
 // leftOff begins an answer about what the operator has not switched on; that is no finding.
@@ -198,25 +206,26 @@ func okOr(err error) string {
 	return strings.TrimSpace(err.Error())
 }
 
-func (o *checked) print(c *cli, path string) {
+func (o *checkResult) print(c *cli, path string) {
 	for _, p := range o.Problems {
 		fmt.Fprintln(c.out, p)
 	}
 	if o.Online != nil && len(o.Online) == 0 {
-		fmt.Fprintln(c.out, "nothing was asked: the configuration points at nothing (clusters[].prometheus, engines, alertmanager, kubernetes, traces, notify)")
+		fmt.Fprintln(c.out, "nothing was asked: the configuration points at nothing (clusters[].prometheus, engines, alertmanager, "+
+			"kubernetes, traces, notify)")
 	}
 	for _, what := range slices.Sorted(maps.Keys(o.Online)) {
 		fmt.Fprintf(c.out, "%-32s %s\n", what, o.Online[what])
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(o.Rules)) {
-		o.Rules[cluster].print(c, cluster)
+		printLint(c, cluster, o.Rules[cluster])
 	}
 	if len(o.Problems) > 0 {
-		fmt.Fprintln(c.out, count(len(o.Problems), "problem"))
+		fmt.Fprintln(c.out, text.Count(len(o.Problems), "problem"))
 		return
 	}
 	if n := o.findings(); n > 0 {
-		fmt.Fprintln(c.out, count(n, "finding"))
+		fmt.Fprintln(c.out, text.Count(n, "finding"))
 		return
 	}
 	if path == "" {

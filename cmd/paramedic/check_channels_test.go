@@ -54,11 +54,14 @@ func checkOnline(t *testing.T, c channelsCase) (map[string]string, int) {
 		c.channel = "#llm-oncall"
 	}
 	file := filepath.Join(dir, "paramedic.yaml")
-	put(t, dir, "paramedic.yaml", fmt.Appendf(nil, "clusters: [{name: prod}]\nnotify:\n  slack:\n%s%s    channel: %q\n    api_url: %s\n  pagerduty:\n%s%s%s%s    events_url: %s\n    api_url: %s\n",
-		line("token_file"), line("signing_secret_file"), c.channel, slack.URL(), line("routing_key_file"), line("api_token_file"), line("from"), line("webhook_secret_file"), pager.URL(), pager.URL()))
+	put(t, dir, "paramedic.yaml", fmt.Appendf(nil,
+		"clusters: [{name: prod}]\nnotify:\n  slack:\n%s%s    channel: %q\n    api_url: %s\n  pagerduty:\n%s%s%s%s    events_url: %s\n   "+
+			" api_url: %s\n",
+		line("token_file"), line("signing_secret_file"), c.channel, slack.URL(), line("routing_key_file"), line("api_token_file"),
+		line("from"), line("webhook_secret_file"), pager.URL(), pager.URL()))
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"check", "--online", "-o", "json", "--config", file}, &out, &errs)
-	var got checked
+	var got checkResult
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Problems) > 0 {
 		t.Fatalf("%v\n%s%s", err, &out, &errs)
 	}
@@ -72,7 +75,8 @@ func checkOnline(t *testing.T, c channelsCase) (map[string]string, int) {
 func TestCheckProvesWhatChannelsNeed(t *testing.T) {
 	users := pagerdutytest.Options{From: []string{"bot@example.com"}}
 	for _, c := range []channelsCase{
-		{name: "all is well", pager: users, want: map[string]string{"slack token": "", "slack channel #llm-oncall": "", "slack scopes": "", "slack signing secret": "",
+		{name: "all is well", pager: users, want: map[string]string{"slack token": "", "slack channel #llm-oncall": "", "slack scopes": "",
+			"slack signing secret":  "",
 			"pagerduty routing key": "", "pagerduty api token": "", "pagerduty webhook secret": ""}},
 		{name: "a channel that is not there", pager: users, channel: "#typo",
 			want: map[string]string{"slack channel #typo": "there is no channel #typo that the bot can see: check notify.slack.channel"}},
@@ -83,15 +87,21 @@ func TestCheckProvesWhatChannelsNeed(t *testing.T) {
 		{name: "archived", pager: users, slack: slacktest.Options{Archived: []string{"llm-oncall"}},
 			want: map[string]string{"slack channel #llm-oncall": "is archived"}},
 		{name: "a private channel without its scopes", pager: users, channel: "#war-room",
-			slack: slacktest.Options{Channels: map[string]string{"war-room": "C0000WAR"}, Private: []string{"war-room"}, Scopes: []string{"chat:write", "commands", "channels:read", "channels:history"}},
-			want:  map[string]string{"slack channel #war-room": "if it is private, open it", "slack scopes": "missing groups:read, groups:history"}},
+			slack: slacktest.Options{Channels: map[string]string{"war-room": "C0000WAR"}, Private: []string{"war-room"},
+				Scopes: []string{"chat:write", "commands", "channels:read", "channels:history"}},
+			want: map[string]string{"slack channel #war-room": "if it is private, open it",
+				"slack scopes": "missing groups:read, groups:history"}},
 		{name: "no scope to post", pager: users, slack: slacktest.Options{Scopes: []string{"commands", "channels:read"}},
-			want: map[string]string{"slack scopes": "missing chat:write, channels:history: open https://api.slack.com/apps, choose the app, OAuth & Permissions"}},
+			want: map[string]string{"slack scopes": "missing chat:write, channels:history: open https://api.slack.com/apps, choose the " +
+				"app, OAuth & Permissions"}},
 		{name: "no scope to look", pager: users, slack: slacktest.Options{Scopes: []string{"chat:write", "commands"}},
-			want: map[string]string{"slack scopes": "missing channels:read", "slack channel #llm-oncall": "without the scope channels:read"}},
+			want: map[string]string{"slack scopes": "missing channels:read",
+				"slack channel #llm-oncall": "without the scope channels:read"}},
 		{name: "no signing secret", pager: users, drop: []string{"signing_secret_file"},
-			want: map[string]string{"slack signing secret": "refuses /paramedic and shows no buttons: set notify.slack.signing_secret_file"}},
-		{name: "messages only, on purpose", pager: users, drop: []string{"signing_secret_file", "webhook_secret_file", "api_token_file", "from"},
+			want: map[string]string{"slack signing secret": "refuses /paramedic and shows no buttons: set " +
+				"notify.slack.signing_secret_file"}},
+		{name: "messages only, on purpose", pager: users, drop: []string{"signing_secret_file", "webhook_secret_file", "api_token_file",
+			"from"},
 			slack: slacktest.Options{Scopes: []string{"chat:write", "channels:read", "channels:history"}},
 			want:  map[string]string{"slack signing secret": leftOff, "pagerduty webhook secret": leftOff, "pagerduty api token": leftOff}},
 		{name: "a secret that is the app's ID", pager: users, secrets: map[string]string{"signing_secret_file": "A012345"},
@@ -117,7 +127,8 @@ func TestCheckProvesWhatChannelsNeed(t *testing.T) {
 				wrong = wrong || text != "" && text != leftOff
 			}
 			for what, answer := range got {
-				if strings.Contains(answer, "xoxb-") && !strings.Contains(answer, "xoxb-…") || strings.Contains(answer, onCallKey) || strings.Contains(answer, onCallSecret) {
+				if strings.Contains(answer, "xoxb-") && !strings.Contains(answer, "xoxb-…") || strings.Contains(answer, onCallKey) ||
+					strings.Contains(answer, onCallSecret) {
 					t.Errorf("%s shows a secret: %s", what, answer)
 				}
 				if _, expected := c.want[what]; !expected && answer != "ok" {

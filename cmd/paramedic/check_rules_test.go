@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/state"
 )
 
@@ -53,7 +54,8 @@ func TestCheckOnlineLintsTheFleetsRules(t *testing.T) {
 	if code := run(t.Context(), []string{"check", "--online", "--config", file}, &out, &errs); code != exitFinding {
 		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 	}
-	for _, want := range []string{"prod/rules", "1 finding in 1 alert rule", "critical", "vllm/KVFull", "can never fire", "→ use `vllm:kv_cache_usage_perc`"} {
+	for _, want := range []string{"prod/rules", "1 finding in 1 alert rule", "critical", "vllm/KVFull", "can never fire",
+		"→ use `vllm:kv_cache_usage_perc`"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &out)
 		}
@@ -62,7 +64,7 @@ func TestCheckOnlineLintsTheFleetsRules(t *testing.T) {
 	if code := run(t.Context(), []string{"check", "--online", "-o", "json", "--config", file}, &out, &errs); code != exitFinding {
 		t.Errorf("exit code %d", code)
 	}
-	var got checked
+	var got checkResult
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,8 @@ func TestCheckOnlineSeesWhatRulesSelect(t *testing.T) {
 // What was not looked at is said.
 func TestCheckSaysWhichLabelsItHasNotSeen(t *testing.T) {
 	var out bytes.Buffer
-	linted{Rules: 2, Unseen: []string{"labels of 3 metrics were not looked at: they take more than 390 queries"}}.print(&cli{out: &out}, "prod")
+	unseen := []string{"labels of 3 metrics were not looked at: they take more than 390 queries"}
+	printLint(&cli{out: &out}, "prod", service.LintResult{Rules: 2, Unseen: unseen})
 	if got := out.String(); !strings.Contains(got, "ok, 2 alert rules\n  labels of 3 metrics were not looked at") {
 		t.Error(got)
 	}
@@ -102,7 +105,8 @@ func TestCheckSaysWhichLabelsItHasNotSeen(t *testing.T) {
 
 func TestCheckOnlineIsContentWithSoundRules(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"check", "--online", "--config", fakeFleet(t, "vllm:kv_cache_usage_perc > 0.9")}, &out, &errs); code != exitOK {
+	if code := run(t.Context(), []string{"check", "--online", "--config", fakeFleet(t, "vllm:kv_cache_usage_perc > 0.9")}, &out,
+		&errs); code != exitOK {
 		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 	}
 	if !strings.Contains(out.String(), "ok, 1 alert rule\n") {
@@ -155,7 +159,8 @@ func TestCheckNamesTheLineOfAWrongExpression(t *testing.T) {
 // people with triage by hand.
 func TestCheckFindsACauseWithoutItsPlaybook(t *testing.T) {
 	dir := t.TempDir()
-	const cause = "causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: {ttft_high: 3}, playbook: %q,\n" +
+	const cause = "causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: {ttft_high: 3}, " +
+		"playbook: %q,\n" +
 		"     evidence: [{when: kv_usage.max > 0.9, weight: 3, text: full}]}\n"
 	config := filepath.Join(t.TempDir(), "paramedic.yaml")
 	put(t, filepath.Dir(config), "paramedic.yaml", []byte("triage: {rules_dir: "+dir+"}\n"))

@@ -48,17 +48,19 @@ func (c *cli) clientCommands() []*cobra.Command {
 	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
 	list.Flags().IntVar(&most, "limit", 0, "at most this many, the newest; 0: all that match")
 	incidents.AddCommand(list,
-		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: prod-7)", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: " +
+			"prod-7)", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
 		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
 	var forTime time.Duration
-	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1, func(ctx context.Context, args []string) error {
-		if forTime <= 0 {
-			return fmt.Errorf("--for %s: give a time longer than 0s, such as 45m", forTime)
-		}
-		return cl.post(ctx, incidentPath(args[0], "silence"), map[string]any{"until": time.Now().Add(forTime).UTC()}, silenced)
-	})
+	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1,
+		func(ctx context.Context, args []string) error {
+			if forTime <= 0 {
+				return fmt.Errorf("--for %s: give a time longer than 0s, such as 45m", forTime)
+			}
+			return cl.post(ctx, incidentPath(args[0], "silence"), map[string]any{"until": time.Now().Add(forTime).UTC()}, silenced)
+		})
 	silence.Flags().DurationVar(&forTime, "for", time.Hour, "how long")
 	approve := cl.verb("approve ACTION PLAN", "Approve exactly the plan that you were shown", 2, cl.approve)
 	approve.Args = cobra.RangeArgs(1, 2) // without the plan it answers with the command that has it
@@ -70,24 +72,29 @@ func (c *cli) clientCommands() []*cobra.Command {
 		cl.verb("deny ACTION", "Deny an action", 1, func(ctx context.Context, args []string) error {
 			return cl.post(ctx, actionPath(args[0], "deny"), nil, decidedOn)
 		}),
-		cl.verb("cancel ACTION", "Call an action off; on one that needs a person: say that it is taken care of", 1, func(ctx context.Context, args []string) error {
-			return cl.post(ctx, actionPath(args[0], "cancel"), nil, cancelled)
-		}),
-		cl.verb("halt", "Stop all first aid: nothing new is begun until resume", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/halt", nil, haltedNow) }),
-		cl.verb("resume", "Allow first aid again", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/resume", nil, haltedNow) }),
+		cl.verb("cancel ACTION", "Call an action off; on one that needs a person: say that it is taken care of", 1,
+			func(ctx context.Context, args []string) error {
+				return cl.post(ctx, actionPath(args[0], "cancel"), nil, cancelled)
+			}),
+		cl.verb("halt", "Stop all first aid: nothing new is begun until resume", 0,
+			func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/halt", nil, haltedNow) }),
+		cl.verb("resume", "Allow first aid again", 0,
+			func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/resume", nil, haltedNow) }),
 	}
 	for _, cmd := range commands {
 		for _, one := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
 			one.Long = one.Short + ".\n\n" + whichBot
 		}
-		cmd.PersistentFlags().StringVar(&cl.server, "server", env("PARAMEDIC_SERVER", "http://127.0.0.1:8080"), "the bot's address ($PARAMEDIC_SERVER)")
+		cmd.PersistentFlags().StringVar(&cl.server, "server", env("PARAMEDIC_SERVER", "http://127.0.0.1:8080"),
+			"the bot's address ($PARAMEDIC_SERVER)")
 	}
 	cl.token = os.Getenv("PARAMEDIC_TOKEN")
 	return commands
 }
 
 // whichBot is what every command that talks to a bot says about it.
-const whichBot = "It talks to a running bot. --server or PARAMEDIC_SERVER says where that is; where the bot asks who you are, PARAMEDIC_TOKEN\nis your token of its auth.api.tokens_file."
+const whichBot = "It talks to a running bot. --server or PARAMEDIC_SERVER says where that is; where the bot asks who you are, " +
+	"PARAMEDIC_TOKEN\nis your token of its auth.api.tokens_file."
 
 func env(name, fallback string) string {
 	if v := os.Getenv(name); v != "" {
@@ -123,7 +130,8 @@ func (c *client) approve(ctx context.Context, args []string) error {
 	if a.State != state.AwaitingApproval {
 		return c.post(ctx, actionPath(string(a.ID), "approve"), nil, decidedOn) // the bot says why not
 	}
-	return fmt.Errorf("say which plan you approve. To %s (%s): paramedic approve %s %s", a.Change, a.Target, a.ID, state.ShortPlan(a.PlanHash))
+	return fmt.Errorf("say which plan you approve. To %s (%s): paramedic approve %s %s", a.Change, a.Target, a.ID,
+		state.ShortPlan(a.PlanHash))
 }
 
 // listPage is how many incidents one request asks for: the largest page that the API gives.
@@ -165,7 +173,8 @@ func (c *client) list(ctx context.Context, filters map[string]string, most int) 
 	w := tabwriter.NewWriter(forPeople{c.out}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tSTATUS\tSEVERITY\tCAUSE\tALERTS\tOPENED\tTITLE")
 	for _, in := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", strings.TrimPrefix(called(in), "#"), in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), text.Line(in.Title, longestTitle))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", strings.TrimPrefix(called(in), "#"), in.Status, in.Severity, in.Cause, in.AlertCount,
+			opened(in.OpenedAt), text.Line(in.Title, longestTitle))
 	}
 	return w.Flush()
 }
@@ -286,7 +295,8 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 		if errors.As(err, &call) {
 			err = call.Err // its own words are the whole address of the request
 		}
-		return nil, fmt.Errorf("the bot at %s does not answer: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER says where)", req.URL.Scheme+"://"+req.URL.Host, err)
+		return nil, fmt.Errorf("the bot at %s does not answer: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER "+
+			"says where)", req.URL.Scheme+"://"+req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))

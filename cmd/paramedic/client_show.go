@@ -32,7 +32,8 @@ func called(in api.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%
 // printIncident prints an incident for people.
 func printIncident(out io.Writer, in api.IncidentJSON) {
 	w := forPeople{out}
-	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause, report.Sureness(in.Cause, in.Confidence))
+	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause,
+		report.Sureness(in.Cause, in.Confidence))
 	row := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-8s %s\n", label, text)
@@ -54,7 +55,7 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	}
 	printUsual(w, in.Anomalies, in.Correlations)
 	for _, s := range in.Symptoms {
-		fmt.Fprintf(w, "\n  symptom %s: %s", s.Symptom, count(s.Alerts, "alert"))
+		fmt.Fprintf(w, "\n  symptom %s: %s", s.Symptom, text.Count(s.Alerts, "alert"))
 	}
 	fmt.Fprintln(w)
 	for _, a := range in.Actions {

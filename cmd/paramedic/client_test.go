@@ -52,7 +52,8 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 	awaitAlerts(t, bot, 1)
 	t.Setenv("USER", "ada")
 	server := "--server=" + strings.TrimPrefix(base, "http://") // no scheme: http is meant
-	says(t, ask(t, exitOK, "incidents", "show", "1", server), "where    llm/vllm-llama", "opened   ", "alerts   1, of which 1 still fire", ": 1 alert\n")
+	says(t, ask(t, exitOK, "incidents", "show", "1", server), "where    llm/vllm-llama", "opened   ", "alerts   1, of which 1 still fire",
+		": 1 alert\n")
 	says(t, ask(t, exitOK, "ack", "1", server), "#1 is acknowledged by ada (unverified): ")
 	says(t, ask(t, exitOK, "silence", "1", server), "#1 is silent until "+time.Now().UTC().Add(time.Hour).Format("Jan 2"))
 	says(t, ask(t, exitError, "silence", "1", "--for", "0s", server), "--for 0s: give a time longer than 0s")
@@ -68,7 +69,8 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 			t.Errorf("a line of the table has %d characters: %s", n, line)
 		}
 	}
-	if by := bot.Keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin, Unverified: true}) {
+	if by := bot.Keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin,
+		Unverified: true}) {
 		t.Errorf("the record says that it was acknowledged by %+v", by)
 	}
 }
@@ -87,7 +89,8 @@ func TestCancelSaysWhatItCameTo(t *testing.T) {
 	a.State, a.ReleasedBy = state.Cancelled, ""
 	says(t, ask(t, exitOK, "cancel", "ACT-1", "--server", bot.URL), "ACT-1 is cancelled: max_num_seqs 256 → 128")
 	var out bytes.Buffer
-	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{{ID: "ACT-1", State: state.NeedsHuman, NeedsPerson: true}, {ID: "ACT-2", State: state.NeedsHuman, ReleasedBy: "ada"}}})
+	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{{ID: "ACT-1", State: state.NeedsHuman, NeedsPerson: true},
+		{ID: "ACT-2", State: state.NeedsHuman, ReleasedBy: "ada"}}})
 	says(t, out.String(), "when it is taken care of: paramedic cancel ACT-1", "taken care of by ada")
 }
 
@@ -95,9 +98,13 @@ func TestCancelSaysWhatItCameTo(t *testing.T) {
 func TestAnIncidentIsShownWithWhatToDo(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
-	printIncident(&out, api.IncidentJSON{Number: 7, Title: "KV cache exhausted", Status: state.StatusOpen, Severity: state.Critical, Cause: "kv_exhaustion", Confidence: 1,
-		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Pods: []string{"a", "b", "c", "d", "e"}}, AlertCount: 3, ActiveAlerts: 2, OpenedAt: &at, Playbook: "kv_exhaustion",
-		Story: api.StoryJSON{What: "The cache is full.", Why: "Usage is 98 %.", Else: "Next is kv_leak.", Time: "queue 60 % of a request: queue_saturation, from 40 traces.", Do: []string{"Lower max_num_seqs.", "Scale out."}, Avoid: []string{"Restarting all."}}})
+	printIncident(&out, api.IncidentJSON{Number: 7, Title: "KV cache exhausted", Status: state.StatusOpen, Severity: state.Critical,
+		Cause: "kv_exhaustion", Confidence: 1,
+		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm",
+			Pods: []string{"a", "b", "c", "d", "e"}}, AlertCount: 3, ActiveAlerts: 2, OpenedAt: &at, Playbook: "kv_exhaustion",
+		Story: api.StoryJSON{What: "The cache is full.", Why: "Usage is 98 %.", Else: "Next is kv_leak.",
+			Time: "queue 60 % of a request: queue_saturation, from 40 traces.", Do: []string{"Lower max_num_seqs.",
+				"Scale out."}, Avoid: []string{"Restarting all."}}})
 	want := `#7 KV cache exhausted
 open  critical  kv_exhaustion  99 %
 
@@ -121,9 +128,11 @@ playbook paramedic playbooks show kv_exhaustion
 func TestAnIncidentIsShownWithWhatBecameOfItsFirstAid(t *testing.T) {
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{
-		{ID: "ACT-1", State: state.Verifying, Change: "max_num_seqs 256 → 128", CalledOff: "called off by asha too late: it was done already, and is verified as usual"},
+		{ID: "ACT-1", State: state.Verifying, Change: "max_num_seqs 256 → 128",
+			CalledOff: "called off by asha too late: it was done already, and is verified as usual"},
 		{ID: "ACT-2", State: state.Denied, Change: "restart pod llm/a", Reason: "stopped before the write: called off by asha"}}})
-	says(t, out.String(), "verifying  max_num_seqs 256 → 128\n    called off by asha too late: it was done already, and is verified as usual\n",
+	says(t, out.String(), "verifying  max_num_seqs 256 → 128\n    called off by asha too late: it was done already, and is verified as "+
+		"usual\n",
 		"denied  restart pod llm/a\n    stopped before the write: called off by asha\n")
 }
 
@@ -147,7 +156,8 @@ func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
 		t.Errorf("incidents show:\n%s\ndiagnose:\n%s\nand of nothing:\n%s", shown.String(), found.String(), quiet.String())
 	}
 	var md bytes.Buffer
-	printMarkdown(&md, survey.Report{Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Anomalies: anomalies, Correlations: correlations}}}})
+	printMarkdown(&md, survey.Report{Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Anomalies: anomalies,
+		Correlations: correlations}}}})
 	if !strings.Contains(md.String(), "- against the usual: Requests waiting 33") || !strings.Contains(md.String(), "rose 9 min before") {
 		t.Errorf("as Markdown:\n%s", md.String())
 	}
@@ -166,7 +176,8 @@ func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
 	}))
 	t.Cleanup(bot.Close)
 	t.Setenv("PARAMEDIC_TOKEN", "")
-	says(t, ask(t, exitError, "incidents", "--server", bot.URL), "not authenticated (401)", "set PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file")
+	says(t, ask(t, exitError, "incidents", "--server", bot.URL), "not authenticated (401)",
+		"set PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file")
 	t.Setenv("PARAMEDIC_TOKEN", "a-token")
 	says(t, ask(t, exitError, "ack", "INC", "--server", bot.URL), "it means several incidents (409)\n  INC-1 (#1)\n  INC-2 (#2)")
 }
@@ -220,7 +231,8 @@ func TestListFollowsEveryPage(t *testing.T) {
 		t.Errorf("%d lines, after asking %q", n, asked)
 	}
 	asked = nil
-	if out := ask(t, exitOK, "incidents", "list", "--limit", "510", "--server", bot.URL); strings.Count(out, "\n") != 511 || !slices.Equal(asked, []string{"500  ", "10 500 "}) {
+	if out := ask(t, exitOK, "incidents", "list", "--limit", "510", "--server", bot.URL); strings.Count(out, "\n") != 511 ||
+		!slices.Equal(asked, []string{"500  ", "10 500 "}) {
 		t.Errorf("with --limit 510 it asked %q for %d lines", asked, strings.Count(out, "\n"))
 	}
 	says(t, ask(t, exitError, "incidents", "list", "--limit", "-1", "--server", bot.URL), "--limit -1: give a number")
@@ -230,9 +242,11 @@ func TestListFollowsEveryPage(t *testing.T) {
 func TestTerminalIsNotSentWhatNoReaderSees(t *testing.T) {
 	const evil = "pod-\u202Eexe.\u2066gpj\x1b[31m\u061C"
 	var out bytes.Buffer
-	printIncident(&out, api.IncidentJSON{Title: evil, Scope: state.Scope{Pods: []string{evil}}, Story: api.StoryJSON{What: evil, Do: []string{evil}},
+	printIncident(&out, api.IncidentJSON{Title: evil, Scope: state.Scope{Pods: []string{evil}},
+		Story:    api.StoryJSON{What: evil, Do: []string{evil}},
 		Evidence: []api.EvidenceJSON{{Text: evil, Why: evil}}, Actions: []api.ActionJSON{{Change: evil, Reason: evil}}})
-	if got := out.String(); strings.ContainsFunc(got, text.Hidden) || strings.Contains(got, "\x1b") || strings.Count(got, "pod-exe.gpj") < 6 {
+	if got := out.String(); strings.ContainsFunc(got, text.Hidden) || strings.Contains(got, "\x1b") ||
+		strings.Count(got, "pod-exe.gpj") < 6 {
 		t.Errorf("%q", got)
 	}
 }

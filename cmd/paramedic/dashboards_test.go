@@ -60,7 +60,8 @@ func (q query) expanded(model string) []query {
 	}
 	var out []query
 	for _, p := range []string{"50", "95", "99"} {
-		out = append(out, query{Expr: fmt.Sprintf("histogram_quantile(0.%s, sum by (le, %s) (rate(%s_bucket{$on}[$window])))", p, model, q.Expr), Legend: "{{" + model + "}} p" + p})
+		out = append(out, query{Expr: fmt.Sprintf("histogram_quantile(0.%s, sum by (le, %s) (rate(%s_bucket{$on}[$window])))", p, model,
+			q.Expr), Legend: "{{" + model + "}} p" + p})
 	}
 	return out
 }
@@ -105,13 +106,15 @@ func (d dashboards) dashboard(engine string) object {
 			continue
 		}
 		id++
-		panels = append(panels, object{"id": id, "type": "row", "title": row.Title, "collapsed": false, "panels": []object{}, "gridPos": object{"h": 1, "w": 24, "x": 0, "y": y}})
+		panels = append(panels, object{"id": id, "type": "row", "title": row.Title, "collapsed": false, "panels": []object{},
+			"gridPos": object{"h": 1, "w": 24, "x": 0, "y": y}})
 		for i, p := range shown {
 			var targets []object
 			for _, q := range append(slices.Clone(p.By["all"]), p.By[engine]...) {
 				for _, q := range q.expanded(e.Model) {
 					expr := fill.Replace(ofGPUs.ReplaceAllString(q.Expr, `($1{cluster=~"$$cluster",exported_namespace=~"$$namespace"} or $1{cluster=~"$$cluster",exported_namespace="",namespace=~"$$namespace"})`))
-					target := object{"refId": string(rune('A' + len(targets))), "datasource": source, "expr": expr, "legendFormat": q.Legend, "editorMode": "code", "range": true}
+					target := object{"refId": string(rune('A' + len(targets))), "datasource": source, "expr": expr,
+						"legendFormat": q.Legend, "editorMode": "code", "range": true}
 					if p.Heatmap {
 						target["format"] = "heatmap"
 					}
@@ -119,16 +122,19 @@ func (d dashboards) dashboard(engine string) object {
 				}
 			}
 			id++
-			panels = append(panels, p.grafana(object{"id": id, "title": p.Title, "description": p.About, "datasource": source, "targets": targets,
+			panels = append(panels, p.grafana(object{"id": id, "title": p.Title, "description": p.About, "datasource": source,
+				"targets": targets,
 				"gridPos": object{"h": 8, "w": 8, "x": i % 3 * 8, "y": y + 1 + i/3*8}}))
 		}
 		y += 1 + (len(shown)+2)/3*8
 	}
 	return object{
-		"uid": "paramedic-" + engine, "title": "Paramedic / " + e.Title, "tags": []string{"paramedic", "llm"}, "schemaVersion": 39, "editable": true,
+		"uid": "paramedic-" + engine, "title": "Paramedic / " +
+			e.Title, "tags": []string{"paramedic", "llm"}, "schemaVersion": 39, "editable": true,
 		"description": "Made from deploy/grafana/dashboards.yml by make generate.", "refresh": "30s", "timezone": "utc", "graphTooltip": 1,
-		"time":       object{"from": "now-3h", "to": "now"},
-		"links":      []object{{"type": "dashboards", "title": "Paramedic", "tags": []string{"paramedic"}, "asDropdown": true, "keepTime": true, "includeVars": true}},
+		"time": object{"from": "now-3h", "to": "now"},
+		"links": []object{{"type": "dashboards", "title": "Paramedic", "tags": []string{"paramedic"}, "asDropdown": true,
+			"keepTime": true, "includeVars": true}},
 		"panels":     panels,
 		"templating": object{"list": variables(source, e.Of, e.Model)},
 	}
@@ -138,7 +144,8 @@ func (d dashboards) dashboard(engine string) object {
 func (p panel) grafana(out object) object {
 	if p.Heatmap {
 		out["type"] = "heatmap"
-		out["options"] = object{"calculate": false, "yAxis": object{"unit": p.Unit}, "color": object{"mode": "scheme", "scheme": "Oranges", "steps": 64}, "cellGap": 1}
+		out["options"] = object{"calculate": false, "yAxis": object{"unit": p.Unit},
+			"color": object{"mode": "scheme", "scheme": "Oranges", "steps": 64}, "cellGap": 1}
 		return out
 	}
 	steps, custom := []object{{"color": "green", "value": nil}}, object{"lineWidth": 1, "fillOpacity": 8, "showPoints": "never"}
@@ -150,11 +157,13 @@ func (p panel) grafana(out object) object {
 		custom["stacking"], custom["fillOpacity"] = object{"mode": "normal", "group": "A"}, 40
 	}
 	out["type"] = "timeseries"
-	out["fieldConfig"] = object{"defaults": object{"unit": p.Unit, "min": 0, "custom": custom, "thresholds": object{"mode": "absolute", "steps": steps}}, "overrides": []object{}}
+	out["fieldConfig"] = object{"defaults": object{"unit": p.Unit, "min": 0, "custom": custom,
+		"thresholds": object{"mode": "absolute", "steps": steps}}, "overrides": []object{}}
 	if strings.Contains(p.Title, "budget left") {
 		delete(out["fieldConfig"].(object)["defaults"].(object), "min") // it goes below nothing
 	}
-	out["options"] = object{"legend": object{"displayMode": "list", "placement": "bottom"}, "tooltip": object{"mode": "multi", "sort": "desc"}}
+	out["options"] = object{"legend": object{"displayMode": "list", "placement": "bottom"},
+		"tooltip": object{"mode": "multi", "sort": "desc"}}
 	return out
 }
 
@@ -163,7 +172,8 @@ func (p panel) grafana(out object) object {
 func variables(source object, of, model string) []object {
 	choice := func(name, metric, label string) object {
 		q := fmt.Sprintf("label_values(%s, %s)", metric, label)
-		return object{"name": name, "type": "query", "datasource": source, "definition": q, "query": object{"query": q, "refId": "A"}, "refresh": 2, "sort": 1,
+		return object{"name": name, "type": "query", "datasource": source, "definition": q, "query": object{"query": q, "refId": "A"},
+			"refresh": 2, "sort": 1,
 			"multi": true, "includeAll": true, "allValue": ".*", "current": object{"text": []string{"All"}, "value": []string{"$__all"}}}
 	}
 	return []object{
@@ -295,12 +305,17 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 // Each dashboard answers what an incident asks: what users feel, whether work queues, whether
 // memory is short, whether the work changed.
 func TestDashboardsShowWhatAnIncidentAsks(t *testing.T) {
-	everywhere := []string{"Time to first token", "Time between tokens", "Whole request", "How long requests take", "Errors", "Requests", "Running and waiting", "KV cache in use", "Prefix cache hits",
-		"Prompt length", "GPU busy", "GPU memory used", "SM clock", "Power and temperature", "New Xids in 15 minutes", "Error budget left of 30 days"}
+	everywhere := []string{"Time to first token", "Time between tokens", "Whole request", "How long requests take", "Errors", "Requests",
+		"Running and waiting", "KV cache in use", "Prefix cache hits",
+		"Prompt length", "GPU busy", "GPU memory used", "SM clock", "Power and temperature", "New Xids in 15 minutes",
+		"Error budget left of 30 days"}
 	workers := []string{"Tokens", "Time in the queue", "Waiting, by worker", "Running, by worker", "KV cache, by worker", "Answer length"}
-	want := map[string][]string{"vllm": slices.Concat(everywhere, workers, []string{"Preemptions", "Time per token of a request", "Waiting because", "Where the time of a request goes"}),
-		"sglang": slices.Concat(everywhere, workers, []string{"Preemptions"}), "trtllm": slices.Concat(everywhere, workers, []string{"Paused requests"}),
-		"dynamo": append(everywhere, "Tokens", "Answer length"), "llm-d": append(slices.Clone(everywhere), "Endpoints", "Waiting, by worker")}
+	want := map[string][]string{"vllm": slices.Concat(everywhere, workers,
+		[]string{"Preemptions", "Time per token of a request", "Waiting because", "Where the time of a request goes"}),
+		"sglang": slices.Concat(everywhere, workers, []string{"Preemptions"}), "trtllm": slices.Concat(everywhere, workers,
+			[]string{"Paused requests"}),
+		"dynamo": append(everywhere, "Tokens", "Answer length"), "llm-d": append(slices.Clone(everywhere), "Endpoints",
+			"Waiting, by worker")}
 	loaded := loadDashboards(t)
 	if got := slices.Sorted(maps.Keys(loaded)); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("there are dashboards for %v", got)

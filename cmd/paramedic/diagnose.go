@@ -14,6 +14,7 @@ import (
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
+	"paramedic/internal/text"
 	"paramedic/rules"
 	"paramedic/rules/enrich/engine"
 )
@@ -32,7 +33,8 @@ func (c *cli) diagnoseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diagnose (--prometheus URL | --engine URL…)",
 		Short: "Triage a live fleet once, with nothing installed",
-		Long: "Look at a live fleet once and say what is wrong with it and why. Exit code 0: healthy; 2: something was found; 1: the look failed.\n" +
+		Long: "Look at a live fleet once and say what is wrong with it and why. Exit code 0: healthy; 2: something was found; 1: the " +
+			"look failed.\n" +
 			"Engines that are scraped directly are watched for a short while, because rates need two looks.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
@@ -124,14 +126,16 @@ func (d *diagnosis) addresses() error {
 		valid := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 		switch {
 		case valid && u.User != nil, !valid && strings.Contains(raw, "@"):
-			return fmt.Errorf("--%s must be an http:// or https:// URL such as %s, without a user or a password: the bot's configuration has *_file keys for secrets", flag, example)
+			return fmt.Errorf("--%s must be an http:// or https:// URL such as %s, without a user or a password: the bot's configuration "+
+				"has *_file keys for secrets", flag, example)
 		case !valid:
 			return fmt.Errorf("--%s %s is not an http:// or https:// URL such as %s", flag, raw, example)
 		}
 		return nil
 	}
 	for _, base := range []struct{ flag, url, example string }{
-		{"prometheus", d.prometheus, "http://prometheus:9090"}, {"tempo", d.tempo, "http://tempo:3200"}, {"jaeger", d.jaeger, "http://jaeger:16686"},
+		{"prometheus", d.prometheus, "http://prometheus:9090"}, {"tempo", d.tempo, "http://tempo:3200"}, {"jaeger", d.jaeger,
+			"http://jaeger:16686"},
 	} {
 		if base.url == "" {
 			continue
@@ -150,7 +154,7 @@ func (d *diagnosis) addresses() error {
 
 // observe scrapes for a while, and says so.
 func (d *diagnosis) observe(ctx context.Context, scrapers []*engine.Client) error {
-	fmt.Fprintf(d.err, "watching %s for %s …\n", count(len(d.engines), "page"), d.watch)
+	fmt.Fprintf(d.err, "watching %s for %s …\n", text.Count(len(d.engines), "page"), d.watch)
 	ticker := time.NewTicker(max(d.watch/10, 500*time.Millisecond))
 	defer ticker.Stop()
 	end := time.After(d.watch)

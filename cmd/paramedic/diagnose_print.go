@@ -115,7 +115,8 @@ func printMarkdown(out io.Writer, f survey.Report) {
 		fmt.Fprintf(w, "\n**%s** %s\n", md(p.URL), md(p.Reason))
 	}
 	if len(f.Pools) > 0 {
-		fmt.Fprint(w, "\n| pool | model | workers | health | KV | latency | errors | queue | GPU |\n|---|---|---:|---|---:|---:|---:|---:|---:|\n")
+		fmt.Fprint(w, "\n| pool | model | workers | health | KV | latency | errors | queue | GPU "+
+			"|\n|---|---|---:|---|---:|---:|---:|---:|---:|\n")
 	}
 	for _, p := range f.Pools {
 		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(cmp.Or(p.Pool, "—")), md(cmp.Or(p.Model, "—")), p.Workers, p.Overall)
@@ -126,7 +127,8 @@ func printMarkdown(out io.Writer, f survey.Report) {
 	}
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
-		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | why so much |\n|---:|---|---|\n| %+.1f | prior | how common the cause is, before any evidence |\n",
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | why so much |\n|---:|---|---|\n| %+.1f | prior | how common the "+
+			"cause is, before any evidence |\n",
 			md(d.Title), md(string(d.Cause)), sure(d), report.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {
 			fmt.Fprintf(w, "| %+.1f | %s | %s |\n", x.Weight, md(x.Text), md(x.Why))

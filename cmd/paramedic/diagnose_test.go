@@ -22,18 +22,22 @@ func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	var samples []state.Sample
-	for signal, v := range map[string]float64{"kv_usage": 0.97, "preemption_rate": 0.4, "ttft_p95": 4, "ttft_p99": 4.5, "requests_waiting": 3, "error_rate": 0, "gpu_util": 80} {
-		samples = append(samples, state.Sample{Signal: signal, Value: v, Unit: map[string]string{"kv_usage": "ratio", "preemption_rate": "1/s"}[signal], Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Model: "llama"}})
+	for signal, v := range map[string]float64{"kv_usage": 0.97, "preemption_rate": 0.4, "ttft_p95": 4, "ttft_p99": 4.5,
+		"requests_waiting": 3, "error_rate": 0, "gpu_util": 80} {
+		samples = append(samples, state.Sample{Signal: signal, Value: v, Unit: map[string]string{"kv_usage": "ratio",
+			"preemption_rate": "1/s"}[signal], Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Model: "llama"}})
 	}
 	f := survey.Report{Pools: service.MarkUnmeasured(catalog.Health("default", state.Evidence{Samples: samples}))}
 	want := []string{"vllm: KV cache: full, and users feel it",
-		"vllm: KV cache thrashes: vllm-0 preempts 0.4/s with its KV cache 97 % full, and first tokens take 4 s (p95). Looks like kv_exhaustion, kv_leak, long_context_burst, traffic_surge"}
+		"vllm: KV cache thrashes: vllm-0 preempts 0.4/s with its KV cache 97 % full, and first tokens take 4 s (p95). Looks like " +
+			"kv_exhaustion, kv_leak, long_context_burst, traffic_surge"}
 	if d := cmp.Diff(want, f.Notes()); d != "" {
 		t.Error(d)
 	}
 	var out bytes.Buffer
 	printMarkdown(&out, f)
-	if !strings.Contains(out.String(), "KV cache thrashes: vllm\\-0 preempts") && !strings.Contains(out.String(), "KV cache thrashes: vllm-0 preempts") {
+	if !strings.Contains(out.String(), "KV cache thrashes: vllm\\-0 preempts") &&
+		!strings.Contains(out.String(), "KV cache thrashes: vllm-0 preempts") {
 		t.Errorf("it is not in the report:\n%s", out.String())
 	}
 	if !strings.Contains(out.String(), "| vllm | llama | 0 | critical | 97 % | 4.5 | 0 | 3 | 80 |") {

@@ -51,7 +51,8 @@ func newDoors(t *testing.T, approvers []string) *atDoors {
 	if approvers != nil {
 		policy = ", policies: [{approvers: [" + strings.Join(approvers, ", ") + "]}]"
 	}
-	o := &onCall{t: t, dir: t.TempDir(), settle: "1h", extra: "remediate: {mode: approve" + policy + "}\n", slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
+	o := &onCall{t: t, dir: t.TempDir(), settle: "1h", extra: "remediate: {mode: approve" + policy + "}\n",
+		slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
 	o.begin(doorTokens)
 	o.alert(kvFull)
 	o.await("an incident is open", func() bool { return len(o.bot.Keeper.Incidents()) == 1 })
@@ -65,10 +66,13 @@ func (d *atDoors) plan(approvers []string) state.Action {
 	if d.until.IsZero() {
 		d.until = time.Now().Add(time.Hour)
 	}
-	a := state.Action{ID: state.NewActionID(time.Now(), fmt.Sprint(d.n)), Incident: d.in.ID, Kind: "restart_worker", Mode: "approve", State: state.AwaitingApproval, Approvers: approvers,
-		Change: fmt.Sprintf("restart pod llm/vllm-%d", d.n), ExpiresAt: d.until, Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}},
+	a := state.Action{ID: state.NewActionID(time.Now(), fmt.Sprint(d.n)), Incident: d.in.ID, Kind: "restart_worker", Mode: "approve",
+		State: state.AwaitingApproval, Approvers: approvers,
+		Change: fmt.Sprintf("restart pod llm/vllm-%d", d.n), ExpiresAt: d.until, Steps: []state.ActionStep{{State: state.AwaitingApproval,
+			At: time.Now()}},
 		Target: state.Target{Cluster: d.in.Cluster, Namespace: "llm", Kind: "Pod", Name: fmt.Sprintf("vllm-%d", d.n), Pool: "vllm"}}
-	a.PlanHash = state.Hash(string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change) // as first aid makes it
+	// as first aid makes it
+	a.PlanHash = state.Hash(string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change)
 	if err := d.bot.Keeper.Append(d.t.Context(), state.Input{Cluster: d.in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
 		d.t.Fatal(err)
 	}
@@ -132,15 +136,18 @@ func (d *atDoors) approve(door string, who doorPerson, a state.Action, plan stri
 		if who.slackUser == "" || plan == "" { // a button has its plan
 			return "", false
 		}
-		payload, err := json.Marshal(map[string]any{"type": "block_actions", "user": map[string]string{"id": who.slackUser, "username": who.name}, "trigger_id": fmt.Sprint(a.ID, who.name, plan),
-			"response_url": d.slack.URL() + "response_url", "actions": []any{map[string]string{"action_id": slack.ActionApprove, "value": string(a.ID) + "|" + plan}}})
+		payload, err := json.Marshal(map[string]any{"type": "block_actions",
+			"user": map[string]string{"id": who.slackUser, "username": who.name}, "trigger_id": fmt.Sprint(a.ID, who.name, plan),
+			"response_url": d.slack.URL() +
+				"response_url", "actions": []any{map[string]string{"action_id": slack.ActionApprove, "value": string(a.ID) + "|" + plan}}})
 		if err != nil {
 			d.t.Fatal(err)
 		}
 		body := []byte(url.Values{"payload": {string(payload)}}.Encode())
 		return d.answer("/webhook/slack/interaction", body, slacktest.Sign(onCallSecret, body, time.Now())), true
 	default:
-		body := []byte(url.Values{"command": {"/paramedic"}, "user_id": {who.slackUser}, "user_name": {who.name}, "trigger_id": {fmt.Sprint(a.ID, who.name, plan, "t")}, "channel_name": {"llm-oncall"},
+		body := []byte(url.Values{"command": {"/paramedic"}, "user_id": {who.slackUser}, "user_name": {who.name},
+			"trigger_id": {fmt.Sprint(a.ID, who.name, plan, "t")}, "channel_name": {"llm-oncall"},
 			"text": {strings.TrimSpace("approve " + string(a.ID) + " " + plan)}}.Encode())
 		return d.answer("/webhook/slack/command", body, slacktest.Sign(onCallSecret, body, time.Now())), who.slackUser != ""
 	}
@@ -148,7 +155,8 @@ func (d *atDoors) approve(door string, who doorPerson, a state.Action, plan stri
 
 func (d *atDoors) loginTo(token string) string {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+"/login", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+"/login",
+		strings.NewReader(url.Values{"token": {token}}.Encode()))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -282,7 +290,8 @@ func TestApprovalNeedsThePlanAtEveryDoor(t *testing.T) { // 19
 	d := newDoors(t, nil)
 	for _, door := range everyDoor {
 		a, other := d.plan(nil), d.plan(nil)
-		for plan, want := range map[string]string{"": "say which plan you approve", other.PlanHash: "has changed", a.PlanHash[:4]: "has changed"} {
+		for plan, want := range map[string]string{"": "say which plan you approve", other.PlanHash: "has changed",
+			a.PlanHash[:4]: "has changed"} {
 			told, can := d.approve(door, doorPeople[0], a, plan)
 			if can && door != "button" && !strings.Contains(told, want) {
 				t.Errorf("%s, plan %q: told %q", door, plan, told)
@@ -331,7 +340,8 @@ func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
 				c.before = func(state.Action) {} // once is enough
 			}
 			told, _ := d.approve(door, ada, a, a.PlanHash)
-			if now, _ := d.bot.Keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" && slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
+			if now, _ := d.bot.Keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" &&
+				slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
 				t.Errorf("%s, %s: it is %s, decided by %q, told %q", c.name, door, now.State, now.DecidedBy, told)
 			} else if door != "button" && strings.Contains(told, "Approved:") {
 				t.Errorf("%s, %s: told %q", c.name, door, told)

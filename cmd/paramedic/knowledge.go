@@ -18,18 +18,21 @@ func (c *cli) playbooksCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }}
 	cmd.PersistentFlags().StringVar(&dir, "dir", "", "your own playbooks, which override the built-in ones")
 	cmd.AddCommand(
-		&cobra.Command{Use: "list", Short: "List playbooks", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }},
-		&cobra.Command{Use: "show ID", Short: "Show a playbook", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error { return c.showPlaybook(dir, args[0]) }},
-		&cobra.Command{Use: "test DIR", Short: "Validate a directory of playbooks", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-			cfg := config.Default()
-			cfg.Playbooks.Dir = args[0]
-			return c.testKnowledge(cfg)
-		}})
+		&cobra.Command{Use: "list", Short: "List playbooks", Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }},
+		&cobra.Command{Use: "show ID", Short: "Show a playbook", Args: cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error { return c.showPlaybook(dir, args[0]) }},
+		&cobra.Command{Use: "test DIR", Short: "Validate a directory of playbooks", Args: cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error {
+				cfg := config.Default()
+				cfg.Playbooks.Dir = args[0]
+				return c.testKnowledge(cfg)
+			}})
 	return cmd
 }
 
 func (c *cli) testKnowledge(cfg config.Config) error {
-	out := checked{Problems: []config.Problem{}}
+	out := checkResult{Problems: []config.Problem{}}
 	out.knowledge(cfg)
 	if c.output == "json" {
 		if err := c.json(out); err != nil {
@@ -92,10 +95,13 @@ func (c *cli) rulesCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }}
 	cmd.PersistentFlags().StringVar(&dir, "dir", "", "your own rules, which override the built-in ones")
 	cmd.AddCommand(
-		&cobra.Command{Use: "list", Short: "List causes and pathologies", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }},
-		&cobra.Command{Use: "show ID", Short: "Explain a cause (what it explains, what speaks for and against it) or a pathology", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "list", Short: "List causes and pathologies", Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }},
+		&cobra.Command{Use: "show ID", Short: "Explain a cause (what it explains, what speaks for and against it) or a pathology",
+			Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.showRule(dir, args[0]) }},
-		&cobra.Command{Use: "test DIR|FILE", Short: "Run the cases in a directory (*.txtar), or one, with the rules beside them", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "test DIR|FILE", Short: "Run the cases in a directory (*.txtar), or one, with the rules beside them",
+			Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.testRules(dir, args[0]) }})
 	return cmd
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/cmd/paramedic/score"
+	"paramedic/internal/text"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
 	"paramedic/state"
@@ -57,7 +58,8 @@ func (c *cli) labRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve a simulated fleet's /metrics pages, with a fault to come",
-		Long: "Serve a simulated fleet's pages under /worker/POD/metrics, /dcgm/NODE/metrics and /kube/metrics, for a Prometheus or a bot to scrape.\n" +
+		Long: "Serve a simulated fleet's pages under /worker/POD/metrics, /dcgm/NODE/metrics and /kube/metrics, for a Prometheus or a " +
+			"bot to scrape.\n" +
 			"Of two pools each has its name before that: /POOL/worker/POD/metrics.\n" +
 			"With --webhook its own alert rules are evaluated and delivered as Alertmanager would.",
 		Args: cobra.NoArgs,
@@ -90,7 +92,8 @@ func (c *cli) labRunCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+strings.Join(lab.Faults(), ", ")+
+	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+
+		strings.Join(lab.Faults(), ", ")+
 		"; two of them in two pools, FAULT+FAULT, or on two workers of one pool, FAULT+FAULT@one"+
 		"; or what only looks like it: "+strings.Join(lab.Decoys(), ", "))
 	f.StringVar(&listen, "listen", "127.0.0.1:9400", "address of the pages")
@@ -121,7 +124,8 @@ func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 	for _, s := range scenarios {
 		for _, f := range s.Faults {
 			wait := time.Duration(float64(f.At) / speed).Round(time.Second)
-			fmt.Fprintf(c.err, "%s begins in %s, at %s\n", f.Name, state.FormatDuration(wait), time.Now().Add(wait).UTC().Format("15:04:05 UTC"))
+			fmt.Fprintf(c.err, "%s begins in %s, at %s\n", f.Name, state.FormatDuration(wait),
+				time.Now().Add(wait).UTC().Format("15:04:05 UTC"))
 		}
 		fmt.Fprintln(c.err, s.Story)
 	}
@@ -154,7 +158,8 @@ func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 // webhookURL refuses what is no address that alerts can be delivered to.
 func webhookURL(flag, raw string) error {
 	if u, err := url.Parse(raw); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("%s %s is not an http:// or https:// URL such as http://127.0.0.1:8080/webhook/alertmanager", flag, strconv.Quote(raw))
+		return fmt.Errorf("%s %s is not an http:// or https:// URL such as http://127.0.0.1:8080/webhook/alertmanager", flag,
+			strconv.Quote(raw))
 	}
 	return nil
 }
@@ -255,10 +260,11 @@ func (c *cli) storm(ctx context.Context, s score.Storm) error {
 		}
 	} else {
 		fmt.Fprintf(c.out, "%d of %s taken, in %s, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); %s\n",
-			out.Taken, count(out.Alerts, "alert"), count(out.Payloads, "payload"), out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Answers())
+			out.Taken, text.Count(out.Alerts, "alert"), text.Count(out.Payloads,
+				"payload"), out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Answers())
 	}
 	if lost := out.Alerts - out.Taken; lost > 0 {
-		return fmt.Errorf("%s not taken: see the answers, and the log of the bot at --url", count(lost, "alert"))
+		return fmt.Errorf("%s not taken: see the answers, and the log of the bot at --url", text.Count(lost, "alert"))
 	}
 	return nil
 }

@@ -103,7 +103,8 @@ func TestAFleetMayHaveTwoFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	faults := scenarios[0].Faults
-	if len(scenarios) != 1 || len(faults) != 2 || faults[0].Name != lab.EngineHang || faults[1].Name != lab.HostMemoryLeak || faults[0].Worker == faults[1].Worker {
+	if len(scenarios) != 1 || len(faults) != 2 || faults[0].Name != lab.EngineHang || faults[1].Name != lab.HostMemoryLeak ||
+		faults[0].Worker == faults[1].Worker {
 		t.Errorf("%d scenarios, faults %+v", len(scenarios), faults)
 	}
 	if _, err := labScenarios("engine_hang+nothing@one", 1); err == nil || !strings.Contains(err.Error(), "is not FAULT+FAULT") {

@@ -65,7 +65,8 @@ func TestAmbiguousNumberIsAsked(t *testing.T) {
 	says(t, ask(t, exitError, "incidents", "show", "1", "--server", o.url), `"1" means several incidents; name its cluster too`, "(#prod-1, prod, ", "(#us-east-1-1, us-east-1, ")
 	for name, cluster := range map[string]string{"prod-1": "prod", "#us-east-1-1": "us-east-1", "US-EAST-1-1": "us-east-1"} {
 		var got api.IncidentJSON
-		if err := json.Unmarshal([]byte(ask(t, exitOK, "incidents", "show", name, "-o", "json", "--server", o.url)), &got); err != nil || got.ID != in[cluster].ID || got.Number != 1 || got.Name != "#"+cluster+"-1" {
+		if err := json.Unmarshal([]byte(ask(t, exitOK, "incidents", "show", name, "-o", "json", "--server", o.url)), &got); err != nil ||
+			got.ID != in[cluster].ID || got.Number != 1 || got.Name != "#"+cluster+"-1" {
 			t.Errorf("%s: %v %s %d %s", name, err, got.ID, got.Number, got.Name)
 		}
 		says(t, askPage(t, o, "/incidents/"+url.PathEscape(name), http.StatusOK), "/ #"+cluster+"-1<")

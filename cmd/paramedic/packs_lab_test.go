@@ -30,9 +30,11 @@ func TestTheLinterBelievesThePacksOnEveryEngine(t *testing.T) {
 			alerts = append(alerts, rules.AlertingRule{Group: r.group, Name: r.Alert, Expr: r.Expr})
 		}
 		for _, f := range rules.Lint(alerts, have) {
-			missing := strings.Contains(f.Text, "cannot fire: nothing exports ") || strings.Contains(f.Text, "is not exported here, though other ")
+			missing := strings.Contains(f.Text, "cannot fire: nothing exports ") ||
+				strings.Contains(f.Text, "is not exported here, though other ")
 			alien := packs[f.Rule] != own[kind] && !slices.Contains([]string{"kubernetes", "slo"}, packs[f.Rule])
-			routed := strings.Contains(f.Text, "dynamo_component_router_kv_hit_rate") // by a router that looks at caches, which the lab's does not
+			// by a router that looks at caches, which the lab's does not
+			routed := strings.Contains(f.Text, "dynamo_component_router_kv_hit_rate")
 			if !missing || !alien && !routed {
 				t.Errorf("%s: %s of %s: %s: %s (%s)", kind, f.Rule, packs[f.Rule], f.Severity, f.Text, f.Fix)
 			}

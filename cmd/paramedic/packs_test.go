@@ -108,30 +108,40 @@ func TestEveryRuleOfAPackParsesAndNamesItsPlaybook(t *testing.T) {
 
 // meant is what every alert of the packs says.
 var meant = map[state.Symptom]string{
-	"ttft_high":       "VLLMTTFTHigh VLLMTTFTCritical SGLangTTFTHigh SGLangTTFTCritical DynamoTTFTHigh DynamoTTFTCritical TRTLLMTTFTHigh TRTLLMTTFTCritical EPPTTFTHigh EPPTTFTCritical",
-	"itl_high":        "VLLMInterTokenLatencyHigh VLLMInterTokenLatencyCritical SGLangInterTokenLatencyHigh SGLangInterTokenLatencyCritical DynamoInterTokenLatencyHigh DynamoInterTokenLatencyCritical TRTLLMTimePerTokenHigh TRTLLMTimePerTokenCritical EPPInterTokenLatencyHigh EPPInterTokenLatencyCritical",
-	"e2e_high":        "VLLMLatencyHigh SGLangLatencyHigh DynamoLatencyHigh TRTLLMLatencyHigh EPPLatencyHigh",
-	"error_rate":      "VLLMErrorRateHigh VLLMErrorRateCritical DynamoErrorRateHigh DynamoErrorRateCritical DynamoRejections TRTLLMErrorRateHigh TRTLLMErrorRateCritical EPPErrorRateHigh EPPErrorRateCritical",
-	"throughput_drop": "VLLMEngineStalled VLLMThroughputDrop SGLangEngineStalled SGLangThroughputDrop DynamoStalled DynamoThroughputDrop TRTLLMEngineStalled TRTLLMThroughputDrop",
-	"kv_pressure":     "VLLMKVCachePressure VLLMKVHeldWhileIdle SGLangTokenUsageHigh SGLangKVHeldWhileIdle DynamoKVCachePressure TRTLLMKVCachePressure EPPKVCachePressure",
-	"preemptions":     "VLLMPreemptionStorm VLLMPreemptionsSlowUsers SGLangRetractions TRTLLMPausedRequests",
-	"queue_buildup":   "VLLMQueueBuildup VLLMQueueSkew VLLMConcurrencyCapped SGLangQueueBuildup SGLangQueueSkew DynamoQueueBuildup TRTLLMQueueBuildup EPPQueueBuildup EPPQueueSkew",
+	"ttft_high": "VLLMTTFTHigh VLLMTTFTCritical SGLangTTFTHigh SGLangTTFTCritical DynamoTTFTHigh DynamoTTFTCritical TRTLLMTTFTHigh " +
+		"TRTLLMTTFTCritical EPPTTFTHigh EPPTTFTCritical",
+	"itl_high": "VLLMInterTokenLatencyHigh VLLMInterTokenLatencyCritical SGLangInterTokenLatencyHigh " +
+		"SGLangInterTokenLatencyCritical DynamoInterTokenLatencyHigh DynamoInterTokenLatencyCritical TRTLLMTimePerTokenHigh " +
+		"TRTLLMTimePerTokenCritical EPPInterTokenLatencyHigh EPPInterTokenLatencyCritical",
+	"e2e_high": "VLLMLatencyHigh SGLangLatencyHigh DynamoLatencyHigh TRTLLMLatencyHigh EPPLatencyHigh",
+	"error_rate": "VLLMErrorRateHigh VLLMErrorRateCritical DynamoErrorRateHigh DynamoErrorRateCritical DynamoRejections " +
+		"TRTLLMErrorRateHigh TRTLLMErrorRateCritical EPPErrorRateHigh EPPErrorRateCritical",
+	"throughput_drop": "VLLMEngineStalled VLLMThroughputDrop SGLangEngineStalled SGLangThroughputDrop DynamoStalled DynamoThroughputDrop " +
+		"TRTLLMEngineStalled TRTLLMThroughputDrop",
+	"kv_pressure": "VLLMKVCachePressure VLLMKVHeldWhileIdle SGLangTokenUsageHigh SGLangKVHeldWhileIdle DynamoKVCachePressure " +
+		"TRTLLMKVCachePressure EPPKVCachePressure",
+	"preemptions": "VLLMPreemptionStorm VLLMPreemptionsSlowUsers SGLangRetractions TRTLLMPausedRequests",
+	"queue_buildup": "VLLMQueueBuildup VLLMQueueSkew VLLMConcurrencyCapped SGLangQueueBuildup SGLangQueueSkew DynamoQueueBuildup " +
+		"TRTLLMQueueBuildup EPPQueueBuildup EPPQueueSkew",
 	"queue_time_high": "VLLMQueueTimeHigh SGLangQueueTimeHigh TRTLLMQueueTimeHigh EPPQueueTimeHigh",
-	"prefix_hit_low":  "VLLMPrefixCacheHitsDropped SGLangCacheHitsDropped DynamoPrefixHitsDropped TRTLLMCacheHitsDropped EPPPrefixHitsDropped",
-	"aborts":          "VLLMAborts SGLangAborts DynamoCancellations",
-	"quality":         "VLLMTruncatedAnswers",
-	"target_down":     "VLLMMetricsAbsent DCGMMetricsAbsent InferenceTargetDown SGLangMetricsAbsent DynamoMetricsAbsent TRTLLMMetricsAbsent EPPMetricsAbsent EPPStaleEndpoints",
+	"prefix_hit_low": "VLLMPrefixCacheHitsDropped SGLangCacheHitsDropped DynamoPrefixHitsDropped TRTLLMCacheHitsDropped " +
+		"EPPPrefixHitsDropped",
+	"aborts":  "VLLMAborts SGLangAborts DynamoCancellations",
+	"quality": "VLLMTruncatedAnswers",
+	"target_down": "VLLMMetricsAbsent DCGMMetricsAbsent InferenceTargetDown SGLangMetricsAbsent DynamoMetricsAbsent " +
+		"TRTLLMMetricsAbsent EPPMetricsAbsent EPPStaleEndpoints",
 	"no_endpoints":    "EPPNoReadyEndpoints",
 	"gpu_hardware":    "GPUXidFatal GPUXidError GPURowRemapFailure",
 	"gpu_throttled":   "GPUThrottled GPUClockBelowPeers",
 	"gpu_memory_high": "GPUMemoryGrows",
 	"gpu_idle":        "GPUIdle",
-	"worker_down":     "InferencePoolDown InferenceReplicasMissing InferencePodCannotStart InferencePodUnschedulable InferenceNodeNotReady InferenceNodePressure DynamoMigrations",
-	"oom":             "InferenceContainerOOMKilled",
-	"crash_loop":      "InferenceContainerCrashLooping",
-	"rollout_stuck":   "InferenceRolloutStuck",
-	"slo_burn":        "LLMErrorBudgetFastBurnCritical LLMErrorBudgetBurnCritical LLMErrorBudgetBurnHigh LLMErrorBudgetBurnLow",
-	"memory_growth":   "InferenceMemoryWillRunOut InferenceMemoryNearLimit",
+	"worker_down": "InferencePoolDown InferenceReplicasMissing InferencePodCannotStart InferencePodUnschedulable " +
+		"InferenceNodeNotReady InferenceNodePressure DynamoMigrations",
+	"oom":           "InferenceContainerOOMKilled",
+	"crash_loop":    "InferenceContainerCrashLooping",
+	"rollout_stuck": "InferenceRolloutStuck",
+	"slo_burn":      "LLMErrorBudgetFastBurnCritical LLMErrorBudgetBurnCritical LLMErrorBudgetBurnHigh LLMErrorBudgetBurnLow",
+	"memory_growth": "InferenceMemoryWillRunOut InferenceMemoryNearLimit",
 }
 
 // The bot understands each rule of its own packs: by its name, and by its expression where somebody
@@ -233,7 +243,8 @@ func TestTheLinterFindsNothingInThePacks(t *testing.T) {
 // lintQueries is what the linter says of queries that are no alert rules: those need not compare
 // anything.
 func lintQueries(in []rules.AlertingRule, have rules.Exported) []rules.LintFinding {
-	return slices.DeleteFunc(rules.Lint(in, have), func(f rules.LintFinding) bool { return strings.HasPrefix(f.Text, "fires always: nothing is compared") })
+	return slices.DeleteFunc(rules.Lint(in, have),
+		func(f rules.LintFinding) bool { return strings.HasPrefix(f.Text, "fires always: nothing is compared") })
 }
 
 // A rule without a test that it fires, and one that it stays quiet, is not proven. promtool runs
@@ -292,13 +303,15 @@ func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
 		"trtllm ttft": "trtllm_time_to_first_token_seconds", "trtllm itl": "trtllm_time_per_output_token_seconds",
 		"dynamo ttft": "dynamo_frontend_time_to_first_token_seconds", "dynamo itl": "dynamo_frontend_inter_token_latency_seconds",
 		"llm-d ttft": "llm_d_epp_request_ttft_seconds", "llm-d itl": "llm_d_epp_request_streaming_itl_seconds",
-		"vllm e2e": "vllm:e2e_request_latency_seconds", "sglang e2e": "sglang:e2e_request_latency_seconds", "trtllm e2e": "trtllm_e2e_request_latency_seconds",
+		"vllm e2e": "vllm:e2e_request_latency_seconds", "sglang e2e": "sglang:e2e_request_latency_seconds",
+		"trtllm e2e": "trtllm_e2e_request_latency_seconds",
 		"dynamo e2e": "dynamo_frontend_request_duration_seconds", "llm-d e2e": "llm_d_epp_request_duration_seconds",
 	}
 	// What a frontend of Dynamo exports before and after its edges changed. It has one target of
 	// each use case: with two its answers count twice.
 	releases := map[string][]string{
-		"dynamo itl": {"0.0019 0.0035 0.0067 0.013 0.024 0.045 0.084 0.16 0.3 0.56 1.1 2", "0.0018 0.0033 0.0059 0.011 0.02 0.035 0.064 0.12 0.21 0.38 0.69 1.2 2.3 4.1 7.4 13 24 44 80"},
+		"dynamo itl": {"0.0019 0.0035 0.0067 0.013 0.024 0.045 0.084 0.16 0.3 0.56 1.1 2",
+			"0.0018 0.0033 0.0059 0.011 0.02 0.035 0.064 0.12 0.21 0.38 0.69 1.2 2.3 4.1 7.4 13 24 44 80"},
 		"dynamo e2e": {"1.9 3.4 6.3 12 22 40 75 140 260", "2 4 8 16 32 64 130 260 510"},
 	}
 	promised := map[string]map[string][]string{}
@@ -325,7 +338,8 @@ func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
 				t.Errorf("%s for %s: %v for %d releases", of, useCase, targets, max(len(releases[of]), 1))
 			}
 			for _, edges := range releases[of] {
-				if has := slices.DeleteFunc(strings.Fields(edges), func(edge string) bool { return !slices.Contains(targets, edge) }); len(has) != 1 {
+				if has := slices.DeleteFunc(strings.Fields(edges),
+					func(edge string) bool { return !slices.Contains(targets, edge) }); len(has) != 1 {
 					t.Errorf("%s for %s: of %v the release with %s has %v, want one", of, useCase, targets, edges, has)
 				}
 			}
@@ -360,8 +374,10 @@ func TestGeneratedPrometheusRulesAreCurrent(t *testing.T) {
 // prometheusRule is a pack as an object, with its comments.
 func prometheusRule(name, pack string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Made from ../%s.yml by make generate.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: paramedic-%s\n", name, name)
-	b.WriteString("  labels: {app.kubernetes.io/part-of: paramedic} # add those that your Prometheus selects rules by (ruleSelector)\nspec:\n")
+	fmt.Fprintf(&b, "# Made from ../%s.yml by make generate.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  "+
+		"name: paramedic-%s\n", name, name)
+	b.WriteString("  labels: {app.kubernetes.io/part-of: paramedic} # add those that your Prometheus selects rules by " +
+		"(ruleSelector)\nspec:\n")
 	for line := range strings.Lines(pack) {
 		if line != "\n" {
 			b.WriteString("  ")

@@ -58,7 +58,8 @@ func newOnCallAfter(t *testing.T, settle, extra string) *onCall {
 
 // newOnCallAs also takes more keys of the section notify.
 func newOnCallAs(t *testing.T, settle, extra, notify string) *onCall {
-	o := &onCall{t: t, dir: t.TempDir(), settle: settle, extra: notify + extra, slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
+	o := &onCall{t: t, dir: t.TempDir(), settle: settle, extra: notify + extra, slack: slacktest.New(slacktest.Options{}),
+		pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
 	o.begin("- {token: 0123456789abcdef0123456789abcdef, name: ada, role: responder, slack_user: U0ADA}\n")
 	return o
 }
@@ -145,15 +146,18 @@ func (o *onCall) await(what string, ok func() bool) {
 // alert lets an Alertmanager that nobody has told the bot of deliver a firing alert.
 func (o *onCall) alert(labels map[string]string) {
 	o.t.Helper()
-	am := alerting.NewAlertmanager(alerting.AlertmanagerConfig{URL: o.url + "/webhook/alertmanager", ExternalURL: "https://alerts.another-team.example"})
+	am := alerting.NewAlertmanager(alerting.AlertmanagerConfig{URL: o.url + "/webhook/alertmanager",
+		ExternalURL: "https://alerts.another-team.example"})
 	now := time.Now().UTC()
-	am.Receive(now, []alerting.Alert{{Labels: labels, StartsAt: now.Add(-time.Minute), Annotations: map[string]string{"summary": "KV cache is almost full"}}})
+	am.Receive(now, []alerting.Alert{{Labels: labels, StartsAt: now.Add(-time.Minute),
+		Annotations: map[string]string{"summary": "KV cache is almost full"}}})
 	if err := am.Deliver(o.t.Context(), now.Add(time.Minute)); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-var kvFull = map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "llama-70b", "pod": "vllm-llama-6d5f8c7b9-abcde"}
+var kvFull = map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "llama-70b",
+	"pod": "vllm-llama-6d5f8c7b9-abcde"}
 
 // paged says whether PagerDuty and Slack have each been told, once.
 func (o *onCall) paged() bool {
@@ -198,7 +202,8 @@ func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
 func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	defer gone.Close()
-	o := newOnCall(t, fmt.Sprintf("clusters: [{name: default, prometheus: {url: %q}, traces: {tempo_url: %q}, engines: [%q]}]\n", gone.URL, gone.URL, gone.URL+"/metrics"))
+	o := newOnCall(t, fmt.Sprintf("clusters: [{name: default, prometheus: {url: %q}, traces: {tempo_url: %q}, engines: [%q]}]\n", gone.URL,
+		gone.URL, gone.URL+"/metrics"))
 	o.alert(kvFull)
 	o.await("paged and posted", o.paged)
 	in := o.bot.Keeper.Incidents()[0]
@@ -218,8 +223,13 @@ func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
 	o.await("both have it", o.paged)
 	o.stop()
 	o.start()
-	o.alert(map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "namespace": "llm", "model_name": "llama-70b", "pod": "vllm-llama-6d5f8c7b9-abcde"})
-	o.await("the second alert is part of it", func() bool { all := o.bot.Keeper.Incidents(); return len(all) == 1 && all[0].AlertCount == 2 })
+	o.alert(map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "namespace": "llm", "model_name": "llama-70b",
+		"pod": "vllm-llama-6d5f8c7b9-abcde"})
+	o.await("the second alert is part of it", func() bool {
+		all := o.bot.Keeper.Incidents()
+		return len(all) == 1 &&
+			all[0].AlertCount == 2
+	})
 	o.settled()
 	if !o.paged() {
 		t.Errorf("%d pages, %d messages", len(o.pager.Incidents()), len(o.slack.Messages()))
@@ -266,8 +276,10 @@ func TestHolmes431EveryButtonThatIsShownWorks(t *testing.T) {
 	o.alert(kvFull)
 	o.await("posted", o.paged)
 	in := o.bot.Keeper.Incidents()[0]
-	plan := state.Action{ID: "ACT-01", Incident: in.ID, Kind: "set_engine_arg", Mode: "approve", State: state.AwaitingApproval, PlanHash: "h1", Approvers: []string{"U0ADA"},
-		Change: "max_num_seqs 256 → 128", ExpiresAt: time.Now().Add(time.Hour), Target: state.Target{Cluster: in.Cluster, Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"},
+	plan := state.Action{ID: "ACT-01", Incident: in.ID, Kind: "set_engine_arg", Mode: "approve", State: state.AwaitingApproval,
+		PlanHash: "h1", Approvers: []string{"U0ADA"},
+		Change: "max_num_seqs 256 → 128", ExpiresAt: time.Now().Add(time.Hour), Target: state.Target{Cluster: in.Cluster, Namespace: "llm",
+			Kind: "Deployment", Name: "vllm-llama"},
 		Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}}}
 	other := plan
 	other.ID, other.PlanHash, other.Change = "ACT-02", "h2", "restart pod llm/vllm-llama-6d5f8c7b9-abcde"
@@ -277,7 +289,8 @@ func TestHolmes431EveryButtonThatIsShownWorks(t *testing.T) {
 		}
 	}
 	shown := func(button string) []string { return o.slack.Messages()[0].Buttons(button) }
-	o.await("both plans are shown with their buttons", func() bool { return len(shown(slack.ActionApprove)) == 2 && len(shown(slack.ActionDeny)) == 2 })
+	o.await("both plans are shown with their buttons",
+		func() bool { return len(shown(slack.ActionApprove)) == 2 && len(shown(slack.ActionDeny)) == 2 })
 	o.click(slack.ActionAck, 0)
 	o.await("acknowledged", func() bool { got, _ := o.bot.Keeper.Incident(in.ID); return got.AckedBy.ID == "U0ADA" })
 	o.click(slack.ActionDeny, 1)

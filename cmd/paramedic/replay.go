@@ -15,6 +15,7 @@ import (
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
+	"paramedic/internal/text"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/state"
@@ -28,7 +29,8 @@ func (c *cli) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE…",
 		Short: "Run recorded webhook payloads through the same rules, with no side effects",
-		Long: "Run recorded Alertmanager payloads (JSON, or one a line) through the same rules, in the order given, and print the incidents\n" +
+		Long: "Run recorded Alertmanager payloads (JSON, or one a line) through the same rules, in the order given, and print the " +
+			"incidents\n" +
 			"and the first aid that would have been offered. Nothing is sent and nothing is remembered. There is no live evidence in a\n" +
 			"recording: a verdict rests on the alerts alone and is often, honestly, unknown.",
 		Args: cobra.MinimumNArgs(1),
@@ -65,11 +67,12 @@ func (c *cli) replay(path string, names []string) error {
 	rep.wait(10 * time.Minute)
 	list := rep.incidents()
 	if c.output == "json" {
-		return c.json(map[string]any{"payloads": rep.payloads, "alerts": rep.alerts, "incidents": list, "set_aside": append([]notTaken{}, rep.aside...)})
+		return c.json(map[string]any{"payloads": rep.payloads, "alerts": rep.alerts, "incidents": list,
+			"set_aside": append([]notTaken{}, rep.aside...)})
 	}
 	for i, a := range rep.aside {
 		if i == mostNotTaken {
-			fmt.Fprintf(c.err, "and %s more; -o json lists all\n", count(len(rep.aside)-i, "alert"))
+			fmt.Fprintf(c.err, "and %s more; -o json lists all\n", text.Count(len(rep.aside)-i, "alert"))
 			break
 		}
 		fmt.Fprintf(c.err, "%s: payload %d: set aside: %s: %s\n", a.File, a.Payload, a.Alert, a.Text)
@@ -112,7 +115,8 @@ func newReplay(cfg config.Config) (*replay, error) {
 		return nil, err
 	}
 	return &replay{cfg: cfg, library: library, board: fold.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &fold.Fold{Triage: service.Knowledge{Rules: rules.Rules{Catalog: catalog}, Library: library}, Routing: router, Settings: cfg.Settings()}}, nil
+		fold: &fold.Fold{Triage: service.Knowledge{Rules: rules.Rules{Catalog: catalog}, Library: library}, Routing: router,
+			Settings: cfg.Settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.
@@ -235,7 +239,7 @@ func (r *replay) incidents() []replayed {
 
 func printReplay(out io.Writer, r *replay, list []replayed) {
 	w := forPeople{out}
-	fmt.Fprintf(w, "%s, %s → %s\n\n", count(r.payloads, "payload"), count(r.alerts, "alert"), count(len(list), "incident"))
+	fmt.Fprintf(w, "%s, %s → %s\n\n", text.Count(r.payloads, "payload"), text.Count(r.alerts, "alert"), text.Count(len(list), "incident"))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "#\tSEVERITY\tCAUSE\tALERTS\tSTATUS\tTITLE\tWOULD OFFER")
 	for _, in := range list {
@@ -243,7 +247,8 @@ func printReplay(out io.Writer, r *replay, list []replayed) {
 		if in.MergedInto != "" {
 			title += " (merged)"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", strings.TrimPrefix(in.Name, "#"), in.Severity, in.Cause, in.AlertCount, in.Status, title, strings.Join(in.WouldOffer, ", "))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", strings.TrimPrefix(in.Name, "#"), in.Severity, in.Cause, in.AlertCount, in.Status,
+			title, strings.Join(in.WouldOffer, ", "))
 	}
 	tw.Flush()
 }

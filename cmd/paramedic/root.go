@@ -50,9 +50,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "paramedic",
-		Short:         "The first responder of LLM inference fleets",
-		Long:          "Paramedic takes Alertmanager's alerts, answers with one incident that names the root cause with live evidence,\nand gives guarded first aid where it is allowed to.",
+		Use:   "paramedic",
+		Short: "The first responder of LLM inference fleets",
+		Long: "Paramedic takes Alertmanager's alerts, answers with one incident that names the root cause with live " +
+			"evidence,\nand gives guarded first aid where it is allowed to.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,

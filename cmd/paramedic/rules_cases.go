@@ -109,7 +109,8 @@ func (c *cli) printUnproven(catalogs map[string]*rules.Catalog, results []rules.
 	for _, from := range slices.Sorted(maps.Keys(catalogs)) {
 		for _, cause := range catalogs[from].Causes() {
 			if from != "" && filepath.Dir(cause.File) == filepath.Clean(from) && !proven[string(cause.ID)] {
-				fmt.Fprintf(c.out, "no case proves %s (%s:%d): write one that wants \"cause %s\"\n", cause.ID, cause.File, cause.Line, cause.ID)
+				fmt.Fprintf(c.out, "no case proves %s (%s:%d): write one that wants \"cause %s\"\n", cause.ID, cause.File, cause.Line,
+					cause.ID)
 			}
 		}
 	}

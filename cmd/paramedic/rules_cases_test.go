@@ -66,12 +66,14 @@ func putLines(t *testing.T, path string, lines ...string) {
 func TestRecordedPagesAreACase(t *testing.T) {
 	dir := t.TempDir()
 	workers, pages := record(t, dir, lab.KVExhaustion, 10*time.Minute, 9*time.Minute, 8*time.Minute, 2*time.Minute, 0)
-	putLines(t, filepath.Join(dir, "full.txtar"), "-- workers --", workers+"-- pages --", pages+"-- want --", "cause kv_exhaustion", "symptoms kv_pressure queue_buildup")
+	putLines(t, filepath.Join(dir, "full.txtar"), "-- workers --", workers+"-- pages --", pages+"-- want --", "cause kv_exhaustion",
+		"symptoms kv_pressure queue_buildup")
 	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "the one case holds") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	putLines(t, filepath.Join(dir, "wrong.txtar"), "-- workers --", workers+"-- pages --", pages+"-- want --", "cause routing_skew")
-	if code, out := testRulesIn(t, dir); code != exitFinding || !strings.Contains(out, "FAIL  wrong") || !strings.Contains(out, "cause kv_exhaustion") {
+	if code, out := testRulesIn(t, dir); code != exitFinding || !strings.Contains(out, "FAIL  wrong") ||
+		!strings.Contains(out, "cause kv_exhaustion") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 }
@@ -89,16 +91,22 @@ func TestPagesOfAHealthyFleetShowNoIncident(t *testing.T) {
 // named with its line.
 func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 	dir := t.TempDir()
-	putLines(t, filepath.Join(dir, "ours.yaml"), "symptoms:", "  - {id: our_symptom, title: Ours}", "alerts:", "  - {name: OurAlert, symptom: our_symptom}",
+	putLines(t, filepath.Join(dir, "ours.yaml"), "symptoms:", "  - {id: our_symptom, title: Ours}", "alerts:",
+		"  - {name: OurAlert, symptom: our_symptom}",
 		"causes:", "  - id: our_cause", `    title: "Ours on {target}"`, "    prior: -2", "    scope: pool", "    explains: {our_symptom: 5}", "    evidence:",
 		`      - {when: requests_waiting.max > 7, weight: 6, text: "{requests_waiting.max} wait"}`)
 	putLines(t, filepath.Join(dir, "cases", "ours.txtar"), "-- alerts.json --", `[{"labels": {"alertname": "OurAlert", "model_name": "m", "namespace": "llm"}}]`,
-		"-- workers --", "a llm vllm-0 vllm m node-1", "-- evidence --", "requests_waiting * 9", "-- want --", "cause our_cause", "title Ours on")
+		"-- workers --", "a llm vllm-0 vllm m node-1", "-- evidence --", "requests_waiting * 9", "-- want --", "cause our_cause",
+		"title Ours on")
 	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "ok    ours") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-	putLines(t, filepath.Join(dir, "more.yaml"), "causes:", "  - {id: unproven, title: More, prior: -9, scope: pool, explains: {our_symptom: 1}, evidence: [{when: requests_waiting.max > 99, weight: 1, text: more}]}")
-	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "no case proves unproven ("+filepath.Join(dir, "more.yaml")+":2)") || strings.Contains(out, "proves our_cause") {
+	putLines(t, filepath.Join(dir, "more.yaml"), "causes:",
+		"  - {id: unproven, title: More, prior: -9, scope: pool, explains: {our_symptom: 1}, evidence: [{when: requests_waiting.max > "+
+			"99, weight: 1, text: more}]}")
+	if code, out := testRulesIn(t, dir); code != exitOK ||
+		!strings.Contains(out, "no case proves unproven ("+filepath.Join(dir, "more.yaml")+":2)") ||
+		strings.Contains(out, "proves our_cause") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	putLines(t, filepath.Join(dir, "wrong.yaml"), "causes:", "  - id: other", "    titel: Typo")
@@ -121,7 +129,8 @@ func ourRules(t *testing.T, rulesIn, caseIn string) (file string) {
 		`      - {when: requests_waiting.max > 7, weight: 9, text: "{requests_waiting.max} wait"}`)
 	file = filepath.Join(caseIn, "ours.txtar")
 	putLines(t, file, "-- alerts.json --", `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]`,
-		"-- workers --", "a llm vllm-0 vllm m node-1", "-- evidence --", "requests_waiting * 9", "-- want --", "cause our_cause", "not kv_exhaustion unknown")
+		"-- workers --", "a llm vllm-0 vllm m node-1", "-- evidence --", "requests_waiting * 9", "-- want --", "cause our_cause",
+		"not kv_exhaustion unknown")
 	return file
 }
 
@@ -156,7 +165,8 @@ func TestRulesBesideACaseAreLoaded(t *testing.T) {
 	if code := run(t.Context(), []string{"rules", "test", "--dir", filepath.Join(root, "elsewhere"), file}, &out, &out); code != exitOK {
 		t.Errorf("with --dir: exit %d:\n%s", code, &out)
 	}
-	if code, out := testRulesIn(t, filepath.Join(root, "paramedic.yaml")); code != exitError || !strings.Contains(out, "is no case: the name of a case ends in .txtar") {
+	if code, out := testRulesIn(t, filepath.Join(root, "paramedic.yaml")); code != exitError ||
+		!strings.Contains(out, "is no case: the name of a case ends in .txtar") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 }
@@ -166,7 +176,9 @@ func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 	const alerts, worker = `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]`, "a llm vllm-0 vllm m node-1"
 	put := func(evidence, want string, more ...string) (int, string) {
 		dir := t.TempDir()
-		putLines(t, filepath.Join(dir, "case.txtar"), append([]string{"-- alerts.json --", alerts, "-- workers --", worker, "-- evidence --", evidence, "-- want --", want}, more...)...)
+		putLines(t, filepath.Join(dir, "case.txtar"),
+			append([]string{"-- alerts.json --", alerts, "-- workers --", worker, "-- evidence --", evidence, "-- want --", want},
+				more...)...)
 		return testRulesIn(t, dir)
 	}
 	for line, why := range map[string]string{
@@ -236,9 +248,11 @@ func TestNothingOfACaseIsPassedOver(t *testing.T) {
 		{"alerts.json", `{"receiver": "x", "alerts": []}`, `alerts.json: it wants a list of alerts, [{…}, {…}], and there is object: of a webhook's body take what stands in "alerts"`},
 		{"alerts.json", `[{"labels": {"alertname": "A", "code": 500}}]`, `alerts.json: labels wants texts in quotes, as {"severity": "warning"}, and there is number`},
 		{"alerts.json", `[{"labels": {"alertname": "A"}, "after": 9}]`, "alerts.json: after wants a text in quotes, and there is number"},
-		{"workers", parts["workers"] + "\na llm vllm-2 vllm m node-3", "workers:3: there is a worker a already: give each a short name of its own"},
+		{"workers", parts["workers"] + "\na llm vllm-2 vllm m node-3",
+			"workers:3: there is a worker a already: give each a short name of its own"},
 		{"workers", parts["workers"] + "\nc llm vllm-1 vllm m node-3", "workers:3: there is a worker with the pod vllm-1 already"},
-		{"workers", "a llm vllm-0 vllm m node-1 0, 1", "workers:1: GPUs are given twice, the second time as 1: write all of them as one word, such as 0,1"},
+		{"workers", "a llm vllm-0 vllm m node-1 0, 1",
+			"workers:1: GPUs are given twice, the second time as 1: write all of them as one word, such as 0,1"},
 		{"workers", "a llm vllm-0 vllm m node-1 0,1 role=decod", `workers:1: role is "decod": there are prefill and decode`},
 		{"workers", "# none", "evidence:1: there is no worker that * could stand for: name them in a file workers, or write pool"},
 		{"evidence", "gpu_util */7 90", `evidence:1: no worker has the GPU of "*/7"`},
@@ -316,7 +330,8 @@ title nothing
 `, []string{
 			"want:2: no such line: nott", "cause unknown (", "no symptom oom", "want:4: there are 1 incidents, none is number 2", "title ",
 		}},
-		"in recorded pages": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\nc llm p-2 p m n\n-- pages --\na x.prom\nb x.prom\nc x.prom\na x.prom 2m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", []string{
+		"in recorded pages": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\nc llm p-2 p m n\n-- pages --\na x.prom\nb x.prom\nc " +
+			"x.prom\na x.prom 2m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", []string{
 			"pages: p-1 has no page of 2m before", "pages: p-2 has no page of 2m before",
 		}},
 	} {
@@ -341,18 +356,25 @@ kv_usage a 0.66 was=0.60
 cause concurrency_cap
 `
 	for name, c := range map[string]struct{ files, why string }{
-		"without want":        {"-- alerts.json --\n[]\n", "has no file want"},
-		"with no labels":      {"-- alerts.json --\n[{\"label\": {\"alertname\": \"A\"}}]\n-- want --\nincidents 1\n", "alert 1 has no labels"},
-		"without anything":    {"-- want --\nincidents 0\n", "neither alerts.json nor evidence nor pages"},
-		"with a page gone":    {"-- workers --\na llm p-0 p m n\n-- pages --\na gone.prom\n-- want --\nincidents 0\n", "gone.prom"},
-		"with no such worker": {"-- workers --\na llm p-0 p m n\n-- pages --\nb x.prom\n-- want --\nincidents 0\n", "pages:1: wants the short-name of a worker"},
-		"with half the pages": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", ""},
-		"with an old page":    {"-- workers --\na llm p-0 p m n\n-- pages --\na x.prom 5m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "case's own time"},
-		"like nothing":        {queue + "looks_like gateway_failure\n", "does not look like gateway_failure, which no alert is a sign of"},
-		"hardly like it":      {queue + "looks_like engine_hang\n", "does not look like engine_hang, for which alerts and evidence speak with only 2 dB; 4 are the least"},
-		"like no cause":       {queue + "looks_like kv_exhausted\n", `want:2: no cause "kv_exhausted"; did you mean kv_exhaustion?`},
-		"like it, named late": {strings.Replace(queue, "cause concurrency_cap\n", "looks_like kv_exhaustion\n", 1), "want:1: looks_like wants a line cause before it"},
-		"with pages apart":    {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\nb x.prom\na x.prom 2m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "p-1 has no page of 2m before"},
+		"without want": {"-- alerts.json --\n[]\n", "has no file want"},
+		"with no labels": {"-- alerts.json --\n[{\"label\": {\"alertname\": \"A\"}}]\n-- want --\nincidents 1\n",
+			"alert 1 has no labels"},
+		"without anything": {"-- want --\nincidents 0\n", "neither alerts.json nor evidence nor pages"},
+		"with a page gone": {"-- workers --\na llm p-0 p m n\n-- pages --\na gone.prom\n-- want --\nincidents 0\n", "gone.prom"},
+		"with no such worker": {"-- workers --\na llm p-0 p m n\n-- pages --\nb x.prom\n-- want --\nincidents 0\n",
+			"pages:1: wants the short-name of a worker"},
+		"with half the pages": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\n-- x.prom " +
+			"--\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", ""},
+		"with an old page": {"-- workers --\na llm p-0 p m n\n-- pages --\na x.prom 5m\n-- x.prom --\nvllm:num_requests_running 1\n-- " +
+			"want --\nincidents 0\n", "case's own time"},
+		"like nothing": {queue + "looks_like gateway_failure\n", "does not look like gateway_failure, which no alert is a sign of"},
+		"hardly like it": {queue + "looks_like engine_hang\n",
+			"does not look like engine_hang, for which alerts and evidence speak with only 2 dB; 4 are the least"},
+		"like no cause": {queue + "looks_like kv_exhausted\n", `want:2: no cause "kv_exhausted"; did you mean kv_exhaustion?`},
+		"like it, named late": {strings.Replace(queue, "cause concurrency_cap\n", "looks_like kv_exhaustion\n", 1),
+			"want:1: looks_like wants a line cause before it"},
+		"with pages apart": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\nb x.prom\na x.prom 2m\n-- x.prom " +
+			"--\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "p-1 has no page of 2m before"},
 	} {
 		dir := t.TempDir()
 		putLines(t, filepath.Join(dir, "case.txtar"), c.files)

@@ -97,7 +97,8 @@ func (c *cli) showPathology(x *rules.Pathology) error {
 	p := rulePage{out: c.out}
 	fmt.Fprintf(p.out, "%s: a pattern that is told beside a pool's health, and weighs nothing\n\n", x.ID)
 	p.lines(0, "", x.Title+".")
-	for _, part := range []struct{ mark, text string }{{"published", x.Published}, {"corrected", x.Corrected}, {"asked", x.When}, {"told", spoken(x.Text)}} {
+	for _, part := range []struct{ mark, text string }{{"published", x.Published}, {"corrected", x.Corrected}, {"asked", x.When},
+		{"told", spoken(x.Text)}} {
 		if part.text != "" {
 			p.lines(11, part.mark, part.text)
 		}
@@ -186,7 +187,8 @@ func (p rulePage) head() {
 	fmt.Fprintf(p.out, "%s: a trouble of a %s (%s; playbook %s)\n\n", c.ID, strings.Replace(c.Scope, "gpu", "GPU", 1), from, c.Playbook)
 	p.lines(0, "", sentence(c.What))
 	fmt.Fprintln(p.out)
-	p.lines(0, "", fmt.Sprintf("It starts from its prior %+g dB; what is below is added up. From %+d dB on it is named, if it is %d dB ahead of the next cause. "+
+	p.lines(0, "", fmt.Sprintf("It starts from its prior %+g dB; what is below is added up. From %+d dB on it is named, if it is %d dB "+
+		"ahead of the next cause. "+
 		"10 dB are odds of ten to one.", c.Prior, rules.Threshold, rules.Margin))
 	if len(c.LeadsTo) > 0 {
 		then := "which it then explains."

@@ -8,7 +8,8 @@ import (
 	"paramedic/state"
 )
 
-const unknownWhat = "The evidence does not decide: there is too little of it, or two causes are about as likely. An honest unknown with its evidence beats a wrong name."
+const unknownWhat = "The evidence does not decide: there is too little of it, or two causes are about as likely. An honest unknown with " +
+	"its evidence beats a wrong name."
 
 // An unknownVerdict is what stands in a cause's place where none is named. It is weighed like one
 // more cause, at 0 dB, that has no evidence of its own.
@@ -25,7 +26,8 @@ func unknown() (unknownVerdict, error) {
 		return unknownVerdict{}, err
 	}
 	pb, _ := library.Get(string(state.Unknown)) // it is built in
-	c := &rules.Cause{ID: state.Unknown, Title: pb.Title, Playbook: pb.ID, What: unknownWhat, Explains: map[state.Symptom]float64{}, Evidence: []*rules.Evidence{}, Avoid: pb.Worse}
+	c := &rules.Cause{ID: state.Unknown, Title: pb.Title, Playbook: pb.ID, What: unknownWhat, Explains: map[state.Symptom]float64{},
+		Evidence: []*rules.Evidence{}, Avoid: pb.Worse}
 	for _, step := range pb.FirstAid {
 		c.Do = append(c.Do, step.String())
 	}
@@ -45,10 +47,13 @@ func (c *cli) showUnknown(catalog *rules.Catalog) error {
 	fmt.Fprintf(p.out, "%s: the verdict where no cause stands out (built in; playbook %s)\n\n", u.ID, u.Playbook)
 	p.lines(0, "", u.What+" Nothing is done to the fleet.")
 	fmt.Fprintln(p.out, "\nGiven where")
-	p.lines(4, "  -", fmt.Sprintf("the best cause stays below %+d dB, also for want of evidence: what could not be measured weighs nothing, and is listed as missing;", u.Threshold))
-	p.lines(4, "  -", fmt.Sprintf("or it is less than %d dB ahead of the next cause that is not one of its consequences. 10 dB are odds of ten to one.", u.Margin))
+	p.lines(4, "  -", fmt.Sprintf("the best cause stays below %+d dB, also for want of evidence: what could not be measured weighs "+
+		"nothing, and is listed as missing;", u.Threshold))
+	p.lines(4, "  -", fmt.Sprintf("or it is less than %d dB ahead of the next cause that is not one of its consequences. 10 dB are odds "+
+		"of ten to one.", u.Margin))
 	fmt.Fprintln(p.out)
-	p.lines(0, "", "Its confidence is 1 less the best cause's. The alternatives are the causes that were weighed, each with what would have named it. "+
+	p.lines(0, "", "Its confidence is 1 less the best cause's. The alternatives are the causes that were weighed, each with what would "+
+		"have named it. "+
 		"An incident that has no verdict yet is unknown, too.")
 	p.advice()
 	fmt.Fprintf(p.out, "\n`paramedic playbooks show %s` has the checks, and what to look at by hand.\n", u.Playbook)

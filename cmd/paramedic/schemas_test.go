@@ -148,7 +148,8 @@ func TestSchemasAcceptWhatIsBuiltIn(t *testing.T) {
 		}
 		return string(raw)
 	}
-	forRules, forBooks, forAlerts := readSchema(t, "../../docs/reference/rules.schema.json"), readSchema(t, "../../docs/reference/playbook.schema.json"), readSchema(t, "../../docs/reference/case-alerts.schema.json")
+	forRules, forBooks, forAlerts := readSchema(t, "../../docs/reference/rules.schema.json"), readSchema(t,
+		"../../docs/reference/playbook.schema.json"), readSchema(t, "../../docs/reference/case-alerts.schema.json")
 	for _, f := range files("../../rules/catalog/*.yaml") {
 		if filepath.Base(f) != "signals.yaml" { // it is not for users
 			check(forRules, f, read(f))
@@ -174,19 +175,27 @@ func TestSchemasFindMistakes(t *testing.T) {
 	for _, c := range []struct{ file, text, want string }{
 		{"rules", "causes: [{id: x, title: T, scope: galaxy, evidence: []}]", "scope is galaxy"},
 		{"rules", "causes: [{id: x, titel: T, scope: pod, evidence: []}]", "unknown key titel"},
-		{"rules", "causes: [{id: x, title: T, scope: pod, evidence: [{when: a, weight: heavy, text: t}]}]", "weight is a string, want a number"},
+		{"rules", "causes: [{id: x, title: T, scope: pod, evidence: [{when: a, weight: heavy, text: t}]}]",
+			"weight is a string, want a number"},
 		{"rules", "alerts: [{symptom: kv_pressure}]", "lacks name"},
 		{"rules", "causes: [{id: x, title: T, scope: pod, evidence: []}]", "evidence is empty"},
 		{"rules", "causes: [{id: x, title: '', scope: pod, evidence: [{when: a, weight: 1, text: t}]}]", "title is empty"},
-		{"rules", "causes: [{id: x, title: T, scope: pod, prior: -200, evidence: [{when: a, weight: 1, text: t}]}]", "prior is -200, beyond"},
+		{"rules", "causes: [{id: x, title: T, scope: pod, prior: -200, evidence: [{when: a, weight: 1, text: t}]}]",
+			"prior is -200, beyond"},
 		{"rules", "causes: [{id: x, title: T, scope: pod, evidence: [{when: a, weight: 1000, text: t}]}]", "weight is 1000, beyond"},
-		{"rules", "causes: [{id: x, title: T, scope: pod, explains: {kv_pressure: 500}, evidence: [{when: a, weight: 1, text: t}]}]", "explains.kv_pressure is 500, beyond"},
+		{"rules", "causes: [{id: x, title: T, scope: pod, explains: {kv_pressure: 500}, evidence: [{when: a, weight: 1, text: t}]}]",
+			"explains.kv_pressure is 500, beyond"},
 		{"rules", "metrics: [{any: [], symptom: kv_pressure}]", "any is empty"},
-		{"playbook", "{id: Mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: ''}}", "id is \"Mine\", which is not like"},
-		{"playbook", "{id: mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: ''}}", "escalate.to is empty"},
-		{"playbook", "{id: mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: us}}", "worse is empty"},
-		{"playbook", "{id: x, title: T, cause: x, severity: loud, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: us}}", "severity is loud"},
-		{"playbook", "{id: x, title: T, cause: x, severity: info, checks: [], first_aid: [{text: do, action: reboot}], worse: [], escalate: {after: 5m, to: us}}", "action is reboot"},
+		{"playbook", "{id: Mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: ''}}",
+			"id is \"Mine\", which is not like"},
+		{"playbook", "{id: mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: ''}}",
+			"escalate.to is empty"},
+		{"playbook", "{id: mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: us}}",
+			"worse is empty"},
+		{"playbook", "{id: x, title: T, cause: x, severity: loud, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: us}}",
+			"severity is loud"},
+		{"playbook", "{id: x, title: T, cause: x, severity: info, checks: [], first_aid: [{text: do, action: reboot}], worse: [], " +
+			"escalate: {after: 5m, to: us}}", "action is reboot"},
 		{"case-alerts", "[{labels: {alertname: 5}}]", "alertname is a int, want a string"},
 		{"case-alerts", "[{labels: {alertname: A}, annotation: {}}]", "unknown key annotation"},
 		{"case-alerts", "[{annotations: {}}]", "lacks labels"},

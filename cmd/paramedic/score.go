@@ -19,10 +19,14 @@ func (c *cli) labScoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "score",
 		Short: "Play faults, decoys and double faults on many seeds and count how often the diagnosis is right",
-		Long: "Play the lab's faults on simulated time: real webhook payloads, evidence scraped off the simulated fleet's pages, the rules as they\n" +
-			"are built in. A run is right where the fault's incident ends with the fault's name and no incident is left with another's; misled\n" +
-			"where another name was told on the way; silent where the pool bore the fault and no alert fired. Decoys are right where nothing is\n" +
-			"named but benign_alert; double faults where both are named. Alertmanager alone, as it is commonly configured, hears the same alerts.\n" +
+		Long: "Play the lab's faults on simulated time: real webhook payloads, evidence scraped off the simulated fleet's pages, the " +
+			"rules as they\n" +
+			"are built in. A run is right where the fault's incident ends with the fault's name and no incident is left with another's; " +
+			"misled\n" +
+			"where another name was told on the way; silent where the pool bore the fault and no alert fired. Decoys are right where " +
+			"nothing is\n" +
+			"named but benign_alert; double faults where both are named. Alertmanager alone, as it is commonly configured, hears the " +
+			"same alerts.\n" +
 			"Without --faults, --decoys and --doubles all three are played. Nothing is listened on, sent or kept.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +45,8 @@ func (c *cli) labScoreCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&s.Seeds, "seeds", 3, "how many seeds")
 	f.Uint64Var(&s.First, "first", 1, "the first seed")
-	f.StringSliceVar(&s.Faults, "faults", nil, "which faults, FAULT+FAULT for a pair (with @one: in one pool), or a decoy; all: every single fault")
+	f.StringSliceVar(&s.Faults, "faults", nil,
+		"which faults, FAULT+FAULT for a pair (with @one: in one pool), or a decoy; all: every single fault")
 	f.BoolVar(&s.Decoys, "decoys", false, "play the decoys")
 	f.BoolVar(&s.Doubles, "doubles", false, "play the double faults")
 	f.StringVar(&s.Matrix, "matrix", "", "write the confusion matrix to this file, as SVG")

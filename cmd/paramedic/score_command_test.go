@@ -14,7 +14,8 @@ import (
 
 func TestLabScoreInJSON(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"lab", "score", "--seeds", "1", "--first", "3", "--faults", " engine_hang, engine_hang", "-o", "json"}, &out, &errs); code != exitOK {
+	if code := run(context.Background(), []string{"lab", "score", "--seeds", "1", "--first", "3", "--faults", " engine_hang, engine_hang",
+		"-o", "json"}, &out, &errs); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	var got struct {
@@ -41,13 +42,15 @@ func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
 	for _, faults := range []string{"engine_hang,,kv_leak", "engine_hang, ", " "} {
 		var out bytes.Buffer
 		code := run(t.Context(), []string{"lab", "score", "--faults", faults}, &out, &out)
-		if want := "paramedic: --faults: a name is empty: leave out the comma before or behind it\n"; code != exitError || out.String() != want {
+		if want := "paramedic: --faults: a name is empty: leave out the comma before or behind it\n"; code != exitError ||
+			out.String() != want {
 			t.Errorf("--faults %q: exit %d: %s", faults, code, out.String())
 		}
 	}
 	for want, s := range map[string]score.Selection{
 		"nothing is to be played": {Seeds: 1, Faults: []string{}, Options: score.Options{Engine: "vllm"}},
-		"--matrix: ":              {Seeds: 1, Faults: []string{"no such fault"}, Matrix: filepath.Join(t.TempDir(), "none", "m.svg"), Options: score.Options{Engine: "vllm"}},
+		"--matrix: ": {Seeds: 1, Faults: []string{"no such fault"}, Matrix: filepath.Join(t.TempDir(), "none", "m.svg"),
+			Options: score.Options{Engine: "vllm"}},
 	} {
 		if err := (&cli{out: io.Discard, err: io.Discard}).score(t.Context(), s); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 
+	"paramedic/internal/text"
 	"paramedic/notify/console"
 )
 
@@ -40,7 +41,7 @@ func (p *progress) done() {
 	p.show()
 }
 
-func (p *progress) show() { fmt.Fprintf(p.out, "\r%d of %s done", p.n, count(p.all, "run")) }
+func (p *progress) show() { fmt.Fprintf(p.out, "\r%d of %s done", p.n, text.Count(p.all, "run")) }
 
 // end takes the line away: what comes next stands in its place.
 func (p *progress) end() {

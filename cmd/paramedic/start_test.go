@@ -30,11 +30,13 @@ func TestServeOnADirectoryInUseSaysSo(t *testing.T) {
 	}()
 	put(t, dir, "paramedic.yaml", []byte("listen: 127.0.0.1:0\nstate: {dir: "+filepath.Join(dir, "data")+"}\n"))
 	var stderr bytes.Buffer
-	if code := run(context.Background(), []string{"serve", "--config", filepath.Join(dir, "paramedic.yaml")}, io.Discard, &stderr); code != exitError {
+	if code := run(context.Background(), []string{"serve", "--config", filepath.Join(dir, "paramedic.yaml")}, io.Discard,
+		&stderr); code != exitError {
 		t.Errorf("exit code %d", code)
 	}
 	said := stderr.String()
-	if strings.Count(said, "paramedic: opening the state: the state directory") != 1 || !strings.Contains(said, "in use by another Paramedic") {
+	if strings.Count(said, "paramedic: opening the state: the state directory") != 1 ||
+		!strings.Contains(said, "in use by another Paramedic") {
 		t.Errorf("it says %s", said)
 	}
 	if strings.Contains(said, "listening") || strings.Contains(said, "opening the state: opening") {

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/stories", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages, "engines": enginePages, "pages": filePages, "traced": tracedRequests},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages,
+			"engines": enginePages, "pages": filePages, "traced": tracedRequests},
 		Setup: func(env *testscript.Env) error {
 			cases, err := filepath.Abs("../../rules/testdata/cases")
 			if err != nil {
@@ -75,7 +76,8 @@ func tracedRequests(ts *testscript.TestScript, neg bool, args []string) {
 	store := &tracestest.Store{}
 	for i := range n {
 		store.Add(tracestest.VLLM(tracestest.Request{N: i, End: time.Now().Add(-time.Duration(i) * time.Second), Prompt: 4000, Output: 200,
-			Times: tracestest.Times{Queue: times[0], Prefill: times[1], Decode: times[2]}, Resource: map[string]any{"service.name": args[0]}})...)
+			Times: tracestest.Times{Queue: times[0], Prefill: times[1],
+				Decode: times[2]}, Resource: map[string]any{"service.name": args[0]}})...)
 	}
 	for name, h := range map[string]http.Handler{"TEMPO": store.Tempo(), "JAEGER": store.Jaeger()} {
 		server := httptest.NewServer(h)

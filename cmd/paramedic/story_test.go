@@ -52,11 +52,15 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 	defer pager.Close()
 	for _, cause := range catalog.Causes() {
 		in := state.Incident{
-			ID: state.IncidentID("INC-01KA1B2C3D4E5F6G7H8J9K0M1N"), Number: 42, Cluster: "prod", Status: state.StatusOpen, Severity: state.Critical, Rev: 1,
-			Title: cause.Title, Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Model: "llama", Pods: []string{"vllm-0"}},
+			ID: state.IncidentID("INC-01KA1B2C3D4E5F6G7H8J9K0M1N"), Number: 42, Cluster: "prod", Status: state.StatusOpen,
+			Severity: state.Critical, Rev: 1,
+			Title: cause.Title, Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Model: "llama",
+				Pods: []string{"vllm-0"}},
 			StartedAt: time.Now(), OpenedAt: time.Now(), DiagnosedAt: time.Now(), NamedAt: time.Now(), AlertCount: 3, ActiveAlerts: 3,
-			Diagnosis: state.Diagnosis{Cause: cause.ID, Confidence: 0.9, Title: cause.Title, Playbook: cause.Playbook, Findings: []state.Finding{{Text: "something <b>was</b> seen", Weight: 9}},
-				Story: state.Story{What: cause.What, Why: "It was seen. Sum: +12 dB.", Else: "Next is unknown (2 %). It would win with 9 dB more.", Do: cause.Do, Avoid: cause.Avoid}},
+			Diagnosis: state.Diagnosis{Cause: cause.ID, Confidence: 0.9, Title: cause.Title, Playbook: cause.Playbook,
+				Findings: []state.Finding{{Text: "something <b>was</b> seen", Weight: 9}},
+				Story: state.Story{What: cause.What, Why: "It was seen. Sum: +12 dB.",
+					Else: "Next is unknown (2 %). It would win with 9 dB more.", Do: cause.Do, Avoid: cause.Avoid}},
 		}
 		pb, ok := library.For(in.Diagnosis)
 		if !ok {
@@ -122,7 +126,8 @@ func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 		if x.Class == "notice" {
 			continue
 		}
-		ev := state.Evidence{At: now, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment", Model: "llama", Node: "gpu-7", GPUs: []string{"0"}}}}
+		ev := state.Evidence{At: now, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment",
+			Model: "llama", Node: "gpu-7", GPUs: []string{"0"}}}}
 		for signal, v := range map[string]float64{"gpu_xid": float64(x.Code), "gpu_xid_changes": 1, "pod_ready": 0} {
 			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Entity: entity, At: now})
 		}
@@ -210,7 +215,8 @@ func onThePage(t *testing.T, in state.Incident) told {
 func inPagerDuty(t *testing.T, s *pagerdutytest.Server, m notify.Message) told {
 	t.Helper()
 	m.Incident += state.IncidentID(m.Cause) // a page of its own
-	n := pagerduty.New(pagerduty.Config{EventsURL: s.URL()}, pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: func() (string, error) { return strings.Repeat("k", 32), nil }})
+	n := pagerduty.New(pagerduty.Config{EventsURL: s.URL()},
+		pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: func() (string, error) { return strings.Repeat("k", 32), nil }})
 	if _, err := n.Show(t.Context(), m, state.Told{}, true); err != nil {
 		t.Fatal(err)
 	}
@@ -223,13 +229,15 @@ func inPagerDuty(t *testing.T, s *pagerdutytest.Server, m notify.Message) told {
 		}
 		return out
 	}
-	return told{what: d["1 what is wrong"].(string), why: d["2 why we believe it"].(string), otherwise: d["3 what else it could be"].(string), do: list("4 do now"), avoid: list("5 do not")}
+	return told{what: d["1 what is wrong"].(string), why: d["2 why we believe it"].(string),
+		otherwise: d["3 what else it could be"].(string), do: list("4 do now"), avoid: list("5 do not")}
 }
 
 func inSlack(t *testing.T, s *slacktest.Server, m notify.Message) told {
 	t.Helper()
 	cfg := slack.Config{APIURL: s.URL(), Channel: "#llm-oncall"}
-	n := slack.New(cfg, slack.Options{Clock: state.SystemClock{}, Log: slog.New(slog.DiscardHandler), Token: func() (string, error) { return "xoxb-test", nil }})
+	n := slack.New(cfg, slack.Options{Clock: state.SystemClock{}, Log: slog.New(slog.DiscardHandler),
+		Token: func() (string, error) { return "xoxb-test", nil }})
 	if _, err := n.Show(t.Context(), m, state.Told{}, true); err != nil {
 		t.Fatal(err)
 	}

@@ -37,14 +37,18 @@ func TestOwnWordingIsTold(t *testing.T) {
 		t.Helper()
 		m := o.slack.Messages()[0]
 		says(t, m.Text, "#1 critical: ml: ")
-		says(t, unescaped(string(m.Blocks)), "🔴 #1 ml: ", "*own words* KV cache is almost full &lt;!channel&gt; &lt;https://evil.example|x&gt; <https://alerts.another-team.example/#/alerts?receiver=", "group VLLMKVCacheExhaustion", "https://grafana.example/d/1", "paramedic.open")
+		says(t, unescaped(string(m.Blocks)), "🔴 #1 ml: ",
+			"*own words* KV cache is almost full &lt;!channel&gt; &lt;https://evil.example|x&gt; "+
+				"<https://alerts.another-team.example/#/alerts?receiver=", "group VLLMKVCacheExhaustion", "https://grafana.example/d/1",
+			"paramedic.open")
 		if strings.Contains(string(m.Blocks), "What is wrong") {
 			t.Errorf("the built-in words stand beside the operator's: %s", m.Blocks)
 		}
 	}
 	told()
 	page := o.pager.Incidents()[0]
-	if page.Summary != "#1 own page of ml" || page.Details["runbook"] != "https://r.example" || page.Details["incident"] == nil || page.Links[0]["href"] != "https://grafana.example/d/1" {
+	if page.Summary != "#1 own page of ml" || page.Details["runbook"] != "https://r.example" || page.Details["incident"] == nil ||
+		page.Links[0]["href"] != "https://grafana.example/d/1" {
 		t.Errorf("the page says %q, %v, %v", page.Summary, page.Details, page.Links)
 	}
 	o.stop()
@@ -67,9 +71,11 @@ func TestFailedWordingFallsBack(t *testing.T) {
 	o.alert(kvFull)
 	o.await("paged and posted", o.paged)
 	o.settled()
-	says(t, string(o.slack.Messages()[0].Blocks), "What is wrong", "paramedic.slack.text failed, so the built-in words stand here: it made more than 50000 turns")
+	says(t, string(o.slack.Messages()[0].Blocks), "What is wrong",
+		"paramedic.slack.text failed, so the built-in words stand here: it made more than 50000 turns")
 	page := o.pager.Incidents()[0]
-	if !strings.HasPrefix(page.Summary, "#1 ") || !strings.Contains(fmt.Sprint(page.Details["templates"]), "paramedic.pagerduty.summary failed") {
+	if !strings.HasPrefix(page.Summary, "#1 ") ||
+		!strings.Contains(fmt.Sprint(page.Details["templates"]), "paramedic.pagerduty.summary failed") {
 		t.Errorf("the page says %q, %v", page.Summary, page.Details)
 	}
 }
@@ -77,11 +83,13 @@ func TestFailedWordingFallsBack(t *testing.T) {
 func TestCheckNamesTheLineOfABadTemplate(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "own.tmpl", []byte("{{ define \"paramedic.slack.title\" }}\n{{ .Incident.Nope }}{{ end }}"))
-	put(t, dir, "paramedic.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\nnotify:\n  templates: [%q, /nowhere/*.tmpl]\n", filepath.Join(dir, "*.tmpl")))
+	put(t, dir, "paramedic.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\nnotify:\n  templates: [%q, /nowhere/*.tmpl]\n",
+		filepath.Join(dir, "*.tmpl")))
 	said := ask(t, exitFinding, "check", "--config", filepath.Join(dir, "paramedic.yaml"))
 	says(t, said, filepath.Join(dir, "paramedic.yaml")+":3: notify.templates: /nowhere/*.tmpl matches no file")
 	put(t, dir, "paramedic.yaml", fmt.Appendf(nil, "notify:\n  templates: [%q]\n", filepath.Join(dir, "*.tmpl")))
-	says(t, ask(t, exitFinding, "check", "--config", filepath.Join(dir, "paramedic.yaml")), filepath.Join(dir, "own.tmpl")+":2: ", "can't evaluate field Nope")
+	says(t, ask(t, exitFinding, "check", "--config", filepath.Join(dir, "paramedic.yaml")), filepath.Join(dir, "own.tmpl")+":2: ",
+		"can't evaluate field Nope")
 }
 
 // unescaped is JSON as people read it.

@@ -28,13 +28,17 @@ func (c *cli) tuneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune (--model-config PATH --gpu NAME | --engine URL… | --prometheus URL)",
 		Short: "Compute safe engine settings from a model and its GPUs, or from a live engine, and say why",
-		Long: "Compute how many sequences at a time and which prefill chunks are safe: for vLLM from the model's config.json and the GPUs before\n" +
-			"anything runs, or for vLLM, SGLang and TensorRT-LLM, by their own flags, from the KV blocks and the request lengths of a live fleet.\n" +
+		Long: "Compute how many sequences at a time and which prefill chunks are safe: for vLLM from the model's config.json and the " +
+			"GPUs before\n" +
+			"anything runs, or for vLLM, SGLang and TensorRT-LLM, by their own flags, from the KV blocks and the request lengths of a " +
+			"live fleet.\n" +
 			"Every value comes with its formula, every target with whether it is met. Nothing is changed.\n" +
-			"Exit code 0: advice was given; 2: the model does not fit, a live setting is beyond what is safe, or a target that you gave is\n" +
+			"Exit code 0: advice was given; 2: the model does not fit, a live setting is beyond what is safe, or a target that you " +
+			"gave is\n" +
 			"missed; 1: something is missing.",
 		Example: "  paramedic tune --model-config ./Llama-3.3-70B/ --gpu h100 --tensor-parallel 4 --avg-tokens 2000 --use-case chat\n" +
-			"  paramedic tune --model-config ./Qwen3-8B/ --gpu l40s --prompt-tokens 900 --answer-tokens 300 --ttft 400ms --itl 40ms --throughput 600\n" +
+			"  paramedic tune --model-config ./Qwen3-8B/ --gpu l40s --prompt-tokens 900 --answer-tokens 300 --ttft 400ms --itl 40ms " +
+			"--throughput 600\n" +
 			"  paramedic tune --layers 32 --kv-heads 8 --head-dim 128 --params 8 --gpu-memory 80GiB --avg-tokens 1500\n" +
 			"  paramedic tune --prometheus http://prometheus:9090 --model llama-70b --use-case rag",
 		Args: cobra.NoArgs,
@@ -58,7 +62,8 @@ func (c *cli) tuneCommand() *cobra.Command {
 	f.StringVar(&t.Gpu, "gpu", "", "kind of GPU: "+tune.GPUs())
 	f.StringVar(&t.GpuMemory, "gpu-memory", "", "memory of one GPU, such as 80GiB; a bare number is in GiB")
 	f.Float64Var(&t.Utilization, "gpu-memory-utilization", 0.9, "the engine's flag of this name")
-	f.StringVar(&t.Overhead, "overhead", "4GiB", "what activations, CUDA graphs and communication take on one GPU; an assumption, the engine's log has the truth")
+	f.StringVar(&t.Overhead, "overhead", "4GiB",
+		"what activations, CUDA graphs and communication take on one GPU; an assumption, the engine's log has the truth")
 	f.IntVar(&t.TensorParallel, "tensor-parallel", 1, "GPUs of one worker")
 	f.IntVar(&t.BlockSize, "block-size", 16, "tokens of a KV block")
 	f.IntVar(&t.MaxLen, "max-model-len", 0, "the engine's flag of this name")
@@ -66,9 +71,12 @@ func (c *cli) tuneCommand() *cobra.Command {
 	f.Float64Var(&t.Prompt, "prompt-tokens", 0, "or the prompt's alone")
 	f.Float64Var(&t.Answer, "answer-tokens", 0, "and the answer's")
 	f.StringVar(&t.Use, "use-case", "chat", "whose targets count: chat, code, batch, rag or agents")
-	f.DurationVar(&t.Ttft, "ttft", 0, "your target for the first token, in place of the use case's: the p95 of live engines is held against it, else what prefill takes on an idle one")
-	f.DurationVar(&t.Itl, "itl", 0, "your target for the time between tokens (also called TBT, TPOT), in place of the use case's: the p95 of live engines is held against it, else the computed mean")
-	f.DurationVar(&t.E2e, "e2e", 0, "your target for the whole answer, in place of the use case's: the p95 of live engines is held against it, else the computed mean")
+	f.DurationVar(&t.Ttft, "ttft", 0, "your target for the first token, in place of the use case's: the p95 of live engines is held "+
+		"against it, else what prefill takes on an idle one")
+	f.DurationVar(&t.Itl, "itl", 0, "your target for the time between tokens (also called TBT, TPOT), in place of the use case's: the "+
+		"p95 of live engines is held against it, else the computed mean")
+	f.DurationVar(&t.E2e, "e2e", 0, "your target for the whole answer, in place of the use case's: the p95 of live engines is held "+
+		"against it, else the computed mean")
 	f.Float64Var(&t.Throughput, "throughput", 0, "your target for the tokens that one worker generates a second")
 	f.StringArrayVar(&t.engines, "engine", nil, "URL of a live engine's /metrics page (repeat it)")
 	f.StringVar(&t.prometheus, "prometheus", "", "base URL of a Prometheus that watches live engines")
@@ -89,7 +97,8 @@ func (t *tuning) run(ctx context.Context) error {
 	}
 	live := len(t.engines) > 0 || t.prometheus != ""
 	if t.model != "" && !live {
-		return errors.New("--model is one of live engines: say where they are with --prometheus URL or --engine URL; a model's configuration is --model-config PATH")
+		return errors.New("--model is one of live engines: say where they are with --prometheus URL or --engine URL; a model's " +
+			"configuration is --model-config PATH")
 	}
 	known, err := t.Sheet()
 	if err != nil {
@@ -131,8 +140,10 @@ func (t *tuning) numbers(f *pflag.FlagSet) error {
 	}{
 		{"layers", float64(t.Layers), 1e4}, {"kv-heads", float64(t.KvHeads), 1e4}, {"head-dim", float64(t.HeadDim), 1e5},
 		{"params", t.Params, 1e5}, {"active-params", t.ActiveParams, 1e5}, {"gpu-memory-utilization", t.Utilization, 1},
-		{"tensor-parallel", float64(t.TensorParallel), 1024}, {"block-size", float64(t.BlockSize), 1e5}, {"max-model-len", float64(t.MaxLen), 1e8},
-		{"avg-tokens", t.Average, 1e8}, {"prompt-tokens", t.Prompt, 1e8}, {"answer-tokens", t.Answer, 1e8}, {"throughput", t.Throughput, 1e7},
+		{"tensor-parallel", float64(t.TensorParallel), 1024}, {"block-size", float64(t.BlockSize), 1e5}, {"max-model-len",
+			float64(t.MaxLen), 1e8},
+		{"avg-tokens", t.Average, 1e8}, {"prompt-tokens", t.Prompt, 1e8}, {"answer-tokens", t.Answer, 1e8}, {"throughput", t.Throughput,
+			1e7},
 	} {
 		if f.Changed(n.flag) && !(n.value > 0 && n.value <= n.most) { // NaN is neither
 			return fmt.Errorf("--%s is %g: give a number above 0 and up to %.0f", n.flag, n.value, n.most)

@@ -25,7 +25,8 @@ func TestModelsThatTuneRefuses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := ask(t, exitError, "tune", "--model-config", path, "--gpu", "h100", "--avg-tokens", "300"); !strings.Contains(got, want) || strings.Contains(got, "Go ") {
+		if got := ask(t, exitError, "tune", "--model-config", path, "--gpu", "h100", "--avg-tokens", "300"); !strings.Contains(got, want) ||
+			strings.Contains(got, "Go ") {
 			t.Errorf("%s: %s, want %q", config, got, want)
 		}
 	}
@@ -33,6 +34,7 @@ func TestModelsThatTuneRefuses(t *testing.T) {
 
 // What --overhead takes is not blamed on the weights.
 func TestOverheadIsBlamedOnItself(t *testing.T) {
-	says(t, ask(t, exitFinding, "tune", "--layers", "32", "--kv-heads", "8", "--head-dim", "128", "--params", "8", "--gpu", "h100", "--avg-tokens", "300", "--overhead", "100GiB"),
+	says(t, ask(t, exitFinding, "tune", "--layers", "32", "--kv-heads", "8", "--head-dim", "128", "--params", "8", "--gpu", "h100",
+		"--avg-tokens", "300", "--overhead", "100GiB"),
 		"but --overhead 100.0 GiB no room", "--overhead below 56.8 GiB")
 }

@@ -44,7 +44,8 @@ func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 		}
 	}
 	now := time.Now().UTC()
-	all := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: state.Scope{Cluster: cluster.Name, Model: t.model}, Onset: now, Now: now})
+	all := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: state.Scope{Cluster: cluster.Name, Model: t.model}, Onset: now,
+		Now: now})
 	var out []tune.LivePool
 	pools := survey.PoolsOfModel(rules.Health(cluster.Name, all), all.Workers, t.model)
 	if len(pools) == 0 {
@@ -54,7 +55,8 @@ func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 	}
 	for _, p := range pools {
 		if p.Pool == "" && slices.ContainsFunc(pools, func(o rules.PoolHealth) bool {
-			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) && (strings.EqualFold(o.Model, p.Model) || survey.ServesModel(o, all.Workers, p.Model))
+			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) &&
+				(strings.EqualFold(o.Model, p.Model) || survey.ServesModel(o, all.Workers, p.Model))
 		}) {
 			continue // series that name the model only are of the pool that serves it
 		}

@@ -23,12 +23,14 @@ const (
 
 // arguments are those of every command that takes one, by its path below paramedic.
 var arguments = map[string]argument{
-	"incidents show": {anIncident, "7"}, "incidents report": {anIncident, "7"}, "ack": {anIncident, "7"}, "silence": {anIncident, "7 --for 45m"},
+	"incidents show": {anIncident, "7"}, "incidents report": {anIncident, "7"}, "ack": {anIncident, "7"}, "silence": {anIncident,
+		"7 --for 45m"},
 	"approve": {anAction, "ACT-01J8 9f2c41d0"}, "deny": {anAction, "ACT-01J8"},
 	"cancel":         {anAction, "ACT-01J8"},
 	"playbooks show": {"which playbook (`paramedic playbooks` lists them)", "kv_exhaustion"},
 	"rules show":     {"which cause or pathology (`paramedic rules` lists them)", "kv_exhaustion"},
-	"playbooks test": {"the directory of your playbooks", "./playbooks"}, "rules test": {"the directory of your cases, or one case", "./rules"},
+	"playbooks test": {"the directory of your playbooks", "./playbooks"}, "rules test": {"the directory of your cases, or one case",
+		"./rules"},
 	"replay": {"the recorded payloads, as JSON or one a line", "payload.json"},
 }
 
@@ -106,7 +108,8 @@ func unknownCommand(parent *cobra.Command, name string) error {
 }
 
 // flagKinds are the kinds of flags that can be given a value they do not take, in words.
-var flagKinds = map[string]string{"duration": "a time such as 45m", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number",
+var flagKinds = map[string]string{"duration": "a time such as 45m", "int": "a whole number", "int64": "a whole number",
+	"uint64":  "a whole number",
 	"float64": "a number", "bool": "true or false"}
 
 // flagError says in our words what is wrong with a flag.

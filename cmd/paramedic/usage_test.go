@@ -32,8 +32,9 @@ func TestMistypedCommandsAreGuessed(t *testing.T) {
 		"tune --avg-tokens=": "--avg-tokens \"\" is not a number",
 		"diagnose --prometheus http://a --engine http://b": "give one of --engine and --prometheus, not both",
 		"tune --prompt-tokens 3":                           "--answer-tokens is missing",
-		"deny a b":                                         "`paramedic deny` takes one argument and got 2, \"a\", \"b\": call it as in `paramedic deny ACT-01J8`",
-		"halt prod":                                        "`paramedic halt` takes no argument and got \"prod\"",
+		"deny a b": "`paramedic deny` takes one argument and got 2, \"a\", \"b\": call it as in " +
+			"`paramedic deny ACT-01J8`",
+		"halt prod": "`paramedic halt` takes no argument and got \"prod\"",
 	} {
 		says(t, ask(t, exitError, strings.Fields(typed)...), want)
 	}
@@ -93,7 +94,8 @@ func TestUnreachablePrometheusIsNamed(t *testing.T) {
 func TestUnreachableBotIsNamed(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	says(t, ask(t, exitError, "incidents", "--server", gone.URL), "the bot at "+gone.URL+" does not answer: ", "is `paramedic serve` running there?")
+	says(t, ask(t, exitError, "incidents", "--server", gone.URL), "the bot at "+gone.URL+" does not answer: ",
+		"is `paramedic serve` running there?")
 }
 
 // Every time that the terminal shows says its zone.

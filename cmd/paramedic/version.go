@@ -28,9 +28,11 @@ func (c *cli) versionCommand() *cobra.Command {
 			}
 			platform := runtime.GOOS + "/" + runtime.GOARCH
 			if c.output == "json" {
-				return c.json(map[string]string{"version": service.Version, "revision": revision, "go": runtime.Version(), "platform": platform})
+				return c.json(map[string]string{"version": service.Version, "revision": revision, "go": runtime.Version(),
+					"platform": platform})
 			}
-			words := slices.DeleteFunc([]string{"paramedic", service.Version, revision, runtime.Version(), platform}, func(w string) bool { return w == "" })
+			words := slices.DeleteFunc([]string{"paramedic", service.Version, revision, runtime.Version(), platform},
+				func(w string) bool { return w == "" })
 			_, err := fmt.Fprintln(c.out, strings.Join(words, " "))
 			return err
 		},

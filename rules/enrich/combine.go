@@ -21,7 +21,7 @@ func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
 }
 
 // SlotOf returns the key of an entity for choosing between sources. A pod or an address is one
-// worker, whatever model the series names, because some series of a worker name no model.
+// worker, regardless of the model label, because some series of a worker have none.
 func SlotOf(e state.Entity) state.Entity {
 	if e.Pod != "" {
 		return state.Entity{Namespace: e.Namespace, Pod: e.Pod, Node: e.Node, GPU: e.GPU}

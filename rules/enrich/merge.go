@@ -91,7 +91,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
 		if was := s.Baseline; was != nil {
-			if s.Baseline = usually(s, m.query.Onset); s.Baseline != was {
+			if s.Baseline = usualValue(s, m.query.Onset); s.Baseline != was {
 				s.HourAgo = was
 			}
 		}
@@ -215,7 +215,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		e.Namespace, e.Pod = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Pod, e.Pod)
 		e.Pool, e.Model, e.Node = cmp.Or(w.Pool, e.Pool), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
 		if e.Pod != "" {
-			e.Instance = "" // one worker has one name, whatever the source
+			e.Instance = "" // one worker has one name in all sources
 		}
 	}
 	if e.Pool == "" && e.Pod != "" {
@@ -260,8 +260,8 @@ func (m *merge) inScope(e state.Entity) bool {
 	if e.GPU != "" && slices.Contains(s.Nodes, e.Node) {
 		return true
 	}
-	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model),
-		strings.ToLower(s.Model)) {
+	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) ||
+		differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
 		return false
 	}
 	if s.Namespace == "" && s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 && !slices.Contains(s.Nodes, e.Node) {
@@ -284,8 +284,8 @@ func (m *merge) nodeInScope(node string) bool {
 		return true
 	}
 	return slices.ContainsFunc(m.byNode[node], func(w *state.Worker) bool {
-		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model),
-			strings.ToLower(s.Model))
+		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) &&
+			!differ(strings.ToLower(w.Model), strings.ToLower(s.Model))
 	})
 }
 

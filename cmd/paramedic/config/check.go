@@ -68,13 +68,16 @@ func (v *validator) notify(n NotifyConfig) {
 		v.at([]string{"notify", "slack", "api_url"}, "must end in a slash")
 	}
 	if n.Slack.AppTokenFile != "" {
-		v.at([]string{"notify", "slack", "app_token_file"}, "Socket Mode is not in this version: leave it empty, and give Slack the request URLs of deploy/slack/manifest.yaml")
+		v.at([]string{"notify", "slack", "app_token_file"},
+			"Socket Mode is not in this version: leave it empty, and give Slack the request URLs of "+
+				"deploy/slack/manifest.yaml")
 	}
 	if n.Slack.TokenFile != "" && n.Slack.Channel == "" {
 		v.at([]string{"notify", "slack", "channel"}, "must name a channel")
 	}
 	if n.PagerDuty.APITokenFile != "" && n.PagerDuty.From == "" {
-		v.at([]string{"notify", "pagerduty", "from"}, "PagerDuty takes notes only from a user: give their e-mail address")
+		v.at([]string{"notify", "pagerduty", "from"},
+			"PagerDuty takes notes only from a user: give their e-mail address")
 	}
 	v.halfConfigured(n)
 	_, problems := wording.Load(n.Templates, nil)
@@ -104,10 +107,12 @@ func (v *validator) notify(n NotifyConfig) {
 func (v *validator) halfConfigured(n NotifyConfig) {
 	s, p := n.Slack, n.PagerDuty
 	if s.TokenFile == "" && (s.APIURL != "" || s.Channel != Default().Notify.Slack.Channel) {
-		v.at([]string{"notify", "slack", "token_file"}, "is not set, so nothing would be posted: set it, or take notify.slack out")
+		v.at([]string{"notify", "slack", "token_file"},
+			"is not set, so nothing would be posted: set it, or take notify.slack out")
 	}
 	if p.RoutingKeyFile == "" && (p.APITokenFile != "" || p.From != "" || p.EventsURL != "" || p.APIURL != "") {
-		v.at([]string{"notify", "pagerduty", "routing_key_file"}, "is not set, so nobody would be paged: set it, or take notify.pagerduty out")
+		v.at([]string{"notify", "pagerduty", "routing_key_file"},
+			"is not set, so nobody would be paged: set it, or take notify.pagerduty out")
 	}
 }
 
@@ -140,7 +145,8 @@ func (v *validator) causes(path []string, causes []state.Cause) {
 
 // channel refuses a route to a channel that nothing is configured for.
 func (v *validator) channel(path []string, ch state.Channel, n NotifyConfig) {
-	configured := map[state.Channel]bool{state.ChannelConsole: n.Console, state.ChannelSlack: n.Slack.TokenFile != "", state.ChannelPagerDuty: n.PagerDuty.RoutingKeyFile != ""}
+	configured := map[state.Channel]bool{state.ChannelConsole: n.Console, state.ChannelSlack: n.Slack.TokenFile != "",
+		state.ChannelPagerDuty: n.PagerDuty.RoutingKeyFile != ""}
 	on, known := configured[ch]
 	switch {
 	case !known:
@@ -156,7 +162,8 @@ func (v *validator) remediate(r RemediateConfig) {
 	if !slices.Contains(modes, r.Mode) {
 		v.at([]string{"remediate", "mode"}, "%q is not one of %s", r.Mode, strings.Join(modes, ", "))
 	}
-	if key, value, ok := strings.Cut(r.ManagedLabel, "="); r.ManagedLabel != "" && r.ManagedLabel != "-" && (!ok || key == "" || value == "") {
+	if key, value, ok := strings.Cut(r.ManagedLabel, "="); r.ManagedLabel != "" && r.ManagedLabel != "-" &&
+		(!ok || key == "" || value == "") {
 		v.at([]string{"remediate", "managed_label"}, "must be key=value, or - for none, not %q", r.ManagedLabel)
 	}
 	v.verification(r)
@@ -170,7 +177,8 @@ func (v *validator) remediate(r RemediateConfig) {
 		if p.Mode != "" && !slices.Contains(modes, p.Mode) {
 			v.at(key("mode"), "%q is not one of %s", p.Mode, strings.Join(modes, ", "))
 		} else if slices.Index(modes, p.Mode) > slices.Index(modes, r.Mode) && slices.Contains(modes, r.Mode) {
-			v.at(key("mode"), "%s would have no effect, for a policy only tightens and remediate.mode is %s: set remediate.mode to %[1]s and the stricter mode in policies, or take it out", p.Mode, r.Mode)
+			v.at(key("mode"), "%s would have no effect, for a policy only tightens and remediate.mode is %s: set "+
+				"remediate.mode to %[1]s and the stricter mode in policies, or take it out", p.Mode, r.Mode)
 		}
 		v.limits(key("limits"), p.Limits.limits().WrongIn(r.Limits.limits().OrDefaults()))
 		for _, w := range p.Freeze {
@@ -229,7 +237,8 @@ func (v *validator) references(c *Config) {
 	cluster := func(list string, i int, name string) {
 		if name != "" && !slices.Contains(c.ClusterNames(), name) {
 			section, key, _ := strings.Cut(list, ".")
-			v.at([]string{section, key, strconv.Itoa(i), "scope", "cluster"}, "there is no cluster %q under clusters", name)
+			v.at([]string{section, key, strconv.Itoa(i), "scope", "cluster"}, "there is no cluster %q under clusters",
+				name)
 		}
 	}
 	for i, r := range c.Notify.Routes {
@@ -240,7 +249,8 @@ func (v *validator) references(c *Config) {
 		cluster("remediate.policies", i, p.Scope.Cluster)
 		for _, a := range p.Action {
 			if !slices.Contains(actions, a) {
-				v.at([]string{"remediate", "policies", strconv.Itoa(i), "action"}, "%q is not one of %s", a, strings.Join(actions, ", "))
+				v.at([]string{"remediate", "policies", strconv.Itoa(i), "action"}, "%q is not one of %s", a,
+					strings.Join(actions, ", "))
 			}
 		}
 	}

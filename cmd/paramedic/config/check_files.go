@@ -28,7 +28,8 @@ func (v *validator) auth(c *Config) {
 	v.secret(am("basic_auth", "password_file"), basic.PasswordFile)
 	v.readable([]string{"state", "nats", "credentials_file"}, c.State.NATS.CredentialsFile)
 	ca := v.readable(am("client_ca_file"), c.Auth.Alertmanager.ClientCAFile)
-	cert, key := v.readable([]string{"tls", "cert_file"}, c.TLS.CertFile), v.readable([]string{"tls", "key_file"}, c.TLS.KeyFile)
+	cert, key := v.readable([]string{"tls", "cert_file"}, c.TLS.CertFile), v.readable([]string{"tls", "key_file"},
+		c.TLS.KeyFile)
 	if cert && key && (ca || c.Auth.Alertmanager.ClientCAFile == "") {
 		if _, err := LoadTLS(*c); err != nil {
 			v.at([]string{"tls"}, "cannot be used: %s", strings.TrimPrefix(err.Error(), "tls: "))

@@ -170,14 +170,19 @@ func TestTracesComeFromOneStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for traces, want := range map[string]string{
-		"{tempo_url: http://tempo:3200, bearer_token_file: " + token + "}":               "",
-		"{jaeger_url: http://jaeger:16686/jaeger}":                                       "",
-		"{tempo_url: http://tempo:3200, jaeger_url: http://jaeger:16686}":                "paramedic.yaml:3: clusters[0].traces.jaeger_url: is set beside tempo_url: traces are read from one of them",
-		"{tempo_url: tempo:3200}":                                                        "paramedic.yaml:3: clusters[0].traces.tempo_url: must be an http:// or https:// URL",
-		"{jaeger_url: http://user:s3cret@jaeger:16686}":                                  "paramedic.yaml:3: clusters[0].traces.jaeger_url: must not carry a password",
-		"{bearer_token_file: " + token + "}":                                             "paramedic.yaml:3: clusters[0].traces.bearer_token_file: is for tempo_url or jaeger_url, and neither is set",
-		"{tempo_url: http://tempo:3200, bearer_token_file: \"${PARAMEDIC_TEST_UNSET}\"}": "paramedic.yaml:3: clusters[0].traces.bearer_token_file: the environment variable PARAMEDIC_TEST_UNSET is not set",
-		"{zipkin_url: http://zipkin:9411}":                                               `paramedic.yaml:3: unknown key "zipkin_url"`,
+		"{tempo_url: http://tempo:3200, bearer_token_file: " + token + "}": "",
+		"{jaeger_url: http://jaeger:16686/jaeger}":                         "",
+		"{tempo_url: http://tempo:3200, jaeger_url: http://jaeger:16686}": "paramedic.yaml:3: " +
+			"clusters[0].traces.jaeger_url: is set beside tempo_url: traces are read from one of them",
+		"{tempo_url: tempo:3200}": "paramedic.yaml:3: " +
+			"clusters[0].traces.tempo_url: must be an http:// or https:// URL",
+		"{jaeger_url: http://user:s3cret@jaeger:16686}": "paramedic.yaml:3: " +
+			"clusters[0].traces.jaeger_url: must not carry a password",
+		"{bearer_token_file: " + token + "}": "paramedic.yaml:3: " +
+			"clusters[0].traces.bearer_token_file: is for tempo_url or jaeger_url, and neither is set",
+		"{tempo_url: http://tempo:3200, bearer_token_file: \"${PARAMEDIC_TEST_UNSET}\"}": "paramedic.yaml:3: " +
+			"clusters[0].traces.bearer_token_file: the environment variable PARAMEDIC_TEST_UNSET is not set",
+		"{zipkin_url: http://zipkin:9411}": `paramedic.yaml:3: unknown key "zipkin_url"`,
 	} {
 		_, err := Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: "+traces+"\n"))
 		if want == "" {
@@ -206,7 +211,8 @@ func TestPoliciesNameCausesThatThereAre(t *testing.T) {
 // With rules of one's own there are more causes, and a misspelt one is still none.
 func TestOwnCausesMayBeNamedAndNoOthers(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, "mine.yaml", []byte("causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: {ttft_high: 3},\n     evidence: [{when: kv_usage.max > 0.9, weight: 3, text: full}]}\n"))
+	put(t, dir, "mine.yaml", []byte("causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: "+
+		"{ttft_high: 3},\n     evidence: [{when: kv_usage.max > 0.9, weight: 3, text: full}]}\n"))
 	_, err := Parse("paramedic.yaml", []byte("triage: {rules_dir: "+dir+`}
 notify:
   routes:
@@ -229,7 +235,8 @@ func TestWhatServeWouldStumbleOverIsFound(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "empty", []byte(" \n"))
 	put(t, dir, "secret", []byte("s3cret"))
-	put(t, dir, "tokens.yaml", []byte("- {token: long-enough, name: ada, role: admin}\n- {token: x, name: bob, role: king}\n- {token: long-enough, role: viewer}\n"))
+	put(t, dir, "tokens.yaml", []byte("- {token: long-enough, name: ada, role: admin}\n- {token: x, name: bob, role: king}\n- {token: "+
+		"long-enough, role: viewer}\n"))
 	t.Setenv("PARAMEDIC_TEST_BLANK", " ")
 	text := strings.ReplaceAll(`listen: 127.0.0.1:99999
 state: {dir: DIR/secret}
@@ -283,7 +290,8 @@ func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
 		if open != (err == nil) {
 			t.Errorf("%s: %v", listen, err)
 		}
-		if !open && (!strings.Contains(err.Error(), "auth.alertmanager.bearer_token_file") || !strings.Contains(err.Error(), "auth.api.tokens_file")) {
+		if !open && (!strings.Contains(err.Error(), "auth.alertmanager.bearer_token_file") ||
+			!strings.Contains(err.Error(), "auth.api.tokens_file")) {
 			t.Errorf("%s: the error does not say which keys are missing: %v", listen, err)
 		}
 	}
@@ -293,7 +301,8 @@ func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
 // before it does.
 func TestAVerificationHasTheSamplesThatItNeeds(t *testing.T) {
 	for verify, want := range map[string]string{
-		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are needed, and a window of 1m0s at an interval of 30s has 3",
+		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are " +
+			"needed, and a window of 1m0s at an interval of 30s has 3",
 		"{window: 4m}":      "remediate.verify.min_samples: 10 samples are needed, and a window of 4m0s at an interval of 30s has 9",
 		"{interval: 5m}":    "a window of 10m0s at an interval of 5m0s has 3",
 		"{window: 270s}":    "",
@@ -391,7 +400,8 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
 // configsIn finds configurations in a file: the file itself, or those that a ConfigMap in it holds.

@@ -34,7 +34,8 @@ func (c Config) Channels() []state.Channel {
 	for _, ch := range []struct {
 		on   bool
 		name state.Channel
-	}{{c.Notify.PagerDuty.RoutingKeyFile != "", state.ChannelPagerDuty}, {c.Notify.Slack.TokenFile != "", state.ChannelSlack}, {c.Notify.Console, state.ChannelConsole}} {
+	}{{c.Notify.PagerDuty.RoutingKeyFile != "", state.ChannelPagerDuty}, {c.Notify.Slack.TokenFile != "",
+		state.ChannelSlack}, {c.Notify.Console, state.ChannelConsole}} {
 		if ch.on {
 			out = append(out, ch.name)
 		}
@@ -69,8 +70,9 @@ func (c Config) policies() []policy.Policy {
 	var out []policy.Policy
 	for i, p := range c.Remediate.Policies {
 		q := policy.Policy{Name: fmt.Sprint(i + 1), Causes: p.Cause, Actions: p.Action, Clusters: one(p.Scope.Cluster),
-			Namespaces: one(p.Scope.Namespace), Pools: one(p.Scope.Pool), Mode: policy.Mode(p.Mode), Approvers: p.Approvers,
-			Limits: p.Limits.limits()}
+			Namespaces: one(p.Scope.Namespace), Pools: one(p.Scope.Pool), Mode: policy.Mode(p.Mode),
+			Approvers: p.Approvers,
+			Limits:    p.Limits.limits()}
 		for _, w := range p.Freeze {
 			q.Freeze = append(q.Freeze, policy.FreezeWindow{Days: w.Days, From: w.From, To: w.To})
 		}
@@ -82,13 +84,15 @@ func (c Config) policies() []policy.Policy {
 // Remediation returns what the configuration says of first aid; the times are those given where it
 // says none.
 func (c Config) Remediation(base policy.Timing) policy.Rules {
-	return policy.Rules{Mode: policy.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
+	return policy.Rules{Mode: policy.Mode(c.Remediate.Mode), Policies: c.policies(),
+		Limits:       c.Remediate.Limits.limits(),
 		ManagedLabel: c.Remediate.ManagedLabel, Timing: c.timing(base)}
 }
 
 // limits returns the limits as first aid takes them.
 func (l LimitsConfig) limits() policy.Limits {
-	return policy.Limits{Floor: l.Floor, Ceiling: l.Ceiling, MaxFactor: l.MaxFactor, EvidenceAge: l.EvidenceAge.D(), Signals: l.Signals,
+	return policy.Limits{Floor: l.Floor, Ceiling: l.Ceiling, MaxFactor: l.MaxFactor, EvidenceAge: l.EvidenceAge.D(),
+		Signals:   l.Signals,
 		HumanEdit: l.HumanEdit.D(), Cooldown: l.Cooldown.D(), PerIncident: l.PerIncident, PerTargetDay: l.PerTargetDay,
 		EvictionsPerHour: l.EvictionsHour, EvictionPercent: l.EvictionPercent, RolloutEvery: l.RolloutWindow.D(),
 		ReadyPercent: l.ReadyPercent, MaxLoad: l.MaxLoad, ApprovalTTL: l.ApprovalExpires.D()}
@@ -122,8 +126,9 @@ func (c Config) EmbeddedDir() string {
 
 // Notifier is the section as the notifier takes it.
 func (c PagerDutyConfig) Notifier() pagerduty.Config {
-	return pagerduty.Config{RoutingKeyFile: c.RoutingKeyFile, WebhookSecretFile: c.WebhookSecretFile, APITokenFile: c.APITokenFile,
-		From: c.From, EventsURL: c.EventsURL, APIURL: c.APIURL}
+	return pagerduty.Config{RoutingKeyFile: c.RoutingKeyFile, WebhookSecretFile: c.WebhookSecretFile,
+		APITokenFile: c.APITokenFile,
+		From:         c.From, EventsURL: c.EventsURL, APIURL: c.APIURL}
 }
 
 // LoadTLS reads the files as they are now.
@@ -133,7 +138,8 @@ func LoadTLS(cfg Config) (*tls.Config, error) {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
 	// A resumed session would let in whom an older CA had let in.
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert},
+		SessionTicketsDisabled: true}
 	ca := cfg.Auth.Alertmanager.ClientCAFile
 	if ca == "" {
 		return conf, nil

@@ -67,7 +67,8 @@ func TestEveryKeyIsExplainedAndShown(t *testing.T) {
 			t.Errorf("%s does not show %s", fullExample, k.name)
 		}
 	}
-	if required := requiredKeys(configSchema(), ""); !slices.Equal(required, []string{"clusters[].name", "notify.routes[].channels", "remediate.policies[].freeze[].from", "remediate.policies[].freeze[].to"}) {
+	if required := requiredKeys(configSchema(), ""); !slices.Equal(required,
+		[]string{"clusters[].name", "notify.routes[].channels", "remediate.policies[].freeze[].from", "remediate.policies[].freeze[].to"}) {
 		t.Errorf("the schema requires %v", required)
 	}
 	if len(keys) < 70 {
@@ -151,12 +152,14 @@ func configKeys(t reflect.Type, defaults reflect.Value, prefix string) []configK
 		}
 		if inner.Kind() == reflect.Struct {
 			if meaning := f.Tag.Get("jsonschema_description"); meaning != "" {
-				out = append(out, configKey{name: strings.TrimSuffix(name+suffix, "."), kind: kindName(f), otherwise: "—", meaning: meaning})
+				out = append(out, configKey{name: strings.TrimSuffix(name+suffix, "."), kind: kindName(f), otherwise: "—",
+					meaning: meaning})
 			}
 			out = append(out, configKeys(inner, value, name+suffix)...)
 			continue
 		}
-		out = append(out, configKey{name: name, kind: kindName(f), otherwise: defaultText(value), meaning: f.Tag.Get("jsonschema_description")})
+		out = append(out, configKey{name: name, kind: kindName(f), otherwise: defaultText(value),
+			meaning: f.Tag.Get("jsonschema_description")})
 	}
 	return out
 }
@@ -257,7 +260,8 @@ const tokensExample = `- {token: "a-long-random-string", name: ada, role: respon
 
 // What the reference shows as a default can be written as it is shown.
 func TestDefaultsAreWrittenAsTheyAreRead(t *testing.T) {
-	for want, d := range map[string]time.Duration{"`10s`": 10 * time.Second, "`2m`": 2 * time.Minute, "`720h`": 720 * time.Hour, "`1m30s`": 90 * time.Second, "`1h30m`": 90 * time.Minute} {
+	for want, d := range map[string]time.Duration{"`10s`": 10 * time.Second, "`2m`": 2 * time.Minute, "`720h`": 720 * time.Hour,
+		"`1m30s`": 90 * time.Second, "`1h30m`": 90 * time.Minute} {
 		if got := defaultText(reflect.ValueOf(Duration(d))); got != want {
 			t.Errorf("%s is shown as %s, want %s", d, got, want)
 		}

@@ -78,7 +78,8 @@ func Parse(file string, raw []byte) (Config, error) {
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); err == nil {
-		v.problems = append(v.problems, Problem{File: file, Line: more.Line, Text: "a second document: everything has to be in the first"})
+		v.problems = append(v.problems,
+			Problem{File: file, Line: more.Line, Text: "a second document: everything has to be in the first"})
 	}
 	v.config(&cfg)
 	return cfg, v.err()
@@ -103,7 +104,8 @@ func (v *validator) err() error {
 	if len(v.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(v.problems, func(x, y Problem) int { // the configuration's own first, then those of the files that it names
+	// the configuration's own first, then those of the files that it names
+	slices.SortStableFunc(v.problems, func(x, y Problem) int {
 		other := func(p Problem) string {
 			if p.File == v.file {
 				return ""
@@ -220,7 +222,8 @@ func (v *validator) decodeError(err error) {
 
 // at notes a problem at a key, given as its path; list items are numbers.
 func (v *validator) at(path []string, format string, args ...any) {
-	v.problems = append(v.problems, Problem{File: v.file, Line: v.line(path), Text: keyPath(path) + ": " + fmt.Sprintf(format, args...)})
+	v.problems = append(v.problems, Problem{File: v.file, Line: v.line(path), Text: keyPath(path) + ": " +
+		fmt.Sprintf(format, args...)})
 }
 
 // keyPath writes a path as people do: clusters[0].name.
@@ -302,7 +305,9 @@ func (v *validator) config(c *Config) {
 	}
 	aid := c.Remediation(policy.Timing{})
 	if least := aid.Horizon(); c.State.Retain.D() < least {
-		v.at([]string{"state", "retain"}, "must be at least %s, for the guards of first aid look back so far (rollout_window, cooldown and actions a day)", state.FormatDuration(least))
+		v.at([]string{"state", "retain"},
+			"must be at least %s, for the guards of first aid look back so far (rollout_window, cooldown and "+
+				"actions a day)", state.FormatDuration(least))
 	}
 	if c.Triage.MaxLag.D() < 5*time.Second {
 		v.at([]string{"triage", "max_lag"}, "must be at least 5s, or a payload of an ordinary storm would be refused")
@@ -334,10 +339,12 @@ func Loopback(host string) bool {
 func (v *validator) beyondLoopback(c *Config) {
 	am := c.Auth.Alertmanager
 	if am.BearerTokenFile == "" && am.BasicAuth.Username == "" && am.ClientCAFile == "" {
-		v.at([]string{"listen"}, "%s is reachable from elsewhere, but auth.alertmanager is not configured: set auth.alertmanager.bearer_token_file, basic_auth or client_ca_file", c.Listen)
+		v.at([]string{"listen"}, "%s is reachable from elsewhere, but auth.alertmanager is not configured: set "+
+			"auth.alertmanager.bearer_token_file, basic_auth or client_ca_file", c.Listen)
 	}
 	if c.Auth.API.TokensFile == "" {
-		v.at([]string{"listen"}, "%s is reachable from elsewhere, but nobody could authenticate to the API: set auth.api.tokens_file", c.Listen)
+		v.at([]string{"listen"}, "%s is reachable from elsewhere, but nobody could authenticate to the API: set "+
+			"auth.api.tokens_file", c.Listen)
 	}
 }
 

@@ -1,4 +1,4 @@
-package config
+package config //nolint:lll // struct tags hold the descriptions of the keys
 
 import (
 	"fmt"
@@ -187,7 +187,7 @@ type PolicyConfig struct {
 }
 
 // LimitsConfig are the numbers of the guards; one that is not set keeps its default. The bounds are
-// remediate.AllLimits'.
+// policy.AllLimits'.
 type LimitsConfig struct {
 	Floor           int      `yaml:"floor" json:"floor,omitempty" jsonschema:"minimum=8,maximum=1024" jsonschema_description:"Smallest max_num_seqs to set, 8 to 1024; larger is stricter. Default: 8."`
 	Ceiling         int      `yaml:"ceiling" json:"ceiling,omitempty" jsonschema:"minimum=8,maximum=8192" jsonschema_description:"Largest max_num_seqs to set, 8 to 8192. Default: 1024."`
@@ -236,10 +236,12 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	v, err := time.ParseDuration(node.Value)
 	if err != nil || node.Kind != yaml.ScalarNode {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is not a duration such as 10s, 2m or 720h", node.Line, node.Value)}}
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is not a duration such as 10s, 2m or 720h",
+			node.Line, node.Value)}}
 	}
 	if v < 0 {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q: a duration cannot be negative", node.Line, node.Value)}}
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q: a duration cannot be negative", node.Line,
+			node.Value)}}
 	}
 	*d = Duration(v)
 	return nil
@@ -271,10 +273,12 @@ func (d Duration) D() time.Duration { return time.Duration(d) }
 // Default is the configuration of `paramedic serve` without a file.
 func Default() Config {
 	return Config{
-		Listen:    "127.0.0.1:8080",
-		State:     StateConfig{Dir: "./paramedic-data", Retain: Duration(720 * time.Hour), NATS: NATSConfig{Replicas: 3}},
-		Clusters:  []ClusterConfig{{Name: "default"}},
-		Triage:    TriageConfig{Settle: Duration(10 * time.Second), ResolveHold: Duration(2 * time.Minute), MaxLag: Duration(time.Minute)},
+		Listen: "127.0.0.1:8080",
+		State: StateConfig{Dir: "./paramedic-data", Retain: Duration(720 * time.Hour),
+			NATS: NATSConfig{Replicas: 3}},
+		Clusters: []ClusterConfig{{Name: "default"}},
+		Triage: TriageConfig{Settle: Duration(10 * time.Second), ResolveHold: Duration(2 * time.Minute),
+			MaxLag: Duration(time.Minute)},
 		Notify:    NotifyConfig{Console: true, Slack: SlackConfig{Channel: "#llm-oncall"}},
 		Remediate: RemediateConfig{Mode: "suggest"},
 	}

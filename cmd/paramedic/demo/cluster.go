@@ -45,10 +45,12 @@ func (d *fleetCluster) Workload(_ context.Context, ref cluster.Ref) (cluster.Wor
 	}
 	return cluster.Workload{
 		Ref: cluster.Ref{Namespace: dep.Namespace, Kind: "Deployment", Name: dep.Name}, UID: dep.UID,
-		Generation: dep.Generation, Observed: dep.ObservedGeneration, Created: d.fleet.Start(), Labels: map[string]string{"app": dep.Name},
+		Generation: dep.Generation, Observed: dep.ObservedGeneration, Created: d.fleet.Start(),
+		Labels:      map[string]string{"app": dep.Name},
 		Annotations: dep.Annotations, Selector: map[string]string{"app": dep.Name},
 		Containers: []cluster.Container{{Name: dep.Container, Image: dep.Image, Args: dep.Args}},
-		Replicas:   dep.Replicas, Current: current, Updated: dep.Updated, Ready: dep.Ready, Available: dep.Ready, MaxSurge: 1,
+		Replicas:   dep.Replicas, Current: current, Updated: dep.Updated, Ready: dep.Ready, Available: dep.Ready,
+		MaxSurge: 1,
 	}, nil
 }
 
@@ -68,9 +70,11 @@ func (d *fleetCluster) seen(p lab.Pod) cluster.Pod {
 	d.mu.Unlock()
 	labels := maps.Clone(p.Labels)
 	maps.Copy(labels, marks.labels)
-	return cluster.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: labels, Annotations: maps.Clone(marks.annotations),
-		Ready: p.Ready, Terminating: p.Terminating, Node: p.Node, Created: p.Created,
-		Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.fleet.Deployment().Name + "-" + p.TemplateHash, Controller: true}}
+	return cluster.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: labels,
+		Annotations: maps.Clone(marks.annotations),
+		Ready:       p.Ready, Terminating: p.Terminating, Node: p.Node, Created: p.Created,
+		Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.fleet.Deployment().Name + "-" + p.TemplateHash,
+			Controller: true}}
 }
 
 // Pods shows the pool's workers.
@@ -89,8 +93,10 @@ func (d *fleetCluster) Namespace(_ context.Context, name string) (cluster.Namesp
 		return cluster.Namespace{}, fmt.Errorf("namespace %s: %w", name, cluster.ErrNotFound)
 	}
 	return cluster.Namespace{Name: name, Labels: map[string]string{"paramedic.dev/managed": "true"},
-		Services: []cluster.Selection{{Name: dep.Name, Selector: map[string]string{"app": dep.Name, "serving": "true"}}},
-		Budgets:  []cluster.Budget{{Name: budget.Name, Selector: map[string]string{"app": dep.Name}, Allowed: budget.DisruptionsAllowed}}}, nil
+		Services: []cluster.Selection{{Name: dep.Name,
+			Selector: map[string]string{"app": dep.Name, "serving": "true"}}},
+		Budgets: []cluster.Budget{{Name: budget.Name, Selector: map[string]string{"app": dep.Name},
+			Allowed: budget.DisruptionsAllowed}}}, nil
 }
 
 // A object is the part of a Kubernetes object that patches reach.
@@ -137,14 +143,17 @@ func (o object) apply(body []byte) (object, error) {
 }
 
 // PatchWorkload edits the Deployment's arguments, which rolls the pool.
-func (d *fleetCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload, error) {
+func (d *fleetCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload,
+	error) {
 	w, err := d.Workload(ctx, ref)
 	if err != nil {
 		return w, err
 	}
 	var was object
-	was.Metadata.UID, was.Metadata.Generation, was.Metadata.Labels, was.Metadata.Annotations = w.UID, w.Generation, w.Labels, w.Annotations
-	was.Spec.Template.Spec.Containers = []container{{Name: w.Containers[0].Name, Image: w.Containers[0].Image, Args: w.Containers[0].Args}}
+	was.Metadata.UID, was.Metadata.Generation, was.Metadata.Labels, was.Metadata.Annotations = w.UID, w.Generation,
+		w.Labels, w.Annotations
+	was.Spec.Template.Spec.Containers = []container{{Name: w.Containers[0].Name, Image: w.Containers[0].Image,
+		Args: w.Containers[0].Args}}
 	now, err := was.apply(body)
 	if err != nil || dryRun {
 		return w, err
@@ -159,7 +168,8 @@ func (d *fleetCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body 
 			return w, fmt.Errorf("the simulated engine takes arguments as --name=value only: %w", cluster.ErrRefused)
 		}
 		_, old, _ := strings.Cut(before[i], "=")
-		err := d.fleet.SetArg(lab.ArgChange{UID: w.UID, Name: name, Old: old, New: value, Annotations: now.Metadata.Annotations})
+		err := d.fleet.SetArg(lab.ArgChange{UID: w.UID, Name: name, Old: old, New: value,
+			Annotations: now.Metadata.Annotations})
 		if err != nil {
 			return w, labError(err)
 		}
@@ -171,7 +181,8 @@ func (d *fleetCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body 
 
 // PatchPod edits a worker's labels; the Service lets go of it when its label does not match any
 // more.
-func (d *fleetCluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (cluster.Pod, error) {
+func (d *fleetCluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (cluster.Pod,
+	error) {
 	p, err := d.Pod(ctx, namespace, name)
 	if err != nil {
 		return p, err

@@ -41,7 +41,8 @@ type Demo struct {
 // timing are the run's times, shorter than in production so that a visitor sees the end. Rates
 // and quantiles look back five minutes: judged much sooner, a pool that has recovered still shows
 // what its rollout cost.
-var timing = policy.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
+var timing = policy.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8,
+	Poll: 5 * time.Second}
 
 func (d *Demo) Run(ctx context.Context) error {
 	kind, err := lab.ParseKind(d.Engine)
@@ -49,7 +50,8 @@ func (d *Demo) Run(ctx context.Context) error {
 		return fmt.Errorf("--engine: %w", err)
 	}
 	if d.Listen != "" && !service.OnLoopback(d.Listen) {
-		return fmt.Errorf("--listen %s: the demo asks nobody for a password, so give it an address of this machine, such as 127.0.0.1:8080", d.Listen)
+		return fmt.Errorf("--listen %s: the demo asks nobody for a password, so give it an address of this machine, "+
+			"such as 127.0.0.1:8080", d.Listen)
 	}
 	if err := score.CheckFault("--fault", d.Fault, lab.Faults()); err != nil {
 		return err
@@ -73,7 +75,8 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the fleet: %w", err)
 	}
-	fmt.Fprintf(d.Err, "Four simulated %s workers serve a model of 70 billion parameters; time runs %.0f times as fast as yours.\nComing up: %s\n\n", kind.Title(), d.Speed, scenario.Story)
+	fmt.Fprintf(d.Err, "Four simulated %s workers serve a model of 70 billion parameters; time runs %.0f times as "+
+		"fast as yours.\nComing up: %s\n\n", kind.Title(), d.Speed, scenario.Story)
 	begin := fleet.Start().Add(5*time.Minute - score.HealthyShown)
 	fleet.Advance(begin)
 	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.Speed))
@@ -96,7 +99,8 @@ func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	if err != nil {
 		return fmt.Errorf("serving the fleet's pages: %w", err)
 	}
-	exporter := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
+	exporter := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}),
+		ReadHeaderTimeout: 5 * time.Second}
 	host := service.NewHost()
 	cfg := config.Default()
 	cfg.Listen = cmp.Or(d.Listen, cfg.Listen)
@@ -109,9 +113,13 @@ func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	}
 	cfg.PublicURL = "http://" + listener.Addr().String()
 	cfg.Remediate.Mode = "approve"
-	bot, err := service.New(cfg, service.Deps{Store: store, Clock: clock, Logger: d.Log, Out: d.Out, Colour: console.Terminal(d.Out), Timing: timing,
+	bot, err := service.New(cfg, service.Deps{Store: store, Clock: clock, Logger: d.Log, Out: d.Out,
+		Colour: console.Terminal(d.Out), Timing: timing,
 		Clusters: map[string]cluster.Cluster{"default": newFleetCluster(fleet)},
-		Scrape:   func() []engine.Target { return score.Targets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: alerting.ScrapeInterval,
+		Scrape: func() []engine.Target {
+			return score.Targets(fleet,
+				"http://"+pages.Addr().String())
+		}, ScrapeEvery: alerting.ScrapeInterval,
 		Status: score.LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
 	if err != nil {
 		return err

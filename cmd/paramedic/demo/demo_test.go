@@ -16,11 +16,13 @@ func TestTheDemoMendsThePoolOfEveryEngine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: four stories of twenty minutes, played whole by make test")
 	}
-	for kind, change := range map[lab.Kind]string{lab.VLLM: "max_num_seqs 256 → 64", lab.SGLang: "max_running_requests 256 → 64", lab.Dynamo: "max_num_seqs 256 → 64", lab.TRTLLM: "max_batch_size 256 → 64"} {
+	for kind, change := range map[lab.Kind]string{lab.VLLM: "max_num_seqs 256 → 64", lab.SGLang: "max_running_requests 256 → 64",
+		lab.Dynamo: "max_num_seqs 256 → 64", lab.TRTLLM: "max_batch_size 256 → 64"} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var said bytes.Buffer
-			d := &Demo{Out: io.Discard, Err: &said, Log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})), Fault: lab.KVExhaustion, Engine: string(kind), Headless: true, Seed: 4, Speed: 30}
+			d := &Demo{Out: io.Discard, Err: &said, Log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})),
+				Fault: lab.KVExhaustion, Engine: string(kind), Headless: true, Seed: 4, Speed: 30}
 			if err := d.Run(t.Context()); err != nil {
 				t.Fatalf("%v\n%s", err, said.String())
 			}

@@ -96,7 +96,9 @@ func (v *driver) look(ctx context.Context, a state.Action) {
 	}
 	v.told[a.ID] = true
 	if !v.Headless {
-		fmt.Fprintf(v.Err, "\nTime runs as fast as yours until you decide. Approve it on the page: %s/incidents/%s\nor with: %s approve --server %s %s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID, state.ShortPlan(a.PlanHash))
+		fmt.Fprintf(v.Err, "\nTime runs as fast as yours until you decide. Approve it on the page: "+
+			"%s/incidents/%s\nor with: %s approve --server %s "+
+			"%s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID, state.ShortPlan(a.PlanHash))
 		return
 	}
 	fmt.Fprintf(v.Err, "\nThe visitor approves: %s\n\n", a.Change)
@@ -110,7 +112,8 @@ func (v *driver) approve(ctx context.Context, a state.Action) error {
 	if err != nil {
 		return fmt.Errorf("encoding the approval: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.base+"/api/v1/actions/"+string(a.ID)+"/approve", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.base+"/api/v1/actions/"+string(a.ID)+"/approve",
+		bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("the bot's address: %w", err)
 	}
@@ -160,7 +163,8 @@ func (v *driver) treatable() bool {
 
 // verdict ends the headless demo.
 func (v *driver) verdict(in state.Incident) error {
-	fmt.Fprintf(v.Err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
+	fmt.Fprintf(v.Err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title,
+		report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
 	mitigated := !v.treatable()
 	for _, id := range in.Actions {
 		a, _ := v.bot.Keeper.Action(id)
@@ -185,5 +189,6 @@ func (v *driver) giveUp() error {
 			seen = append(seen, fmt.Sprintf("   %s: %s: %s", a.Change, a.State, a.Reason))
 		}
 	}
-	return fmt.Errorf("after %s of the fleet's time %s is not diagnosed and treated; there is:\n%s", patience, v.Fault, strings.Join(seen, "\n"))
+	return fmt.Errorf("after %s of the fleet's time %s is not diagnosed and treated; there is:\n%s", patience, v.Fault,
+		strings.Join(seen, "\n"))
 }

@@ -42,7 +42,8 @@ var treatments = []treatment{
 // implied are treatments that come with others: who restarts all restarts one, and who sets an
 // argument tunes.
 var implied = map[string]string{
-	"restart all at once": "restart a worker", "lower max_num_seqs": "tune the engine", "raise max_num_seqs": "tune the engine",
+	"restart all at once": "restart a worker", "lower max_num_seqs": "tune the engine",
+	"raise max_num_seqs":           "tune the engine",
 	"lower gpu_memory_utilization": "tune the engine", "raise gpu_memory_utilization": "tune the engine",
 	"lower max_num_batched_tokens": "tune the engine", "raise max_num_batched_tokens": "tune the engine",
 }
@@ -121,10 +122,12 @@ func (a *adviser) harmful(in *state.Incident, truth string) []string {
 	given, own, avoided := a.given(verdict), a.given(state.Cause(truth)), a.avoided(state.Cause(truth))
 	var out []string
 	for _, t := range given {
-		if !slices.Contains(avoided, t) || slices.Contains(own, t) && t != "restart a worker" || t == "restart a worker" && slices.Contains(given, "cordon") {
+		if !slices.Contains(avoided, t) || slices.Contains(own, t) && t != "restart a worker" ||
+			t == "restart a worker" && slices.Contains(given, "cordon") {
 			continue
 		}
-		if line := string(verdict) + " advises to " + t + ", which makes " + truth + " worse"; !slices.Contains(out, line) {
+		if line := string(verdict) + " advises to " + t + ", which makes " + truth +
+			" worse"; !slices.Contains(out, line) {
 			out = append(out, line)
 		}
 	}

@@ -38,14 +38,16 @@ func inhibitions(k lab.Kind) []alerting.Inhibition {
 	}
 	vllm := alerting.Inhibition{Source: "VLLMKVCacheExhaustion", Target: "VLLMRequestQueueBackup", Equal: model}
 	if k == lab.Dynamo {
-		return []alerting.Inhibition{vllm, {Source: "VLLMKVCacheExhaustion", Target: "DynamoQueueBuildup", Equal: []string{"namespace"}}}
+		return []alerting.Inhibition{vllm, {Source: "VLLMKVCacheExhaustion", Target: "DynamoQueueBuildup",
+			Equal: []string{"namespace"}}}
 	}
 	return []alerting.Inhibition{vllm}
 }
 
 func newPlainAlertmanager(k lab.Kind) *plainAlertmanager {
 	return &plainAlertmanager{open: map[string]bool{}, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{
-		GroupBy: []string{"alertname", "namespace"}, GroupWait: 30 * time.Second, GroupInterval: 5 * time.Minute, RepeatInterval: 4 * time.Hour,
+		GroupBy: []string{"alertname",
+			"namespace"}, GroupWait: 30 * time.Second, GroupInterval: 5 * time.Minute, RepeatInterval: 4 * time.Hour,
 		Inhibit: inhibitions(k),
 	})}
 }

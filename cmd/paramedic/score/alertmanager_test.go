@@ -29,17 +29,22 @@ func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
 				t.Errorf("%s: there is no rule %s, so nothing is ever inhibited by it", kind, name)
 				return
 			}
-			sign := catalog.Classify(state.Alert{Labels: map[string]string{"alertname": name}, GeneratorURL: "http://p/graph?g0.expr=" + rules[i].Expr}, "c")
+			sign := catalog.Classify(state.Alert{Labels: map[string]string{"alertname": name}, GeneratorURL: "http://p/graph?g0.expr=" +
+				rules[i].Expr}, "c")
 			if sign.Symptom != symptom || rules[i].Severity != severity {
-				t.Errorf("%s: %s is %s of severity %s, want %s of severity %s", kind, name, sign.Symptom, rules[i].Severity, symptom, severity)
+				t.Errorf("%s: %s is %s of severity %s, want %s of severity %s", kind, name, sign.Symptom, rules[i].Severity, symptom,
+					severity)
 			}
 		}
 		for _, i := range inhibitions(kind) {
 			means(i.Source, "critical", "kv_pressure")
 			means(i.Target, "warning", "queue_buildup")
-			full := alerting.Alert{Labels: map[string]string{"alertname": i.Source, "severity": "critical", "namespace": "llm", "model_name": "llama-70b", "pod": "a"}}
-			queue := alerting.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "llm", "model_name": "llama-70b", "pod": "a"}}
-			elsewhere := alerting.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "other", "model_name": "qwen", "pod": "b"}}
+			full := alerting.Alert{Labels: map[string]string{"alertname": i.Source, "severity": "critical", "namespace": "llm",
+				"model_name": "llama-70b", "pod": "a"}}
+			queue := alerting.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "llm",
+				"model_name": "llama-70b", "pod": "a"}}
+			elsewhere := alerting.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "other",
+				"model_name": "qwen", "pod": "b"}}
 			for _, c := range []struct {
 				alerts []alerting.Alert
 				want   alertmanagerCount

@@ -11,9 +11,12 @@ import (
 // their name there too.
 func TestCoreCausesAreDiagnosedOnEveryEngine(t *testing.T) {
 	for kind, faults := range map[lab.Kind][]string{
-		lab.SGLang: {lab.KVExhaustion, lab.KVLeak, lab.ConcurrencyCap, lab.PrefillStarvation, lab.PrefixCacheCollapse, lab.EngineHang, lab.RetryStorm, lab.GatewayFailure, lab.BadRollout},
-		lab.TRTLLM: {lab.KVExhaustion, lab.PrefillStarvation, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.ConcurrencyCap, lab.BadRollout},
-		lab.Dynamo: {lab.KVExhaustion, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.GatewayFailure, lab.BadRollout, lab.MonitoringGap},
+		lab.SGLang: {lab.KVExhaustion, lab.KVLeak, lab.ConcurrencyCap, lab.PrefillStarvation, lab.PrefixCacheCollapse, lab.EngineHang,
+			lab.RetryStorm, lab.GatewayFailure, lab.BadRollout},
+		lab.TRTLLM: {lab.KVExhaustion, lab.PrefillStarvation, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.ConcurrencyCap,
+			lab.BadRollout},
+		lab.Dynamo: {lab.KVExhaustion, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.GatewayFailure, lab.BadRollout,
+			lab.MonitoringGap},
 	} {
 		for _, fault := range faults {
 			t.Run(string(kind)+" "+fault, func(t *testing.T) {

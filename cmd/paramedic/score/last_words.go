@@ -24,7 +24,8 @@ func (fleets LastWords) Read(_ context.Context, q enrich.Query) enrich.Reading {
 		for _, fleet := range fleets() {
 			for _, p := range fleet.Pods() {
 				if class := kubernetes.LastError(p.LastWords); class != "" {
-					out.Samples = append(out.Samples, state.Sample{Signal: s.ID, Value: 1, Text: class, Unit: s.Unit, At: q.Now,
+					out.Samples = append(out.Samples, state.Sample{Signal: s.ID, Value: 1, Text: class, Unit: s.Unit,
+						At:     q.Now,
 						Entity: state.Entity{Cluster: q.Cluster, Namespace: p.Namespace, Pod: p.Name, Node: p.Node}})
 				}
 			}

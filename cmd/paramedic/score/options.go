@@ -39,14 +39,18 @@ func (o *Options) Flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.ramp, "ramp", 0, "how long the fault takes to its full strength")
 	f.DurationVar(&o.lasts, "for", 0, "how long the fault lasts; without it: until it is mended")
 	f.Float64Var(&o.missing, "missing", 0, "share of the scrapes that fail")
-	f.StringSliceVar(&o.without, "without", nil, "metrics that nobody exports, each a name with * for anything: DCGM_*,vllm:num_requests_waiting")
+	f.StringSliceVar(&o.without, "without", nil,
+		"metrics that nobody exports, each a name with * for anything: DCGM_*,vllm:num_requests_waiting")
 	f.Float64Var(&o.noise, "noise", 0, "relative noise of the GPUs' sensors")
 	f.IntVar(&o.workers, "workers", 0, "how many workers; the traffic grows with them")
-	f.StringVar(&o.Traffic, "traffic", "", "poisson, diurnal, or a file of recorded requests: Azure's LLM inference traces (CSV) or Mooncake's (JSON lines)")
+	f.StringVar(&o.Traffic, "traffic", "",
+		"poisson, diurnal, or a file of recorded requests: Azure's LLM inference traces (CSV) or Mooncake's "+
+			"(JSON lines)")
 	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
 }
 
-const EngineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm (TensorRT-LLM)"
+const EngineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm " +
+	"(TensorRT-LLM)"
 
 // Load checks the options, and reads the recorded traffic, if there is any.
 func (o *Options) Load() error {
@@ -67,7 +71,8 @@ func (o *Options) Load() error {
 		case !(n.value >= 0 && n.value <= n.most): // NaN is neither
 			return fmt.Errorf("--%s is %g: give a number from 0 to %g", n.flag, n.value, n.most)
 		case n.needed && n.value == 0 && o.given != nil && o.given(n.flag):
-			return fmt.Errorf("--%s is 0, of which there is nothing to play: give more, or leave it out for the scenario's", n.flag)
+			return fmt.Errorf("--%s is 0, of which there is nothing to play: give more, or leave it out for the "+
+				"scenario's", n.flag)
 		}
 	}
 	if o.ramp < 0 || o.lasts < 0 {
@@ -95,7 +100,8 @@ func (o Options) varies() bool { return o.trace != nil || o.Traffic == "diurnal"
 func (o Options) Apply(s lab.Scenario) lab.Scenario {
 	for i := range s.Faults {
 		f := &s.Faults[i]
-		if o.severity > 0 && !slices.Contains(lab.Decoys(), f.Name) { // twice a load test that the pool carries is none that it carries
+		// twice a load test that the pool carries is none that it carries
+		if o.severity > 0 && !slices.Contains(lab.Decoys(), f.Name) {
 			if f.Severity == 0 {
 				f.Severity = 1
 			}

@@ -39,7 +39,8 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 					t.Fatal(err)
 				}
 				if p.Outcome != "right" || len(p.Misled) > 0 || p.Incidents != 1 || p.ToDiagnosis > 5*time.Minute {
-					t.Errorf("seed %d: %s after %s, %d incidents, on the way %v\n%s", seed, p.Outcome, p.ToDiagnosis, p.Incidents, p.Misled, p.trace)
+					t.Errorf("seed %d: %s after %s, %d incidents, on the way %v\n%s", seed, p.Outcome, p.ToDiagnosis, p.Incidents, p.Misled,
+						p.trace)
 				}
 				if quiet := fault == lab.BenignAlert; quiet && p.Pages > 0 {
 					t.Errorf("seed %d: %d pages for a benign alert", seed, p.Pages)
@@ -83,7 +84,8 @@ func TestAFaultThatEndsKeepsItsName(t *testing.T) {
 // worst Xid of late names it. Where the exporter neither counts nor labels, and no scrape saw the
 // gauge before it moved on, there would be no telling; here there are 30 seconds.
 func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
-	for name, form := range map[string]lab.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true}, "as a new one is by default": {Labels: true, Uncounted: true}} {
+	for name, form := range map[string]lab.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true},
+		"as a new one is by default": {Labels: true, Uncounted: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() && form.Labels != form.Uncounted {
@@ -124,10 +126,12 @@ func TestScoresCountWhatRunsCameTo(t *testing.T) {
 	b := Sum([]TrialResult{
 		leak("kv_leak", "right", TrialResult{ToDiagnosis: time.Minute, Alerts: 3, Incidents: 1, Pages: 1, Alone: alertmanagerCount{4, 2}}),
 		leak("kv_leak", "right", TrialResult{ToDiagnosis: 3 * time.Minute, Misled: []string{"benign_alert"}, Alerts: 1, Incidents: 2}),
-		leak("kv_exhaustion", "kv_exhaustion", TrialResult{Alerts: 1, Incidents: 1, False: []string{"kv_exhaustion"}, Harmful: []string{"it does"}}),
+		leak("kv_exhaustion", "kv_exhaustion", TrialResult{Alerts: 1, Incidents: 1, False: []string{"kv_exhaustion"},
+			Harmful: []string{"it does"}}),
 		leak("unknown", "unknown", TrialResult{Alerts: 1, Incidents: 1}),
 		leak("silent", "silent", TrialResult{}),
-		{Kind: kindDouble, Fault: "kv_leak+gpu_fault", Outcome: "missed", Named: []naming{{"kv_leak", "missed"}, {"gpu_fault", "gpu_fault"}}, Incidents: 1, Pages: 1},
+		{Kind: kindDouble, Fault: "kv_leak+gpu_fault", Outcome: "missed",
+			Named: []naming{{"kv_leak", "missed"}, {"gpu_fault", "gpu_fault"}}, Incidents: 1, Pages: 1},
 		{Kind: kindDecoy, Fault: "load_test", Outcome: "right", Incidents: 1, CalledDecoy: "unknown", Alone: alertmanagerCount{1, 1}},
 		{Kind: kindDecoy, Fault: "load_test", Outcome: "gpu_fault", Incidents: 1, False: []string{"gpu_fault"}},
 	})
@@ -165,7 +169,8 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 		{Kind: kindDecoy, Fault: "load_test", Incidents: 1, False: []string{"gpu_fault"}},
 		{Kind: kindDecoy, Fault: "load_test"},
 	})
-	if got, want := fmt.Sprint(m.Rows, m.Columns, m.Counts), "[kv_leak load_test] [kv_leak gpu_fault unknown none] [[1 0 1 0] [0 1 0 1]]"; got != want {
+	if got, want := fmt.Sprint(m.Rows, m.Columns, m.Counts), "[kv_leak load_test] [kv_leak gpu_fault unknown none] [[1 0 1 0] [0 "+
+		"1 0 1]]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// The right names are a diagonal, also where one was never given.
@@ -174,10 +179,12 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 		{Kind: kindFault, Fault: "benign_alert", Named: []naming{{"benign_alert", "benign_alert"}}},
 		{Kind: kindFault, Fault: "gpu_fault", Named: []naming{{"gpu_fault", "gpu_fault"}}},
 	})
-	if got, want := fmt.Sprint(m.Rows, m.Columns, m.Counts), "[kv_leak benign_alert gpu_fault] [kv_leak benign_alert gpu_fault unknown] [[0 0 0 1] [0 1 0 0] [0 0 1 0]]"; got != want {
+	if got, want := fmt.Sprint(m.Rows, m.Columns, m.Counts), "[kv_leak benign_alert gpu_fault] [kv_leak benign_alert gpu_fault unknown] "+
+		"[[0 0 0 1] [0 1 0 0] [0 0 1 0]]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if right, wrong := m.colour("kv_leak", "kv_leak", 1, 1), m.colour("load_test", "gpu_fault", 1, 1); right != "#16773c" || wrong != "#b42318" {
+	if right, wrong := m.colour("kv_leak", "kv_leak", 1, 1), m.colour("load_test", "gpu_fault", 1, 1); right != "#16773c" ||
+		wrong != "#b42318" {
 		t.Errorf("right is %s and wrong is %s", right, wrong)
 	}
 	if err := xml.Unmarshal(m.SVG(), new(struct{})); err != nil {

@@ -42,11 +42,14 @@ func (s Storm) Run(ctx context.Context) (StormResult, error) {
 	if s.Alerts < 1 || s.PerPayload < 1 || s.Senders < 1 || s.Pods < 1 {
 		return StormResult{}, errors.New("--alerts, --per-payload, --senders and --pods must be at least 1")
 	}
-	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || !config.Loopback(u.Hostname()) {
-		return StormResult{}, errors.New("--url must be an http:// or https:// URL of this machine, such as http://127.0.0.1:8080/webhook/alertmanager: a storm at another's bot wakes people")
+	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		!config.Loopback(u.Hostname()) {
+		return StormResult{}, errors.New("--url must be an http:// or https:// URL of this machine, such as " +
+			"http://127.0.0.1:8080/webhook/alertmanager: a storm at another's bot wakes people")
 	}
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.Senders},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // it may lead elsewhere
+		// it may lead elsewhere
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	payloads := (s.Alerts + s.PerPayload - 1) / s.PerPayload
 	out := StormResult{Alerts: s.Alerts, Payloads: payloads, Codes: map[string]int{}}
 	var next atomic.Int64
@@ -100,13 +103,16 @@ const noAnswer = "no answer"
 
 // send sends the storm's nth payload and gives the answer's code, and how many alerts were taken.
 func (s Storm) send(ctx context.Context, client *http.Client, n int, at time.Time) (code string, taken int) {
-	hook := alerting.Webhook{Receiver: "storm", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
+	hook := alerting.Webhook{Receiver: "storm", Status: "firing", Version: "4",
+		GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
 	for i := n * s.PerPayload; i < min((n+1)*s.PerPayload, s.Alerts); i++ {
-		hook.Alerts = append(hook.Alerts, alerting.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
-			GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95",
-			Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "storm",
-				"pod": fmt.Sprintf("vllm-storm-6d5f8c7b9-%05d", i%s.Pods), "episode": fmt.Sprint(i)},
-			Annotations: map[string]string{"summary": "KV cache is almost full"}})
+		hook.Alerts = append(hook.Alerts,
+			alerting.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
+				GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95",
+				Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical",
+					"namespace": "llm", "model_name": "storm",
+					"pod": fmt.Sprintf("vllm-storm-6d5f8c7b9-%05d", i%s.Pods), "episode": fmt.Sprint(i)},
+				Annotations: map[string]string{"summary": "KV cache is almost full"}})
 	}
 	body, err := json.Marshal(hook)
 	if err != nil {

@@ -81,14 +81,16 @@ type causeScore struct {
 }
 
 func Sum(trials []TrialResult) Scoreboard {
-	b := Scoreboard{Faults: []FaultScore{}, Decoys: []FaultScore{}, Doubles: []FaultScore{}, Matrix: matrixOf(trials), Causes: causeScores(trials)}
+	b := Scoreboard{Faults: []FaultScore{}, Decoys: []FaultScore{}, Doubles: []FaultScore{}, Matrix: matrixOf(trials),
+		Causes: causeScores(trials)}
 	lists := map[string]*[]FaultScore{kindFault: &b.Faults, kindDecoy: &b.Decoys, kindDouble: &b.Doubles}
 	for _, p := range trials {
 		list := lists[p.Kind]
 		i := slices.IndexFunc(*list, func(s FaultScore) bool { return s.Fault == p.Fault })
 		if i < 0 {
 			i = len(*list)
-			*list = append(*list, FaultScore{Fault: p.Fault, Wrong: map[string]int{}, Misled: map[string]int{}, Trials: []TrialResult{}})
+			*list = append(*list, FaultScore{Fault: p.Fault, Wrong: map[string]int{}, Misled: map[string]int{},
+				Trials: []TrialResult{}})
 		}
 		(*list)[i].add(p)
 		b.Totals.add(p)
@@ -134,7 +136,8 @@ func (s *FaultScore) add(p TrialResult) {
 
 func (s *FaultScore) mean() {
 	n := float64(s.Runs)
-	s.Incidents, s.Pages, s.AloneNotifications, s.AlonePages = s.Incidents/n, s.Pages/n, s.AloneNotifications/n, s.AlonePages/n
+	s.Incidents, s.Pages, s.AloneNotifications, s.AlonePages = s.Incidents/n, s.Pages/n, s.AloneNotifications/n,
+		s.AlonePages/n
 	var took time.Duration
 	named := 0
 	for _, p := range s.Trials {
@@ -243,7 +246,8 @@ func (b Scoreboard) Print(w io.Writer) {
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "CAUSE\tINJECTED\tNAMED\tFALSELY NAMED\tPRECISION\tRECALL")
 		for _, c := range b.Causes {
-			fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%s\t%s\n", c.Cause, c.Injected, c.Named, c.False, percent(c.Precision), percent(c.Recall))
+			fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%s\t%s\n", c.Cause, c.Injected, c.Named, c.False, percent(c.Precision),
+				percent(c.Recall))
 		}
 		tw.Flush()
 		fmt.Fprintln(w)
@@ -267,11 +271,13 @@ func (t totals) print(w io.Writer) {
 	line(t.OneEach, t.Faulty, "of the runs with faults ended as one incident for each fault")
 	line(t.Harmful, t.Faulty, "of them saw advice that makes a fault worse")
 	if t.Faulty > 0 {
-		fmt.Fprintf(w, "A fault made %.1f alerts, %.2f incidents and %.2f pages; by Alertmanager alone %.1f notifications and %.2f pages, and no cause.\n",
+		fmt.Fprintf(w, "A fault made %.1f alerts, %.2f incidents and %.2f pages; by Alertmanager alone %.1f "+
+			"notifications and %.2f pages, and no cause.\n",
 			t.AlertsPer, t.IncidentsPer, t.PagesPer, t.AloneMessagesPer, t.AlonePagesPer)
 	}
 	if t.Decoys > 0 {
-		fmt.Fprintf(w, "All decoys together made %d pages; by Alertmanager alone %d.\n", t.DecoyPages, t.DecoyAlonePages)
+		fmt.Fprintf(w, "All decoys together made %d pages; by Alertmanager alone %d.\n", t.DecoyPages,
+			t.DecoyAlonePages)
 	}
 }
 
@@ -280,7 +286,8 @@ const headDecoys = "DECOY"
 
 func printScores(w io.Writer, head string, scores []FaultScore) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, head+"\tRIGHT\tUNKNOWN\tSILENT\tWRONG\tMISLED ON THE WAY\tTO DIAGNOSIS\tONE INCIDENT\tINCIDENTS\tPAGES\tHARMFUL\tALERTMANAGER ALONE")
+	fmt.Fprintln(tw, head+"\tRIGHT\tUNKNOWN\tSILENT\tWRONG\tMISLED ON THE WAY\tTO DIAGNOSIS\tONE "+
+		"INCIDENT\tINCIDENTS\tPAGES\tHARMFUL\tALERTMANAGER ALONE")
 	for _, s := range scores {
 		took := "—"
 		if s.SecondsToDiagnosis != nil {
@@ -294,7 +301,8 @@ func printScores(w io.Writer, head string, scores []FaultScore) {
 		if head != headDecoys {
 			one = fmt.Sprintf("%d/%d", s.OneIncident, s.Runs)
 		}
-		fmt.Fprintf(tw, "%s\t%d/%d\t%d\t%d\t%s\t%s\t%s\t%s\t%.1f\t%.1f\t%d\t%.1f, pages %.1f\n", s.Fault, s.Right, s.Runs, s.Unknown, s.Silent, tally(wrong),
+		fmt.Fprintf(tw, "%s\t%d/%d\t%d\t%d\t%s\t%s\t%s\t%s\t%.1f\t%.1f\t%d\t%.1f, pages %.1f\n", s.Fault, s.Right,
+			s.Runs, s.Unknown, s.Silent, tally(wrong),
 			tally(s.Misled), took, one, s.Incidents, s.Pages, s.Harmful, s.AloneNotifications, s.AlonePages)
 	}
 	tw.Flush()
@@ -312,7 +320,8 @@ func tally(n map[string]int) string {
 		return "0"
 	}
 	var out []string
-	for _, k := range slices.SortedFunc(maps.Keys(n), func(a, b string) int { return cmp.Or(n[b]-n[a], strings.Compare(a, b)) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(n),
+		func(a, b string) int { return cmp.Or(n[b]-n[a], strings.Compare(a, b)) }) {
 		out = append(out, fmt.Sprintf("%d %s", n[k], k))
 	}
 	return strings.Join(out, ", ")

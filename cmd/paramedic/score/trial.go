@@ -80,8 +80,10 @@ const (
 // Where traffic varies by itself, the bot has watched the healthy pool for longer: what it is like
 // in a minute and a half says little then.
 const (
-	hourBefore = 70 * time.Minute // by which such a trial is longer: an hour before the first alert, and the minutes that a rate is of
-	sparsely   = time.Minute      // how often pages are read in it
+	// by which such a trial is longer: an hour before the first alert, and the minutes that a rate
+	// is of
+	hourBefore = 70 * time.Minute
+	sparsely   = time.Minute // how often pages are read in it
 )
 
 // The kinds of trials.
@@ -112,14 +114,18 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options
 	if err != nil {
 		return nil, err
 	}
-	router, err := notify.NewRouter(nil, []state.Channel{state.ChannelPagerDuty, state.ChannelSlack, state.ChannelConsole})
+	router, err := notify.NewRouter(nil,
+		[]state.Channel{state.ChannelPagerDuty, state.ChannelSlack, state.ChannelConsole})
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
-	t := &trial{kind: kind, name: name, seed: seed, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}), alone: newPlainAlertmanager(o.Kind),
+	t := &trial{kind: kind, name: name, seed: seed, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}),
+		alone:  newPlainAlertmanager(o.Kind),
 		advice: &adviser{catalog, library}, board: fold.NewBoard(),
-		fold:     &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: config.Default().Settings()},
-		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
+		fold: &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router,
+			Settings: config.Default().Settings()},
+		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{},
+		paged: map[state.IncidentID]bool{}}
 	t.watched = 5*time.Minute - HealthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched
 	if o.varies() {
@@ -134,8 +140,10 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options
 		}
 	}
 	t.now = t.pools[0].fleet.Start()
-	t.scraper = engine.New(engine.Config{Signals: signals, Interval: trialScrapes, Clock: trialClock{t}, Timeout: time.Minute, Transport: t, Discover: t.targets})
-	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper, Kubernetes: LastWords(t.fleets)}}, Signals: signals,
+	t.scraper = engine.New(engine.Config{Signals: signals, Interval: trialScrapes, Clock: trialClock{t},
+		Timeout: time.Minute, Transport: t, Discover: t.targets})
+	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper,
+		Kubernetes: LastWords(t.fleets)}}, Signals: signals,
 		Deadline: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	return t, nil
 }
@@ -164,7 +172,8 @@ func (t *trial) addPool(i int, s lab.Scenario) error {
 	if err != nil {
 		return fmt.Errorf("building the fleet: %w", err)
 	}
-	p := &trialPool{name: fleet.Deployment().Name, host: fmt.Sprintf("fleet%d.lab", i), fleet: fleet, ruler: alerting.NewRuler(fleet, "")}
+	p := &trialPool{name: fleet.Deployment().Name, host: fmt.Sprintf("fleet%d.lab", i), fleet: fleet,
+		ruler: alerting.NewRuler(fleet, "")}
 	if s.Nervous {
 		p.ruler.Nervous()
 	}
@@ -219,7 +228,8 @@ func (t *trial) targets() []engine.Target {
 func (t *trial) play(ctx context.Context) (TrialResult, error) {
 	start := t.pools[0].fleet.Start()
 	end := start.Add(t.length)
-	for t.now = start.Add(t.watched); t.now.Before(start.Add(t.begin)) && ctx.Err() == nil; t.now = t.now.Add(sparsely) {
+	for t.now = start.Add(t.watched); t.now.Before(start.Add(t.begin)) &&
+		ctx.Err() == nil; t.now = t.now.Add(sparsely) {
 		for _, p := range t.pools {
 			p.fleet.Advance(t.now)
 		}
@@ -320,6 +330,7 @@ func (t *trial) enrich(ctx context.Context, id state.IncidentID) {
 		return
 	}
 	in := list[i]
-	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: t.now, Jobs: enrich.JobsOf(in)})
+	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt,
+		Now: t.now, Jobs: enrich.JobsOf(in)})
 	t.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
 }

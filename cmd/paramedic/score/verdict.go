@@ -112,7 +112,8 @@ func (t *trial) look() {
 }
 
 func (t *trial) result() TrialResult {
-	p := TrialResult{Kind: t.kind, Fault: t.name, Seed: t.seed, Alerts: t.alerts, Misled: t.misled, Named: []naming{}, False: []string{},
+	p := TrialResult{Kind: t.kind, Fault: t.name, Seed: t.seed, Alerts: t.alerts, Misled: t.misled, Named: []naming{},
+		False: []string{},
 		Alone: t.alone.count}
 	var left []state.Incident
 	for _, in := range t.board.Incidents() {

@@ -110,14 +110,18 @@ func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 		}
 		clock, log := state.SystemClock{}, slog.New(slog.DiscardHandler)
 		keeper := keeper.New(keeper.Config{Store: &memoryStore{inputs: make(chan state.Input, 1e5)}, Clock: clock, Logger: log,
-			Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: state.DefaultSettings()}})
+			Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router,
+				Settings: state.DefaultSettings()}})
 		notifier := slack.New(slack.Config{Channel: "#llm-oncall", APIURL: workspace.URL()},
 			slack.Options{Clock: clock, HTTP: workspace.Client(), Token: func() (string, error) { return "xoxb-1", nil }})
-		handler := notify.NewHandler(notify.HandlerConfig{View: keeper, Clock: clock, Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: notifier}})
+		handler := notify.NewHandler(notify.HandlerConfig{View: keeper, Clock: clock,
+			Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: notifier}})
 		nothing := delivery(func(context.Context, state.Effect) state.Outcome { return state.Outcome{Done: true} })
-		dispatcher, err := outbox.New(outbox.Config{Source: keeper, Log: keeper, Clock: clock, Logger: log, Handlers: map[state.EffectKind]outbox.Handler{
-			state.EffectPrepare: nothing, state.EffectPlan: nothing, state.EffectNotify: delivery(handler.Handle), state.EffectEnrich: blindGatherer{},
-		}})
+		dispatcher, err := outbox.New(outbox.Config{Source: keeper, Log: keeper, Clock: clock, Logger: log,
+			Handlers: map[state.EffectKind]outbox.Handler{
+				state.EffectPrepare: nothing, state.EffectPlan: nothing, state.EffectNotify: delivery(handler.Handle),
+				state.EffectEnrich: blindGatherer{},
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,8 +138,9 @@ func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 			if n >= warnings {
 				severity = "critical"
 			}
-			batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(n)), Status: state.Firing, StartsAt: began,
-				Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": severity, "pod": fmt.Sprintf("app%d-0", n)}})
+			batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(n)), Status: state.Firing,
+				StartsAt: began,
+				Labels:   map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": severity, "pod": fmt.Sprintf("app%d-0", n)}})
 		}
 		if err := keeper.Append(ctx, state.Input{Cluster: "prod", Alerts: &batch}); err != nil {
 			t.Fatal(err)
@@ -157,15 +162,18 @@ func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 			}
 		}
 		n := len(slices.DeleteFunc(slices.Clone(posted), func(text string) bool { return !strings.Contains(text, "critical") }))
-		t.Logf("the last of %d critical incidents was posted %s after the alerts, the first of %d warnings %s", n, last, len(posted)-n, first)
+		t.Logf("the last of %d critical incidents was posted %s after the alerts, the first of %d warnings %s", n, last, len(posted)-n,
+			first)
 		if n != criticals || len(posted) != warnings+criticals {
 			t.Errorf("%d critical incidents and %d in all were posted, want %d and %d", n, len(posted), criticals, warnings+criticals)
 		}
 		if most := 30 * time.Second; last > most {
 			t.Errorf("the last critical incident was posted after %s, want at most %s", last, most)
 		}
-		if posts := workspace.Calls("chat.postMessage"); posts != warnings+criticals || workspace.Limited() > 0 || len(workspace.Failures()) > 0 {
-			t.Errorf("%d posts for %d incidents, %d too fast, refused: %v", posts, warnings+criticals, workspace.Limited(), workspace.Failures())
+		if posts := workspace.Calls("chat.postMessage"); posts != warnings+criticals || workspace.Limited() > 0 ||
+			len(workspace.Failures()) > 0 {
+			t.Errorf("%d posts for %d incidents, %d too fast, refused: %v", posts, warnings+criticals, workspace.Limited(),
+				workspace.Failures())
 		}
 	})
 }
@@ -175,5 +183,6 @@ type blindGatherer struct{}
 
 // Deliver answers with evidence that nothing is in.
 func (blindGatherer) Deliver(_ context.Context, e state.Effect) outbox.Result {
-	return outbox.Result{Outcome: state.Outcome{Done: true}, Inputs: []state.Input{{Evidence: &state.Evidence{Incident: e.Incident, At: time.Now()}}}}
+	return outbox.Result{Outcome: state.Outcome{Done: true},
+		Inputs: []state.Input{{Evidence: &state.Evidence{Incident: e.Incident, At: time.Now()}}}}
 }

@@ -63,7 +63,8 @@ func (s *Service) gatherFleet(ctx context.Context) *fleetHealth {
 	var wg sync.WaitGroup
 	for i, c := range s.cfg.Clusters {
 		wg.Go(func() {
-			found[i] = s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name}, Onset: now, Now: now, Signals: signals})
+			found[i] = s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name},
+				Onset: now, Now: now, Signals: signals})
 		})
 	}
 	wg.Wait()
@@ -73,7 +74,8 @@ func (s *Service) gatherFleet(ctx context.Context) *fleetHealth {
 		out.Missing = append(out.Missing, ev.Missing...)
 	}
 	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
-	incidents := s.Keeper.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: func(in *state.Incident) bool { return in.Scope.Pool != "" }}).Incidents
+	incidents := s.Keeper.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents,
+		Match: func(in *state.Incident) bool { return in.Scope.Pool != "" }}).Incidents
 	for i := range out.Pools {
 		p := &out.Pools[i]
 		if said := openTrouble(incidents, *p); rank[said] > rank[p.Overall] {
@@ -115,7 +117,8 @@ func MarkUnmeasured(pools []rules.PoolHealth) []rules.PoolHealth {
 func openTrouble(incidents []state.Incident, p rules.PoolHealth) rules.HealthStatus {
 	worst := rules.HealthUnknown
 	for _, in := range incidents {
-		if !in.Open() || in.Cause() == state.BenignAlert || in.Cluster != p.Cluster || in.Scope.Namespace != p.Namespace || in.Scope.Pool == "" || in.Scope.Pool != p.Pool {
+		if !in.Open() || in.Cause() == state.BenignAlert || in.Cluster != p.Cluster ||
+			in.Scope.Namespace != p.Namespace || in.Scope.Pool == "" || in.Scope.Pool != p.Pool {
 			continue
 		}
 		switch in.Severity {
@@ -136,14 +139,17 @@ func (s *Service) webFleet(ctx context.Context) (web.Fleet, error) {
 	}
 	out := web.Fleet{At: health.At, Overall: string(health.Overall), Missing: health.Missing}
 	for _, p := range health.Pools {
-		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers, Pods: p.Pods, Running: p.Running, Role: p.Role, Owner: p.Owner,
+		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers,
+			Pods: p.Pods, Running: p.Running, Role: p.Role, Owner: p.Owner,
 			Routes: p.Routes, Overall: string(p.Overall)}
 		for _, name := range slices.Sorted(maps.Keys(p.Checks)) {
 			c := p.Checks[name]
-			pool.Checks = append(pool.Checks, web.PoolCheck{Name: name, Status: string(c.Status), Signal: c.Signal, Value: c.Value, Unit: c.Unit, Pod: c.Pod, Note: c.Note})
+			pool.Checks = append(pool.Checks, web.PoolCheck{Name: name, Status: string(c.Status), Signal: c.Signal,
+				Value: c.Value, Unit: c.Unit, Pod: c.Pod, Note: c.Note})
 		}
 		for _, x := range p.Pathologies {
-			pool.Pathologies = append(pool.Pathologies, web.Pathology{Title: x.Title, Text: x.Text, PointsTo: x.PointsTo})
+			pool.Pathologies = append(pool.Pathologies,
+				web.Pathology{Title: x.Title, Text: x.Text, PointsTo: x.PointsTo})
 		}
 		out.Pools = append(out.Pools, pool)
 	}

@@ -125,7 +125,8 @@ func BenchmarkRepeat(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				n++
-				f.apply(b, state.AlertBatch{Alerts: []state.Alert{{Fingerprint: state.Fingerprint(fmt.Sprintf("%016x", n%active)), Status: state.Firing,
+				f.apply(b, state.AlertBatch{Alerts: []state.Alert{{Fingerprint: state.Fingerprint(fmt.Sprintf("%016x", n%active)),
+					Status: state.Firing,
 					Labels: f.of.labels(n % active), StartsAt: started}}})
 			}
 		})

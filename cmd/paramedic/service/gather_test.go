@@ -20,13 +20,15 @@ func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
 	store := &tracestest.Store{Token: "t0ken"}
 	now := time.Now().UTC()
 	for i := range 30 {
-		store.Add(tracestest.VLLM(tracestest.Request{N: i, End: now.Add(-time.Duration(i) * time.Second), Prompt: 1000, Output: 100, Resource: map[string]any{"service.name": "vllm-llama"},
-			Times: tracestest.Times{Queue: 6 * time.Second, Prefill: time.Second, Decode: 3 * time.Second}})...)
+		store.Add(tracestest.VLLM(tracestest.Request{N: i, End: now.Add(-time.Duration(i) * time.Second), Prompt: 1000, Output: 100,
+			Resource: map[string]any{"service.name": "vllm-llama"},
+			Times:    tracestest.Times{Queue: 6 * time.Second, Prefill: time.Second, Decode: 3 * time.Second}})...)
 	}
 	for key, h := range map[string]http.Handler{"tempo_url": store.Tempo(), "jaeger_url": store.Jaeger()} {
 		server := httptest.NewServer(h)
 		defer server.Close()
-		cfg, err := config.Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: {"+key+": "+server.URL+", bearer_token_file: \"${PARAMEDIC_TEST_TEMPO_TOKEN}\"}\n"))
+		cfg, err := config.Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: {"+key+": "+server.URL+
+			", bearer_token_file: \"${PARAMEDIC_TEST_TEMPO_TOKEN}\"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +36,8 @@ func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ev := gather.Gather(t.Context(), enrich.Request{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama"}, Onset: now, Now: now})
+		ev := gather.Gather(t.Context(), enrich.Request{Cluster: "prod",
+			Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama"}, Onset: now, Now: now})
 		got := map[string]float64{}
 		for _, s := range ev.Samples {
 			got[s.Signal] = s.Value
@@ -56,7 +59,8 @@ func TestATokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
 		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
 	}))
 	defer server.Close()
-	cfg, err := config.Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    prometheus: {url: "+server.URL+", bearer_token_file: \"${PARAMEDIC_TEST_PROMETHEUS_TOKEN}\"}\n"))
+	cfg, err := config.Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    prometheus: {url: "+server.URL+
+		", bearer_token_file: \"${PARAMEDIC_TEST_PROMETHEUS_TOKEN}\"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

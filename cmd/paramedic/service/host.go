@@ -64,9 +64,10 @@ func (h *Host) Listen(cfg config.Config, log *slog.Logger) (net.Listener, error)
 			return nil, err
 		}
 		h.tls.Store(conf)
-		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			return h.tls.Load().GetConfigForClient(hello)
-		}})
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12,
+			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				return h.tls.Load().GetConfigForClient(hello)
+			}})
 	}
 	go func() { h.served <- h.server.Serve(listener) }()
 	return listener, nil

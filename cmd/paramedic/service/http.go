@@ -51,15 +51,18 @@ func (s *Service) door() (http.Handler, error) {
 	server = webhook.New(webhook.Config{
 		Log: s.Keeper, View: s.Keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
 		Alertmanager: access.AlertmanagerAuth{
-			Bearer:    access.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
-			BasicUser: c.Auth.Alertmanager.BasicAuth.Username, BasicPassword: access.NewSecret(c.Auth.Alertmanager.BasicAuth.PasswordFile),
-			ClientCert: c.Auth.Alertmanager.ClientCAFile != "", Open: open,
+			Bearer:        access.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
+			BasicUser:     c.Auth.Alertmanager.BasicAuth.Username,
+			BasicPassword: access.NewSecret(c.Auth.Alertmanager.BasicAuth.PasswordFile),
+			ClientCert:    c.Auth.Alertmanager.ClientCAFile != "", Open: open,
 		},
 		API: access.APIAuth{Tokens: tokens, Open: open},
-		Slack: chat.Config{SigningSecret: access.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack, MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
+		Slack: chat.Config{SigningSecret: access.NewSecret(c.Notify.Slack.SigningSecretFile),
+			Authorize: s.authorizeSlack, MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: access.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
-		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
+		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages,
+		Metrics: s.metrics.handler(),
 		Backlog: s.Keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
 		PublicURL: c.PublicURL, Aside: s.deps.Aside, Sessions: s.deps.Sessions, ObserveAside: s.metrics.aside,
 	})
@@ -89,7 +92,8 @@ func (s *Service) authorizeSlack(by state.Actor, verb state.Verb, action *state.
 	case by.Role.Allows(state.Responder), listed:
 		return "", true
 	}
-	return "your Slack user is not in auth.api.tokens_file (slack_user) with the role responder, nor an approver in remediate.policies", false
+	return "your Slack user is not in auth.api.tokens_file (slack_user) with the role responder, nor an approver in " +
+		"remediate.policies", false
 }
 
 // maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and
@@ -106,7 +110,8 @@ func (s *Service) maySlackRead(tokens *access.Tokens) func(chat.Asker) bool {
 }
 
 func (s *Service) isApprover(user string) bool {
-	return slices.ContainsFunc(s.cfg.Remediate.Policies, func(p config.PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
+	return slices.ContainsFunc(s.cfg.Remediate.Policies,
+		func(p config.PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
 }
 
 // notifiers makes every channel that is configured.
@@ -117,13 +122,16 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 		all[state.ChannelConsole] = console.New(console.Options{Out: s.deps.Out, Colour: s.deps.Colour})
 	}
 	if n.Slack.TokenFile != "" {
-		cfg := slack.Config{TokenFile: n.Slack.TokenFile, SigningSecretFile: n.Slack.SigningSecretFile, Channel: n.Slack.Channel, APIURL: n.Slack.APIURL}
+		cfg := slack.Config{TokenFile: n.Slack.TokenFile, SigningSecretFile: n.Slack.SigningSecretFile,
+			Channel: n.Slack.Channel, APIURL: n.Slack.APIURL}
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.slack: %w", err)
 		}
-		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: access.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
+		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger,
+			Token: access.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
 	}
-	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
+	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links,
+		Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
 	if len(n.Templates) > 0 {
 		templates, problems := wording.Load(n.Templates, s.deps.Logger)
 		if len(problems) > 0 {
@@ -138,8 +146,9 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.pagerduty: %w", err)
 		}
-		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock, RoutingKey: access.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
-			APIToken: access.NewSecret(n.PagerDuty.APITokenFile).Value})
+		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock,
+			RoutingKey: access.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
+			APIToken:   access.NewSecret(n.PagerDuty.APITokenFile).Value})
 		all[state.ChannelPagerDuty] = pager
 		if n.PagerDuty.APITokenFile != "" {
 			handler.Noter = pager
@@ -153,8 +162,9 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 func NewRouter(cfg config.Config) (*notify.Router, error) {
 	var routes []notify.Route
 	for _, r := range cfg.Notify.Routes {
-		routes = append(routes, notify.Route{Severity: r.Severity, Cause: r.Cause, Cluster: r.Scope.Cluster, Namespace: r.Scope.Namespace,
-			Model: r.Scope.Model, Pool: r.Scope.Pool, Channels: r.Channels})
+		routes = append(routes, notify.Route{Severity: r.Severity, Cause: r.Cause, Cluster: r.Scope.Cluster,
+			Namespace: r.Scope.Namespace,
+			Model:     r.Scope.Model, Pool: r.Scope.Pool, Channels: r.Channels})
 	}
 	return notify.NewRouter(routes, cfg.Channels())
 }
@@ -195,7 +205,8 @@ func (s *Service) intake(refusing string) web.Intake {
 	in := web.Intake{Refusing: refusing}
 	list, _ := s.deps.Aside.Last()
 	for _, a := range list {
-		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count, Last: a.Last})
+		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count,
+			Last: a.Last})
 	}
 	return in
 }
@@ -230,10 +241,12 @@ func (s *Service) webPlaybook(id string, in *state.Incident, ev *state.Evidence)
 	if err != nil {
 		s.deps.Logger.Warn("a playbook cannot be shown", "playbook", id, "err", err)
 	}
-	// The library's Markdown is rendered without raw HTML, so that what it gives is safe to show.
-	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: template.HTML(body), Worse: run.Worse, Escalate: run.Escalate} //nolint:gosec // rendered without raw HTML
+	safe := template.HTML(body) //nolint:gosec // the library renders Markdown without raw HTML
+	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: safe, Worse: run.Worse,
+		Escalate: run.Escalate}
 	for _, a := range run.Answers {
-		check := web.Check{ID: a.Check.ID, Ask: a.Check.Ask, State: string(a.State), Limit: a.Limit, ByHand: a.ByHand, Signal: a.Check.Signal}
+		check := web.Check{ID: a.Check.ID, Ask: a.Check.Ask, State: string(a.State), Limit: a.Limit, ByHand: a.ByHand,
+			Signal: a.Check.Signal}
 		if in != nil {
 			check.Answer = a.Text
 		} else {

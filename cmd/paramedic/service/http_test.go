@@ -44,7 +44,8 @@ func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for host, want := range map[string]int{"rebound.example:8080": http.StatusForbidden, "127.0.0.1:8080": http.StatusOK, "oncall.example": http.StatusOK} {
+	for host, want := range map[string]int{"rebound.example:8080": http.StatusForbidden, "127.0.0.1:8080": http.StatusOK,
+		"oncall.example": http.StatusOK} {
 		for _, path := range []string{"/", "/incidents", "/fleet", "/actions", "/playbooks", "/metrics", "/api/v1/incidents"} {
 			w := httptest.NewRecorder()
 			s.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+host+path, nil))
@@ -77,7 +78,8 @@ func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if err != nil || !strings.Contains(string(body), want) || strings.Contains(string(body), "\x1b") || path == "/" && strings.Contains(string(body), "<b>\"") {
+		if err != nil || !strings.Contains(string(body), want) || strings.Contains(string(body), "\x1b") || path == "/" &&
+			strings.Contains(string(body), "<b>\"") {
 			t.Errorf("%s: %v: %s", path, err, body)
 		}
 	}
@@ -101,7 +103,8 @@ func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"paramedic_backlog_inputs", "paramedic_backlog_alerts", "paramedic_backlog_oldest_seconds", "paramedic_backlog_work_seconds"} {
+	for _, name := range []string{"paramedic_backlog_inputs", "paramedic_backlog_alerts", "paramedic_backlog_oldest_seconds",
+		"paramedic_backlog_work_seconds"} {
 		if !strings.Contains(string(body), name+`{partition="0"} 0`) {
 			t.Errorf("no %s of an idle partition", name)
 		}
@@ -154,7 +157,8 @@ func TestSlackRightsFollowTheVerb(t *testing.T) {
 	cfg := config.Default()
 	cfg.Remediate.Policies = []config.PolicyConfig{{Approvers: config.List[string]{"U0LISTED", "U0OTHER"}}}
 	s, action := &Service{cfg: cfg}, &state.Action{Approvers: []string{"U0LISTED"}}
-	people := map[string]state.Actor{"admin": {ID: "U0ADMIN", Role: state.Admin}, "responder": {ID: "U0RESP", Role: state.Responder}, "viewer": {ID: "U0VIEW", Role: state.Viewer},
+	people := map[string]state.Actor{"admin": {ID: "U0ADMIN", Role: state.Admin}, "responder": {ID: "U0RESP", Role: state.Responder},
+		"viewer": {ID: "U0VIEW", Role: state.Viewer},
 		"listed": {ID: "U0LISTED"}, "listed elsewhere": {ID: "U0OTHER"}, "guest": {ID: "U0GUEST"}}
 	for _, c := range []struct {
 		verb   state.Verb

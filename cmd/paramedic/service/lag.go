@@ -7,15 +7,24 @@ import (
 )
 
 var (
-	waitingInputs = prometheus.NewDesc("paramedic_backlog_inputs", "Inputs that were accepted and are not applied yet, by partition.", []string{"partition"}, nil)
-	waitingAlerts = prometheus.NewDesc("paramedic_backlog_alerts", "Alerts in the inputs that wait, by partition.", []string{"partition"}, nil)
-	waitingAge    = prometheus.NewDesc("paramedic_backlog_oldest_seconds", "Time since the oldest input that waits was accepted, by partition.", []string{"partition"}, nil)
-	waitingWork   = prometheus.NewDesc("paramedic_backlog_work_seconds", "Time that what waits will take at the speed of late, by partition; triage.max_lag bounds it.", []string{"partition"}, nil)
-	effectsDue    = prometheus.NewDesc("paramedic_outbox_due", "Effects that are due and not done.", nil, nil)
-	effectsAge    = prometheus.NewDesc("paramedic_outbox_oldest_seconds", "Time since the oldest effect that is not done fell due.", nil, nil)
-	storeReopened = prometheus.NewDesc("paramedic_store_reopened_total", "Times that the embedded store was opened again because it took no writes.", nil, nil)
-	inputsLost    = prometheus.NewDesc("paramedic_inputs_lost_total", "Accepted inputs that a damaged disk lost before they were applied.", nil, nil)
-	stateRebuilt  = prometheus.NewDesc("paramedic_partitions_rebuilt_total", "Times that a damaged partition was made again from its log.", nil, nil)
+	waitingInputs = prometheus.NewDesc("paramedic_backlog_inputs",
+		"Inputs that were accepted and are not applied yet, by partition.", []string{"partition"}, nil)
+	waitingAlerts = prometheus.NewDesc("paramedic_backlog_alerts", "Alerts in the inputs that wait, by partition.",
+		[]string{"partition"}, nil)
+	waitingAge = prometheus.NewDesc("paramedic_backlog_oldest_seconds",
+		"Time since the oldest input that waits was accepted, by partition.", []string{"partition"}, nil)
+	waitingWork = prometheus.NewDesc("paramedic_backlog_work_seconds",
+		"Time that what waits will take at the speed of late, by partition; triage.max_lag "+
+			"bounds it.", []string{"partition"}, nil)
+	effectsDue = prometheus.NewDesc("paramedic_outbox_due", "Effects that are due and not done.", nil, nil)
+	effectsAge = prometheus.NewDesc("paramedic_outbox_oldest_seconds",
+		"Time since the oldest effect that is not done fell due.", nil, nil)
+	storeReopened = prometheus.NewDesc("paramedic_store_reopened_total",
+		"Times that the embedded store was opened again because it took no writes.", nil, nil)
+	inputsLost = prometheus.NewDesc("paramedic_inputs_lost_total",
+		"Accepted inputs that a damaged disk lost before they were applied.", nil, nil)
+	stateRebuilt = prometheus.NewDesc("paramedic_partitions_rebuilt_total",
+		"Times that a damaged partition was made again from its log.", nil, nil)
 )
 
 // damageCounts are the counters of a store that can tell of damage. *jetstream.Store has them.
@@ -29,7 +38,8 @@ type lagCollector struct{ metrics *metrics }
 
 // Describe sends what the collector may give.
 func (c lagCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{waitingInputs, waitingAlerts, waitingAge, waitingWork, effectsDue, effectsAge, storeReopened, inputsLost, stateRebuilt} {
+	for _, d := range []*prometheus.Desc{waitingInputs, waitingAlerts, waitingAge, waitingWork, effectsDue, effectsAge,
+		storeReopened, inputsLost, stateRebuilt} {
 		ch <- d
 	}
 }

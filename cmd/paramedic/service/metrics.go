@@ -27,16 +27,20 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "paramedic_http_request_duration_seconds",
-			Help: "Time to answer a request, by route and status code.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, []string{"route", "code"}),
+			Help: "Time to answer a request, by route and status code.", Buckets: prometheus.ExponentialBuckets(0.001,
+				4, 8)}, []string{"route", "code"}),
 		alerts: prometheus.NewCounter(prometheus.CounterOpts{Name: "paramedic_alerts_accepted_total",
 			Help: "Alerts that were answered with 200 and are durable."}),
 		setAside: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "paramedic_alerts_set_aside_total",
 			Help: "Alerts that could not be taken, by reason; /api/v1/status lists the last."}, []string{"reason"}),
 		deliveries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "paramedic_effect_duration_seconds",
-			Help: "Time to deliver an effect, by kind, channel and outcome (done, retry, failed).", Buckets: prometheus.ExponentialBuckets(0.005, 4, 8)},
+			Help: "Time to deliver an effect, by kind, channel and outcome (done, retry, " +
+				"failed).", Buckets: prometheus.ExponentialBuckets(0.005, 4, 8)},
 			[]string{"kind", "channel", "outcome"}),
 	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.requests, m.alerts, m.setAside, m.deliveries, lagCollector{m})
+	m.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.requests, m.alerts, m.setAside,
+		m.deliveries, lagCollector{m})
 	return m
 }
 

@@ -60,7 +60,8 @@ func reload(path string, raw []byte, running config.Config, deps Deps) (*Service
 		deps.Logger.Warn("listen, state and tls take effect at the next start")
 		cfg.Listen, cfg.State, cfg.TLS = running.Listen, running.State, running.TLS
 		if err := config.Validate(path, &cfg); err != nil {
-			return nil, fmt.Errorf("it is not valid with the listen, state and tls that the bot runs with until then:\n%w", err)
+			return nil, fmt.Errorf("it is not valid with the listen, state and tls that the bot runs with until "+
+				"then:\n%w", err)
 		}
 	}
 	return New(cfg, deps)

@@ -121,14 +121,16 @@ func TestAReloadIsRefusedThatDoesNotFitTheRunningListener(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	rest := "state: {dir: " + file("data") + "}\n"
 	tokens := "api: {tokens_file: " + file("tokens.yaml") + "}"
-	running, err := config.Parse("paramedic.yaml", []byte("listen: 0.0.0.0:8080\n"+rest+"auth: {alertmanager: {bearer_token_file: "+file("bearer")+"}, "+tokens+"}\n"))
+	running, err := config.Parse("paramedic.yaml", []byte("listen: 0.0.0.0:8080\n"+rest+"auth: {alertmanager: {bearer_token_file: "+
+		file("bearer")+"}, "+tokens+"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	deps := Deps{Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)}
 	for want, changed := range map[string]string{
 		"set auth.api.tokens_file": "listen: 127.0.0.1:8080\n",
-		"client certificates need tls.cert_file": "listen: 0.0.0.0:8080\ntls: {cert_file: " + file("server.pem") + ", key_file: " + file("server.key") +
+		"client certificates need tls.cert_file": "listen: 0.0.0.0:8080\ntls: {cert_file: " + file("server.pem") + ", key_file: " +
+			file("server.key") +
 			"}\nauth: {alertmanager: {client_ca_file: " + file("ca.pem") + "}, " + tokens + "}\n",
 	} {
 		if _, err := config.Parse("paramedic.yaml", []byte(changed+rest)); err != nil {

@@ -34,9 +34,11 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 		return err
 	}
 	defer host.Close(log)
-	log.Info("opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL)) // until then only /healthz is answered
-	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
-		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
+	// until then only /healthz is answered
+	log.Info("opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL))
+	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL,
+		CredentialsFile: cfg.State.NATS.CredentialsFile,
+		Replicas:        cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
 	if err != nil {
 		return fmt.Errorf("opening the state: %w", err)
 	}

@@ -99,7 +99,8 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	}
 	s.Keeper = keeper.New(keeper.Config{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router, Settings: cfg.Settings()},
+		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router,
+			Settings: cfg.Settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -113,7 +114,8 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	first := cfg.Remediation(deps.Timing)
 	first.SelfNamespace = ownNamespace()
 	aid, err := remediate.New(remediate.Config{
-		Site:     guard.Site{Rules: first, View: s.Keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock}, Clock: deps.Clock},
+		Site: guard.Site{Rules: first, View: s.Keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
+			Clock: deps.Clock},
 		Playbook: s.Library.For, Logger: deps.Logger,
 	})
 	if err != nil {
@@ -193,7 +195,8 @@ func (e enricher) Deliver(ctx context.Context, ef state.Effect) outbox.Result {
 		return outbox.Result{Outcome: state.Outcome{Done: true}}
 	}
 	ev := e.gather.Gather(ctx, e.request(in))
-	return outbox.Result{Outcome: state.Outcome{Done: true}, Inputs: []state.Input{{At: e.clock.Now(), Cluster: in.Cluster, Evidence: &ev}}}
+	return outbox.Result{Outcome: state.Outcome{Done: true},
+		Inputs: []state.Input{{At: e.clock.Now(), Cluster: in.Cluster, Evidence: &ev}}}
 }
 
 // prepare asks ahead for what will be gathered, unless that is due.
@@ -208,7 +211,8 @@ func (e enricher) prepare(ctx context.Context, ef state.Effect) state.Outcome {
 }
 
 func (e enricher) request(in state.Incident) enrich.Request {
-	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: e.clock.Now(), Jobs: enrich.JobsOf(in)}
+	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt,
+		Now: e.clock.Now(), Jobs: enrich.JobsOf(in)}
 }
 
 // A gauge reads single signals for first aid.
@@ -218,8 +222,10 @@ type gauge struct {
 }
 
 // Read reads signals now, with the times at which they were scraped.
-func (g gauge) Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence {
-	return g.gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: scope, Onset: onset, Now: g.clock.Now(), Signals: signals, Fresh: true})
+func (g gauge) Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time,
+	signals []string) state.Evidence {
+	return g.gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: scope, Onset: onset, Now: g.clock.Now(),
+		Signals: signals, Fresh: true})
 }
 
 // delivery makes an outbox handler of a function that gives an outcome only.

@@ -53,7 +53,8 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 	for i, c := range cfg.Clusters {
 		var out enrich.Cluster
 		if c.Prometheus.URL != "" {
-			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: SecretReader(c.Prometheus.BearerTokenFile)})
+			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL,
+				Token: SecretReader(c.Prometheus.BearerTokenFile)})
 			if err != nil {
 				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
 			}
@@ -68,7 +69,8 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 			for _, url := range c.Engines {
 				targets = append(targets, engine.Target{URL: url})
 			}
-			scraper := engine.New(engine.Config{Targets: targets, Discover: discover, Signals: signals, Clock: deps.Clock, Log: deps.Logger, Interval: deps.Interval})
+			scraper := engine.New(engine.Config{Targets: targets, Discover: discover, Signals: signals,
+				Clock: deps.Clock, Log: deps.Logger, Interval: deps.Interval})
 			scrapers = append(scrapers, scraper)
 			out.Engines = scraper
 		}
@@ -104,7 +106,8 @@ func traceSource(c config.ClusterConfig) (enrich.Source, error) {
 	if c.Traces.TempoURL == "" && c.Traces.JaegerURL == "" {
 		return nil, nil
 	}
-	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL, Token: SecretReader(c.Traces.BearerTokenFile)})
+	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL,
+		Token: SecretReader(c.Traces.BearerTokenFile)})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
@@ -113,7 +116,8 @@ func traceSource(c config.ClusterConfig) (enrich.Source, error) {
 
 // sources makes the service's readers of live context, with what has to run for them.
 func (s *Service) sources() error {
-	gather, scrapers, err := NewGatherer(s.cfg, GathererDeps{Clock: s.deps.Clock, Logger: s.deps.Logger, Interval: s.deps.ScrapeEvery, Discover: s.deps.Scrape, Status: s.deps.Status})
+	gather, scrapers, err := NewGatherer(s.cfg, GathererDeps{Clock: s.deps.Clock, Logger: s.deps.Logger,
+		Interval: s.deps.ScrapeEvery, Discover: s.deps.Scrape, Status: s.deps.Status})
 	if err != nil {
 		return err
 	}
@@ -225,13 +229,15 @@ func PingAlertmanagers(ctx context.Context, cfg config.Config) map[string]error 
 func PingChannels(ctx context.Context, cfg config.Config) []notify.Probe {
 	var out []notify.Probe
 	if n := cfg.Notify.Slack; n.TokenFile != "" {
-		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, SigningSecretFile: n.SigningSecretFile, Channel: n.Channel, APIURL: n.APIURL},
+		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, SigningSecretFile: n.SigningSecretFile,
+			Channel: n.Channel, APIURL: n.APIURL},
 			slack.Options{Clock: state.SystemClock{}, Token: access.NewSecret(n.TokenFile).Value})
 		out = notifier.Probe(ctx, access.NewSecret(n.SigningSecretFile).Value)
 	}
 	if n := cfg.Notify.PagerDuty; n.RoutingKeyFile != "" {
-		pager := pagerduty.New(n.Notifier(), pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: access.NewSecret(n.RoutingKeyFile).Value,
-			APIToken: access.NewSecret(n.APITokenFile).Value})
+		pager := pagerduty.New(n.Notifier(),
+			pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: access.NewSecret(n.RoutingKeyFile).Value,
+				APIToken: access.NewSecret(n.APITokenFile).Value})
 		out = append(out, pager.Probe(ctx, access.NewSecret(n.WebhookSecretFile).Value)...)
 	}
 	return out

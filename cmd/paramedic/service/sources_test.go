@@ -119,7 +119,8 @@ func TestOnlyWhatVanishedIsRecorded(t *testing.T) {
 	look(0, 0, "while nothing fires")
 	began := time.Now().Add(-time.Minute)
 	if err := s.Keeper.Append(ctx, state.Input{At: began, Cluster: "default", Alerts: &state.AlertBatch{Alerts: []state.Alert{
-		{Fingerprint: silenced, Status: state.Firing, StartsAt: began, Labels: map[string]string{"alertname": "HighTTFT", "severity": "warning"}}}}}); err != nil {
+		{Fingerprint: silenced, Status: state.Firing, StartsAt: began,
+			Labels: map[string]string{"alertname": "HighTTFT", "severity": "warning"}}}}}); err != nil {
 		t.Fatal(err)
 	}
 	until(1)

@@ -37,7 +37,8 @@ func BenchmarkReady(b *testing.B) {
 			b.Fatal(err)
 		}
 		opened += time.Since(began)
-		keeper := keeper.New(keeper.Config{Store: store, Clock: state.SystemClock{}, Logger: log, Fold: newFleetBoard(b, benchCatalog(b), trouble{}).fold})
+		keeper := keeper.New(keeper.Config{Store: store, Clock: state.SystemClock{}, Logger: log,
+			Fold: newFleetBoard(b, benchCatalog(b), trouble{}).fold})
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- keeper.Run(ctx) }()
@@ -119,9 +120,11 @@ func stormState(b *testing.B, dir string) int {
 func stormAlert(n, pool int, at time.Time) state.Alert {
 	name := fmt.Sprintf("vllm-p%d", pool)
 	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%016x", n)), Status: state.Firing, StartsAt: at,
-		Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "model-" + name, "job": "vllm",
+		Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "model-" +
+			name, "job": "vllm",
 			"pod": fmt.Sprintf("%s-6d5f8c7b9-%05d", name, n), "instance": "10.0.0.17:8000"},
-		Annotations:  map[string]string{"summary": "KV cache is almost full", "description": strings.Repeat("The engine preempts requests. ", 4)},
+		Annotations: map[string]string{"summary": "KV cache is almost full",
+			"description": strings.Repeat("The engine preempts requests. ", 4)},
 		GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95&g0.tab=1"}
 }
 

@@ -24,7 +24,8 @@ func BenchmarkUnknownRule(b *testing.B) {
 		accepted := time.Since(began)
 		sent := time.Now()
 		postAlerts(b, url, podsBody("VLLMKVCacheExhaustion", "critical", alerts, 1))
-		awaitStorm(b, service, "the critical alert has its incident", func(all []state.Incident) bool { return slices.ContainsFunc(all, isCritical) })
+		awaitStorm(b, service, "the critical alert has its incident",
+			func(all []state.Incident) bool { return slices.ContainsFunc(all, isCritical) })
 		b.ReportMetric(time.Since(sent).Seconds(), "critical-s")
 		awaitStorm(b, service, "all alerts are part of an incident", func(all []state.Incident) bool {
 			n := 0

@@ -18,13 +18,14 @@ func serverTLS(cfg config.Config, log *slog.Logger) (*tls.Config, error) {
 	}
 	var last atomic.Pointer[tls.Config]
 	last.Store(first)
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now, err := config.LoadTLS(cfg)
-		if err != nil {
-			log.Warn("the changed certificates cannot be used, the old ones stay", "err", err)
-			return last.Load(), nil
-		}
-		last.Store(now)
-		return now, nil
-	}}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			now, err := config.LoadTLS(cfg)
+			if err != nil {
+				log.Warn("the changed certificates cannot be used, the old ones stay", "err", err)
+				return last.Load(), nil
+			}
+			last.Store(now)
+			return now, nil
+		}}, nil
 }

@@ -37,8 +37,9 @@ type authority struct {
 func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
 	a := &authority{t: t, key: newKey(t)}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +63,10 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 func (a *authority) issue(serial int64, usage x509.ExtKeyUsage) (cert, key []byte) {
 	a.t.Helper()
 	k := newKey(a.t)
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "leaf"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "leaf"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{usage}}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.cert, k.Public(), a.key)
 	if err != nil {
 		a.t.Fatal(err)
@@ -72,7 +75,8 @@ func (a *authority) issue(serial int64, usage x509.ExtKeyUsage) (cert, key []byt
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: rawKey})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY",
+		Bytes: rawKey})
 }
 
 func (a *authority) pem() []byte {
@@ -93,7 +97,8 @@ func (a *authority) client(server *authority) *http.Client {
 func clientWith(server *authority, show func(*tls.CertificateRequestInfo) (*tls.Certificate, error)) *http.Client {
 	pool := x509.NewCertPool()
 	pool.AddCert(server.cert)
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, GetClientCertificate: show}}}
+	return &http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, GetClientCertificate: show}}}
 }
 
 // tlsBot runs `paramedic serve` with TLS until the test ends, and gives its address and the folder
@@ -106,7 +111,8 @@ func tlsBot(t *testing.T, ca *authority) (address, dir string) {
 	put(t, dir, "server.key", key)
 	put(t, dir, "ca.pem", ca.pem())
 	file := func(name string) string { return filepath.Join(dir, name) }
-	put(t, dir, "paramedic.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\nstate: {dir: %s}\ntls: {cert_file: %s, key_file: %s}\nauth: {alertmanager: {client_ca_file: %s}}\n",
+	put(t, dir, "paramedic.yaml", fmt.Appendf(nil,
+		"listen: 127.0.0.1:0\nstate: {dir: %s}\ntls: {cert_file: %s, key_file: %s}\nauth: {alertmanager: {client_ca_file: %s}}\n",
 		file("data"), file("server.pem"), file("server.key"), file("ca.pem")))
 	ctx, stop := context.WithCancel(context.Background())
 	out, in := io.Pipe()
@@ -194,7 +200,8 @@ func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, _, err := post(t, clientWith(ours, func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &wrong, nil }), address); err == nil {
+	if status, _, err := post(t, clientWith(ours, func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &wrong, nil }),
+		address); err == nil {
 		t.Errorf("with a server's certificate: %d, and no failed handshake", status)
 	}
 
@@ -229,7 +236,8 @@ func TestAReloadExchangesTheClientsCA(t *testing.T) {
 	put(t, dir, "next.pem", next.pem())
 	file := func(name string) string { return filepath.Join(dir, name) }
 	text := func(ca string) []byte {
-		return fmt.Appendf(nil, "listen: 127.0.0.1:0\nstate: {dir: %s}\ntls: {cert_file: %s, key_file: %s}\nauth: {alertmanager: {client_ca_file: %s}}\n",
+		return fmt.Appendf(nil, "listen: 127.0.0.1:0\nstate: {dir: %s}\ntls: {cert_file: %s, key_file: %s}\nauth: {alertmanager: "+
+			"{client_ca_file: %s}}\n",
 			file("data"), file("server.pem"), file("server.key"), file(ca))
 	}
 	running, err := config.Parse("paramedic.yaml", text("old.pem"))

@@ -30,7 +30,8 @@ func (f Report) Notes() []string {
 			for i, c := range x.PointsTo {
 				causes[i] = string(c)
 			}
-			lines = append(lines, fmt.Sprintf("%s: %s: %s. Looks like %s", name, x.Title, x.Text, strings.Join(causes, ", ")))
+			lines = append(lines, fmt.Sprintf("%s: %s: %s. Looks like %s", name, x.Title, x.Text,
+				strings.Join(causes, ", ")))
 		}
 	}
 	return lines
@@ -61,7 +62,8 @@ func (f Report) Unmeasured() []string {
 			names[reason] = append(names[reason], cmp.Or(checkNames[check], check))
 		}
 		for _, reason := range reasons {
-			lines = append(lines, fmt.Sprintf("%s: not measured: %s (%s)", poolName(p), strings.Join(names[reason], ", "), reason))
+			lines = append(lines, fmt.Sprintf("%s: not measured: %s (%s)", poolName(p),
+				strings.Join(names[reason], ", "), reason))
 		}
 	}
 	for _, why := range f.Untraced {

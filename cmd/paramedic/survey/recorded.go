@@ -36,7 +36,8 @@ func (r *recordedPages) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, fmt.Errorf("no page of this time was recorded")
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{"Content-Type": {"text/plain; version=0.0.4"}}, Request: req}, nil
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)),
+		Header: http.Header{"Content-Type": {"text/plain; version=0.0.4"}}, Request: req}, nil
 }
 
 // ReadPages reads recorded pages as a look at the live engines would, at the times at which
@@ -51,7 +52,8 @@ func ReadPages(pages []rules.CasePage, at time.Time) (state.Evidence, error) {
 	for _, p := range pages {
 		w := p.Worker
 		url := "http://" + w.Pod + ".case/recorded" // not /metrics: nobody recorded what /health said
-		targets[url] = engine.Target{URL: url, Labels: map[string]string{"namespace": w.Namespace, "pod": w.Pod, "node": w.Node, "model_name": w.Model}}
+		targets[url] = engine.Target{URL: url, Labels: map[string]string{"namespace": w.Namespace, "pod": w.Pod,
+			"node": w.Node, "model_name": w.Model}}
 		if r.pages[p.At] == nil {
 			r.pages[p.At] = map[string][]byte{}
 		}
@@ -66,7 +68,8 @@ func ReadPages(pages []rules.CasePage, at time.Time) (state.Evidence, error) {
 		list = append(list, targets[url])
 		for _, when := range slices.SortedFunc(maps.Keys(r.pages), time.Time.Compare) {
 			if _, ok := r.pages[when][url]; !ok {
-				wrong = append(wrong, fmt.Errorf("%s has no page of %s before: give every worker's page of each time", targets[url].Labels["pod"], state.FormatDuration(at.Sub(when))))
+				wrong = append(wrong, fmt.Errorf("%s has no page of %s before: give every worker's page of each time",
+					targets[url].Labels["pod"], state.FormatDuration(at.Sub(when))))
 			}
 		}
 	}
@@ -86,6 +89,8 @@ func ReadPages(pages []rules.CasePage, at time.Time) (state.Evidence, error) {
 		return state.Evidence{}, errors.Join(wrong...)
 	}
 	const cluster = "case"
-	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{cluster: {Engines: client}}, Signals: signals, Log: slog.New(slog.DiscardHandler)})
-	return gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: state.Scope{Cluster: cluster}, Onset: at, Now: at}), nil
+	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{cluster: {Engines: client}},
+		Signals: signals, Log: slog.New(slog.DiscardHandler)})
+	return gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: state.Scope{Cluster: cluster}, Onset: at,
+		Now: at}), nil
 }

@@ -50,8 +50,10 @@ type PoolReport struct {
 
 // Run looks at every pool, and twice at those that show symptoms: the second time with everything.
 func (l Survey) Run(ctx context.Context, model string) (Report, error) {
-	ev := l.Gather.Gather(ctx, enrich.Request{Cluster: l.Cluster, Scope: state.Scope{Cluster: l.Cluster, Model: model}, Onset: l.Now, Now: l.Now})
-	out := Report{At: l.Now, Pools: service.MarkUnmeasured(PoolsOfModel(l.Catalog.Health(l.Cluster, ev), ev.Workers, model)), Verdict: []PoolReport{}, Missing: ev.Missing, Unread: l.Unread, Found: len(l.Unread) > 0}
+	ev := l.Gather.Gather(ctx, enrich.Request{Cluster: l.Cluster, Scope: state.Scope{Cluster: l.Cluster, Model: model},
+		Onset: l.Now, Now: l.Now})
+	out := Report{At: l.Now, Pools: service.MarkUnmeasured(PoolsOfModel(l.Catalog.Health(l.Cluster, ev), ev.Workers,
+		model)), Verdict: []PoolReport{}, Missing: ev.Missing, Unread: l.Unread, Found: len(l.Unread) > 0}
 	if len(ev.Samples) == 0 || len(out.Pools) == 0 {
 		if err := l.UnknownModel(ctx, model); err != nil {
 			return out, err
@@ -66,13 +68,17 @@ func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 		if len(symptoms) == 0 {
 			continue
 		}
-		in := state.Incident{Cluster: l.Cluster, Status: state.StatusOpen, Severity: state.Warning, Scope: scope, Symptoms: symptoms, StartedAt: l.Now, OpenedAt: l.Now}
+		in := state.Incident{Cluster: l.Cluster, Status: state.StatusOpen, Severity: state.Warning, Scope: scope,
+			Symptoms: symptoms, StartedAt: l.Now, OpenedAt: l.Now}
 		for _, s := range symptoms {
 			in.AlertCount += s.Alerts
 		}
 		in.ActiveAlerts = in.AlertCount
-		found := PoolReport{Pool: p, Symptoms: symptoms, Diagnosis: service.Knowledge{Rules: rules.Rules{Catalog: l.Catalog}, Library: l.Library}.Diagnose(&in, &pool, l.Now), Time: l.Catalog.Bottleneck(scope, &pool)}
-		if found.Diagnosis.Cause == state.BenignAlert { // no alert has called for this look: what healthy engines show is nothing to tell
+		found := PoolReport{Pool: p, Symptoms: symptoms,
+			Diagnosis: service.Knowledge{Rules: rules.Rules{Catalog: l.Catalog}, Library: l.Library}.Diagnose(&in,
+				&pool, l.Now), Time: l.Catalog.Bottleneck(scope, &pool)}
+		// no alert has called for this look: what healthy engines show is nothing to tell
+		if found.Diagnosis.Cause == state.BenignAlert {
 			continue
 		}
 		out.Pools[i].AtLeast(l.severity(found.Diagnosis))
@@ -129,7 +135,8 @@ func (l Survey) UnknownModel(ctx context.Context, model string) error {
 	if model == "" {
 		return nil
 	}
-	ev := l.Gather.Gather(ctx, enrich.Request{Cluster: l.Cluster, Scope: state.Scope{Cluster: l.Cluster}, Onset: l.Now, Now: l.Now, Signals: rules.HealthSignals()})
+	ev := l.Gather.Gather(ctx, enrich.Request{Cluster: l.Cluster, Scope: state.Scope{Cluster: l.Cluster}, Onset: l.Now,
+		Now: l.Now, Signals: rules.HealthSignals()})
 	var seen []string
 	for _, p := range rules.Health(l.Cluster, ev) {
 		if model := p.Scope().Model; model != "" && !slices.Contains(seen, model) {
@@ -145,7 +152,8 @@ func (l Survey) UnknownModel(ctx context.Context, model string) error {
 		return nil
 	}
 	slices.Sort(seen)
-	return fmt.Errorf("--model %q is served by nothing that could be seen: use one of %s", model, strings.Join(seen, ", "))
+	return fmt.Errorf("--model %q is served by nothing that could be seen: use one of %s", model,
+		strings.Join(seen, ", "))
 }
 
 // MissingReasons are the reasons why evidence is missing, each once: first what failed, then what there

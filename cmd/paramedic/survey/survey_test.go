@@ -27,12 +27,16 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 		want    rules.HealthStatus
 		closing string
 	}{
-		{"an idle engine has no latency", []state.Sample{sample("kv_usage", 0), sample("requests_waiting", 0)}, rules.Healthy, "Nothing is wrong that could be seen, as far as it was measured."},
-		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, rules.HealthUnknown, "Too little was measured to say that nothing is wrong."},
-		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, rules.HealthCritical, "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
+		{"an idle engine has no latency", []state.Sample{sample("kv_usage", 0), sample("requests_waiting", 0)}, rules.Healthy,
+			"Nothing is wrong that could be seen, as far as it was measured."},
+		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, rules.HealthUnknown,
+			"Too little was measured to say that nothing is wrong."},
+		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, rules.HealthCritical,
+			"No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
 	} {
 		f := Report{Pools: service.MarkUnmeasured(rules.Health("default", state.Evidence{Samples: c.samples})),
-			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p99", Reason: "no requests"}, {Signal: "error_rate", Reason: "no requests"}}}
+			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p99", Reason: "no requests"},
+				{Signal: "error_rate", Reason: "no requests"}}}
 		if len(f.Pools) != 1 || f.Pools[0].Overall != c.want {
 			t.Errorf("%s: %+v", c.name, f.Pools)
 		}
@@ -83,9 +87,12 @@ func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
 		s.Text = text
 		return s
 	}
-	well := []state.Sample{sample("kv_usage", model(alive), 0.2), sample("requests_waiting", model(alive), 0), sample("ttft_p99", model(alive), 0.4), sample("itl_p95", model(alive), 0.03),
-		sample("requests_running", model(alive), 9), sample("generation_tokens_rate", model(alive), 300), sample("up", model(alive), 1), sample("pod_ready", pod(alive), 1),
-		text(sample("pod_node", pod(alive), 1), "node-b"), sample("node_ready", state.Entity{Node: "node-b"}, 1), sample("gpu_util", state.Entity{Namespace: "llm", Pod: alive, Node: "node-b", GPU: "0"}, 90),
+	well := []state.Sample{sample("kv_usage", model(alive), 0.2), sample("requests_waiting", model(alive), 0),
+		sample("ttft_p99", model(alive), 0.4), sample("itl_p95", model(alive), 0.03),
+		sample("requests_running", model(alive), 9), sample("generation_tokens_rate", model(alive), 300), sample("up", model(alive),
+			1), sample("pod_ready", pod(alive), 1),
+		text(sample("pod_node", pod(alive), 1), "node-b"), sample("node_ready", state.Entity{Node: "node-b"}, 1), sample("gpu_util",
+			state.Entity{Namespace: "llm", Pod: alive, Node: "node-b", GPU: "0"}, 90),
 		sample("abort_rate", model(alive), 0.02), sample("finish_rate", model(alive), 2)}
 	for _, c := range []struct {
 		name   string
@@ -95,16 +102,24 @@ func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
 		notes  []string
 	}{
 		{"all is well", nil, "", rules.Healthy, nil},
-		{"a power cap", []state.Sample{text(sample("gpu_clock_event", state.Entity{Namespace: "llm", Pod: alive, Node: "node-b", GPU: "0"}, 99), "power_cap")}, "", rules.Healthy, nil},
-		{"a dead node", []state.Sample{sample("pod_ready", pod(dead), 0), text(sample("pod_node", pod(dead), 1), "node-a"), sample("node_ready", state.Entity{Node: "node-a"}, 0),
-			sample("replicas_desired", state.Entity{Namespace: "llm", Pool: "vllm-llama"}, 2), sample("replicas_ready", state.Entity{Namespace: "llm", Pool: "vllm-llama"}, 1),
-			sample("up", state.Entity{Instance: "127.0.0.1:9531/worker/" + dead}, 0)}, "node_failure", rules.HealthCritical, []string{"vllm-llama: workers: 1 of 2 replicas are ready"}},
-		{"a hot GPU", []state.Sample{text(sample("gpu_clock_event", state.Entity{Namespace: "llm", Pod: alive, Node: "node-b", GPU: "0"}, 127), "hw_thermal")}, "gpu_throttle", rules.HealthWarning, nil},
-		{"clients that hang up", []state.Sample{sample("abort_rate", state.Entity{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-kft95", Model: "llama-70b"}, 3),
-			sample("finish_rate", state.Entity{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-kft95", Model: "llama-70b"}, 1)}, state.Unknown, rules.HealthWarning, nil},
+		{"a power cap", []state.Sample{text(sample("gpu_clock_event", state.Entity{Namespace: "llm", Pod: alive, Node: "node-b", GPU: "0"},
+			99), "power_cap")}, "", rules.Healthy, nil},
+		{"a dead node", []state.Sample{sample("pod_ready", pod(dead), 0), text(sample("pod_node", pod(dead), 1), "node-a"),
+			sample("node_ready", state.Entity{Node: "node-a"}, 0),
+			sample("replicas_desired", state.Entity{Namespace: "llm", Pool: "vllm-llama"}, 2), sample("replicas_ready",
+				state.Entity{Namespace: "llm", Pool: "vllm-llama"}, 1),
+			sample("up", state.Entity{Instance: "127.0.0.1:9531/worker/" + dead},
+				0)}, "node_failure", rules.HealthCritical, []string{"vllm-llama: workers: 1 of 2 replicas are ready"}},
+		{"a hot GPU", []state.Sample{text(sample("gpu_clock_event", state.Entity{Namespace: "llm", Pod: alive, Node: "node-b", GPU: "0"},
+			127), "hw_thermal")}, "gpu_throttle", rules.HealthWarning, nil},
+		{"clients that hang up", []state.Sample{sample("abort_rate", state.Entity{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-kft95",
+			Model: "llama-70b"}, 3),
+			sample("finish_rate", state.Entity{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-kft95", Model: "llama-70b"},
+				1)}, state.Unknown, rules.HealthWarning, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Engines: said(slices.Concat(well, c.more))}}, Signals: signals})
+			gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Engines: said(slices.Concat(well, c.more))}},
+				Signals: signals})
 			f, err := Survey{Gather: gather, Catalog: catalog, Library: library, Cluster: "default", Now: now}.Run(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)

@@ -45,7 +45,8 @@ func (a Advice) Print(out io.Writer) {
 		title = "A worker of " + a.Pool + " (" + a.Engine + ")"
 	}
 	u := a.UseCase
-	fmt.Fprintf(out, "%s, for %s: first token within %g s, a token every %g ms, the answer within %g s\n", title, u.Name, u.TTFT, u.ITL*1000, u.E2E)
+	fmt.Fprintf(out, "%s, for %s: first token within %g s, a token every %g ms, the answer within %g s\n", title,
+		u.Name, u.TTFT, u.ITL*1000, u.E2E)
 	if len(a.Settings) > 0 {
 		fmt.Fprintln(out)
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -71,7 +72,8 @@ func (a Advice) Print(out io.Writer) {
 		}
 		fmt.Fprintf(w, "TARGET\tWANTED\t%s\t\tWHY\n", is)
 		for _, t := range a.Targets {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, state.FormatValue(t.Want, t.Unit), t.value(), t.Verdict, t.Why)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, state.FormatValue(t.Want, t.Unit), t.value(), t.Verdict,
+				t.Why)
 		}
 		w.Flush()
 	}

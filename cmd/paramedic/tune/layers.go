@@ -20,8 +20,10 @@ const (
 // uncomputed are keys of configurations whose layers differ in ways that are not computed here:
 // layers with states of other kinds (Jamba, Nemotron-H, Zamba, MiniMax, Kimi Linear), windows with
 // heads of their own (Gemma 4, MiMo), a cache that is compressed (DeepSeek V4).
-var uncomputed = []string{"hybrid_override_pattern", "hybrid_layer_pattern", "attn_layer_period", "attn_layer_indices", "layers_block_type", "attn_type_list",
-	"linear_attn_config", "block_configs", "compress_ratios", "mamba_d_state", "mamba_num_heads", "ssm_cfg", "ssm_state_size", "state_size", "global_head_dim",
+var uncomputed = []string{"hybrid_override_pattern", "hybrid_layer_pattern", "attn_layer_period", "attn_layer_indices",
+	"layers_block_type", "attn_type_list",
+	"linear_attn_config", "block_configs", "compress_ratios", "mamba_d_state", "mamba_num_heads", "ssm_cfg",
+	"ssm_state_size", "state_size", "global_head_dim",
 	"num_global_key_value_heads", "swa_num_key_value_heads", "swa_head_dim", "cross_attention_layers"}
 
 // byShape is what helps where a configuration does not.
@@ -29,8 +31,10 @@ const byShape = "give --layers, --kv-heads and --head-dim of the layers that kee
 
 // encoders are kinds of models that read a text as a whole and write none: nothing of them is kept
 // for a next token.
-var encoders = []string{"albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert", "ibert", "jina_bert", "modernbert",
-	"mpnet", "neobert", "new", "nomic_bert", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xlm-roberta-flash"}
+var encoders = []string{"albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra",
+	"ernie", "eurobert", "ibert", "jina_bert", "modernbert",
+	"mpnet", "neobert", "new", "nomic_bert", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl",
+	"xlm-roberta-flash"}
 
 // noKVCache refuses models for which advice on the KV cache would be wrong whatever their shape.
 func (c *modelConfig) noKVCache() error {
@@ -38,11 +42,13 @@ func (c *modelConfig) noKVCache() error {
 	masked := slices.ContainsFunc(c.Architectures, func(a string) bool { return strings.HasSuffix(a, "ForMaskedLM") })
 	switch {
 	case c.EncoderDecoder:
-		return errors.New("the model has an encoder and a decoder, of which what attention keeps is not computed here: " + noAdvice)
+		return errors.New("the model has an encoder and a decoder, of which what attention keeps is not " +
+			"computed here: " + noAdvice)
 	case c.IsDecoder: // a BERT that writes
 		return nil
 	case slices.Contains(encoders, c.ModelType), masked, c.Causal != nil && !*c.Causal:
-		return errors.New("the model is an encoder only (model_type " + cmp.Or(c.ModelType, "unknown") + "), which keeps no keys and values between steps: " + noAdvice +
+		return errors.New("the model is an encoder only (model_type " + cmp.Or(c.ModelType, "unknown") +
+			"), which keeps no keys and values between steps: " + noAdvice +
 			", and --max-num-seqs is a matter of speed alone")
 	}
 	return nil
@@ -58,7 +64,8 @@ var windowPatterns = map[string]int{"gemma2": 2, "gemma3": 6, "gemma3_text": 6, 
 func (c *modelConfig) kinds() ([]string, error) {
 	for _, key := range uncomputed {
 		if v, ok := c.raw[key]; ok && string(v) != "null" && string(v) != "[]" {
-			return nil, fmt.Errorf("%q says that layers keep what is not computed here: %s; what the others keep is left out then", key, byShape)
+			return nil, fmt.Errorf("%q says that layers keep what is not computed here: %s; what the others keep is "+
+				"left out then", key, byShape)
 		}
 	}
 	out, err := c.layout()
@@ -140,7 +147,8 @@ func (c *modelConfig) shape() (Model, error) {
 		return m, fmt.Errorf("it does not say how large its heads are: %s", byShape)
 	}
 	if m.Latent == 0 && c.ValueHeadDim > 0 && c.ValueHeadDim != m.HeadDim {
-		return m, fmt.Errorf("keys have %d numbers and values %d, which is not computed here: %s", m.HeadDim, c.ValueHeadDim, byShape)
+		return m, fmt.Errorf("keys have %d numbers and values %d, which is not computed here: %s", m.HeadDim,
+			c.ValueHeadDim, byShape)
 	}
 	kinds, err := c.kinds()
 	if err != nil {
@@ -170,7 +178,8 @@ func (c *modelConfig) shape() (Model, error) {
 			return m, err
 		}
 		if m.Layers == 0 {
-			return m, errors.New("no layer of it keeps tokens: its memory does not grow with the length of requests, and --max-num-seqs is a matter of speed alone")
+			return m, errors.New("no layer of it keeps tokens: its memory does not grow with the length of requests, " +
+				"and --max-num-seqs is a matter of speed alone")
 		}
 	}
 	return m, nil
@@ -179,7 +188,8 @@ func (c *modelConfig) shape() (Model, error) {
 // shaped is the model as --layers and its like describe it, which win: all those layers keep every
 // token.
 func (c *modelConfig) shaped(layers, kvHeads, headDim int) Model {
-	m := Model{Layers: cmp.Or(layers, c.Layers), KVHeads: cmp.Or(kvHeads, cmp.Or(c.KVHeads, c.Heads)), HeadDim: cmp.Or(headDim, c.HeadDim), Heads: max(0, c.Heads)}
+	m := Model{Layers: cmp.Or(layers, c.Layers), KVHeads: cmp.Or(kvHeads, cmp.Or(c.KVHeads, c.Heads)),
+		HeadDim: cmp.Or(headDim, c.HeadDim), Heads: max(0, c.Heads)}
 	if m.HeadDim == 0 && c.Heads > 0 {
 		m.HeadDim = c.Hidden / c.Heads
 	}
@@ -212,7 +222,8 @@ func (c *modelConfig) window(kinds []string) (int, error) {
 // where the configuration has it.
 func (c *modelConfig) stateBytes() (float64, error) {
 	if c.ConvKernel < 1 || c.KeyHeads < 1 || c.KeyDim < 1 || c.ValueHeads < 1 || c.ValueDim < 1 {
-		return 0, fmt.Errorf("it has layers that keep states whose size cannot be told (linear_num_value_heads and its like): %s", byShape)
+		return 0, fmt.Errorf("it has layers that keep states whose size cannot be told (linear_num_value_heads and "+
+			"its like): %s", byShape)
 	}
 	number, err := dtypeBytes(c.dtype())
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 )
 
 // LiveSignals are what tune reads of a live fleet.
-var LiveSignals = []string{"kv_blocks_total", "kv_block_size", "max_num_seqs", "prompt_length_mean", "output_length_mean", "answer_limit_mean", "requests_running",
+var LiveSignals = []string{"kv_blocks_total", "kv_block_size", "max_num_seqs", "prompt_length_mean",
+	"output_length_mean", "answer_limit_mean", "requests_running",
 	"requests_waiting", "kv_usage", "preemption_rate", "generation_tokens_rate", "ttft_p95", "itl_p95", "e2e_p95"}
 
 // A LivePool is a pool as it runs now.
@@ -38,7 +39,8 @@ func NewLivePool(name, engine string, ev state.Evidence) LivePool {
 		}
 		n := count[s.Signal]
 		if have, ok := p.read[s.Signal]; ok {
-			v = liveSignal{min: min(have.min, s.Value), max: max(have.max, s.Value), mean: (have.mean*n + s.Value) / (n + 1), unit: s.Unit}
+			v = liveSignal{min: min(have.min, s.Value), max: max(have.max, s.Value),
+				mean: (have.mean*n + s.Value) / (n + 1), unit: s.Unit}
 		}
 		p.read[s.Signal] = v
 		count[s.Signal] = n + 1
@@ -52,7 +54,8 @@ func (p LivePool) ReportsBlocks() bool { return p.read["kv_blocks_total"].min > 
 // Advise computes the settings from what the engines tell; what the command line says of lengths
 // wins.
 func (p LivePool) Advise(known Sheet, u UseCase) Advice {
-	a := Advice{Pool: p.name, Engine: p.engine.name, UseCase: u, Model: known.model, Hardware: known.hardware, Settings: []Setting{}, Facts: []Fact{},
+	a := Advice{Pool: p.name, Engine: p.engine.name, UseCase: u, Model: known.model, Hardware: known.hardware,
+		Settings: []Setting{}, Facts: []Fact{},
 		Targets: []Target{}, Notes: []string{}}
 	if size := int(p.read["kv_block_size"].max); size > 0 {
 		known.blockSize = size
@@ -66,18 +69,22 @@ func (p LivePool) Advise(known Sheet, u UseCase) Advice {
 	pool.idle = seen && waiting.max == 0
 	itl, seen := p.read["itl_p95"]
 	pool.inTime = seen && itl.max <= u.ITL
-	a.Facts = append(a.Facts, Fact{"KV cache", known.cache(pool.blocks), "the engine says so; the smallest of its workers"})
+	a.Facts = append(a.Facts, Fact{"KV cache", known.cache(pool.blocks),
+		"the engine says so; the smallest of its workers"})
 	prompt, answer := p.read["prompt_length_mean"].mean, p.read["output_length_mean"].mean
 	if prompt > 0 && answer > 0 {
-		a.Facts = append(a.Facts, Fact{"Request", fmt.Sprintf("%.0f tokens and an answer of %.0f", prompt, answer), "mean of those that finished lately"})
+		a.Facts = append(a.Facts, Fact{"Request", fmt.Sprintf("%.0f tokens and an answer of %.0f", prompt, answer),
+			"mean of those that finished lately"})
 		if pool.average == 0 {
 			pool.load = load{average: prompt + answer, prompt: prompt, answer: answer}
 		}
 	}
 	if limit := p.read["answer_limit_mean"].mean; limit > 0 {
-		a.Facts = append(a.Facts, Fact{"Answers may have", fmt.Sprintf("%.0f tokens", limit), "mean max_tokens of those that finished lately: what an answer can grow to"})
+		a.Facts = append(a.Facts, Fact{"Answers may have", fmt.Sprintf("%.0f tokens", limit),
+			"mean max_tokens of those that finished lately: what an answer can grow to"})
 	}
-	for _, m := range []struct{ signal, name string }{{"requests_running", "Running on one worker"}, {"kv_usage", "KV cache in use"}, {"preemption_rate", "Preemptions"}} {
+	for _, m := range []struct{ signal, name string }{{"requests_running", "Running on one worker"},
+		{"kv_usage", "KV cache in use"}, {"preemption_rate", "Preemptions"}} {
 		if s, ok := p.read[m.signal]; ok {
 			a.Facts = append(a.Facts, Fact{m.name, state.FormatValue(s.max, s.unit), "measured, the highest"})
 		}
@@ -86,11 +93,14 @@ func (p LivePool) Advise(known Sheet, u UseCase) Advice {
 	advice.Targets = p.targets(u)
 	advice.Finding = advice.Finding || advice.missed()
 	if err != nil {
-		advice.Notes = append(advice.Notes, "No request finished while we looked, so their lengths are not known: "+err.Error()+".")
+		advice.Notes = append(advice.Notes, "No request finished while we looked, so their lengths are not known: "+
+			err.Error()+".")
 		return advice
 	}
 	if known.model == nil && p.engine.name == engines["vllm"].name {
-		advice.Notes = append(advice.Notes, "Every block is taken to hold tokens of all layers. Of a model some of whose layers keep a window or a state (Gemma 3, gpt-oss, Qwen3-Next), say so with --model-config: its requests take more blocks.")
+		advice.Notes = append(advice.Notes,
+			"Every block is taken to hold tokens of all layers. Of a model some of whose layers keep a window or a "+
+				"state (Gemma 3, gpt-oss, Qwen3-Next), say so with --model-config: its requests take more blocks.")
 	}
 	advice.Notes = append(advice.Notes, p.engine.notes...)
 	return advice
@@ -113,13 +123,15 @@ func (p LivePool) targets(u UseCase) []Target {
 	if u.Throughput <= 0 {
 		return out
 	}
-	t := Target{Name: "Generated tokens", Want: u.Throughput, Unit: "1/s", Verdict: targetUnknown, Why: "not measured", given: true}
+	t := Target{Name: "Generated tokens", Want: u.Throughput, Unit: "1/s", Verdict: targetUnknown, Why: "not measured",
+		given: true}
 	if made, ok := p.read["generation_tokens_rate"]; ok {
 		switch {
 		case made.mean >= t.Want:
 			t.is(made.mean, targetMet, "mean of its workers")
 		case p.read["requests_waiting"].max == 0:
-			t.is(made.mean, targetUnknown, "mean of its workers; nothing waits, so that it says how much is asked for and not what they can")
+			t.is(made.mean, targetUnknown,
+				"mean of its workers; nothing waits, so that it says how much is asked for and not what they can")
 		default:
 			t.is(made.mean, targetMissed, "mean of its workers, while requests wait")
 		}
@@ -160,7 +172,9 @@ func (p LivePool) whyWhole(want float64, first, between Target) string {
 	case between.Verdict == targetMissed:
 		return "its tokens come slowly: " + between.Why
 	case answer > 0 && between.Value != nil && answer**between.Value > want/2:
-		return fmt.Sprintf("answers of %.0f tokens in the mean take so long at this rate: shorter ones (max_tokens), or faster tokens", answer)
+		return fmt.Sprintf("answers of %.0f tokens in the mean take so long at this rate: shorter ones (max_tokens), "+
+			"or faster tokens", answer)
 	}
-	return "first token and time between tokens do not tell why; the longest answers (max_tokens) are what a p95 is made of"
+	return "first token and time between tokens do not tell why; the longest answers (max_tokens) are what a p95 is " +
+		"made of"
 }

@@ -165,10 +165,14 @@ type configSize struct {
 }
 
 func (c *modelConfig) sizes() []configSize {
-	return []configSize{{"num_hidden_layers", c.Layers}, {"hidden_size", c.Hidden}, {"intermediate_size", c.Intermediate}, {"num_attention_heads", c.Heads},
-		{"num_key_value_heads", c.KVHeads}, {"head_dim", c.HeadDim}, {"v_head_dim", c.ValueHeadDim}, {"kv_lora_rank", c.KVLoraRank}, {"qk_rope_head_dim", c.RopeHeadDim},
-		{"index_head_dim", c.IndexDim}, {"vocab_size", c.Vocabulary}, {"linear_num_key_heads", c.KeyHeads}, {"linear_key_head_dim", c.KeyDim},
-		{"linear_num_value_heads", c.ValueHeads}, {"linear_value_head_dim", c.ValueDim}, {"linear_conv_kernel_dim", c.ConvKernel}}
+	return []configSize{{"num_hidden_layers", c.Layers}, {"hidden_size", c.Hidden},
+		{"intermediate_size", c.Intermediate}, {"num_attention_heads", c.Heads},
+		{"num_key_value_heads", c.KVHeads}, {"head_dim", c.HeadDim}, {"v_head_dim", c.ValueHeadDim}, {"kv_lora_rank",
+			c.KVLoraRank}, {"qk_rope_head_dim", c.RopeHeadDim},
+		{"index_head_dim", c.IndexDim}, {"vocab_size", c.Vocabulary}, {"linear_num_key_heads",
+			c.KeyHeads}, {"linear_key_head_dim", c.KeyDim},
+		{"linear_num_value_heads", c.ValueHeads}, {"linear_value_head_dim", c.ValueDim}, {"linear_conv_kernel_dim",
+			c.ConvKernel}}
 }
 
 // notThat says in the words of the file what encoding/json says in Go's.
@@ -180,7 +184,8 @@ func notThat(err error) error {
 	if kind.Field == "" {
 		return errors.New("it is no JSON object")
 	}
-	want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number", reflect.Bool: "true or false", reflect.String: "text", reflect.Slice: "a list"}[kind.Type.Kind()]
+	want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number",
+		reflect.Bool: "true or false", reflect.String: "text", reflect.Slice: "a list"}[kind.Type.Kind()]
 	return fmt.Errorf("%s is a JSON %s where %s belongs", kind.Field, kind.Value, cmp.Or(want, "something else"))
 }
 

@@ -31,7 +31,8 @@ func (o *Options) UseCase() (UseCase, error) {
 
 // Sheet is what is known without a live engine.
 func (o *Options) Sheet() (Sheet, error) {
-	s := Sheet{blockSize: o.BlockSize, maxLen: o.MaxLen, load: load{average: o.Average, prompt: o.Prompt, answer: o.Answer}}
+	s := Sheet{blockSize: o.BlockSize, maxLen: o.MaxLen,
+		load: load{average: o.Average, prompt: o.Prompt, answer: o.Answer}}
 	if o.Prompt > 0 {
 		s.average = o.Prompt + o.Answer
 	}
@@ -39,7 +40,8 @@ func (o *Options) Sheet() (Sheet, error) {
 		return s, err
 	}
 	if s.maxLen > 0 && s.average > float64(s.maxLen) {
-		return s, fmt.Errorf("requests of %g tokens are longer than the %d that max_model_len allows: give --max-model-len, or their real length", s.average, s.maxLen)
+		return s, fmt.Errorf("requests of %g tokens are longer than the %d that max_model_len allows: give "+
+			"--max-model-len, or their real length", s.average, s.maxLen)
 	}
 	if s.model != nil {
 		if err := s.model.grouped(); err != nil {
@@ -98,7 +100,8 @@ func (o *Options) readModel(s *Sheet) error {
 		return err
 	}
 	if s.kvBytes < 1 {
-		return fmt.Errorf("--kv-dtype %s: a KV cache of less than a byte a number has scales besides, which are not computed here; use fp8, bf16 or auto", dtype)
+		return fmt.Errorf("--kv-dtype %s: a KV cache of less than a byte a number has scales besides, which are not "+
+			"computed here; use fp8, bf16 or auto", dtype)
 	}
 	if c != nil {
 		m.LatentBytes = c.latentBytes(m, o.KvDtype, s.kvBytes)

@@ -23,7 +23,8 @@ func (m Model) grouped() error {
 	if m.Latent > 0 || m.Heads == 0 || m.KVHeads == 0 || m.Heads%m.KVHeads == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d attention heads cannot share %d KV heads: attention heads are a multiple of KV heads; see num_attention_heads and num_key_value_heads (--kv-heads)", m.Heads, m.KVHeads)
+	return fmt.Errorf("%d attention heads cannot share %d KV heads: attention heads are a multiple of KV heads; see "+
+		"num_attention_heads and num_key_value_heads (--kv-heads)", m.Heads, m.KVHeads)
 }
 
 // ranks are the sizes of tensor-parallel groups that can share the model, up to most.
@@ -50,7 +51,8 @@ func (m Model) parallel(tensorParallel int) error {
 	if m.Heads%tensorParallel != 0 {
 		what = fmt.Sprintf("it does not divide the model's %d attention heads", m.Heads)
 	}
-	return fmt.Errorf("--tensor-parallel %d: %s, so that engines refuse to start; use %s", tensorParallel, what, strings.Join(fit, ", "))
+	return fmt.Errorf("--tensor-parallel %d: %s, so that engines refuse to start; use %s", tensorParallel, what,
+		strings.Join(fit, ", "))
 }
 
 // inOneMachine is how many GPUs a machine has as a rule: advice does not go beyond.

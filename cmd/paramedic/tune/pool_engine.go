@@ -11,7 +11,8 @@ import (
 func EngineOf(workers []state.Worker, namespace, pool, model string) string {
 	engine := ""
 	for _, w := range workers {
-		if w.Engine == "" || w.Namespace != namespace || w.Pool != pool || w.Pool == "" && !strings.EqualFold(w.Model, model) {
+		if w.Engine == "" || w.Namespace != namespace || w.Pool != pool || w.Pool == "" &&
+			!strings.EqualFold(w.Model, model) {
 			continue
 		}
 		if engine != "" && engine != w.Engine {

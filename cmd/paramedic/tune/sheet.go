@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/remediate"
 )
 
@@ -19,17 +20,20 @@ type Sheet struct {
 
 // times says whether the length of a step can be told.
 func (s Sheet) times() bool {
-	return s.model != nil && s.hardware != nil && s.hardware.Bandwidth > 0 && s.hardware.FLOPS > 0 && s.model.WeightBytes > 0 && s.model.ActiveParams > 0
+	return s.model != nil && s.hardware != nil && s.hardware.Bandwidth > 0 && s.hardware.FLOPS > 0 &&
+		s.model.WeightBytes > 0 && s.model.ActiveParams > 0
 }
 
 // Advise computes everything from the model and the GPUs, for vLLM: what other engines give the KV
 // cache is another share of the memory.
 func (s Sheet) Advise(u UseCase) (Advice, error) {
 	engine := engines["vllm"]
-	a := Advice{Engine: engine.name, UseCase: u, Model: s.model, Hardware: s.hardware, Settings: []Setting{}, Targets: []Target{}, Notes: []string{}}
+	a := Advice{Engine: engine.name, UseCase: u, Model: s.model, Hardware: s.hardware, Settings: []Setting{},
+		Targets: []Target{}, Notes: []string{}}
 	switch {
 	case s.model == nil:
-		return a, errors.New("say which model: --model-config PATH, or --layers, --kv-heads and --head-dim; or a live one: --engine URL, --prometheus URL")
+		return a, errors.New("say which model: --model-config PATH, or --layers, --kv-heads and --head-dim; or a " +
+			"live one: --engine URL, --prometheus URL")
 	case s.hardware == nil:
 		return a, errors.New("say which GPUs: --gpu NAME, or --gpu-memory SIZE")
 	case s.model.WeightBytes == 0:
@@ -44,7 +48,9 @@ func (s Sheet) Advise(u UseCase) (Advice, error) {
 		a.Notes = append(a.Notes, s.tooSmall(blocks))
 		return a, nil
 	}
-	a.Facts = append(a.Facts, Fact{"KV cache", s.cache(blocks), fmt.Sprintf("KV memory / (%.1f KiB a block of %d tokens)", m.blockBytes(s.kvBytes, h.TensorParallel, s.blockSize)/1024, s.blockSize)})
+	a.Facts = append(a.Facts, Fact{"KV cache", s.cache(blocks),
+		fmt.Sprintf("KV memory / (%.1f KiB a block of %d tokens)",
+			m.blockBytes(s.kvBytes, h.TensorParallel, s.blockSize)/1024, s.blockSize)})
 	p := poolInput{engine: engine, blocks: blocks, load: s.load}
 	a, err := s.settings(a, p)
 	if err != nil {
@@ -52,11 +58,13 @@ func (s Sheet) Advise(u UseCase) (Advice, error) {
 	}
 	a.Finding = a.Finding || a.missed()
 	if m.WindowLayers > 0 {
-		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep the last %d tokens only, which vLLM's hybrid KV cache manager makes use of. With --disable-hybrid-kv-cache-manager, or a KV connector "+
+		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep the last %d tokens only, which vLLM's hybrid KV "+
+			"cache manager makes use of. With --disable-hybrid-kv-cache-manager, or a KV connector "+
 			"that cannot do it, all keep everything.", m.WindowLayers, m.Layers+m.WindowLayers+m.StateLayers, m.Window))
 	}
 	if m.StateLayers > 0 {
-		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep a state a request, which vLLM puts into blocks of %d tokens: two of them with prefix caching, as is assumed here, one without.", m.StateLayers,
+		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep a state a request, which vLLM puts into blocks "+
+			"of %d tokens: two of them with prefix caching, as is assumed here, one without.", m.StateLayers,
 			m.Layers+m.StateLayers, s.blockSize))
 	}
 	a.Notes = append(a.Notes, engine.notes...)
@@ -109,10 +117,13 @@ func (s Sheet) memory() []Fact {
 		out = append(out, Fact{"KV bytes a token", fmt.Sprintf("%.0f", m.kvBytesPerToken(s.kvBytes)), shape})
 	}
 	if m.WindowLayers > 0 {
-		out = append(out, Fact{"  in the window", fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes, 1)), fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
+		out = append(out, Fact{"  in the window",
+			fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes,
+				1)), fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
 	}
 	if m.StateLayers > 0 {
-		out = append(out, Fact{"  of a request's states", fmt.Sprintf("%.0f", float64(m.StateLayers)*m.StateBytes), fmt.Sprintf("besides, %d layers × %.0f bytes, however long the request is", m.StateLayers, m.StateBytes)})
+		out = append(out, Fact{"  of a request's states", fmt.Sprintf("%.0f", float64(m.StateLayers)*m.StateBytes),
+			fmt.Sprintf("besides, %d layers × %.0f bytes, however long the request is", m.StateLayers, m.StateBytes)})
 	}
 	if h.TensorParallel == 1 {
 		out = append(out, Fact{"Weights", gib(m.WeightBytes), "on the one GPU"})
@@ -125,11 +136,14 @@ func (s Sheet) memory() []Fact {
 			why = fmt.Sprintf("%d GPUs, %d KV heads: each keeps a whole one", h.TensorParallel, m.KVHeads)
 		}
 		if m.Layers > 0 {
-			out = append(out, Fact{"  a token on each GPU", fmt.Sprintf("%.0f", m.kvBytesPerGPU(s.kvBytes, h.TensorParallel)), why})
+			out = append(out, Fact{"  a token on each GPU",
+				fmt.Sprintf("%.0f", m.kvBytesPerGPU(s.kvBytes, h.TensorParallel)), why})
 		}
-		out = append(out, Fact{"Weights on each GPU", gib(m.WeightBytes / float64(h.TensorParallel)), fmt.Sprintf("%s / %d", gib(m.WeightBytes), h.TensorParallel)})
+		out = append(out, Fact{"Weights on each GPU", gib(m.WeightBytes / float64(h.TensorParallel)),
+			fmt.Sprintf("%s / %d", gib(m.WeightBytes), h.TensorParallel)})
 	}
-	return append(out, Fact{"KV memory on each GPU", gib(h.kvMemory(m)), fmt.Sprintf("%s × %g − weights − %s overhead", gib(h.MemoryBytes), h.Utilization, gib(h.OverheadBytes))})
+	return append(out, Fact{"KV memory on each GPU", gib(h.kvMemory(m)),
+		fmt.Sprintf("%s × %g − weights − %s overhead", gib(h.MemoryBytes), h.Utilization, gib(h.OverheadBytes))})
 }
 
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
@@ -147,19 +161,24 @@ func (s Sheet) tooSmall(blocks int) string {
 	what := "The weights leave no room for a KV cache"
 	h := *s.hardware
 	if left := h.kvMemory(*s.model) + h.OverheadBytes; blocks == 0 && left > 0 && h.OverheadBytes > 0 {
-		what = fmt.Sprintf("The weights leave %s on each GPU, but --overhead %s no room for a KV cache", gib(left), gib(h.OverheadBytes))
-		help = append(help, fmt.Sprintf("--overhead below %s, if the engine's log says that it takes so little", gib(left)))
+		what = fmt.Sprintf("The weights leave %s on each GPU, but --overhead %s no room for a KV cache", gib(left),
+			gib(h.OverheadBytes))
+		help = append(help, fmt.Sprintf("--overhead below %s, if the engine's log says that it takes so little",
+			gib(left)))
 	}
 	if blocks > 0 {
-		what = fmt.Sprintf("One request of max_model_len takes %.0f KV blocks, and there are %d", s.model.blocksOf(float64(s.maxLen), s.blockSize), blocks)
+		what = fmt.Sprintf("One request of max_model_len takes %.0f KV blocks, and there are %d",
+			s.model.blocksOf(float64(s.maxLen), s.blockSize), blocks)
 		if n := s.longest(blocks); n > 0 {
 			help = append(help, fmt.Sprintf("--max-model-len %d", n))
 		}
 	}
 	if len(help) == 0 {
-		return what + ": the engine would not start, and no number of these GPUs that the model can be divided among has room. Use smaller weights or larger GPUs."
+		return what + ": the engine would not start, and no number of these GPUs that the model can be divided among " +
+			"has room. Use smaller weights or larger GPUs."
 	}
-	return fmt.Sprintf("%s: the engine would not start. There is room with %s; smaller weights make some, too.", what, strings.Join(help, ", or "))
+	return fmt.Sprintf("%s: the engine would not start. There is room with %s; smaller weights make some, too.", what,
+		strings.Join(help, ", or "))
 }
 
 // longest is the longest request that the blocks hold, in whole blocks.
@@ -192,18 +211,23 @@ func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 	chunk := s.chunk(&a, p, seqs)
 	a.Targets = append(a.Targets, s.targets(a.UseCase, p, seqs, chunk)...)
 	if s.maxLen > 0 {
-		a.Facts = append(a.Facts, Fact{"At the longest", fmt.Sprintf("%s of %d tokens", count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))), "request"), s.maxLen), "what holds if everybody uses the whole context"})
+		a.Facts = append(a.Facts, Fact{"At the longest",
+			fmt.Sprintf("%s of %d tokens", text.Count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))), "request"),
+				s.maxLen), "what holds if everybody uses the whole context"})
 	}
 	if n := a.UseCase.answerWithin(); n > 0 {
 		u := a.UseCase
-		a.Facts = append(a.Facts, Fact{"Longest answer in time", fmt.Sprintf("%d tokens", n), fmt.Sprintf("(%g s − %g s) / %g s + 1", u.E2E, u.TTFT, u.ITL)})
+		a.Facts = append(a.Facts, Fact{"Longest answer in time", fmt.Sprintf("%d tokens", n),
+			fmt.Sprintf("(%g s − %g s) / %g s + 1", u.E2E, u.TTFT, u.ITL)})
 	}
 	switch {
 	case p.now > seqs:
 		a.Finding = true
-		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now, more than the %d that are safe: under load it ends in preemptions or slow tokens.", p.engine.seqs, p.now, seqs))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now, more than the %d that are safe: under load it ends in "+
+			"preemptions or slow tokens.", p.engine.seqs, p.now, seqs))
 	case p.now > 0 && p.now < seqs && p.idle:
-		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now and nothing waits: to raise it changes nothing until more comes.", p.engine.seqs, p.now))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now and nothing waits: to raise it changes nothing until "+
+			"more comes.", p.engine.seqs, p.now))
 	}
 	return a, nil
 }
@@ -220,7 +244,8 @@ func (s Sheet) sequences(u UseCase, p poolInput) (int, string) {
 	if s.blockSize == 1 {
 		of = "tokens of KV cache"
 	}
-	why := fmt.Sprintf("%.0f %% of %d %s hold %d requests of %.0f tokens", 100*remediate.KVFill, p.blocks, of, fit, p.average)
+	why := fmt.Sprintf("%.0f %% of %d %s hold %d requests of %.0f tokens", 100*remediate.KVFill, p.blocks, of, fit,
+		p.average)
 	if seqs < fit {
 		why += "; in eights, as engines capture graphs"
 	}
@@ -230,12 +255,14 @@ func (s Sheet) sequences(u UseCase, p poolInput) (int, string) {
 			most = graphSize(p.running)
 		}
 		if most < seqs {
-			return most, fmt.Sprintf("more than %d are not advised for %g ms a token where nobody knows how fast the GPU is (--gpu NAME); the KV cache would hold %d", most, u.ITL*1000, fit)
+			return most, fmt.Sprintf("more than %d are not advised for %g ms a token where nobody knows how fast the "+
+				"GPU is (--gpu NAME); the KV cache would hold %d", most, u.ITL*1000, fit)
 		}
 		return seqs, why
 	}
 	if fast := graphSize(s.hardware.seqsWithin(*s.model, s.kvBytes, p.load, u.ITL)); fast >= 1 && fast < seqs {
-		return fast, fmt.Sprintf("more than about %d at a time take over %g ms a token; the KV cache would hold %d", fast, u.ITL*1000, fit)
+		return fast, fmt.Sprintf("more than about %d at a time take over %g ms a token; the KV cache would hold %d",
+			fast, u.ITL*1000, fit)
 	}
 	return seqs, why
 }
@@ -246,7 +273,8 @@ func (s Sheet) chunk(a *Advice, p poolInput, seqs int) int {
 	var pause func(int) float64
 	if s.times() {
 		pause = func(chunk int) float64 {
-			return s.hardware.stepSeconds(*s.model, s.kvBytes, step{sequences: float64(seqs), context: p.average, chunk: float64(chunk)})
+			return s.hardware.stepSeconds(*s.model, s.kvBytes,
+				step{sequences: float64(seqs), context: p.average, chunk: float64(chunk)})
 		}
 	}
 	least := 0
@@ -267,7 +295,8 @@ func (s Sheet) chunk(a *Advice, p poolInput, seqs int) int {
 	}
 	a.Settings = append(a.Settings, Setting{Flag: p.engine.chunk, Value: chunk, Why: why})
 	if pause != nil {
-		a.Facts = append(a.Facts, Fact{"A step with a whole chunk", fmt.Sprintf("about %.0f ms", 1000*pause(chunk)), "weights and KV read, and the chunk's arithmetic; running answers pause for so long"})
+		a.Facts = append(a.Facts, Fact{"A step with a whole chunk", fmt.Sprintf("about %.0f ms", 1000*pause(chunk)),
+			"weights and KV read, and the chunk's arithmetic; running answers pause for so long"})
 	}
 	return chunk
 }

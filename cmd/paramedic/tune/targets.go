@@ -44,7 +44,8 @@ func (s Sheet) targets(u UseCase, p poolInput, seqs, chunk int) []Target {
 		t := &out[i]
 		switch {
 		case !s.times():
-			t.Verdict, t.Why = targetUnknown, "how fast the GPU is is not known: --gpu NAME instead of --gpu-memory, and the size of the weights"
+			t.Verdict, t.Why = targetUnknown,
+				"how fast the GPU is is not known: --gpu NAME instead of --gpu-memory, and the size of the weights"
 		case t.Name == "First token":
 			s.judgeFirst(t, p, chunk)
 		case t.Name == "Whole answer":
@@ -65,16 +66,20 @@ func (t *Target) is(value float64, verdict Verdict, why string) {
 // judgeFirst judges the time to first token by what prefill alone takes.
 func (s Sheet) judgeFirst(t *Target, p poolInput, chunk int) {
 	if p.prompt <= 0 {
-		t.Verdict, t.Why = targetUnknown, "how long prompts are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"
+		t.Verdict, t.Why = targetUnknown,
+			"how long prompts are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"
 		return
 	}
 	idle := func(h Hardware) float64 { return h.ttftIdle(*s.model, s.kvBytes, p.prompt, float64(chunk)) }
 	if v := idle(*s.hardware); v <= t.Want {
-		t.is(v, targetPossible, fmt.Sprintf("on an idle worker, a prompt of %.0f tokens of which nothing is cached; what waits before it comes on top", p.prompt))
+		t.is(v, targetPossible, fmt.Sprintf("on an idle worker, a prompt of %.0f tokens of which nothing is cached; "+
+			"what waits before it comes on top", p.prompt))
 		return
 	}
-	t.is(idle(*s.hardware), targetMissed, fmt.Sprintf("prefill of %.0f tokens alone, nothing cached: shared prefixes or shorter prompts help, settings do not; %s", p.prompt,
-		s.orWider(func(h Hardware) bool { return idle(h) <= t.Want })))
+	t.is(idle(*s.hardware), targetMissed,
+		fmt.Sprintf("prefill of %.0f tokens alone, nothing cached: shared prefixes or shorter prompts help, settings "+
+			"do not; %s", p.prompt,
+			s.orWider(func(h Hardware) bool { return idle(h) <= t.Want })))
 }
 
 // judgeBetween judges the mean time between tokens with as many sequences as are advised.
@@ -83,12 +88,15 @@ func (s Sheet) judgeBetween(t *Target, p poolInput, seqs int) {
 	switch {
 	case v > t.Want:
 		alone := s.hardware.between(*s.model, s.kvBytes, p.load, 1)
-		t.is(v, targetMissed, fmt.Sprintf("with %d sequences; one alone takes about %.0f ms to read the weights, so that settings do not help but smaller weights do; ", seqs, 1000*alone)+
+		t.is(v, targetMissed, fmt.Sprintf("with %d sequences; one alone takes about %.0f ms to read the weights, so "+
+			"that settings do not help but smaller weights do; ", seqs, 1000*alone)+
 			s.orWider(func(h Hardware) bool { return h.between(*s.model, s.kvBytes, p.load, 1) <= t.Want }))
 	case p.answer > 0:
-		t.is(v, targetMet, fmt.Sprintf("in the mean, with %d sequences all the time and the prefill of their prompts; a chunk is a pause, see below", seqs))
+		t.is(v, targetMet, fmt.Sprintf("in the mean, with %d sequences all the time and the prefill of their "+
+			"prompts; a chunk is a pause, see below", seqs))
 	default:
-		t.is(v, targetPossible, fmt.Sprintf("%d sequences and no prefill beside them: how much of that there is tell --prompt-tokens and --answer-tokens", seqs))
+		t.is(v, targetPossible, fmt.Sprintf("%d sequences and no prefill beside them: how much of that there is tell "+
+			"--prompt-tokens and --answer-tokens", seqs))
 	}
 }
 
@@ -96,7 +104,8 @@ func (s Sheet) judgeBetween(t *Target, p poolInput, seqs int) {
 // come in the mean with as many sequences as are advised.
 func (s Sheet) judgeWhole(t *Target, p poolInput, seqs, chunk int) {
 	if p.prompt <= 0 || p.answer <= 0 {
-		t.Verdict, t.Why = targetUnknown, "how long answers are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"
+		t.Verdict, t.Why = targetUnknown,
+			"how long answers are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"
 		return
 	}
 	more := max(p.answer-1, 0)
@@ -105,9 +114,11 @@ func (s Sheet) judgeWhole(t *Target, p poolInput, seqs, chunk int) {
 		return first(h) + more*h.between(*s.model, s.kvBytes, p.load, seqs)
 	}
 	between := s.hardware.between(*s.model, s.kvBytes, p.load, seqs)
-	v, sum := whole(*s.hardware, seqs), fmt.Sprintf("%.0f ms for the first token on an idle worker", 1000*first(*s.hardware))
+	v, sum := whole(*s.hardware, seqs), fmt.Sprintf("%.0f ms for the first token on an idle worker",
+		1000*first(*s.hardware))
 	if more > 0 {
-		sum += fmt.Sprintf(" and %.0f × %.1f ms for the others in the mean, with %d sequences", more, 1000*between, seqs)
+		sum += fmt.Sprintf(" and %.0f × %.1f ms for the others in the mean, with %d sequences", more, 1000*between,
+			seqs)
 	}
 	if v <= t.Want {
 		t.is(v, targetPossible, sum+"; what waits before it comes on top")
@@ -128,7 +139,9 @@ func (s Sheet) judgeWhole(t *Target, p poolInput, seqs, chunk int) {
 // judgeThroughput judges what a worker generates that always has as many sequences as are advised.
 func (s Sheet) judgeThroughput(t *Target, p poolInput, seqs int) {
 	if p.prompt <= 0 || p.answer <= 0 {
-		t.Verdict, t.Why = targetUnknown, "it depends on how long prompts and answers are: --prompt-tokens and --answer-tokens instead of --avg-tokens"
+		t.Verdict, t.Why = targetUnknown,
+			"it depends on how long prompts and answers are: --prompt-tokens and --answer-tokens instead of "+
+				"--avg-tokens"
 		return
 	}
 	made := s.hardware.tokensPerSecond(*s.model, s.kvBytes, p.load, seqs)
@@ -136,9 +149,11 @@ func (s Sheet) judgeThroughput(t *Target, p poolInput, seqs int) {
 		t.is(made, targetMet, fmt.Sprintf("with %d sequences all the time, nothing cached", seqs))
 		return
 	}
-	why := fmt.Sprintf("with %d sequences all the time, nothing cached: %.0f workers make it", seqs, math.Ceil(t.Want/made))
+	why := fmt.Sprintf("with %d sequences all the time, nothing cached: %.0f workers make it", seqs,
+		math.Ceil(t.Want/made))
 	if fit := graphSize(safeMaxNumSeqs(p.blocks, s.each(p.engine, p.average))); fit > seqs {
-		why += fmt.Sprintf("; with slower tokens the KV cache has room for %d, about %s", fit, state.FormatValue(s.hardware.tokensPerSecond(*s.model, s.kvBytes, p.load, fit), t.Unit))
+		why += fmt.Sprintf("; with slower tokens the KV cache has room for %d, about %s", fit,
+			state.FormatValue(s.hardware.tokensPerSecond(*s.model, s.kvBytes, p.load, fit), t.Unit))
 	}
 	t.is(made, targetMissed, why)
 }

@@ -151,7 +151,8 @@ func TestModelConfigurations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.shape(); err != nil || m.KVHeads != 8 || m.HeadDim != 128 || m.Layers != 32 || m.mixed() || c.params(m) != 8029995008 || c.experts() {
+	if m, err := c.shape(); err != nil || m.KVHeads != 8 || m.HeadDim != 128 || m.Layers != 32 || m.mixed() || c.params(m) != 8029995008 ||
+		c.experts() {
 		t.Errorf("%+v with %.0f parameters, want 8 heads of 128 and 8,029,995,008: %v", m, c.params(m), err)
 	}
 	put("model.safetensors.index.json", `{"metadata":{"total_size":16060522496}}`)
@@ -163,7 +164,8 @@ func TestModelConfigurations(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := c.shape()
-	if n, ok := c.weightBytes(); err != nil || n != 1 || !ok || m.KVHeads != 40 || m.HeadDim != 64 || m.Layers != 48 || !c.experts() || m.mixed() || c.dtype() != "bfloat16" {
+	if n, ok := c.weightBytes(); err != nil || n != 1 || !ok || m.KVHeads != 40 || m.HeadDim != 64 || m.Layers != 48 || !c.experts() ||
+		m.mixed() || c.dtype() != "bfloat16" {
 		t.Errorf("%+v, weights of %g bytes: %v", m, n, err)
 	}
 	if _, ok := (&modelConfig{TorchDtype: "bfloat16", Quantization: &quantization{Method: "compressed-tensors"}}).weightBytes(); ok {
@@ -341,7 +343,8 @@ func TestLiveTargets(t *testing.T) {
 	u := chat.targeted(0.4, 0, 1000)
 	pool := func(ttft, made, waiting, kv float64) LivePool {
 		one := func(v float64) liveSignal { return liveSignal{min: v, max: v, mean: v} }
-		return LivePool{read: map[string]liveSignal{"ttft_p95": one(ttft), "e2e_p95": one(8), "generation_tokens_rate": one(made), "requests_waiting": one(waiting), "kv_usage": one(kv)}}
+		return LivePool{read: map[string]liveSignal{"ttft_p95": one(ttft), "e2e_p95": one(8), "generation_tokens_rate": one(made),
+			"requests_waiting": one(waiting), "kv_usage": one(kv)}}
 	}
 	for _, c := range []struct {
 		name  string
@@ -351,13 +354,15 @@ func TestLiveTargets(t *testing.T) {
 		fault bool
 	}{
 		{"well", pool(0.3, 1200, 0, 0.5), [4]Verdict{targetMet, targetUnknown, targetMet, targetMet}, "slowest worker", false},
-		{"little is asked for", pool(0.3, 200, 0, 0.1), [4]Verdict{targetMet, targetUnknown, targetMet, targetUnknown}, "slowest worker", false},
+		{"little is asked for", pool(0.3, 200, 0, 0.1), [4]Verdict{targetMet, targetUnknown, targetMet, targetUnknown}, "slowest worker",
+			false},
 		{"full", pool(2, 900, 30, 0.99), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMissed}, "wait for KV cache", true},
 		{"no slots", pool(2, 1200, 30, 0.4), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMet}, "KV cache has room", true},
 		{"long prompts", pool(2, 1200, 0, 0.4), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMet}, "it is prefill", true},
 	} {
 		got := c.pool.targets(u)
-		if len(got) != 4 || got[0].Verdict != c.want[0] || got[1].Verdict != c.want[1] || got[2].Verdict != c.want[2] || got[3].Verdict != c.want[3] || !strings.Contains(got[0].Why, c.why) {
+		if len(got) != 4 || got[0].Verdict != c.want[0] || got[1].Verdict != c.want[1] || got[2].Verdict != c.want[2] ||
+			got[3].Verdict != c.want[3] || !strings.Contains(got[0].Why, c.why) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 		if (Advice{Targets: got}).missed() != c.fault {
@@ -434,14 +439,16 @@ func TestTheMeasuredWholeAnswerIsJudged(t *testing.T) {
 			read[id] = liveSignal{min: v, max: v, mean: v}
 		}
 		got := LivePool{read: read}.targets(chat.whole(10))
-		if w := got[2]; w.Verdict != c.want || !strings.Contains(w.Why, c.why) || (Advice{Targets: got}).missed() != (c.want == targetMissed) {
+		if w := got[2]; w.Verdict != c.want || !strings.Contains(w.Why, c.why) ||
+			(Advice{Targets: got}).missed() != (c.want == targetMissed) {
 			t.Errorf("%+v: %+v", c, w)
 		}
 	}
 }
 
 func TestSizesHaveUnits(t *testing.T) {
-	for s, want := range map[string]float64{"80": 80 << 30, "80GiB": 80 << 30, "80GB": 80e9, "81559MiB": 81559 << 20, "1.5 TB": 1.5e12, "0": 0} {
+	for s, want := range map[string]float64{"80": 80 << 30, "80GiB": 80 << 30, "80GB": 80e9, "81559MiB": 81559 << 20, "1.5 TB": 1.5e12,
+		"0": 0} {
 		if got, err := parseSize("gpu-memory", s); err != nil || got != want {
 			t.Errorf("%q is %g, want %g: %v", s, got, want, err)
 		}

@@ -12,13 +12,13 @@ import (
 	"paramedic/state"
 )
 
-// stale is how old a point may be to count as the newest.
+// stale is the age from which a point no longer counts as current.
 const stale = 5 * time.Minute
 
-// slopePoints is how many points a slope needs, here as in PromQL.
+// slopePoints is the least number of points of a slope, as in PromQL.
 const slopePoints = 10
 
-// slot is one entity's place in an evaluation: what several series are combined into.
+// A slot is the entity that several series are combined into, with their text and address.
 type slot struct {
 	entity   state.Entity
 	text     string
@@ -30,8 +30,8 @@ func (s slot) key() string {
 	return strings.Join([]string{e.Namespace, e.Model, e.Pool, e.Pod, e.Node, e.GPU, s.text, s.instance}, "\x00")
 }
 
-// group returns the key of what the slot's value is a part of: a pod shows one under all its
-// addresses.
+// group returns the key of the entity that the slot's value is a part of. A pod's values from all
+// its addresses form one group.
 func (s slot) group() string {
 	if s.entity.Pod != "" {
 		s.instance = ""
@@ -39,7 +39,7 @@ func (s slot) group() string {
 	return s.key()
 }
 
-// evaluation is one source of one signal at one moment, over any number of targets.
+// An evaluation evaluates one source of one signal at one time, over any number of targets.
 type evaluation struct {
 	cluster string
 	signal  rules.Signal
@@ -47,7 +47,7 @@ type evaluation struct {
 	pool    bool
 	to      time.Time
 	slots   map[string]slot
-	slotOf  map[seriesOf]string // found once: an evaluation is run for many moments
+	slotOf  map[seriesOf]string // cached, because an evaluation runs for many times
 }
 
 type seriesOf struct {
@@ -71,28 +71,12 @@ func (e *evaluation) run(targets []*target) values {
 	case rules.FnQuantile:
 		out = e.quantiles(targets)
 	case rules.FnMean:
-		out = divide(e.collect(targets, s.Metric+"_sum", s.Match, sum, rules.FnRate), e.collect(targets, s.Metric+"_count", s.Match, sum, rules.FnRate))
+		out = divide(e.collect(targets, s.Metric+"_sum", s.Match, sum, rules.FnRate),
+			e.collect(targets, s.Metric+"_count", s.Match, sum, rules.FnRate))
 	case rules.FnRatio:
-		whole := e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate)
-		for _, counter := range s.With {
-			for k, more := range e.collect(targets, counter, s.Denominator(), sum, rules.FnRate) {
-				whole[k] += more
-			}
-		}
-		part := e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
-		for k := range whole {
-			if _, ok := part[k]; !ok {
-				part[k] = 0
-			}
-		}
-		out = divide(part, whole)
+		out = e.ratio(targets)
 	case rules.FnRest:
-		out = e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
-		for k, less := range e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate) {
-			if v, ok := out[k]; ok {
-				out[k] = math.Max(v-less, 0)
-			}
-		}
+		out = e.rest(targets)
 	case rules.FnShare, rules.FnLess:
 		out = e.pair(targets)
 	case rules.FnTotal, rules.FnExcess:
@@ -125,9 +109,39 @@ func (e *evaluation) run(targets []*target) values {
 	return out
 }
 
-// news counts how often the value of an entity was another, whatever series told it.
+// ratio divides the rate of a part by that of the whole. A part without a series is zero.
+func (e *evaluation) ratio(targets []*target) values {
+	s, sum := e.source, rules.CombineSum
+	whole := e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate)
+	for _, counter := range s.With {
+		for k, more := range e.collect(targets, counter, s.Denominator(), sum, rules.FnRate) {
+			whole[k] += more
+		}
+	}
+	part := e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
+	for k := range whole {
+		if _, ok := part[k]; !ok {
+			part[k] = 0
+		}
+	}
+	return divide(part, whole)
+}
+
+// rest subtracts one rate from another, down to zero.
+func (e *evaluation) rest(targets []*target) values {
+	s, sum := e.source, rules.CombineSum
+	out := e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
+	for k, less := range e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate) {
+		if v, ok := out[k]; ok {
+			out[k] = math.Max(v-less, 0)
+		}
+	}
+	return out
+}
+
+// news counts how often an entity's value changed, over all its series.
 func (e *evaluation) news(targets []*target) values {
-	courses := map[string]map[float64]float64{} // of each entity: seconds → value
+	courses := map[string]map[float64]float64{} // by entity: seconds → value
 	e.each(targets, e.source.Metric, e.source.Match, func(t *target, i int, k string) {
 		if courses[k] == nil {
 			courses[k] = map[float64]float64{}
@@ -228,7 +242,7 @@ func (e *evaluation) flow(targets []*target) values {
 	return out
 }
 
-// derivative is the slope of a gauge over the source's window, of two points or more.
+// derivative returns the slope of a gauge over the source's window, from at least two points.
 func (e *evaluation) derivative(targets []*target, metric string) values {
 	out := values{}
 	e.each(targets, metric, e.source.Match, func(t *target, i int, k string) {
@@ -239,8 +253,10 @@ func (e *evaluation) derivative(targets []*target, metric string) values {
 	return out
 }
 
-// collect combines the series of a metric by entity, each through a function.
-func (e *evaluation) collect(targets []*target, metric string, match []rules.Matcher, how rules.Combine, fn rules.Fn) values {
+// collect applies a function to each series of a metric and combines the results by entity.
+func (e *evaluation) collect(
+	targets []*target, metric string, match []rules.Matcher, how rules.Combine, fn rules.Fn,
+) values {
 	out := values{}
 	e.each(targets, metric, match, func(t *target, i int, k string) {
 		v, ok := e.one(t, i, fn)
@@ -273,14 +289,16 @@ func (e *evaluation) one(t *target, i int, fn rules.Fn) (float64, bool) {
 		return over(fn, t.points(i, e.to, e.source.Window), t.watched(e.to, e.source.Window))
 	default:
 		if e.source.Engine == "target" && !alive {
-			return 0, false // its page has named itself since, and another series goes on
+			return 0, false // the page has a pod name now, so a newer series replaces this one
 		}
 		return over(fn, t.points(i, e.to, e.source.Window), e.source.Window)
 	}
 }
 
-// each visits every series of a metric that matches.
-func (e *evaluation) each(targets []*target, metric string, match []rules.Matcher, visit func(t *target, series int, slot string)) {
+// each visits every matching series of a metric.
+func (e *evaluation) each(
+	targets []*target, metric string, match []rules.Matcher, visit func(t *target, series int, slot string),
+) {
 	for _, t := range targets {
 		for _, i := range t.history.byMetric[metric] {
 			if s := t.history.series[i]; matches(match, s.labels) {
@@ -345,8 +363,8 @@ func (e *evaluation) quantiles(targets []*target) values {
 	return out
 }
 
-// minimumWhileIdle is the lowest value among the pages in the window on which every gauge of With
-// was zero.
+// minimumWhileIdle returns the lowest value of the window, among the pages on which all gauges of
+// With are zero.
 func (e *evaluation) minimumWhileIdle(targets []*target) values {
 	out := values{}
 	for _, t := range targets {

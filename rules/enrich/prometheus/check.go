@@ -7,12 +7,13 @@ import (
 	"paramedic/state"
 )
 
-// Check compiles every signal as a gathering would, for a whole cluster and for one pool, and gives
-// what is not valid PromQL.
-func Check(signals []rules.Signal) []error {
+// Check compiles every signal as a gathering does, for a whole cluster and for one pool. It returns
+// an error for each expression that is not valid PromQL.
+func Check(declared []rules.Signal) []error {
 	var out []error
-	for _, sig := range signals {
-		for _, scope := range []narrow{{}, {Scope: state.Scope{Namespace: `llm"\`, Pool: "pool", Model: "model"}, pods: "pool-.*"}} {
+	pool := state.Scope{Namespace: `llm"\`, Pool: "pool", Model: "model"}
+	for _, sig := range declared {
+		for _, scope := range []scopeFilter{{}, {Scope: pool, pods: "pool-.*"}} {
 			for _, m := range compile(sig, scope) {
 				for _, expr := range m.exprs() {
 					if err := rules.ParsePromQL(expr); err != nil {

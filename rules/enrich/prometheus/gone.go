@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// gone are the courses of the pool's workers that are no more: a rollout replaced them, and only
-// they show the onset.
+// gone returns the charts of the pool's workers that no longer exist. After a rollout, only these
+// show the onset.
 func (g *gathering) gone() []state.Sample {
 	own := map[string]bool{g.query.Scope.Pool: true}
 	for _, pod := range g.query.Scope.Pods {
@@ -33,7 +33,8 @@ func (g *gathering) gone() []state.Sample {
 	var out []state.Sample
 	for of, sm := range first {
 		if course := sm.series(enrich.CombineOf(sm.member.signal, sm.member.source)); !living[of] && len(course) > 1 {
-			out = append(out, state.Sample{Signal: of.signal, Entity: sm.entity, Unit: sm.member.signal.Unit, At: course[len(course)-1].At, Series: course})
+			out = append(out, state.Sample{Signal: of.signal, Entity: sm.entity, Unit: sm.member.signal.Unit,
+				At: course[len(course)-1].At, Series: course})
 		}
 	}
 	slices.SortFunc(out, func(a, b state.Sample) int {

@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	// rayDeadline is as short as that of custom resources, and for the same reason: what it adds is
-	// worth less than all the rest.
+	// rayDeadline is short for the same reason as that of custom resources.
 	rayDeadline = customDeadline
-	// rayFresh is how long an answer is used again, one that did not come too: a storm of incidents
-	// is no storm of questions.
+	// rayFresh is the time for which an answer is used again, even a failed one. So many incidents
+	// at once do not send many requests.
 	rayFresh = 15 * time.Second
-	// rayKept is how long an answer stands in for one that does not come: while the head is away
-	// nothing moves.
+	// rayKept is the time for which an answer replaces a failed one, because nothing moves while
+	// the head is down.
 	rayKept = time.Hour
 )
 
@@ -33,14 +32,14 @@ type rayReader struct {
 	client *ray.Client
 	mu     sync.Mutex
 	known  map[object]rayAnswer
-	asking map[object]chan struct{} // closed once the question that is under way has its answer
+	asking map[object]chan struct{} // closed when the request in flight has its answer
 }
 
-// A rayAnswer is what a head said last.
+// A rayAnswer is the last answer of a head.
 type rayAnswer struct {
 	asked   time.Time
-	err     error     // of the last question
-	at      time.Time // of what is known; zero: nothing is
+	err     error     // of the last request
+	at      time.Time // the time of the last success; zero: none
 	engines []ray.Engine
 }
 
@@ -48,8 +47,10 @@ func newRayReader() *rayReader {
 	return &rayReader{client: ray.New(), known: map[object]rayAnswer{}, asking: map[object]chan struct{}{}}
 }
 
-// read asks the heads, by the addresses of their dashboards, and notes which did not say.
-func (r *rayReader) read(ctx context.Context, heads map[object]string, now time.Time) (map[object]rayAnswer, []state.Missing) {
+// read asks the heads at their dashboards' addresses, and returns notes for those that failed.
+func (r *rayReader) read(
+	ctx context.Context, heads map[object]string, now time.Time,
+) (map[object]rayAnswer, []state.Missing) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	answers := map[object]rayAnswer{}
@@ -76,21 +77,22 @@ func (r *rayReader) read(ctx context.Context, heads map[object]string, now time.
 		if !a.at.IsZero() {
 			instead = "which of its pods run one engine is as it was at " + a.at.UTC().Format(time.TimeOnly) + " UTC"
 		}
-		notes = append(notes, state.Missing{Signal: "topology", Reason: enrich.Explain("Ray of "+cluster.namespace+"/"+cluster.name, a.err) + "; " + instead})
+		notes = append(notes, state.Missing{Signal: "topology",
+			Reason: enrich.Explain("Ray of "+cluster.namespace+"/"+cluster.name, a.err) + "; " + instead})
 	}
 	slices.SortFunc(notes, func(a, b state.Missing) int { return cmp.Compare(a.Reason, b.Reason) })
 	return answers, notes
 }
 
-// forget drops the clusters that are gone.
+// forget drops the clusters that were not asked for a long time.
 func (r *rayReader) forget(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.known, func(_ object, a rayAnswer) bool { return now.Sub(a.asked) > rayKept })
 }
 
-// ask asks one head, unless that was done a moment ago. Where another gathering asks it already,
-// one answer serves both.
+// ask asks one head, unless there is a recent answer. If another gathering is asking it already,
+// both use the same answer.
 func (r *rayReader) ask(ctx context.Context, cluster object, dashboard string, now time.Time) rayAnswer {
 	limited, cancel := context.WithTimeout(ctx, rayDeadline)
 	defer cancel()
@@ -107,7 +109,8 @@ func (r *rayReader) ask(ctx context.Context, cluster object, dashboard string, n
 		}
 		if another == nil {
 			a = a.next(limited, r.client, dashboard, now)
-			r.answered(cluster, a, a.err == nil || ctx.Err() == nil) // what a gathering had no time for says nothing of the head
+			r.answered(cluster, a, a.err == nil ||
+				ctx.Err() == nil) // the end of the gathering's own time is not a failure of the head
 			return a
 		}
 		select {
@@ -118,7 +121,7 @@ func (r *rayReader) ask(ctx context.Context, cluster object, dashboard string, n
 	}
 }
 
-// answered ends a question, with an answer that may be used again or not.
+// answered ends a request and keeps its answer if again is true.
 func (r *rayReader) answered(cluster object, a rayAnswer, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +132,7 @@ func (r *rayReader) answered(cluster object, a rayAnswer, again bool) {
 	delete(r.asking, cluster)
 }
 
-// next is what the head says now, or said last.
+// next returns the head's current answer, or the last one if it fails.
 func (a rayAnswer) next(ctx context.Context, client *ray.Client, dashboard string, now time.Time) rayAnswer {
 	engines, err := []ray.Engine(nil), errNoHead
 	if dashboard != "" {
@@ -141,7 +144,7 @@ func (a rayAnswer) next(ctx context.Context, client *ray.Client, dashboard strin
 	return rayAnswer{asked: now, at: now, engines: engines}
 }
 
-// failed is what it said last, as long as that holds.
+// failed returns the last answer with the error, without its engines if it is too old.
 func (a rayAnswer) failed(err error, now time.Time) rayAnswer {
 	if now.Sub(a.at) > rayKept {
 		a.at, a.engines = time.Time{}, nil

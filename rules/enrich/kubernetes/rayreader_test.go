@@ -16,7 +16,7 @@ import (
 
 var someCluster = object{"llm", "RayCluster", "chat-x7k2p"}
 
-// slowHead is a head that answers each question after a wait, and the count of them.
+// slowHead returns a head that waits before each answer, and its count of requests.
 func slowHead(t *testing.T, wait func(*http.Request)) (heads map[object]string, asked *atomic.Int32) {
 	t.Helper()
 	d, n := &raytest.Dashboard{}, &atomic.Int32{}
@@ -29,7 +29,7 @@ func slowHead(t *testing.T, wait func(*http.Request)) (heads map[object]string, 
 	return map[object]string{someCluster: srv.URL}, n
 }
 
-// gatherings are so many at once, and what each of them notes. All of them have begun once begun is
+// gatherings runs n gatherings in parallel and returns their notes. All have started when begun is
 // done.
 func gatherings(ctx context.Context, r *rayReader, n int, heads map[object]string, begun *sync.WaitGroup) [][]state.Missing {
 	var wg sync.WaitGroup
@@ -45,8 +45,7 @@ func gatherings(ctx context.Context, r *rayReader, n int, heads map[object]strin
 	return out
 }
 
-// A storm of incidents is no storm of questions: those that come while one is under way wait for
-// its answer.
+// Gatherings that start during a request wait for its answer.
 func TestParallelGatheringsQueryRayOnce(t *testing.T) {
 	var begun sync.WaitGroup
 	heads, asked := slowHead(t, func(*http.Request) { begun.Wait() })
@@ -56,11 +55,11 @@ func TestParallelGatheringsQueryRayOnce(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 2 {
-		t.Errorf("%d questions, want one for groups and one for nodes", n)
+		t.Errorf("%d requests, want one for groups and one for nodes", n)
 	}
 }
 
-// Gatherings beside each other wait for a head that hangs once, and each says so.
+// Parallel gatherings wait together for a head that hangs, and each reports it.
 func TestHangingRayHeadIsAwaitedOnce(t *testing.T) {
 	heads, asked := slowHead(t, func(r *http.Request) { <-r.Context().Done() })
 	for _, notes := range gatherings(t.Context(), newRayReader(), 5, heads, &sync.WaitGroup{}) {
@@ -69,12 +68,11 @@ func TestHangingRayHeadIsAwaitedOnce(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("%d questions", n)
+		t.Errorf("%d requests", n)
 	}
 }
 
-// Where the gathering's own time was over, the head is not held to have been silent: the next one
-// asks it.
+// If the gathering's own time ended, the head counts as not asked, so the next gathering asks it.
 func TestExpiredGatheringDoesNotBlameRay(t *testing.T) {
 	var quick atomic.Bool
 	heads, _ := slowHead(t, func(r *http.Request) {

@@ -12,15 +12,16 @@ import (
 	"paramedic/state"
 )
 
-// placed is what Ray says of a pod.
-type placed struct {
+// A rayPlacement holds what Ray reports of a pod.
+type rayPlacement struct {
 	models serveApp // that its engines may serve
-	group  string   // of the pods that share engines; empty for one that shares none
+	group  string   // of the pods that share engines; empty if the pod shares none
 }
 
-// heads are the dashboards of the RayClusters that have to be asked what runs where, by address,
-// empty where a head has none: those of RayServices with several GPU pods, unless each engine is
-// known to take one GPU and to serve the same as every other.
+// heads returns the dashboards of the RayClusters that have to be asked for their placement, by
+// cluster. The address is empty if a cluster has no head. These are the clusters of RayServices
+// with several GPU pods. A cluster is left out if all its engines serve one model and take one GPU
+// each, or if it is a single engine.
 func (b *builder) heads() map[object]string {
 	gpuPods, dashboards := map[object]int{}, map[object]string{}
 	for i := range b.snap.pods {
@@ -38,7 +39,8 @@ func (b *builder) heads() map[object]string {
 	}
 	out := map[object]string{}
 	for cluster, n := range gpuPods {
-		if app := b.serveApps[b.owners[cluster]]; n > 1 && len(app) > 0 && app.alone() != 1 && !b.oneEngine[cluster] {
+		if app := b.serveApps[b.owners[cluster]]; n > 1 && len(app) > 0 && app.gpusPerEngine() != 1 &&
+			!b.singleEngine[cluster] {
 			out[cluster] = dashboards[cluster]
 		}
 	}
@@ -49,7 +51,7 @@ func rayClusterOf(p *corev1.Pod) object {
 	return object{p.Namespace, "RayCluster", p.Labels[rayCluster]}
 }
 
-// dashboardPort is the port that KubeRay names so, or its and Ray's default.
+// dashboardPort returns the port that KubeRay names "dashboard", or the default of KubeRay and Ray.
 func dashboardPort(head *corev1.Pod) string {
 	for _, c := range head.Spec.Containers {
 		for _, p := range c.Ports {
@@ -61,50 +63,52 @@ func dashboardPort(head *corev1.Pod) string {
 	return "8265"
 }
 
-// place puts the engines that Ray told of on their pods, and notes whose pods cannot be told. Pods
-// of one engine are one group, and so are those that two engines tie together by sharing one
-// between them: what befalls it befalls both.
+// place assigns the engines that Ray reported to their pods, and returns notes for engines whose
+// pods are unknown. Pods of one engine form a group. Two engines that share a pod join their
+// groups, because a fault of that pod affects both.
 func (b *builder) place(answers map[object]rayAnswer) []state.Missing {
 	pods := b.addressed(answers)
 	var notes []state.Missing
 	for cluster, a := range answers {
 		app := b.serveApps[b.owners[cluster]]
-		strange := map[netip.Addr]bool{}
+		unknown := map[netip.Addr]bool{}
 		for _, e := range a.engines {
 			var on []string
 			for _, host := range e.Hosts {
 				if pod := pods[cluster][host]; pod != "" {
 					on = append(on, pod)
 				} else {
-					strange[host] = true
+					unknown[host] = true
 				}
 			}
-			b.tie(on, e.ID, len(e.Hosts) > 1 || e.Lost)
+			b.join(on, e.ID, len(e.Hosts) > 1 || e.Lost)
 			for _, pod := range on {
 				at := b.placed[pod]
 				at.models = append(at.models, app.of(e.Deployment)...)
 				b.placed[pod] = at
 			}
 		}
-		if len(strange) > 0 && a.err == nil { // what was said long ago is noted already
-			notes = append(notes, state.Missing{Signal: "topology", Reason: fmt.Sprintf("Ray of %s/%s runs engines at addresses that none of its pods has, or several have (%d); "+
-				"which of its pods run one engine is not known of these", cluster.namespace, cluster.name, len(strange))})
+		if len(unknown) > 0 && a.err == nil { // an old answer has a note already
+			notes = append(notes, state.Missing{Signal: "topology",
+				Reason: fmt.Sprintf("Ray of %s/%s runs engines at addresses that none of its pods has, or several have (%d); "+
+					"which of its pods run one engine is not known of these",
+					cluster.namespace, cluster.name, len(unknown))})
 		}
 	}
 	slices.SortFunc(notes, func(a, b state.Missing) int { return cmp.Compare(a.Reason, b.Reason) })
 	return notes
 }
 
-// addressed are the pods by their addresses, of which Ray uses one; none where several on the
-// network of one node share it. A pod that is younger than the answer has none of its engines,
-// although it may have the address of one that had.
+// addressed returns the pods by address, because Ray uses one of a pod's addresses. An address that
+// several pods share is empty. A pod that is younger than the answer has none of its engines, even
+// if it has the address of a deleted pod.
 func (b *builder) addressed(answers map[object]rayAnswer) map[object]map[netip.Addr]string {
 	out := map[object]map[netip.Addr]string{}
 	for i := range b.snap.pods {
 		p := &b.snap.pods[i]
 		cluster, name := rayClusterOf(p), p.Namespace+"/"+p.Name
-		a, told := answers[cluster]
-		if !told || p.CreationTimestamp.After(a.at) || p.Status.Phase != corev1.PodRunning {
+		a, asked := answers[cluster]
+		if !asked || p.CreationTimestamp.After(a.at) || p.Status.Phase != corev1.PodRunning {
 			continue
 		}
 		if out[cluster] == nil {
@@ -125,9 +129,9 @@ func (b *builder) addressed(answers map[object]rayAnswer) map[object]map[netip.A
 	return out
 }
 
-// tie makes the pods one group with all whose groups they are in already. A pod that has an engine
-// for itself is in none.
-func (b *builder) tie(pods []string, id string, spans bool) {
+// join makes the pods one group, with all pods of the groups that they are in already. A pod with
+// an engine of its own is in no group.
+func (b *builder) join(pods []string, id string, spans bool) {
 	old := map[string]bool{}
 	for _, pod := range pods {
 		at, known := b.placed[pod]
@@ -140,11 +144,11 @@ func (b *builder) tie(pods []string, id string, spans bool) {
 		id = ""
 	}
 	for _, pod := range pods {
-		b.placed[pod] = placed{b.placed[pod].models, id}
+		b.placed[pod] = rayPlacement{b.placed[pod].models, id}
 	}
 	for pod, at := range b.placed {
 		if old[at.group] {
-			b.placed[pod] = placed{at.models, id}
+			b.placed[pod] = rayPlacement{at.models, id}
 		}
 	}
 }

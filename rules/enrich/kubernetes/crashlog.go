@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// What is read of a log: the end of it, so much of it, of so many pods, within so long. A
-	// traceback of an engine and of the process that started it are some 80 lines.
+	// Limits for reading logs: the last lines, bytes, pods and time. The tracebacks of an engine
+	// and of its parent process have about 80 lines.
 	logLines    = int64(160)
 	logBytes    = int64(64 << 10)
 	logPods     = 4
 	logDeadline = 1500 * time.Millisecond
 )
 
-// A death is the last bad end of a pod's container.
-type death struct {
+// A crash is the last failed end of a pod's container.
+type crash struct {
 	worker    state.Worker
 	pod       *corev1.Pod
 	container string
 	end       *corev1.ContainerStateTerminated
-	previous  bool // its log is that of the container before this one
+	previous  bool // read the log of the previous container
 }
 
-// deathOf is the last end of any container of the pod that was not a success.
-func deathOf(p *corev1.Pod) (death, bool) {
-	d := death{pod: p}
+// crashOf returns the pod's last container end that was not a success.
+func crashOf(p *corev1.Pod) (crash, bool) {
+	d := crash{pod: p}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		for i, t := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 			if t != nil && t.Reason != "Completed" && (d.end == nil || t.FinishedAt.After(d.end.FinishedAt.Time)) {
@@ -45,19 +45,20 @@ func deathOf(p *corev1.Pod) (death, bool) {
 	return d, d.end != nil
 }
 
-// lastWords says of what class the last words of the pods are that died of an error lately. The
-// termination message is in the pod's status (all of them can have it: terminationMessagePolicy
-// FallbackToLogsOnError); where it tells nothing the end of the container's log is read, which
-// needs the verb get on pods/log.
-func (c *Client) lastWords(ctx context.Context, b *builder, out *enrich.Reading) {
+// lastErrors adds the class of the last error of each pod that failed recently. The termination
+// message is in the pod's status; all pods can have it (terminationMessagePolicy
+// FallbackToLogsOnError). If it has no known error, lastErrors reads the end of the container's
+// log, which needs the verb get on pods/log.
+func (c *Client) lastErrors(ctx context.Context, b *builder, out *enrich.Reading) {
 	if !b.wanted["pod_last_error"] {
 		return
 	}
-	var silent []death
+	var silent []crash
 	for _, w := range b.found {
-		d, ok := deathOf(b.ours[w.Namespace+"/"+w.Pod])
-		// Exit code 0 is no error, and whom the kernel killed said nothing.
-		if !ok || d.end.ExitCode == 0 || d.end.Reason == "OOMKilled" || !d.end.FinishedAt.After(b.q.Onset.Add(-recent)) {
+		d, ok := crashOf(b.workerPods[w.Namespace+"/"+w.Pod])
+		// Exit code 0 is not an error, and a process that the kernel killed writes nothing.
+		if !ok || d.end.ExitCode == 0 || d.end.Reason == "OOMKilled" ||
+			!d.end.FinishedAt.After(b.q.Onset.Add(-recent)) {
 			continue
 		}
 		d.worker = w
@@ -67,7 +68,7 @@ func (c *Client) lastWords(ctx context.Context, b *builder, out *enrich.Reading)
 		}
 		silent = append(silent, d)
 	}
-	slices.SortStableFunc(silent, func(x, y death) int { return y.end.FinishedAt.Compare(x.end.FinishedAt.Time) })
+	slices.SortStableFunc(silent, func(x, y crash) int { return y.end.FinishedAt.Compare(x.end.FinishedAt.Time) })
 	silent = silent[:min(len(silent), logPods)]
 	texts, failed := c.logs(ctx, silent)
 	for i, d := range silent {
@@ -76,13 +77,14 @@ func (c *Client) lastWords(ctx context.Context, b *builder, out *enrich.Reading)
 		}
 	}
 	if failed != nil {
-		out.Notes = append(out.Notes, state.Missing{Signal: "pod_last_error", Reason: enrich.Explain("Kubernetes, reading the log of a container that died", failed)})
+		out.Notes = append(out.Notes, state.Missing{Signal: "pod_last_error",
+			Reason: enrich.Explain("Kubernetes, reading the log of a container that died", failed)})
 	}
 }
 
-// logs reads the ends of the logs of dead containers, and gives one of the reasons why not where it
-// could not.
-func (c *Client) logs(ctx context.Context, of []death) ([]string, error) {
+// logs returns the ends of the logs of failed containers, and one of the errors if some could not
+// be read.
+func (c *Client) logs(ctx context.Context, of []crash) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, logDeadline)
 	defer cancel()
 	texts, errs := make([]string, len(of)), make([]error, len(of))
@@ -93,7 +95,7 @@ func (c *Client) logs(ctx context.Context, of []death) ([]string, error) {
 	wg.Wait()
 	var failed error
 	for _, err := range errs {
-		// A log that has gone with its node or with its container is nothing to tell anybody about.
+		// A log that was deleted with its node or container is not a problem to report.
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsBadRequest(err) && failed == nil {
 			failed = err
 		}
@@ -101,7 +103,7 @@ func (c *Client) logs(ctx context.Context, of []death) ([]string, error) {
 	return texts, failed
 }
 
-func (c *Client) log(ctx context.Context, d death) (string, error) {
+func (c *Client) log(ctx context.Context, d crash) (string, error) {
 	lines, bytes := logLines, logBytes
 	stream, err := c.api.CoreV1().Pods(d.pod.Namespace).GetLogs(d.pod.Name, &corev1.PodLogOptions{
 		Container: d.container, Previous: d.previous, TailLines: &lines, LimitBytes: &bytes,

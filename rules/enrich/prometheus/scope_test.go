@@ -11,11 +11,12 @@ import (
 	"paramedic/state"
 )
 
-// GPUs of the machines that an incident names are evidence, whichever pool runs on them.
+// GPUs of the nodes that an incident names are evidence, for all pods on them.
 func TestGPUsOfANodeAreReadForAllItsPods(t *testing.T) {
 	s := fleet()
 	for at := now.Add(-10 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
-		s.add(map[string]string{"__name__": "DCGM_FI_DEV_GPU_TEMP", "exported_namespace": "llm", "exported_pod": "vllm-qwen-5c6f7d8b9-bbbb1", "gpu": "3", "Hostname": "gpu-node-1"}, at, 91)
+		s.add(map[string]string{"__name__": "DCGM_FI_DEV_GPU_TEMP", "exported_namespace": "llm",
+			"exported_pod": "vllm-qwen-5c6f7d8b9-bbbb1", "gpu": "3", "Hostname": "gpu-node-1"}, at, 91)
 	}
 	for _, nodes := range [][]string{nil, {"gpu-node-1"}} {
 		r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama", Nodes: nodes}, Config{})
@@ -25,8 +26,8 @@ func TestGPUsOfANodeAreReadForAllItsPods(t *testing.T) {
 	}
 }
 
-// A proxy's own namespace is not whom it answers for: its codes are read for the namespace that it
-// sends requests to, and for no other.
+// The namespace of a proxy is not the one that it serves. Its codes count for the namespace of the
+// backend only.
 func TestGatewayCodesBelongToTheBackend(t *testing.T) {
 	s := fleet()
 	count := func(labels map[string]string, rate float64) {
@@ -36,14 +37,16 @@ func TestGatewayCodesBelongToTheBackend(t *testing.T) {
 	}
 	for to, denied := range map[string]float64{"llm": 3, "shop": 9} {
 		istio := func(code string) map[string]string {
-			return map[string]string{"__name__": "istio_requests_total", "namespace": "istio-system", "pod": "gateway-0", "reporter": "source", "destination_service_namespace": to, "response_code": code}
+			return map[string]string{"__name__": "istio_requests_total", "namespace": "istio-system", "pod": "gateway-0",
+				"reporter": "source", "destination_service_namespace": to, "response_code": code}
 		}
 		count(istio("200"), 10-denied)
 		count(istio("403"), denied/3)
 		count(istio("401"), denied*2/3)
 	}
 	for _, code := range []string{"200", "504"} { // half and half
-		count(map[string]string{"__name__": "nginx_ingress_controller_requests", "namespace": "ingress-nginx", "exported_namespace": "llm", "pod": "nginx-0", "ingress": "llm", "status": code}, 5)
+		count(map[string]string{"__name__": "nginx_ingress_controller_requests", "namespace": "ingress-nginx", "exported_namespace": "llm",
+			"pod": "nginx-0", "ingress": "llm", "status": code}, 5)
 	}
 	r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
 	got := map[string][]float64{}
@@ -60,11 +63,10 @@ func TestGatewayCodesBelongToTheBackend(t *testing.T) {
 	}
 }
 
-// First aid watches a few signals of one pool, and that does not cost what the namespace does
-// either.
+// First aid watches a few signals of one pool. This must not cost as much as the whole namespace.
 func TestFewSignalsAreReadForThePoolOnly(t *testing.T) {
 	f := &fakeAPI{t: t, store: fleet()}
-	q := asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
+	q := queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
 	q.Signals = slices.DeleteFunc(q.Signals, func(s rules.Signal) bool { return s.ID != "kv_usage" })
 	r := fresh(t, f).Read(t.Context(), q)
 	if find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1") == nil || len(f.queries) < 2 {
@@ -77,8 +79,8 @@ func TestFewSignalsAreReadForThePoolOnly(t *testing.T) {
 	}
 }
 
-// A pool's evidence costs what the pool costs, not what its namespace does; where names do not say
-// which pods are the pool's, nothing of it is left out.
+// The queries for a pool cost in proportion to the pool, not to its namespace. If names do not
+// identify the pool's pods, no pod is left out.
 func TestPoolIsReadAloneIfNamesIdentifyIt(t *testing.T) {
 	const own, other = "vllm-llama-7d9f8b6c5-aaaa1", "vllm-qwen-5c6f7d8b9-bbbb1"
 	also := func(labels map[string]string) *store {
@@ -97,13 +99,14 @@ func TestPoolIsReadAloneIfNamesIdentifyIt(t *testing.T) {
 		store  *store
 		scope  state.Scope
 		alone  bool
-		absent string // of what is read
+		absent string // from the samples
 	}{
 		{"a pool", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama"}, true, other},
 		{"a pool and its pod", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{own}}, true, other},
 		{"a pod of another name", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{"router-0"}}, false, ""},
 		{"a pool that no pod is named after", beside(), state.Scope{Namespace: "llm", Pool: "graph"}, false, ""},
-		{"an engine without a pod's label", also(map[string]string{"instance": "10.0.9.9:8000"}), state.Scope{Namespace: "llm", Pool: "vllm-llama"}, false, ""},
+		{"an engine without a pod's label", also(map[string]string{"instance": "10.0.9.9:8000"}), state.Scope{Namespace: "llm",
+			Pool: "vllm-llama"}, false, ""},
 		{"a model alone", beside(), state.Scope{Namespace: "llm", Model: "llama-70b"}, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,14 +120,14 @@ func TestPoolIsReadAloneIfNamesIdentifyIt(t *testing.T) {
 			}
 			narrowed := 0
 			for _, q := range f.queries {
-				if strings.Contains(q, `pod=~"vllm-llama-.*"`) && !strings.Contains(q, "timestamp(") { // how old the pool is, is asked beforehand
+				if strings.Contains(q, `pod=~"vllm-llama-.*"`) && !strings.Contains(q, "timestamp(") { // a query of the discovery is not restricted
 					narrowed++
 				}
 			}
 			if (narrowed > 0) != c.alone {
 				t.Errorf("%d of %d queries are for the pool alone", narrowed, len(f.queries))
 			}
-			if len(f.queries) > whole {
+			if len(f.queries) > queriesUncached {
 				t.Errorf("%d queries", len(f.queries))
 			}
 		})
