@@ -82,7 +82,7 @@ func Compose(f Facts) Message {
 			Fact{Text: line(x.Text, maxLine), Signal: x.Signal, Pod: line(x.Pod, maxLine), Weight: x.Weight})
 	}
 	m.Actions = offers(f.Actions)
-	m.Entries = spoken(f.Timeline)
+	m.Entries = shownEntries(f.Timeline)
 	m.fill(in)
 	return m
 }
@@ -260,9 +260,9 @@ func rank(o Offer) int {
 	return 3
 }
 
-// spoken returns the entries that are shown, without those that are only for the record. Of a very
-// long timeline it returns the newest.
-func spoken(entries []state.Entry) []state.Entry {
+// shownEntries returns the entries that are shown, without those that are only for the record. Of a
+// very long timeline it returns the newest.
+func shownEntries(entries []state.Entry) []state.Entry {
 	var out []state.Entry
 	for _, e := range entries {
 		if e.Quiet {

@@ -53,8 +53,8 @@ func retryAfter(err error, attempts int, longest time.Duration) (time.Duration, 
 	return min(wait, longest), true
 }
 
-// doubtful reports whether a failed delivery may have been shown.
-func doubtful(err error) bool {
+// mayBeShown reports whether a failed delivery may have been shown.
+func mayBeShown(err error) bool {
 	var no *Refused
 	var later *Later
 	return err != nil && !errors.As(err, &no) && !errors.As(err, &later)

@@ -12,12 +12,11 @@ import (
 
 // A Notifier shows incidents on one channel.
 //
-// Show makes the channel show the message, whatever it showed before. It MUST be safe to repeat.
-// told is what the channel certainly shows. fresh is true if nothing can have been shown since. If
-// it is false, an earlier attempt may have succeeded without a known outcome, and Show finds out
-// before it repeats it. Show returns the channel's present handles, also beside an error if a part
-// was done. It blocks no longer than its context. It marks errors with Refused and Later where the
-// adapter can tell.
+// Show replaces what the channel shows by the message. It MUST be safe to repeat. told is what the
+// channel certainly shows. fresh is true if nothing can have been shown since. If it is false, an
+// earlier attempt may have succeeded without a known outcome, and Show finds out before it repeats
+// it. Show returns the channel's present handles, also beside an error if a part was done. It
+// blocks no longer than its context. It marks errors with Refused and Later if it knows the reason.
 type Notifier interface {
 	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
 }
@@ -118,7 +117,7 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 	ref, showErr := n.Show(ctx, m, told, h.fresh(e, told))
 	h.ended(e)
 	out.Ref = maps.Clone(ref)
-	if doubtful(showErr) || told.Ref[refDoubt] != "" {
+	if mayBeShown(showErr) || told.Ref[refDoubt] != "" {
 		if out.Ref == nil {
 			out.Ref = map[string]string{}
 		}
@@ -204,9 +203,9 @@ func (h *Handler) message(ctx context.Context, ch state.Channel, in *state.Incid
 // maxTried bounds the number of attempts that the handler remembers.
 const maxTried = 4096
 
-// fresh reports whether certainly nothing of this effect was shown since told. That needs three
-// things: this process delivered the cluster's effects before the effect was wanted, every attempt
-// so far has a known outcome, and this turn was not tried here before.
+// fresh reports whether certainly nothing of this effect was shown since told. This process must
+// have delivered the cluster's effects since before the effect was wanted. Every attempt so far
+// must have a known outcome. This turn must not have been tried here before.
 func (h *Handler) fresh(e state.Effect, told state.Told) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

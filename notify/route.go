@@ -78,10 +78,10 @@ func NewRouter(routes []Route, enabled []state.Channel) (*Router, error) {
 }
 
 // Channels returns the channels of an incident. Without routes, critical incidents page, warnings
-// post and info is logged. An alert that fires on a healthy engine never pages, whatever a route
-// says. While first aid needs a person, the incident also goes to the channels of a critical one,
-// because a write may be unfinished. A channel that has shown the incident keeps getting it, so
-// that its message stays true and its page is closed.
+// post and info is logged. An alert that fires on a healthy engine never pages, even if a route
+// names a pager. While first aid needs a person, the incident also goes to the channels of a
+// critical one, because a write may be unfinished. A channel that has shown the incident keeps
+// getting it, so that its message stays true and its page is closed.
 func (r *Router) Channels(in *state.Incident) []state.Channel {
 	want := r.routed(in)
 	handed := !in.HandedAt.IsZero()

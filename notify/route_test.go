@@ -37,7 +37,7 @@ func TestDefaultRoutes(t *testing.T) {
 	}
 }
 
-// An unfinished write is urgent, whatever the incident's severity. The routes decide whom it pages.
+// An unfinished write is urgent at any severity of the incident. The routes decide whom it pages.
 func TestRunThatNeedsAPersonIsRoutedAsCritical(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	standard, err := NewRouter(nil, all)

@@ -45,7 +45,7 @@ func (s *Server) admit(clusters ...string) error {
 			continue
 		}
 		seen[lag.Partition] = true
-		if wait := s.gate.look(s, lag); wait > 0 && refused == nil {
+		if wait := s.gate.refuseFor(s, lag); wait > 0 && refused == nil {
 			refused = httpio.Fail(http.StatusServiceUnavailable,
 				"%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
 				lag.Alerts, lag.Behind().Round(time.Second))
@@ -58,9 +58,9 @@ func (s *Server) admit(clusters ...string) error {
 	return refused
 }
 
-// look returns how long the alerts of the lag's partition are refused; zero accepts them. It logs
-// when refusing begins and ends.
-func (g *gate) look(s *Server, lag state.Lag) time.Duration {
+// refuseFor returns how long the alerts of the lag's partition are refused; zero accepts them. It
+// logs when refusing begins and ends.
+func (g *gate) refuseFor(s *Server, lag state.Lag) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, behind := s.Clock.Now(), lag.Behind()
@@ -68,7 +68,7 @@ func (g *gate) look(s *Server, lag state.Lag) time.Duration {
 	switch {
 	case !shut && behind <= s.Limits.Lag:
 		return 0
-	case shut && g.opened(s, lag):
+	case shut && g.reopen(s, lag):
 		return 0
 	case !shut:
 		if g.shut == nil {
@@ -85,9 +85,9 @@ func (g *gate) look(s *Server, lag state.Lag) time.Duration {
 	return max(behind-s.Limits.Lag/2, time.Second)
 }
 
-// opened opens the gate of a partition that has done enough of its backlog, and reports whether it
+// reopen opens the gate of a partition that has done enough of its backlog, and reports whether it
 // did. The caller holds the lock.
-func (g *gate) opened(s *Server, lag state.Lag) bool {
+func (g *gate) reopen(s *Server, lag state.Lag) bool {
 	if lag.Behind() > s.Limits.Lag/2 {
 		return false
 	}
@@ -108,7 +108,7 @@ func (s *Server) Refusing() string {
 	}
 	var parts []string
 	for _, lag := range s.Backlog.Lag() {
-		if was, ok := s.gate.shut[lag.Partition]; ok && !s.gate.opened(s, lag) {
+		if was, ok := s.gate.shut[lag.Partition]; ok && !s.gate.reopen(s, lag) {
 			parts = append(parts, fmt.Sprintf("%d alerts wait, about %s of work, since %s", lag.Alerts,
 				lag.Behind().Round(time.Second), was.since.UTC().Format("15:04:05 UTC")))
 		}

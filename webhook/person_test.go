@@ -12,8 +12,8 @@ import (
 	"paramedic/webhook/report"
 )
 
-// The API, Slack's command and Slack's button accept a person's report that a run is taken care of,
-// also for a state that only a newer version knows.
+// The API, Slack's command and Slack's button accept a person's report that a run is taken care of.
+// They do so also for a state that only a newer version knows.
 func TestPeopleReleaseRunsThroughAPIAndSlack(t *testing.T) {
 	for _, as := range []state.ActionState{state.NeedsHuman, "evacuating"} {
 		for name, say := range map[string]func(s *webhook.Server) *httptest.ResponseRecorder{

@@ -86,8 +86,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "same-origin")
 
-	// A body that does not arrive must not hold the connection, neither while a handler reads it
-	// nor while net/http skips it after an early refusal. The deadline is a socket's, so it is the
+	// A body that does not arrive must not hold the connection. A handler may wait for it, or
+	// net/http, which skips it after an early refusal. The deadline is a socket's, so it is the
 	// machine's time.
 	if r.Body != nil && r.Body != http.NoBody {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.ReadTimeout))

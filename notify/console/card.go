@@ -26,7 +26,7 @@ func (p *printer) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-func hue(m notify.Message) string {
+func colourOf(m notify.Message) string {
 	switch {
 	case m.Status == state.StatusResolved:
 		return green
@@ -49,7 +49,7 @@ func (p *printer) entry(m notify.Message, e state.Entry) {
 			fmt.Fprintf(&p.b, "%*s%s\n", indent, "", l)
 			continue
 		}
-		fmt.Fprintf(&p.b, "%s  %s  %s\n", p.paint(dim, e.At.UTC().Format(clock)), p.paint(hue(m), number), l)
+		fmt.Fprintf(&p.b, "%s  %s  %s\n", p.paint(dim, e.At.UTC().Format(clock)), p.paint(colourOf(m), number), l)
 	}
 }
 
@@ -63,7 +63,7 @@ func (p *printer) headline(m notify.Message) {
 	number := m.Name()
 	for i, l := range wrap(text, width-indent-len(number)-2) {
 		fmt.Fprintf(&p.b, "%*s%s  %s\n", indent, "",
-			p.paint(hue(m), fmt.Sprintf("%-*s", len(number), label(i, number))), l)
+			p.paint(colourOf(m), fmt.Sprintf("%-*s", len(number), label(i, number))), l)
 	}
 }
 
@@ -95,11 +95,11 @@ func (p *printer) card(m notify.Message) {
 	case m.Cause == state.BenignAlert:
 		head = "BENIGN"
 	}
-	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(hue(m)+";"+bold, fmt.Sprintf("■ %s %s", head, m.Name())),
+	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(colourOf(m)+";"+bold, fmt.Sprintf("■ %s %s", head, m.Name())),
 		p.paint(bold, m.Title))
 	p.row("where", m.Where)
 	if m.Status == state.StatusResolved {
-		p.ended(m)
+		p.resolved(m)
 		return
 	}
 	p.row("what", m.What)
@@ -150,7 +150,7 @@ func checks(m notify.Message) string {
 	return "of the playbook: " + strings.Join(parts, ", ")
 }
 
-func (p *printer) ended(m notify.Message) {
+func (p *printer) resolved(m notify.Message) {
 	switch {
 	case m.MergedInto != "":
 		p.row("merged", "into "+m.MergedInto)
@@ -161,7 +161,7 @@ func (p *printer) ended(m notify.Message) {
 		p.row("cause", cause(m))
 	}
 	for _, o := range m.Actions {
-		p.row("first aid", strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, words(o.State), o.Result)))
+		p.row("first aid", strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateName(o.State), o.Result)))
 	}
 	if m.URL != "" {
 		p.item("page", m.URL)
@@ -170,7 +170,7 @@ func (p *printer) ended(m notify.Message) {
 }
 
 func (p *printer) offer(o notify.Offer, page string) {
-	p.row("first aid", fmt.Sprintf("%s (%s)", o.Change, words(o.State)))
+	p.row("first aid", fmt.Sprintf("%s (%s)", o.Change, stateName(o.State)))
 	if o.Result != "" {
 		p.row("", o.Result)
 	}
@@ -205,7 +205,7 @@ func onPage(page string) string {
 	return " on the page, or"
 }
 
-func words(s state.ActionState) string {
+func stateName(s state.ActionState) string {
 	if s == state.Proposed {
 		return "suggested"
 	}

@@ -49,7 +49,7 @@ func event(key string, m notify.Message) *api.V2Event {
 	}
 	link(m.URL, "The incident, live")
 	link(m.PlaybookURL, "Playbook: "+text.Cut(m.PlaybookTitle, limitField))
-	fit(e, m)
+	shorten(e, m)
 	return e
 }
 
@@ -140,8 +140,8 @@ func evidence(m notify.Message) []string {
 	return out
 }
 
-// fit removes the least important parts until the body is within PagerDuty's limit.
-func fit(e *api.V2Event, m notify.Message) {
+// shorten removes the least important parts until the body is within PagerDuty's limit.
+func shorten(e *api.V2Event, m notify.Message) {
 	drop := []string{"8 evidence (decibans)", "7 checked for you", "6 first aid", "5 do not", "4 do now",
 		"9 escalate", "3 what else it could be"}
 	d := e.Payload.Details.(map[string]any)

@@ -38,7 +38,7 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 	}
 	c, call := n.client(token)
 	notes, listErr := c.ListIncidentNotesWithContext(ctx, ref)
-	if err := judge(n.rest, call.verdict("notes of "+ref)); err != nil {
+	if err := classify(n.rest, call.verdict("notes of "+ref)); err != nil {
 		return err
 	}
 	if listErr != nil {
@@ -56,13 +56,13 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 	// The library sends the user's summary as the header From.
 	_, _ = c.CreateIncidentNoteWithContext(ctx, ref,
 		api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: words})
-	return judge(n.rest, call.verdict("note in "+ref))
+	return classify(n.rest, call.verdict("note in "+ref))
 }
 
 // noteMerge writes a note into our own page about the incident that it was merged into. Events
 // cannot do that: a resolve has no text. A trigger would open a second incident if a person has
-// resolved the page without our knowledge, or if the resolve overtakes it, because PagerDuty
-// processes events in no promised order. Events identify an incident by our key, notes by
+// resolved the page without our knowledge. It would also do so if the resolve overtakes it, because
+// PagerDuty processes events in no promised order. Events identify an incident by our key, notes by
 // PagerDuty's ID, so noteMerge looks the ID up. If there is none, no person was paged, and no note
 // is needed.
 func (n *Notifier) noteMerge(ctx context.Context, m notify.Message) error {
@@ -81,7 +81,7 @@ func (n *Notifier) noteOwn(ctx context.Context, m notify.Message, mark, text str
 	}
 	c, call := n.client(token)
 	found, listErr := c.ListIncidentsWithContext(ctx, api.ListIncidentsOptions{IncidentKey: string(m.Incident)})
-	if err := judge(n.rest, call.verdict("search for the page of "+string(m.Incident))); err != nil {
+	if err := classify(n.rest, call.verdict("search for the page of "+string(m.Incident))); err != nil {
 		return err
 	}
 	if listErr != nil {

@@ -66,8 +66,8 @@ func New(cfg Config, opt Options) *Notifier {
 	}
 }
 
-// The handles in the page's Ref. refStatus is the status of the page, refMerged records that the
-// page's end was explained. refCause is the cause that the page names, refCauses the number of its
+// The handles in the page's Ref. refStatus is the status of the page. refMerged records that the
+// page's end was explained. refCause is the cause that the page names, and refCauses counts its
 // changes. refHanded is the last hand-over to a person that was reported.
 const (
 	refStatus    = "status"
@@ -98,10 +98,10 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 			ref[refCause], ref[refHanded] = pageCause(m), handedAt(m)
 		}
 	}
-	if err := n.tellHanded(ctx, m, ref); err != nil {
+	if err := n.reportHandOver(ctx, m, ref); err != nil {
 		return ref, err
 	}
-	if err := n.tellCause(ctx, m, ref); err != nil {
+	if err := n.reportCause(ctx, m, ref); err != nil {
 		return ref, err
 	}
 	if m.MergedInto != "" && ref[refStatus] == resolved && ref[refMerged] == "" {
@@ -166,7 +166,7 @@ func (n *Notifier) send(ctx context.Context, action string, m notify.Message) er
 	}
 	c, call := n.client("")
 	_, _ = c.ManageEventWithContext(ctx, e) // call has more detail than the library's error
-	return judge(n.events, call.verdict(action))
+	return classify(n.events, call.verdict(action))
 }
 
 // undiagnosed is the handle refCause of a page that was sent before the first verdict.
@@ -182,10 +182,10 @@ func pageCause(m notify.Message) string {
 	return string(m.Cause)
 }
 
-// tellCause reports to an open page that its cause has changed. It writes a note or sends a change
-// event. A trigger with the same key would only add a line to the page's log, and would open a
-// second page if a person has resolved the first without our knowledge.
-func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[string]string) error {
+// reportCause reports to an open page that its cause has changed. It writes a note or sends a
+// change event. A trigger with the same key would only add a line to the page's log. It would open
+// a second page if a person has resolved the first without our knowledge.
+func (n *Notifier) reportCause(ctx context.Context, m notify.Message, ref map[string]string) error {
 	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
 	before := ref[refCause]
 	if !open || !m.Diagnosed || m.Cause == state.Unknown || before == string(m.Cause) {
@@ -221,9 +221,9 @@ func handedAt(m notify.Message) string {
 	return m.HandedAt.UTC().Format(time.RFC3339)
 }
 
-// tellHanded reports to an open page that first aid needs a person. The page was sent before that,
-// and does not ring again.
-func (n *Notifier) tellHanded(ctx context.Context, m notify.Message, ref map[string]string) error {
+// reportHandOver reports to an open page that first aid needs a person. The page was sent before
+// that, and does not ring again.
+func (n *Notifier) reportHandOver(ctx context.Context, m notify.Message, ref map[string]string) error {
 	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
 	at := handedAt(m)
 	o, needs := m.Handed()
@@ -263,7 +263,7 @@ func (n *Notifier) recordChange(ctx context.Context, made func(key string) api.C
 	}
 	c, call := n.client("")
 	_, _ = c.CreateChangeEventWithContext(ctx, made(key))
-	return judge(n.events, call.verdict("change"))
+	return classify(n.events, call.verdict("change"))
 }
 
 // client returns a client for one call. The library's package-level functions know only one
@@ -284,8 +284,8 @@ func (n *Notifier) client(token string) (*api.Client, *call) {
 
 var errNotSent = errors.New("the request could not be made")
 
-// judge makes later calls wait if PagerDuty asked for it.
-func judge(l *notify.Limiter, err error) error {
+// classify makes later calls wait if PagerDuty asked for it.
+func classify(l *notify.Limiter, err error) error {
 	var later *notify.Later
 	if errors.As(err, &later) {
 		l.Close(later.After)

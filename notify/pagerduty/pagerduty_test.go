@@ -155,7 +155,7 @@ func TestStatusMatrix(t *testing.T) {
 		says  string
 	}{
 		{pagerdutytest.Fault{Kind: pagerdutytest.Limited, After: 45 * time.Second}, "later", 45 * time.Second, "429"},
-		{pagerdutytest.Fault{Kind: pagerdutytest.Limited}, "later", busy, "429"},
+		{pagerdutytest.Fault{Kind: pagerdutytest.Limited}, "later", defaultWait, "429"},
 		{pagerdutytest.Fault{Kind: pagerdutytest.Unavailable}, "unknown", 0, "503"},
 		{pagerdutytest.Fault{Kind: pagerdutytest.Lost}, "unknown", 0, "500"},
 		{pagerdutytest.Fault{Kind: pagerdutytest.Invalid, Text: "summary is bad"}, "refused", 0, "summary is bad"},

@@ -17,9 +17,9 @@ import (
 // keyShape matches an integration key, and an orchestration's.
 var keyShape = regexp.MustCompile(`^[0-9A-Za-z]{32}$`)
 
-// nowhere is the ID of an incident that no account has. PagerDuty checks a note for it like any
+// noIncident is the ID of an incident that no account has. PagerDuty checks a note for it like any
 // other, and stores it nowhere.
-const nowhere = "Q0000000000000"
+const noIncident = "Q0000000000000"
 
 // Probe checks with PagerDuty that the bot can do its work. It checks the routing key by its form,
 // the API token by its permissions, and the webhook's secret. It sends no event, so that no person
@@ -78,7 +78,7 @@ func (n *Notifier) probeToken(ctx context.Context) error {
 			"login e-mail", text.Clean(n.cfg.From))
 	}
 	c, call = n.client(token)
-	_, noteErr := c.CreateIncidentNoteWithContext(ctx, nowhere,
+	_, noteErr := c.CreateIncidentNoteWithContext(ctx, noIncident,
 		api.IncidentNote{User: api.APIObject{Summary: n.cfg.From},
 			Content: "Paramedic asks whether it may write notes."})
 	switch call.status {

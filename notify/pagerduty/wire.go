@@ -16,8 +16,8 @@ import (
 	"paramedic/notify"
 )
 
-// busy is the wait after 429 if PagerDuty names no time.
-const busy = 30 * time.Second
+// defaultWait is the wait after 429 if PagerDuty names no time.
+const defaultWait = 30 * time.Second
 
 // maxReply bounds how much of an answer is read.
 const maxReply = 4 << 20
@@ -65,7 +65,7 @@ func (c *call) verdict(what string) error {
 	err := fmt.Errorf("pagerduty %s answered %d%s", what, c.status, reason(c.body))
 	switch {
 	case c.status == http.StatusTooManyRequests:
-		wait := busy
+		wait := defaultWait
 		if s, bad := strconv.Atoi(strings.TrimSpace(c.header.Get("Retry-After"))); bad == nil && s > 0 && s < 3600 {
 			wait = time.Duration(s) * time.Second
 		}

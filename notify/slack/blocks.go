@@ -163,10 +163,10 @@ func clock(t time.Time) string { return t.UTC().Format("Jan 2 15:04 UTC") }
 // limitOwn bounds the operator's own text, in one block.
 const limitOwn = 2900
 
-// own adds the operator's own text in place of the built-in one, and reports whether there is one.
-// The text has markup. Text from an alert makes no link or mention in it, and the block is
+// operatorText adds the operator's own text in place of the built-in one, and reports whether there
+// is one. The text has markup. Text from an alert makes no link or mention in it, and the block is
 // verbatim, so that Slack adds none.
-func (p *page) own(m notify.Message) bool {
+func (p *page) operatorText(m notify.Message) bool {
 	if m.Words.Text == "" {
 		return false
 	}
@@ -176,7 +176,7 @@ func (p *page) own(m notify.Message) bool {
 }
 
 func (p *page) open(m notify.Message) {
-	own := p.own(m)
+	own := p.operatorText(m)
 	if !own {
 		p.story(m)
 	}
@@ -253,15 +253,15 @@ func (p *page) resolved(m notify.Message) {
 	}
 	var done []string
 	for _, o := range m.Actions {
-		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, said(o), o.Result)))
+		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateText(o), o.Result)))
 	}
 	rows = append(rows, p.bullets("First aid", done, 5, 300)...)
 	p.add(rich(rows...))
-	p.own(m)
+	p.operatorText(m)
 }
 
-// said returns an action's state in words.
-func said(o notify.Offer) string {
+// stateText returns an action's state in words.
+func stateText(o notify.Offer) string {
 	if o.Stopping {
 		return "being called off"
 	}
@@ -295,7 +295,7 @@ func said(o notify.Offer) string {
 
 // offer adds one action: in full if a person may have to decide on it, otherwise in a line.
 func (p *page) offer(o notify.Offer, full bool) {
-	rows := []api.RichTextElement{row(strong("First aid  "), code(p.text(o.Change, 200)), words("  "+said(o)))}
+	rows := []api.RichTextElement{row(strong("First aid  "), code(p.text(o.Change, 200)), words("  "+stateText(o)))}
 	if o.Result != "" && full {
 		rows = append(rows, row(words(p.text(o.Result, 300))))
 	}
@@ -325,77 +325,6 @@ func (p *page) offer(o notify.Offer, full bool) {
 	if full && o.NeedsPerson {
 		p.handed(o)
 	}
-}
-
-// decides reports whether a click can decide on an action. A button that could only be refused is
-// not shown.
-func (p *page) decides(o notify.Offer) bool { return p.clicks && p.approves(o.Approvers) }
-
-// decide adds the buttons of an action that waits for approval. Their value binds the click to the
-// plan that is shown.
-func (p *page) decide(o notify.Offer) {
-	value := fmt.Sprintf("%s|%s", o.ID, o.PlanHash)
-	if len(value) > limitValue {
-		return // not one of our plans
-	}
-	title := "Approve first aid?"
-	ask := text.Cut(fmt.Sprintf("%s on %s. %s", o.Change, o.Target, o.Why), limitConfirm)
-	p.left -= text.Len(ask)
-	confirm := api.NewConfirmationBlockObject(plain(title), plain(ask), plain("Approve"), plain("Not now"))
-	approve := api.NewButtonBlockElement(ActionApprove, value,
-		plain("Approve")).WithStyle(api.StylePrimary).WithConfirm(confirm)
-	deny := api.NewButtonBlockElement(ActionDeny, value, plain("Deny")).WithStyle(api.StyleDanger)
-	p.add(api.NewActionBlock("decide."+string(o.ID), approve, deny))
-}
-
-// buttons adds the buttons of the incident itself.
-func (p *page) buttons(m notify.Message) {
-	var elements []api.BlockElement
-	if p.clicks && m.Status != state.StatusResolved && m.AckedAt.IsZero() {
-		elements = append(elements, api.NewButtonBlockElement(ActionAck, string(m.Incident), plain("Acknowledge")))
-	}
-	if m.URL != "" && len(m.URL) <= limitURL {
-		elements = append(elements, api.NewButtonBlockElement(ActionOpen, "", plain("Open page")).WithURL(m.URL))
-	}
-	if len(elements) > 0 {
-		p.add(api.NewActionBlock("incident."+string(m.Incident), elements...))
-	}
-}
-
-func (p *page) footer(m notify.Message) {
-	var e []api.RichTextSectionElement
-	link := func(url, title string) {
-		if len(e) > 0 {
-			e = append(e, words("  ·  "))
-		}
-		title = text.Cut(title, 150)
-		if url == "" || len(url) > limitURL {
-			e = append(e, words(title))
-			return
-		}
-		e = append(e, api.NewRichTextSectionLinkElement(url, title, nil))
-	}
-	if m.Words.Footer != "" {
-		link("", p.text(m.Words.Footer, 300))
-	}
-	for _, l := range m.Words.Links {
-		link(l.URL, l.Text)
-	}
-	if m.PlaybookID != "" && m.Status != state.StatusResolved {
-		title := m.PlaybookTitle
-		if title == "" {
-			title = m.PlaybookID
-		}
-		link(m.PlaybookURL, "Playbook: "+title)
-	}
-	if p.cut {
-		link(m.URL, "Shortened; the incident's page has the rest")
-	}
-	for _, why := range m.Words.Failed {
-		link("", why)
-	}
-	link("", string(m.Incident))
-	p.add(rich(row(e...)))
 }
 
 // escape makes text safe for a notification, which Slack reads as markup.

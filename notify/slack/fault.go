@@ -12,11 +12,12 @@ import (
 	"paramedic/notify"
 )
 
-// busy is the wait after a rate limit if Slack names no time.
-const busy = 10 * time.Second
+// defaultWait is the wait after a rate limit if Slack names no time.
+const defaultWait = 10 * time.Second
 
-// passing lists the error codes of temporary failures. After these, the call may have taken effect.
-var passing = map[string]bool{
+// temporary lists the error codes of temporary failures. After these, the call may have taken
+// effect.
+var temporary = map[string]bool{
 	"internal_error": true, "fatal_error": true, "request_timeout": true, "service_unavailable": true, "team_added_to_org": true,
 }
 
@@ -52,7 +53,7 @@ func verdict(method string, err error) error {
 		err = fmt.Errorf("slack %s answered %s", method, http.StatusText(status.Code))
 		switch {
 		case status.Code == http.StatusTooManyRequests:
-			return &notify.Later{After: busy, Err: err}
+			return &notify.Later{After: defaultWait, Err: err}
 		case status.Code >= 500 || status.Code == http.StatusRequestTimeout:
 			return err
 		}
@@ -63,8 +64,8 @@ func verdict(method string, err error) error {
 	case code == "":
 		return fmt.Errorf("slack %s: %w", method, err) // the network, or an answer that is not from Slack
 	case code == "ratelimited" || code == "rate_limited":
-		return &notify.Later{After: busy, Err: fmt.Errorf("slack %s: %w", method, err)}
-	case passing[code]:
+		return &notify.Later{After: defaultWait, Err: fmt.Errorf("slack %s: %w", method, err)}
+	case temporary[code]:
 		return fmt.Errorf("slack %s: %w", method, err)
 	case hints[code] != "":
 		return &notify.Refused{Err: fmt.Errorf("slack %s: %s: %s", method, code, hints[code])}
@@ -81,8 +82,8 @@ func errorCode(err error) string {
 	return ""
 }
 
-// tooMuch reports whether Slack refused the blocks, not the call.
-func tooMuch(err error) bool {
+// blocksRefused reports whether Slack refused the blocks, not the call.
+func blocksRefused(err error) bool {
 	switch errorCode(err) {
 	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "no_text",
 		"too_many_attachments":

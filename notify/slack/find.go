@@ -63,7 +63,7 @@ func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m 
 		}
 		page, err := c.GetConversationHistoryContext(ctx, q)
 		if err != nil {
-			return "", "", n.judge(methodRead, err)
+			return "", "", n.classify(methodRead, err)
 		}
 		for _, msg := range page.Messages {
 			if msg.Metadata.EventType == EventIncident &&
@@ -90,7 +90,7 @@ func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message,
 		}
 		msgs, _, next, err := c.GetConversationRepliesContext(ctx, q)
 		if err != nil {
-			err = n.judge(methodReply, err)
+			err = n.classify(methodReply, err)
 			var no *notify.Refused
 			if errors.As(err, &no) {
 				n.opt.Log.Warn("cannot read the thread; writing to it without", "incident", m.Incident, "err", err)
@@ -130,7 +130,7 @@ func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error)
 		}
 		channels, next, err := c.GetConversationsContext(ctx, q)
 		if err != nil {
-			return "", n.judge(methodList, err)
+			return "", n.classify(methodList, err)
 		}
 		for _, ch := range channels {
 			if ch.Name == name {

@@ -36,7 +36,7 @@ func (n *Notifier) Probe(ctx context.Context, signing func() (string, error)) []
 	c, err := n.client()
 	if err == nil {
 		if who, err = c.AuthTestContext(ctx); err != nil {
-			err = n.judge("auth.test", err)
+			err = n.classify("auth.test", err)
 		}
 	}
 	out := []notify.Probe{{What: "slack token", Err: err}}
@@ -137,7 +137,7 @@ func (n *Notifier) lookUp(ctx context.Context, c *api.Client, can func(scope str
 			return nil, nil
 		}
 		if err != nil {
-			return nil, n.judge("conversations.info", err)
+			return nil, n.classify("conversations.info", err)
 		}
 		return ch, nil
 	}
@@ -151,7 +151,7 @@ func (n *Notifier) lookUp(ctx context.Context, c *api.Client, can func(scope str
 	for range searchPages {
 		channels, next, err := c.GetConversationsContext(ctx, q)
 		if err != nil {
-			return nil, n.judge("conversations.list", err)
+			return nil, n.classify("conversations.list", err)
 		}
 		for i := range channels {
 			if channels[i].Name == name {

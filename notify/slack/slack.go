@@ -175,7 +175,7 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 	}
 	edit := ref[refTS] != ""
 	err = n.send(ctx, c, m, ref, blocks)
-	if tooMuch(err) {
+	if blocksRefused(err) {
 		n.opt.Log.Warn("slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err",
 			err)
 		err = n.send(ctx, c, m, ref, n.brief(m))
@@ -185,7 +185,7 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 		if edit {
 			method = methodEdit
 		}
-		return n.judge(method, err)
+		return n.classify(method, err)
 	}
 	ref[refShown] = shown
 	if !edit && len(m.Entries) > 0 {
@@ -249,9 +249,9 @@ func notice(m notify.Message) string {
 	return escape(text.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
 }
 
-// judge classifies a failed call for the outbox, and makes later calls of the method wait if Slack
-// asked for it.
-func (n *Notifier) judge(method string, err error) error {
+// classify classifies a failed call for the outbox, and makes later calls of the method wait if
+// Slack asked for it.
+func (n *Notifier) classify(method string, err error) error {
 	var own *notify.Later
 	if errors.As(err, &own) {
 		return err // our own limiter: nothing was sent
@@ -302,7 +302,7 @@ func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, 
 		err = errNoHandle
 	}
 	if err != nil {
-		return n.judge(methodPost, err)
+		return n.classify(methodPost, err)
 	}
 	ref[refThread] = strconv.Itoa(to)
 	return nil

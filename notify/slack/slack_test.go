@@ -134,7 +134,8 @@ func TestMergedIncidentNamesItsRoot(t *testing.T) {
 	}
 }
 
-// Whatever the first attempt did, the second leaves one message and one thread entry.
+// The second attempt leaves one message and one thread entry, after each way in which the first may
+// end.
 func TestUnknownOutcomeLeavesOneMessage(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -208,7 +209,7 @@ func TestStatusMatrix(t *testing.T) {
 		says  string
 	}{
 		{slacktest.Fault{Kind: slacktest.Limited, After: 30 * time.Second}, "later", 30 * time.Second, "retry after 30s"},
-		{slacktest.Fault{Kind: slacktest.Code, Text: "ratelimited"}, "later", busy, "ratelimited"},
+		{slacktest.Fault{Kind: slacktest.Code, Text: "ratelimited"}, "later", defaultWait, "ratelimited"},
 		{slacktest.Fault{Kind: slacktest.Unavailable}, "unknown", 0, "Service Unavailable"},
 		{slacktest.Fault{Kind: slacktest.Code, Text: "internal_error"}, "unknown", 0, "internal_error"},
 		{slacktest.Fault{Kind: slacktest.Garbage, Text: "[]"}, "unknown", 0, "chat.postMessage"},

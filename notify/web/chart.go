@@ -143,14 +143,14 @@ func (c Chart) SVG() template.HTML {
 	return template.HTML(s.String()) //nolint:gosec // made of numbers and of text that was escaped above
 }
 
-// gathered is the largest distance of points that belong to one line. Evidence of an older incident
-// is gathered every five minutes.
-const gathered = 5*time.Minute + 30*time.Second
+// maxPointGap is the largest distance of points that belong to one line. Evidence of an older
+// incident is gathered every five minutes.
+const maxPointGap = 5*time.Minute + 30*time.Second
 
 // line draws one series. A gap in the data is a gap in the line.
 func (c Chart) line(s *strings.Builder, l Line, x func(time.Time) float64, y func(float64) float64) {
 	var d strings.Builder
-	gap := max(typicalStep(l.Points)*4, gathered)
+	gap := max(typicalStep(l.Points)*4, maxPointGap)
 	pen := false
 	for j, p := range l.Points {
 		if !finite(p.Value) {

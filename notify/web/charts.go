@@ -23,8 +23,8 @@ const (
 	// A chart shows as much time before the onset as the incident lasted, within these bounds.
 	leastBefore = 30 * time.Minute
 	mostBefore  = time.Hour
-	// lately is the age of a line's end up to which its worker counts as existing.
-	lately = 3 * time.Minute
+	// aliveWithin is the age of a line's end up to which its worker counts as existing.
+	aliveWithin = 3 * time.Minute
 )
 
 // charts picks the signals to draw: those that support the verdict, strongest first, then the key
@@ -60,14 +60,14 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 				colors[l.Name] = len(colors)
 			}
 			c.Series[i].Color = colors[l.Name]
-			c.Series[i].Gone = !l.whole && ev.At.Sub(l.end()) > lately
+			c.Series[i].Gone = !l.whole && ev.At.Sub(l.end()) > aliveWithin
 		}
 		for _, check := range checks {
 			if check.Signal == id && check.Threshold != nil {
 				c.Threshold = check.Threshold
 			}
 		}
-		c.Said = said(c, in, ev)
+		c.Said = captions(c, in, ev)
 		if _, ok := c.bounds(); ok {
 			out = append(out, c)
 		}
@@ -135,9 +135,9 @@ func since(points []state.Point, from time.Time) []state.Point {
 	return points[n:]
 }
 
-// said returns the sentences of a chart's caption with their times: the anomalies at the verdict,
-// and how the signal ended.
-func said(c Chart, in state.Incident, ev state.Evidence) []Saying {
+// captions returns the sentences of a chart's caption with their times: the anomalies at the
+// verdict, and how the signal ended.
+func captions(c Chart, in state.Incident, ev state.Evidence) []Saying {
 	var out []Saying
 	read := cmp.Or(in.Diagnosis.EvidenceAt, in.Diagnosis.At)
 	for _, a := range in.Diagnosis.Anomalies {

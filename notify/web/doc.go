@@ -6,8 +6,8 @@
 // stream. A visible page fetches its content again after an event, at most once a second, and keeps
 // what the reader has opened, typed or scrolled to.
 //
-// Alert labels, chat text, metrics and names are shown as text, whatever they contain. All of them
-// go through html/template, and charts consist of escaped text and numbers. A strict
-// Content-Security-Policy allows no inline script, no inline style and no other site. If
-// [Config.Authenticate] is set, an unknown reader gets only the login page and the static files.
+// Alert labels, chat text, metrics and names are shown as plain text. All of them go through
+// html/template, and charts consist of escaped text and numbers. A strict Content-Security-Policy
+// allows no inline script, no inline style and no other site. If [Config.Authenticate] is set, an
+// unknown reader gets only the login page and the static files.
 package web

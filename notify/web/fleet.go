@@ -62,11 +62,11 @@ type fleetData struct {
 // A poolCard is a pool's health with the workers that the newest evidence of an incident named.
 type poolCard struct {
 	Pool
-	Seen *seen
+	Seen *poolEvidence
 }
 
-// seen holds what the newest evidence contains about one workload.
-type seen struct {
+// poolEvidence holds what the newest evidence contains about one workload.
+type poolEvidence struct {
 	Kind     string
 	Model    string
 	Ready    int
@@ -131,8 +131,8 @@ func healthRank(status string) int {
 const mostSeen = 100
 
 // seenPools returns, by pool, the workers that the newest evidence of a recent incident named.
-func (h *Handler) seenPools() map[poolKey]*seen {
-	pools := map[poolKey]*seen{}
+func (h *Handler) seenPools() map[poolKey]*poolEvidence {
+	pools := map[poolKey]*poolEvidence{}
 	recent := h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: mostSeen}).Incidents
 	recent = append(recent,
 		h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.ResolvedIncidents, Limit: mostSeen}).Incidents...)
@@ -145,7 +145,7 @@ func (h *Handler) seenPools() map[poolKey]*seen {
 			key := poolKey{in.Cluster, w.Namespace, w.Pool}
 			p := pools[key]
 			if p == nil || ev.At.After(p.At) {
-				p = &seen{Kind: w.PoolKind, Model: w.Model, At: ev.At, Incident: in, Open: in.Open()}
+				p = &poolEvidence{Kind: w.PoolKind, Model: w.Model, At: ev.At, Incident: in, Open: in.Open()}
 				pools[key] = p
 			}
 			if p.Incident.ID == in.ID {
@@ -161,7 +161,7 @@ func (h *Handler) seenPools() map[poolKey]*seen {
 }
 
 // engines returns the number of workers that the pods form.
-func (p *seen) engines() int {
+func (p *poolEvidence) engines() int {
 	of := map[string]bool{}
 	for _, w := range p.Workers {
 		of[cmp.Or(w.EngineKey(), w.Instance)] = true
@@ -169,7 +169,7 @@ func (p *seen) engines() int {
 	return len(of)
 }
 
-func (p *seen) add(w state.Worker, ev state.Evidence, in state.Incident) {
+func (p *poolEvidence) add(w state.Worker, ev state.Evidence, in state.Incident) {
 	row := worker{Worker: w, Broken: in.Open() && slices.Contains(in.Scope.Pods, w.Pod)}
 	for _, s := range ev.Samples {
 		if s.Entity.Pod != w.Pod || !finite(s.Value) {

@@ -35,7 +35,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"inc":       func(i int) int { return i + 1 },
 		"card":      func(a actionCard, f frame) cardFrame { return cardFrame{a, f} },
 		"checkname": checkName,
-		"told":      told,
+		"told":      withStateNames,
 		"plan":      state.ShortPlan,
 		"actor":     func(a state.Actor) string { return a.String() },
 	}
@@ -62,8 +62,8 @@ func checkName(id string) string {
 	return strings.ReplaceAll(id, "_", " ")
 }
 
-// told returns a timeline entry's text with the states of runs in words.
-func told(text string) string {
+// withStateNames returns a timeline entry's text with the states of runs in words.
+func withStateNames(text string) string {
 	for _, s := range []state.ActionState{state.AwaitingApproval, state.RollbackIntent, state.RolledBack,
 		state.NeedsHuman} {
 		text = strings.ReplaceAll(text, ": "+string(s), ": "+strings.ReplaceAll(string(s), "_", " "))

@@ -84,7 +84,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	}
 	d := incidentData{In: &in, D: in.Diagnosis, Verdict: !in.DiagnosedAt.IsZero(), Known: in.Cause() != state.Unknown,
 		Entries: len(entries), EvidenceAt: ev.At}
-	d.Sum = addUp(in.Diagnosis)
+	d.Sum = newSum(in.Diagnosis)
 	d.Symptoms = h.symptoms(in)
 	d.Timeline = byDay(entries)
 	d.Missing = missingRows(in.Diagnosis.Missing, ev.Missing)
@@ -169,8 +169,8 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	return state.Incident{}, e
 }
 
-// addUp repeats the verdict's addition.
-func addUp(d state.Diagnosis) sum {
+// newSum repeats the verdict's addition.
+func newSum(d state.Diagnosis) sum {
 	s := sum{Prior: d.Prior, Total: d.Prior, Most: 1}
 	for _, f := range d.Findings {
 		s.Total += f.Weight

@@ -14,7 +14,7 @@ const (
 	// oldCookie held the token itself, in versions before sessions. The server removes it from a
 	// browser that still has it.
 	oldCookie = "paramedic_token"
-	// loginTime bounds, in seconds, how long a browser keeps the cookie. The session may end
+	// loginTime bounds how long a browser keeps the cookie, in seconds. The session may end
 	// sooner.
 	loginTime = 12 * 3600
 )
@@ -67,7 +67,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	wrong := view{page: "login", title: "Log in", status: http.StatusForbidden,
 		data: loginData{Next: next,
 			Wrong: "This token is not known. Tokens are listed in the file that auth.api.tokens_file names."}}
-	if !plausible(token) {
+	if !validToken(token) {
 		h.write(w, r, wrong, frame{})
 		return
 	}
@@ -84,7 +84,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, h.cookie(r, CookieName, session, loginTime))
-	h.forgetOld(w, r)
+	h.dropOldCookie(w, r)
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
@@ -97,7 +97,7 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 		h.cfg.Logout(r)
 	}
 	http.SetCookie(w, h.cookie(r, CookieName, "", -1))
-	h.forgetOld(w, r)
+	h.dropOldCookie(w, r)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
@@ -109,15 +109,15 @@ func (h *Handler) cookie(r *http.Request, name, value string, maxAge int) *http.
 		Secure:   r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}
 }
 
-// forgetOld removes the token that an earlier version left in a browser.
-func (h *Handler) forgetOld(w http.ResponseWriter, r *http.Request) {
+// dropOldCookie removes the token that an earlier version left in a browser.
+func (h *Handler) dropOldCookie(w http.ResponseWriter, r *http.Request) {
 	if _, err := r.Cookie(oldCookie); err == nil {
 		http.SetCookie(w, h.cookie(r, oldCookie, "", -1))
 	}
 }
 
-// plausible refuses a token that a header or a cookie cannot carry.
-func plausible(token string) bool {
+// validToken refuses a token that a header or a cookie cannot carry.
+func validToken(token string) bool {
 	if token == "" || len(token) > maxToken {
 		return false
 	}

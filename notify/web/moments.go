@@ -107,15 +107,15 @@ func (c Chart) marks(s *strings.Builder, b bounds, x func(time.Time) float64) {
 		}
 		labels = append(labels, label{x: at, text: m.Text, kind: m.Kind})
 	}
-	for _, l := range placed(labels) {
+	for _, l := range placeLabels(labels) {
 		fmt.Fprintf(s, `<text class="mark-text %s" x="%.1f" y="%.1f">%s</text>`,
 			l.kind, l.left, padT-6-markRow*float64(l.row), template.HTMLEscapeString(l.text))
 	}
 }
 
-// placed finds room for labels above the plot. It drops a label without room; the list beside the
-// charts has it.
-func placed(labels []label) []label {
+// placeLabels finds room for labels above the plot. It drops a label without room; the list beside
+// the charts has it.
+func placeLabels(labels []label) []label {
 	var out []label
 	end := [markRows]float64{}
 	for _, l := range labels {

@@ -83,7 +83,7 @@ func TestLabelsOfMomentsDoNotOverlap(t *testing.T) {
 	for i, text := range []string{"onset", "verdict", "write", "undone", "write", "verified", "resolved"} {
 		labels = append(labels, label{x: 60 + float64(i*i)*9, text: text})
 	}
-	shown := placed(labels)
+	shown := placeLabels(labels)
 	if len(shown) < 5 {
 		t.Errorf("only %d of %d labels find room", len(shown), len(labels))
 	}

@@ -138,7 +138,7 @@ func TestApproveButtonIsShownToApprovers(t *testing.T) {
 }
 
 func TestWrongSumIsReported(t *testing.T) {
-	s := addUp(state.Diagnosis{Prior: -3, Score: 9, Findings: []state.Finding{{Weight: 8}}})
+	s := newSum(state.Diagnosis{Prior: -3, Score: 9, Findings: []state.Finding{{Weight: 8}}})
 	if !s.Differs || s.Total != 5 {
 		t.Errorf("got %+v", s)
 	}

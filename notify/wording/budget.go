@@ -38,8 +38,8 @@ type budget struct {
 	ctx   context.Context
 	steps int
 	made  int
-	// foreign writes text that did not come from the template.
-	foreign voice
+	// escape writes text that did not come from the template.
+	escape escaper
 }
 
 // step counts the beginning of a template or of an iteration of a loop.
@@ -81,15 +81,15 @@ func (b *budget) funcs(now time.Time) gotext.FuncMap {
 	for name, fn := range map[string]any{
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
 		"html": gotext.HTMLEscaper, "js": gotext.JSEscaper,
-		"urlquery":     func(args ...any) string { return url.QueryEscape(backOf.Replace(fmt.Sprint(args...))) },
-		"base64encode": func(s string) string { return base64.URLEncoding.EncodeToString([]byte(backOf.Replace(s))) },
+		"urlquery":     func(args ...any) string { return url.QueryEscape(unhidden.Replace(fmt.Sprint(args...))) },
+		"base64encode": func(s string) string { return base64.URLEncoding.EncodeToString([]byte(unhidden.Replace(s))) },
 		"urlUnescape": func(s string) (string, error) {
 			out, err := url.QueryUnescape(s)
-			return b.foreign(out), err
+			return b.escape(out), err
 		},
 		"base64decode": func(s string) (string, error) {
 			out, err := base64.URLEncoding.DecodeString(s)
-			return b.foreign(string(out)), err
+			return b.escape(string(out)), err
 		},
 		"now": func() time.Time { return now }, "since": func(t time.Time) time.Duration { return now.Sub(t) },
 		"reReplaceAll": func(pattern, repl, s string) (string, error) {
@@ -126,7 +126,7 @@ func (b *budget) within(name string, fn any) any {
 				return fail(err)
 			}
 		}
-		if multiplies(name, args) > maxMade {
+		if repeatedSize(name, args) > maxMade {
 			return fail(errMade)
 		}
 		call := f.Call
@@ -144,16 +144,17 @@ func (b *budget) within(name string, fn any) any {
 	}).Interface()
 }
 
-// wide matches a width or precision that alone makes a long text, or that an argument sets.
-var wide = regexp.MustCompile(`%[^a-zA-Z%]*(?:[0-9]{5,}|\*)`)
+// wideFormat matches a width or precision that alone makes a long text, or that an argument sets.
+var wideFormat = regexp.MustCompile(`%[^a-zA-Z%]*(?:[0-9]{5,}|\*)`)
 
-// multiplies returns the length of a result that repeats one argument for each part of another. It
-// returns 0 for other functions, whose results are at most a few times as long as their arguments.
-func multiplies(name string, args []reflect.Value) int {
+// repeatedSize returns the length of a result that repeats one argument for each part of another.
+// It returns 0 for other functions, whose results are at most a few times as long as their
+// arguments.
+func repeatedSize(name string, args []reflect.Value) int {
 	switch name {
 	case "printf":
 		format := args[0].String()
-		if wide.MatchString(format) {
+		if wideFormat.MatchString(format) {
 			return maxMade + 1
 		}
 		return strings.Count(format, "%") * (10_000 + size(args[1], maxMade, 0))
@@ -165,13 +166,13 @@ func multiplies(name string, args []reflect.Value) int {
 	return 0
 }
 
-// deepest bounds how deep size looks into nested lists.
-const deepest = 100
+// maxDepth bounds how deep size looks into nested lists.
+const maxDepth = 100
 
 // size returns the approximate length of a value as text. Above most, it may return any larger
 // number.
 func size(v reflect.Value, most, depth int) int {
-	if depth > deepest {
+	if depth > maxDepth {
 		return most + 1
 	}
 	n := 8

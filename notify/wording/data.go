@@ -19,8 +19,8 @@ const maxAlerts = 100
 // maxText bounds each text in the data.
 const maxText = 2000
 
-// Data holds the data of Alertmanager's own templates, over all alerts of the
-// incident, and the incident.
+// Data holds the data of Alertmanager's own templates, over all alerts of the incident, and the
+// incident.
 //
 // Receiver, ExternalURL and GroupLabels come from the notifications that brought the alerts: of the
 // newest notification, and the group labels that all of them had. There are no route labels, and
@@ -55,8 +55,8 @@ type Incident struct {
 // An Action is an action of first aid.
 type Action struct{ ID, Change, Target, State, Why, Command string }
 
-// A voice escapes outside text for its destination.
-type voice func(string) string
+// An escaper escapes outside text for its destination.
+type escaper func(string) string
 
 // plain returns text for a destination without markup, on one line.
 func plain(s string) string { return text.Cut(text.Clean(s), maxText) }
@@ -64,17 +64,16 @@ func plain(s string) string { return text.Cut(text.Clean(s), maxText) }
 // lines returns text for a destination without markup, with its line breaks.
 func lines(s string) string { return text.Cut(paragraphs(s), maxText) }
 
-// mrkdwn returns text for Slack's mrkdwn. While a template is rendered, the characters that begin
-// links, mentions and entities are replaced by private characters, so that no function of a
-// template can bring them back.
-func mrkdwn(s string) string { return asideOf.Replace(lines(s)) }
+// mrkdwn returns text for Slack's mrkdwn. While a template is rendered, private characters replace
+// those that begin links, mentions and entities. So no function of a template can bring them back.
+func mrkdwn(s string) string { return hidden.Replace(lines(s)) }
 
 // The private characters that stand for &, < and > of outside text while a template is rendered.
 var (
-	asideOf = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "\uE003", "", "\uE004", "", "&", "\uE000",
+	hidden = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "\uE003", "", "\uE004", "", "&", "\uE000",
 		"<", "\uE001", ">", "\uE002")
-	backOf  = strings.NewReplacer("\uE000", "&", "\uE001", "<", "\uE002", ">")
-	shownOf = strings.NewReplacer("\uE000", "&amp;", "\uE001", "&lt;", "\uE002", "&gt;")
+	unhidden = strings.NewReplacer("\uE000", "&", "\uE001", "<", "\uE002", ">")
+	shownOf  = strings.NewReplacer("\uE000", "&amp;", "\uE001", "&lt;", "\uE002", "&gt;")
 )
 
 // The private characters that stand for the brackets of the operator's own mentions while the
@@ -84,7 +83,7 @@ var (
 	unmarkOf = strings.NewReplacer("\uE003", "<", "\uE004", ">")
 )
 
-func (v voice) list(in []string) []string {
+func (v escaper) list(in []string) []string {
 	out := make([]string, len(in))
 	for i, s := range in {
 		out[i] = v(s)
@@ -92,7 +91,7 @@ func (v voice) list(in []string) []string {
 	return out
 }
 
-func (v voice) labels(in map[string]string) template.KV {
+func (v escaper) labels(in map[string]string) template.KV {
 	out := make(template.KV, len(in))
 	for name, value := range in {
 		out[v(name)] = v(value)
@@ -100,8 +99,8 @@ func (v voice) labels(in map[string]string) template.KV {
 	return out
 }
 
-// data returns the data of a message's templates, escaped by a voice.
-func data(f notify.Facts, m notify.Message, v voice) Data {
+// data returns the data of a message's templates, escaped by v.
+func data(f notify.Facts, m notify.Message, v escaper) Data {
 	in := &f.Incident
 	alerts := v.alerts(f.Alerts)
 	d := Data{Incident: v.incident(in, m)}
@@ -118,7 +117,7 @@ func data(f notify.Facts, m notify.Message, v voice) Data {
 
 // alerts returns at most maxAlerts of an incident's alerts. Firing alerts come first; each group is
 // in order of its start.
-func (v voice) alerts(records []state.AlertRecord) template.Alerts {
+func (v escaper) alerts(records []state.AlertRecord) template.Alerts {
 	records = slices.Clone(records)
 	slices.SortStableFunc(records, func(a, b state.AlertRecord) int {
 		switch {
@@ -156,7 +155,7 @@ func common(alerts template.Alerts, of func(template.Alert) template.KV) templat
 	return out
 }
 
-func (v voice) incident(in *state.Incident, m notify.Message) Incident {
+func (v escaper) incident(in *state.Incident, m notify.Message) Incident {
 	out := Incident{
 		ID: v(string(m.Incident)), Name: v(m.Name()), Number: m.Number, URL: v(m.URL), Status: string(m.Status),
 		Severity:  string(m.Severity),

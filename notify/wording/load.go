@@ -75,7 +75,7 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	l := &loader{own: map[string]string{}}
 	paths := l.paths(patterns)
 	capture := func(t *gotext.Template, _ *html.Template) {
-		b := &budget{ctx: context.Background(), foreign: plain}
+		b := &budget{ctx: context.Background(), escape: plain}
 		l.set = t.Funcs(gotext.FuncMap{stepName: b.step, weighName: b.weigh})
 	}
 	if _, err := template.FromGlobs(nil, capture); err != nil { // Alertmanager's own templates, which may be called
@@ -216,7 +216,7 @@ func (l *loader) names() {
 					l.problem(t.ParseName, line(n.Pos), "template %q is called and not defined", n.Name)
 				}
 			case *parse.TextNode:
-				n.Text = marked(n.Text)
+				n.Text = withOwnMentions(n.Text)
 			}
 		})
 	}
@@ -256,7 +256,7 @@ func branch(n parse.Node) *parse.BranchNode {
 }
 
 // count inserts the function that counts steps at the beginning of every template and of every
-// loop's body, so that neither a loop nor templates that call each other run without it.
+// loop's body. So loops and templates that call each other are bounded.
 func (l *loader) count() error {
 	stepper, err := l.set.New(stepName).Parse("{{" + stepName + "}}")
 	if err != nil {

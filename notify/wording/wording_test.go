@@ -111,8 +111,7 @@ func TestOperatorTextsReplaceBuiltInOnes(t *testing.T) {
 	}
 }
 
-// Text from an alert makes no link and no mention, whatever the template does with it. The
-// operator's own text does.
+// Text from an alert makes no link and no mention in any template. The operator's own text does.
 func TestLabelsMakeNoMarkup(t *testing.T) {
 	evil := map[string]string{"evil": "<!channel> <https://evil.example|x>", "coded": "%3C%21channel%3E", "b64": "PCFjaGFubmVsPg==",
 		"link": "%3Chttps://evil.example%7Cx%3E", "amp": "a&b", "bare": "!channel", "user": "@U012345"}

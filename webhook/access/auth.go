@@ -46,7 +46,7 @@ func (a AlertmanagerAuth) Allow(r *http.Request) (deny, cause error) {
 		want, err := a.Bearer.Value()
 		if err != nil {
 			cause = err
-		} else if got, given := bearer(r); given && same(got, want) {
+		} else if got, given := bearer(r); given && equal(got, want) {
 			ok = true
 		}
 	}
@@ -54,7 +54,7 @@ func (a AlertmanagerAuth) Allow(r *http.Request) (deny, cause error) {
 		want, err := a.BasicPassword.Value()
 		if err != nil {
 			cause = err
-		} else if user, password, given := r.BasicAuth(); given && same(user, a.BasicUser) && same(password, want) {
+		} else if user, password, given := r.BasicAuth(); given && equal(user, a.BasicUser) && equal(password, want) {
 			ok = true
 		}
 	}

@@ -159,7 +159,7 @@ func (c *Control) Logout(r *http.Request) {
 // known returns the entry of a presented token. A wrong token counts as a guess.
 func (c *Control) known(r *http.Request, token string) (Token, error) {
 	now, from := c.Clock.Now(), source(r)
-	if !c.guesses.may(from, token, now) {
+	if !c.guesses.allowed(from, token, now) {
 		return Token{}, ErrGuesses
 	}
 	t, ok, err := c.API.Tokens.lookup(token)
@@ -169,7 +169,7 @@ func (c *Control) known(r *http.Request, token string) (Token, error) {
 	if ok {
 		return t, nil
 	}
-	if counted, last := c.guesses.failed(from, token, now); counted {
+	if counted, last := c.guesses.count(from, token, now); counted {
 		c.Logger.Warn("a token was tried that is not in auth.api.tokens_file", "source", from, "path",
 			text.Line(r.URL.Path, 100), "refused_from_now", last)
 	}

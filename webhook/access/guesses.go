@@ -68,8 +68,8 @@ func source(r *http.Request) string {
 	return addr.String()
 }
 
-// may reports whether a token from a source is compared now.
-func (g *guesses) may(from, token string, now time.Time) bool {
+// allowed reports whether a token from a source is compared now.
+func (g *guesses) allowed(from, token string, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.sources[from]
@@ -82,9 +82,9 @@ func (g *guesses) may(from, token string, now time.Time) bool {
 	return one.used < guessesAtOnce && g.total.now(now, guessTotal) < guessesTotal
 }
 
-// failed counts a wrong token. counted is false for a token that was tried before. last is true if
+// count counts a wrong token. counted is false for a token that was tried before. last is true if
 // the next token of the source is refused without a comparison.
-func (g *guesses) failed(from, token string, now time.Time) (counted, last bool) {
+func (g *guesses) count(from, token string, now time.Time) (counted, last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.sources[from]

@@ -87,8 +87,8 @@ func changed(old, now fs.FileInfo) bool {
 	return old == nil || !old.ModTime().Equal(now.ModTime()) || old.Size() != now.Size() || !os.SameFile(old, now)
 }
 
-// same compares two texts in a time that depends on neither, not even on their lengths.
-func same(a, b string) bool {
+// equal compares two texts in a time that depends on neither, not even on their lengths.
+func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

@@ -149,8 +149,8 @@ func unused(err error) bool {
 		"commonAnnotations", "routeLabels"}, field)
 }
 
-// shown returns the group labels for templates, within bounds. They have no other use.
-func shown(labels template.KV) map[string]string {
+// boundedLabels returns the group labels for templates, within bounds. They have no other use.
+func boundedLabels(labels template.KV) map[string]string {
 	out := map[string]string{}
 	for _, l := range labels.SortedPairs() {
 		if len(out) < maxLabels/4 && len(l.Name) <= maxGroupLabel {
@@ -170,7 +170,7 @@ const maxGroupLabel = 1024
 // because senders may order them differently.
 func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []state.Input {
 	var inputs []state.Input
-	group := shown(p.GroupLabels)
+	group := boundedLabels(p.GroupLabels)
 	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
 		alerts := byCluster[cluster]
 		slices.SortStableFunc(alerts, func(a, b state.Alert) int {
@@ -182,7 +182,7 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 		for len(alerts) > 0 {
 			n, size := 0, 0
 			for n < len(alerts) && n < state.MaxBatch {
-				if size += weight(&alerts[n]); size > maxPart && n > 0 {
+				if size += sizeBound(&alerts[n]); size > maxPart && n > 0 {
 					break
 				}
 				n++
@@ -227,19 +227,19 @@ func appendSorted(parts []string, m map[string]string) []string {
 	return parts
 }
 
-// weight returns an upper bound of an alert's size as JSON, where <, > and & take six bytes.
-func weight(a *state.Alert) int {
-	n := 256 + jsonWeight(a.GeneratorURL)
+// sizeBound returns an upper bound of an alert's size as JSON, where <, > and & take six bytes.
+func sizeBound(a *state.Alert) int {
+	n := 256 + jsonSize(a.GeneratorURL)
 	for name, value := range a.Labels {
-		n += jsonWeight(name) + jsonWeight(value) + 6
+		n += jsonSize(name) + jsonSize(value) + 6
 	}
 	for name, value := range a.Annotations {
-		n += jsonWeight(name) + jsonWeight(value) + 6
+		n += jsonSize(name) + jsonSize(value) + 6
 	}
 	return n
 }
 
-func jsonWeight(text string) int {
+func jsonSize(text string) int {
 	n := len(text)
 	for i := range len(text) {
 		switch text[i] {

@@ -3,10 +3,12 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"paramedic/state"
 	"paramedic/webhook/httpio"
@@ -55,4 +57,23 @@ func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
 		}
 	}
 	return out, nil
+}
+
+// parseUntil returns the end of a silence.
+func parseUntil(duration string, until time.Time, now time.Time) (time.Time, error) {
+	const most = 30 * 24 * time.Hour
+	if duration != "" {
+		d, err := time.ParseDuration(duration)
+		if err != nil || d <= 0 {
+			return until, fmt.Errorf(`duration must be like "2h" or "45m", not %q`, httpio.Cut(duration, 32))
+		}
+		until = now.Add(d)
+	}
+	if until.IsZero() {
+		until = now.Add(time.Hour)
+	}
+	if !until.After(now) || until.Sub(now) > most {
+		return until, fmt.Errorf("a silence must end in the future, within 30 days")
+	}
+	return until.UTC(), nil
 }

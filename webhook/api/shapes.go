@@ -176,7 +176,7 @@ type (
 	}
 )
 
-func stamp(t time.Time) *time.Time {
+func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -184,7 +184,7 @@ func stamp(t time.Time) *time.Time {
 	return &t
 }
 
-func list[T any](in []T) []T {
+func listOrEmpty[T any](in []T) []T {
 	if in == nil {
 		return []T{}
 	}
@@ -198,29 +198,31 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
 		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
-		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
-		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt),
-		NamedAt: stamp(in.NamedAt), ResolvedAt: stamp(in.ResolvedAt),
-		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: list(d.Anomalies), Correlations: list(d.Correlations),
+		Evidence: []EvidenceJSON{}, MissingEvidence: listOrEmpty(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
+		StartedAt: timeOrNull(in.StartedAt), OpenedAt: timeOrNull(in.OpenedAt), DiagnosedAt: timeOrNull(in.DiagnosedAt),
+		NamedAt: timeOrNull(in.NamedAt), ResolvedAt: timeOrNull(in.ResolvedAt),
+		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: listOrEmpty(d.Anomalies), Correlations: listOrEmpty(d.Correlations),
 		Story: StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time,
-			Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
-		ActiveAlerts: in.ActiveAlerts, AckedAt: stamp(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
-		SilencedUntil: stamp(in.SilencedUntil), MergedInto: in.MergedInto,
+			Do: listOrEmpty(d.Story.Do), Avoid: listOrEmpty(d.Story.Avoid)},
+		ActiveAlerts: in.ActiveAlerts, AckedAt: timeOrNull(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
+		SilencedUntil: timeOrNull(in.SilencedUntil), MergedInto: in.MergedInto,
 	}
-	out.Scope.Pods, out.Scope.Nodes, out.Scope.GPUs = list(in.Scope.Pods), list(in.Scope.Nodes), list(in.Scope.GPUs)
+	out.Scope.Pods, out.Scope.Nodes, out.Scope.GPUs = listOrEmpty(in.Scope.Pods), listOrEmpty(in.Scope.Nodes),
+		listOrEmpty(in.Scope.GPUs)
 	for _, a := range d.Alternatives {
 		out.Alternatives = append(out.Alternatives,
 			AlternativeJSON{Cause: a.Cause, Confidence: a.Confidence, WouldWinIf: a.WouldWinIf})
 	}
 	for _, c := range in.Symptoms {
 		out.Symptoms = append(out.Symptoms, SymptomJSON{
-			Symptom: c.Symptom, Severity: c.Severity, Alerts: c.Alerts, Active: c.Active, First: stamp(c.First), Last: stamp(c.Last),
+			Symptom: c.Symptom, Severity: c.Severity, Alerts: c.Alerts, Active: c.Active, First: timeOrNull(c.First),
+			Last: timeOrNull(c.Last),
 		})
 	}
 	for _, f := range d.Findings {
 		out.Evidence = append(out.Evidence, EvidenceJSON{
 			Signal: f.Signal, Pod: f.Pod, Value: f.Value, Unit: f.Unit, Baseline: f.Baseline, DayAgo: f.DayAgo, WeekAgo: f.WeekAgo, Z: f.Z,
-			Weight: f.Weight, Text: f.Text, Why: f.Why, At: stamp(f.At),
+			Weight: f.Weight, Text: f.Text, Why: f.Why, At: timeOrNull(f.At),
 		})
 	}
 	for _, a := range actions {
@@ -233,8 +235,9 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 func NewActionJSON(a state.Action) ActionJSON {
 	out := ActionJSON{
 		ID: a.ID, Incident: a.Incident, Kind: a.Kind, Target: a.Target, Change: a.Change, State: a.State, Guards: []GuardJSON{},
-		Mode: a.Mode, Why: a.Why, Command: a.Command, PlanHash: a.PlanHash, Approvers: list(a.Approvers), ExpiresAt: stamp(a.ExpiresAt),
-		DecidedBy: a.DecidedBy.String(), DecidedAt: stamp(a.DecidedAt), Verdict: a.Verify.Verdict, Reason: a.Reason,
+		Mode: a.Mode, Why: a.Why, Command: a.Command, PlanHash: a.PlanHash, Approvers: listOrEmpty(a.Approvers),
+		ExpiresAt: timeOrNull(a.ExpiresAt),
+		DecidedBy: a.DecidedBy.String(), DecidedAt: timeOrNull(a.DecidedAt), Verdict: a.Verify.Verdict, Reason: a.Reason,
 		CalledOff: a.CallOff(), NeedsPerson: a.NeedsPerson(), ReleasedBy: a.Journal[state.Released],
 	}
 	for _, g := range a.Guards {
@@ -246,7 +249,7 @@ func NewActionJSON(a state.Action) ActionJSON {
 // NewEntryJSON returns an entry of a timeline as JSON.
 func NewEntryJSON(e state.Entry) EntryJSON {
 	return EntryJSON{
-		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(),
+		Incident: e.Incident, N: e.N, At: timeOrNull(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(),
 		ActorID: e.Actor.ID, Via: e.Actor.Via, Action: e.Action,
 	}
 }

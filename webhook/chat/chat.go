@@ -249,8 +249,8 @@ func (s *Chat) replyLater(to, text string) {
 	}
 }
 
-// replyAllowed reports whether a reply may go to a URL: to Slack only, whatever the payload
-// contains.
+// replyAllowed reports whether a reply may go to a URL from a payload. It allows only Slack's own
+// host and that of APIURL.
 func (s *Chat) replyAllowed(to string) bool {
 	u, err := url.Parse(to)
 	if err != nil || u.User != nil {

@@ -63,9 +63,9 @@ var errReader = httpio.Fail(http.StatusForbidden,
 	"ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file "+
 		"(slack_user)")
 
-// seen returns the error of a search. For a user who may not read, it returns an error that reveals
-// nothing.
-func (c call) seen(err error) error {
+// visible returns the error of a search. For a user who may not read, it returns an error that
+// reveals nothing.
+func (c call) visible(err error) error {
 	if err != nil && !c.mayRead {
 		return errReader
 	}
@@ -95,13 +95,13 @@ func (s *Chat) run(ctx context.Context, c call) (string, error) {
 	case "ack", "diagnose":
 		in, err := s.Incident(name)
 		if err != nil {
-			return "", c.seen(err)
+			return "", c.visible(err)
 		}
 		return s.incident(ctx, c, state.Verb(verb), in)
 	case "approve", "deny", "cancel":
 		a, err := s.Action(name)
 		if err != nil {
-			return "", c.seen(err)
+			return "", c.visible(err)
 		}
 		d := decision{verb: state.Verb(verb), action: a, reason: reason}
 		if d.verb == state.VerbApprove {

@@ -1,4 +1,4 @@
-// Package command carries out a person's request: it finds the incident or action, checks that the
+// Package command carries out a person's request. It finds the incident or action, checks that the
 // request makes sense, makes it durable, and waits until it is applied.
 //
 // The API, the pages and Slack make the same requests (docs/decisions/0029). An approval names the

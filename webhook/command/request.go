@@ -118,8 +118,8 @@ func (r *Runner) OnAction(verb state.Verb, a state.Action) Request {
 }
 
 // answered reports whether the result of a decision is known. A run may take steps of its own
-// before a denial is applied, so that another state alone is not enough: the run must have ended,
-// or have written.
+// before a denial is applied. So another state alone is not enough: the run must have ended, or
+// have written.
 func answered(verb state.Verb, seen, now state.Action) bool {
 	switch {
 	case verb == state.VerbApprove:

@@ -64,7 +64,7 @@ func courseOf(in state.Incident, curves []state.Curve) course {
 	most := -1.0
 	for _, c := range curves {
 		points := c.Points()
-		usual := usually(points, in.StartedAt)
+		usual := normalValue(points, in.StartedAt)
 		for _, p := range points {
 			if d := math.Abs(p.Value - usual); d > most && !p.At.Before(in.StartedAt.Add(-courseClear)) {
 				most, out.before, out.far, out.farAt, out.farOn = d, usual, p.Value, p.At, c.Entity.Pod
@@ -74,13 +74,13 @@ func courseOf(in state.Incident, curves []state.Curve) course {
 			last = end
 		}
 	}
-	out.end = ended(curves, last)
+	out.end = endRange(curves, last)
 	out.bars = bars(curves, in.StartedAt, last, out.far < out.before)
 	return out
 }
 
-// usually returns the median of the values clearly before the onset, or else the first value.
-func usually(points []state.Point, onset time.Time) float64 {
+// normalValue returns the median of the values clearly before the onset, or else the first value.
+func normalValue(points []state.Point, onset time.Time) float64 {
 	var before []float64
 	for _, p := range points {
 		if p.At.Before(onset.Add(-courseClear)) {
@@ -94,8 +94,8 @@ func usually(points []state.Point, onset time.Time) float64 {
 	return before[len(before)/2]
 }
 
-// ended returns a signal's range at the end, over the workers that still exist.
-func ended(curves []state.Curve, last time.Time) string {
+// endRange returns a signal's range at the end, over the workers that still exist.
+func endRange(curves []state.Curve, last time.Time) string {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, c := range curves {
 		points := c.Points()

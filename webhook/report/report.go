@@ -63,19 +63,19 @@ func (b *report) summary(in state.Incident, now time.Time) {
 	if in.MergedInto != "" {
 		b.item("Merged into", code(string(in.MergedInto)))
 	}
-	b.item("Began", when(in.StartedAt))
-	b.item("Noticed", when(in.OpenedAt))
+	b.item("Began", timeText(in.StartedAt))
+	b.item("Noticed", timeText(in.OpenedAt))
 	if !in.DiagnosedAt.Equal(in.NamedAt) {
-		b.item("First verdict", when(in.DiagnosedAt))
+		b.item("First verdict", timeText(in.DiagnosedAt))
 	}
-	b.item("Cause named", when(in.NamedAt))
+	b.item("Cause named", timeText(in.NamedAt))
 	if !in.AckedAt.IsZero() {
-		b.item("Acknowledged", when(in.AckedAt)+" by "+Markdown(in.AckedBy.String()))
+		b.item("Acknowledged", timeText(in.AckedAt)+" by "+Markdown(in.AckedBy.String()))
 	}
 	if in.ResolvedAt.IsZero() {
-		b.item("Resolved", "not yet, as of "+when(now))
+		b.item("Resolved", "not yet, as of "+timeText(now))
 	} else {
-		b.item("Resolved", when(in.ResolvedAt)+" by "+Markdown(in.ResolvedBy))
+		b.item("Resolved", timeText(in.ResolvedAt)+" by "+Markdown(in.ResolvedBy))
 	}
 	b.item("Playbook", code(d.Playbook))
 }
@@ -102,7 +102,7 @@ func (b *report) impact(in state.Incident, now time.Time) {
 		b.line("\n| Symptom | Severity | Alerts | First | Last |\n|---|---|---:|---|---|")
 		for _, c := range in.Symptoms {
 			b.line("| %s | %s | %d | %s | %s |", code(string(c.Symptom)), Markdown(string(c.Severity)), c.Alerts,
-				when(c.First), when(c.Last))
+				timeText(c.First), timeText(c.Last))
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (b *report) timeline(entries []state.Entry) {
 	}
 	b.line("| Time | What | Who |\n|---|---|---|")
 	for _, e := range entries {
-		b.line("| %s | %s | %s |", when(e.At), Markdown(e.Text), Markdown(e.Actor.String()))
+		b.line("| %s | %s | %s |", timeText(e.At), Markdown(e.Text), Markdown(e.Actor.String()))
 	}
 }
 
@@ -131,7 +131,7 @@ func (b *report) evidence(in state.Incident) {
 		sum := d.Prior
 		for _, f := range d.Findings {
 			sum += f.Weight
-			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(measured(f)),
+			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(valueText(f)),
 				Markdown(f.Text), Markdown(f.Why))
 		}
 		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up | |", sum, d.Margin)
@@ -153,8 +153,8 @@ func (b *report) evidence(in state.Incident) {
 	}
 }
 
-// measured returns the value of a finding as text, or "" if it has none.
-func measured(f state.Finding) string {
+// valueText returns the value of a finding as text, or "" if it has none.
+func valueText(f state.Finding) string {
 	if !f.Measured() {
 		return ""
 	}
@@ -217,7 +217,7 @@ func (b *report) actions(actions []state.Action) {
 		b.item("Target", Markdown(a.Target.String()))
 		b.item("Why", Markdown(a.Why))
 		if a.DecidedBy.ID != "" {
-			b.item("Decided by", Markdown(a.DecidedBy.String())+", "+when(a.DecidedAt))
+			b.item("Decided by", Markdown(a.DecidedBy.String())+", "+timeText(a.DecidedAt))
 		}
 		b.item("Called off", Markdown(strings.TrimPrefix(a.CallOff(), "called off ")))
 		b.item("Verdict", Markdown(strings.TrimSpace(string(a.Verify.Verdict)+" "+a.Verify.Text)))
@@ -299,7 +299,7 @@ func confidence(cause state.Cause, value float64) string {
 	return "confidence " + sure
 }
 
-func when(t time.Time) string {
+func timeText(t time.Time) string {
 	if t.IsZero() {
 		return "not yet"
 	}

@@ -240,7 +240,7 @@ func (s *Server) listUsers(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"users": list, "limit": 25, "offset": 0, "more": false})
 }
 
-// listIncidents finds incidents by their key, whatever their status.
+// listIncidents finds incidents by their key, in any status.
 func (s *Server) listIncidents(w http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("incident_key")
 	if key == "" {
