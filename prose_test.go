@@ -27,9 +27,6 @@ var pending = []string{
 	"docs/reference/", // generated: its width is that of the generators' texts
 
 	"playbooks/library/",
-
-
-
 }
 
 // A goSource is a parsed Go file of any module of the repository.
