@@ -38,7 +38,8 @@ var targets = []target{
 	{dir: "remediate/policy", by: []string{"remediate/policy", "remediate/guard", "remediate"}},
 	{dir: "remediate/verify", by: []string{"remediate/verify", "remediate/guard", "remediate"}},
 	{dir: "remediate/kube"},
-	{dir: "state", files: []string{"action.go", "fold_action.go"}},
+	{dir: "state", files: []string{"action.go"}, by: []string{"state", "state/fold"}},
+	{dir: "state/fold", files: []string{"action.go"}},
 	{dir: "webhook/api", files: []string{"writes.go"}},
 }
 
