@@ -37,6 +37,7 @@ func TestPromtoolPassesEveryPack(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yml")
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if out, err := exec.Command("promtool", "test", "rules", filepath.Join("../../deploy/prometheus/tests", name+"_test.yml")).
 				CombinedOutput(); err != nil {
 				t.Errorf("promtool test rules: %v\n%s", err, out)
