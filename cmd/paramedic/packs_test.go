@@ -244,9 +244,9 @@ func TestTheLinterFindsNothingInThePacks(t *testing.T) {
 
 // lintQueries is what the linter says of queries that are no alert rules: those need not compare
 // anything.
-func lintQueries(in []lint.AlertingRule, have lint.Exported) []lint.LintFinding {
+func lintQueries(in []lint.AlertingRule, have lint.Exported) []lint.Finding {
 	return slices.DeleteFunc(lint.Lint(in, have),
-		func(f lint.LintFinding) bool { return strings.HasPrefix(f.Text, "fires always: nothing is compared") })
+		func(f lint.Finding) bool { return strings.HasPrefix(f.Text, "fires always: nothing is compared") })
 }
 
 // A rule without a test that it fires, and one that it stays quiet, is not proven. promtool runs

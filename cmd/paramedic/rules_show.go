@@ -311,7 +311,7 @@ func (p rulePage) advice() {
 		}
 		fmt.Fprintf(p.out, "\n%s\n", block.title)
 		for _, l := range block.lines {
-			if byXid := p.catalog.ByXid(l); byXid != nil {
+			if byXid := p.catalog.AdviceByXid(l); byXid != nil {
 				p.byXid(byXid)
 				continue
 			}

@@ -139,7 +139,7 @@ func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 			continue
 		}
 		want := []string{"By NVIDIA's table: " + x.Action + "."}
-		for _, advice := range catalog.ByXid("{xid_do}") {
+		for _, advice := range catalog.AdviceByXid("{xid_do}") {
 			if slices.Contains(advice.Xids, x.Code) {
 				for _, line := range advice.Lines {
 					want = append(want, strings.NewReplacer("{nodes}", "gpu-7", "{pods}", "vllm-0").Replace(line))

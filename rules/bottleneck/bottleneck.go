@@ -178,7 +178,7 @@ func bottleneckOf(v *evidence.View) Bottleneck {
 	g := v.Whole()
 	traced := byTraces.classify(g)
 	traced.Requests = int(g.NumberOf("trace_requests").V)
-	if r := g.Reading("trace_slowest"); r != nil && r.HasText() && r.CurrentValue().Ok {
+	if r := g.Reading("trace_slowest"); r != nil && r.HasText() && r.CurrentValue().OK {
 		traced.Slowest = fmt.Sprintf("%.1f s: %s", r.Value, r.Text)
 	}
 	traced.unsaid = v.WhyMissing(byTraces.queue)
@@ -192,7 +192,7 @@ func bottleneckOf(v *evidence.View) Bottleneck {
 	default:
 		out.Requests, out.Slowest = traced.Requests, traced.Slowest
 	}
-	if r := g.Reading("requests_waiting"); r != nil && r.Sum.Ok && r.Sum.V >= 2 && out.Queue != nil &&
+	if r := g.Reading("requests_waiting"); r != nil && r.Sum.OK && r.Sum.V >= 2 && out.Queue != nil &&
 		*out.Queue < unqueued {
 		out.waiting = fmt.Sprintf("%.0f", r.Sum.V)
 	}
@@ -211,10 +211,10 @@ func (s bottleneckSignals) classify(g *evidence.Subject) Bottleneck {
 	queue, prefill := g.NumberOf(s.queue), g.NumberOf(s.prefill)
 	decode, route := g.NumberOf(s.decode), g.NumberOf(s.route)
 	total := queue.V + prefill.V + decode.V
-	if route.Ok {
+	if route.OK {
 		total += route.V
 	}
-	if !queue.Ok || !prefill.Ok || !decode.Ok || total <= 0 {
+	if !queue.OK || !prefill.OK || !decode.OK || total <= 0 {
 		return out
 	}
 	share := func(part float64) *float64 {
@@ -223,12 +223,12 @@ func (s bottleneckSignals) classify(g *evidence.Subject) Bottleneck {
 	}
 	out.From = s.from
 	out.Queue, out.Prefill, out.Decode = share(queue.V), share(prefill.V), share(decode.V)
-	if route.Ok {
+	if route.OK {
 		out.Route = share(route.V)
 	}
 	var hits condition.Number
 	for _, signal := range s.hits {
-		if !hits.Ok {
+		if !hits.OK {
 			hits = g.NumberOf(signal)
 		}
 	}
@@ -239,11 +239,11 @@ func (s bottleneckSignals) classify(g *evidence.Subject) Bottleneck {
 	switch {
 	case queue.V > 0.6*first:
 		out.Class = BottleneckQueue
-	case prefills && hits.Ok && hits.V < 0.1:
+	case prefills && hits.OK && hits.V < 0.1:
 		out.Class = BottleneckNoCache
 	case prefills:
 		out.Class = BottleneckPrefill
-	case slow.Ok && usual.Ok && usual.V > 0 && slow.V > 3*usual.V:
+	case slow.OK && usual.OK && usual.V > 0 && slow.V > 3*usual.V:
 		out.Class = BottleneckSpikes
 	case decodes:
 		out.Class = BottleneckDecode
@@ -262,7 +262,7 @@ func interpret(g *evidence.Subject) string {
 	var high [3]bool
 	for i, signal := range []string{"ttft_p95", "queue_time_p95", "itl_p95"} {
 		r := g.Reading(signal)
-		if r == nil || !r.CurrentValue().Ok || !r.BaselineValue().Ok {
+		if r == nil || !r.CurrentValue().OK || !r.BaselineValue().OK {
 			return ""
 		}
 		high[i] = r.Value > risen*r.BaselineValue().V && r.Value-r.BaselineValue().V > 0.01

@@ -20,8 +20,8 @@ func correlated(c *catalog.Catalog, workers []state.Worker, alerts ...map[string
 	}
 	var out []string
 	for i := range list {
-		before := troubles(c, list[:i], workers)
-		for n, t := range troubles(c, list[:i+1], workers) {
+		before := incidentsOf(c, list[:i], workers)
+		for n, t := range incidentsOf(c, list[:i+1], workers) {
 			if n >= len(before) || len(t.alerts) > len(before[n].alerts) {
 				out = append(out, string(t.in.ID))
 			}

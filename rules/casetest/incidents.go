@@ -12,16 +12,16 @@ import (
 	"paramedic/state"
 )
 
-// A trouble is an incident of a case with its alerts.
-type trouble struct {
+// A caseIncident is an incident of a case with its alerts.
+type caseIncident struct {
 	in     *state.Incident
 	alerts []*state.AlertRecord
 }
 
-// troubles assigns alerts to incidents as the fold does with those of the log: each joins an
+// incidentsOf assigns alerts to incidents as the fold does with those of the log: each joins an
 // incident or opens one.
-func troubles(c *catalog.Catalog, alerts []alertJSON, workers []state.Worker) []*trouble {
-	var out []*trouble
+func incidentsOf(c *catalog.Catalog, alerts []alertJSON, workers []state.Worker) []*caseIncident {
+	var out []*caseIncident
 	var open []*state.Incident
 	begin := begins(alerts)
 	for i, a := range alerts {
@@ -41,21 +41,21 @@ func troubles(c *catalog.Catalog, alerts []alertJSON, workers []state.Worker) []
 	return out
 }
 
-func newTrouble(number int, at time.Time) *trouble {
-	return &trouble{in: &state.Incident{
+func newTrouble(number int, at time.Time) *caseIncident {
+	return &caseIncident{in: &state.Incident{
 		ID: state.IncidentID(fmt.Sprintf("INC-%d", number)), Number: number, Cluster: "test", Status: state.StatusOpen,
 		StartedAt: at, OpenedAt: at, Scope: state.Scope{Cluster: "test"},
 	}}
 }
 
-func (t *trouble) take(rec *state.AlertRecord) {
+func (t *caseIncident) take(rec *state.AlertRecord) {
 	t.alerts = append(t.alerts, rec)
 	t.in.Count(rec, false, rec.Alert.StartsAt)
 }
 
 // judge diagnoses an incident, given the verdicts of the others. It moves a second problem in it to
 // an incident of its own, which is diagnosed after it.
-func (k *caseRun) judge(t *trouble) {
+func (k *caseRun) judge(t *caseIncident) {
 	k.diagnose(t)
 	moved := diagnose.SplitOff(k.cat, t.in, t.alerts, &k.ev)
 	if len(moved) == 0 {
@@ -75,7 +75,7 @@ func (k *caseRun) judge(t *trouble) {
 	k.judge(t)
 }
 
-func (k *caseRun) diagnose(t *trouble) {
+func (k *caseRun) diagnose(t *caseIncident) {
 	k.ev.Beside = nil
 	for _, o := range k.troubles {
 		if d := o.in.Diagnosis; o.in.ID != t.in.ID && o.in.Cause() != state.Unknown &&

@@ -115,7 +115,7 @@ type caseRun struct {
 	read   PageReader
 	cause  string // the cause that want expects for the present incident
 
-	troubles []*trouble
+	troubles []*caseIncident
 }
 
 func (k *caseRun) run(ar *txtar.Archive) {
@@ -131,10 +131,10 @@ func (k *caseRun) run(ar *txtar.Archive) {
 		return
 	}
 	if _, told := files["alerts.json"]; told {
-		k.troubles = troubles(k.cat, alerts, k.ev.Workers)
+		k.troubles = incidentsOf(k.cat, alerts, k.ev.Workers)
 	} else {
 		for _, in := range observed(&k.ev) {
-			k.troubles = append(k.troubles, &trouble{in: in})
+			k.troubles = append(k.troubles, &caseIncident{in: in})
 		}
 	}
 	for i := 0; i < len(k.troubles); i++ { // judge may append to it

@@ -28,12 +28,12 @@ func gathered(t *testing.T, c *catalog.Catalog, workers, evidenceLines string) *
 }
 
 // firing returns the incident of a case's alerts.
-func firing(c *catalog.Catalog, workers []state.Worker, alerts ...map[string]string) *trouble {
+func firing(c *catalog.Catalog, workers []state.Worker, alerts ...map[string]string) *caseIncident {
 	var list []alertJSON
 	for _, labels := range alerts {
 		list = append(list, alertJSON{Labels: labels})
 	}
-	return troubles(c, list, workers)[0]
+	return incidentsOf(c, list, workers)[0]
 }
 
 const hangs = "requests_running b 44 was=60\nrequests_waiting b 35 was=0\ngeneration_tokens_rate b 0 was=2350\nprompt_tokens_rate b 0 " +

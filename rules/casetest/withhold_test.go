@@ -70,27 +70,27 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 	t.Logf("asked %d times", asked.Load())
 }
 
-// A caseIncident is an incident of a case that has a named cause, with the case's evidence.
-type caseIncident struct {
+// A replayedIncident is an incident of a case that has a named cause, with the case's evidence.
+type replayedIncident struct {
 	name string
 	in   *state.Incident
 	ev   state.Evidence
 }
 
 // firstIncident returns the first incident of a case, which may have no named cause.
-func firstIncident(t *testing.T, c *catalog.Catalog, file string) caseIncident {
+func firstIncident(t *testing.T, c *catalog.Catalog, file string) replayedIncident {
 	t.Helper()
 	k := runCase(t, c, file)
-	return caseIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: k.result.Incidents[0], ev: k.ev}
+	return replayedIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: k.result.Incidents[0], ev: k.ev}
 }
 
-func namedIncidents(t *testing.T, c *catalog.Catalog, file string) []caseIncident {
+func namedIncidents(t *testing.T, c *catalog.Catalog, file string) []replayedIncident {
 	t.Helper()
 	k := runCase(t, c, file)
-	var out []caseIncident
+	var out []replayedIncident
 	for _, in := range k.result.Incidents {
 		if in.Diagnosis.Cause != state.Unknown {
-			out = append(out, caseIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: in, ev: k.ev})
+			out = append(out, replayedIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: in, ev: k.ev})
 		}
 	}
 	return out
@@ -109,7 +109,7 @@ func runCase(t *testing.T, c *catalog.Catalog, file string) *caseRun {
 
 // signals returns the measured signals of the case. Signals from the gauge of the last Xid count as
 // one.
-func (k caseIncident) signals() []string {
+func (k replayedIncident) signals() []string {
 	names := map[string]bool{}
 	for _, s := range k.ev.Samples {
 		names[exporters(s.Signal)] = true
@@ -125,7 +125,7 @@ func exporters(signal string) string {
 }
 
 // without removes samples of signals: of the given workers and nodes, or of all if none are given.
-func (k caseIncident) without(of []string, ids ...string) *state.Evidence {
+func (k replayedIncident) without(of []string, ids ...string) *state.Evidence {
 	ev := k.ev
 	gone := func(s state.Sample) bool {
 		return slices.Contains(ids, exporters(s.Signal)) &&
@@ -141,7 +141,7 @@ func (k caseIncident) without(of []string, ids ...string) *state.Evidence {
 }
 
 // withoutPast removes the past values of a signal.
-func (k caseIncident) withoutPast(signal string) *state.Evidence {
+func (k replayedIncident) withoutPast(signal string) *state.Evidence {
 	ev := k.ev
 	ev.Samples = slices.Clone(ev.Samples)
 	for i := range ev.Samples {
@@ -153,7 +153,7 @@ func (k caseIncident) withoutPast(signal string) *state.Evidence {
 }
 
 // lacking yields the case's evidence with a part missing, and the name of that part.
-func (k caseIncident) lacking(c *catalog.Catalog) iter.Seq2[string, *state.Evidence] {
+func (k replayedIncident) lacking(c *catalog.Catalog) iter.Seq2[string, *state.Evidence] {
 	return func(yield func(string, *state.Evidence) bool) {
 		broken := slices.Concat(k.in.Diagnosis.Scope.Pods, k.in.Diagnosis.Scope.Nodes)
 		ids, read := k.signals(), readBy(c, k.in.Diagnosis.Cause)

@@ -301,7 +301,7 @@ func diagnoseXid(c *catalog.Catalog, x gpuCase) state.Diagnosis {
 				"gpu": "0", "Hostname": "node-1", "exported_pod": workers[0].Pod, "exported_namespace": "llm"},
 			Annotations: map[string]string{"description": x.words}})
 	}
-	in := troubles(c, alerts, workers)[0].in
+	in := incidentsOf(c, alerts, workers)[0].in
 	ev := state.Evidence{At: rulestest.Now, Workers: workers}
 	add := func(signal string, w state.Worker, gpu string, v float64, summary string) *state.Sample {
 		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Text: summary, At: rulestest.Now,

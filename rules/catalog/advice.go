@@ -2,9 +2,9 @@ package catalog
 
 import "slices"
 
-// Spell replaces the placeholder lines of do or avoid by the advice of the worst recovery, for
-// readers without a specific GPU.
-func (c *Catalog) Spell(lines []string) []string {
+// WorstAdvice replaces the placeholder lines of do or avoid by the advice of the worst recovery,
+// for readers without a specific GPU.
+func (c *Catalog) WorstAdvice(lines []string) []string {
 	var out []string
 	for _, l := range lines {
 		switch {
@@ -25,9 +25,9 @@ type XidAdvice struct {
 	Lines []string
 }
 
-// ByXid returns the advice that replaces a placeholder line, the worst Xids first; nil for every
-// other line.
-func (c *Catalog) ByXid(line string) []XidAdvice {
+// AdviceByXid returns the advice that replaces a placeholder line, the worst Xids first; nil for
+// every other line.
+func (c *Catalog) AdviceByXid(line string) []XidAdvice {
 	if line != XIDDo && line != XIDAvoid {
 		return nil
 	}

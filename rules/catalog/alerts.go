@@ -37,6 +37,7 @@ type wordRule struct {
 	Symptom state.Symptom
 }
 
+// Fits reports whether the uses of metrics in an expression match the rule.
 func (r *MetricRule) Fits(uses []promql.MetricUse) bool {
 	for _, also := range r.Also {
 		if !slices.ContainsFunc(uses, func(u promql.MetricUse) bool { return promql.Named(u.Metric, also) }) {
@@ -99,6 +100,7 @@ func severity(word string) state.Severity {
 	return ""
 }
 
+// SeverityOf returns the severity that an alert's labels give, or the fallback if they give none.
 func SeverityOf(labels map[string]string, fallback state.Severity) state.Severity {
 	for _, key := range []string{"severity", "priority", "level"} {
 		if s := severity(labels[key]); s != "" {

@@ -52,11 +52,11 @@ type Catalog struct {
 	recoveries  []*Recovery // the worst first
 	pathologies map[string]*Pathology
 	units       map[string]string // signal → unit
-	// spoken are the signals whose values are words; a missing one means that no source reported a
-	// word.
-	spoken      map[string]bool
+	// textSignals are the signals whose values are words; a missing one means that no source
+	// reported a word.
+	textSignals map[string]bool
 	engines     map[string]bool            // signals that engines export
-	cut         []string                   // length signals that are biased when many clients abort
+	truncated   []string                   // length signals that are biased when many clients abort
 	past        map[string]map[string]bool // baseline, hour_ago, day_ago and week_ago → signals that have this value
 	titles      map[string]string
 	windows     map[string]time.Duration // the longest averaging window of a signal
@@ -78,7 +78,7 @@ func (c *Catalog) CauseTable() map[state.Cause]*Cause { return c.byID }
 func (c *Catalog) Commonness() map[state.Symptom]string { return c.commonness }
 
 // TruncatedSignals returns the signals that are lower bounds while clients abort requests.
-func (c *Catalog) TruncatedSignals() []string { return c.cut }
+func (c *Catalog) TruncatedSignals() []string { return c.truncated }
 
 // EngineSignals returns the signals that engines export.
 func (c *Catalog) EngineSignals() map[string]bool { return c.engines }
@@ -96,7 +96,7 @@ func (c *Catalog) SignalNumbers() map[string]int { return c.numbers }
 func (c *Catalog) Recoveries() []*Recovery { return c.recoveries }
 
 // TextSignals returns the signals whose values are words.
-func (c *Catalog) TextSignals() map[string]bool { return c.spoken }
+func (c *Catalog) TextSignals() map[string]bool { return c.textSignals }
 
 // SymptomTable returns the symptoms by ID.
 func (c *Catalog) SymptomTable() map[state.Symptom]Symptom { return c.symptoms }

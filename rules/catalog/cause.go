@@ -7,8 +7,9 @@ import (
 	"paramedic/state"
 )
 
-// Besides reports whether the cause breaks single workers and is not a known consequence of root.
-func (c *Cause) Besides(root *Cause, symptoms []state.SymptomCount) bool {
+// IsIndependentOf reports whether the cause breaks single workers and is not a known consequence of
+// root.
+func (c *Cause) IsIndependentOf(root *Cause, symptoms []state.SymptomCount) bool {
 	return c != root && c.Local() && !root.BringsAbout(c.ID, symptoms)
 }
 
@@ -84,9 +85,9 @@ func (c *Cause) explainsAll(symptoms []state.Symptom) bool {
 	return true
 }
 
-// Own reports whether a symptom comes from the worker itself. A full KV cache may come from load,
-// but a cache that is held while nothing runs comes from the worker.
-func (c *Catalog) Own(id state.Symptom, hints map[string]string) bool {
+// OwnSymptom reports whether a symptom comes from the worker itself. A full KV cache may come from
+// load, but a cache that is held while nothing runs comes from the worker.
+func (c *Catalog) OwnSymptom(id state.Symptom, hints map[string]string) bool {
 	return c.symptoms[id].Own || hints[HeldIdle] != "" || hints["idle_kv"] != ""
 }
 
@@ -116,8 +117,8 @@ func (c *Catalog) SymptomTitle(s state.SymptomCount) string {
 	return c.symptoms[s.Symptom].Title
 }
 
-// ApartBy returns the signals that are needed to distinguish the cause from another.
-func (c *Cause) ApartBy(other state.Cause) []string {
+// DistinguishedBy returns the signals that are needed to distinguish the cause from another.
+func (c *Cause) DistinguishedBy(other state.Cause) []string {
 	for _, l := range c.LookAlikes {
 		if l.Cause == other {
 			return l.By
@@ -130,6 +131,7 @@ func (c *Cause) ApartBy(other state.Cause) []string {
 // nearly full. The hint of alert rules is idle_kv.
 const HeldIdle = "held_idle"
 
+// Differs returns what would be seen instead if a look-alike were the cause; empty if it is none.
 func (c *Cause) Differs(other state.Cause) string {
 	for _, l := range c.LookAlikes {
 		if l.Cause == other {

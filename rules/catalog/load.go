@@ -57,7 +57,7 @@ func newCatalog(all []signals.Signal) *Catalog {
 		xids:        map[int]Xid{},
 		pathologies: map[string]*Pathology{},
 		units:       make(map[string]string, len(all)),
-		spoken:      map[string]bool{},
+		textSignals: map[string]bool{},
 		engines:     map[string]bool{},
 		titles:      make(map[string]string, len(all)),
 		windows:     make(map[string]time.Duration, len(all)),
@@ -67,10 +67,10 @@ func newCatalog(all []signals.Signal) *Catalog {
 	for i, s := range all {
 		c.past["baseline"][s.ID], c.past["hour_ago"][s.ID] = s.Compared(), s.Compared()
 		c.past["day_ago"][s.ID], c.past["week_ago"][s.ID] = s.Seasonal, s.Seasonal
-		c.units[s.ID], c.titles[s.ID], c.spoken[s.ID] = s.Unit, s.Title, s.Text
+		c.units[s.ID], c.titles[s.ID], c.textSignals[s.ID] = s.Unit, s.Title, s.Text
 		c.numbers[s.ID] = i
 		if s.Cut {
-			c.cut = append(c.cut, s.ID)
+			c.truncated = append(c.truncated, s.ID)
 		}
 		for _, src := range s.Sources {
 			c.windows[s.ID] = max(c.windows[s.ID], src.Window)

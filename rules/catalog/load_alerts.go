@@ -71,7 +71,7 @@ func (l *loader) patterns(line int, names []string) {
 // functions reports names that are no PromQL functions.
 func (l *loader) functions(line int, names []string) {
 	for _, name := range names {
-		if known := promql.PromqlFunctions(); !slices.Contains(known, name) {
+		if known := promql.Functions(); !slices.Contains(known, name) {
 			hint := text.DidYouMean(name, known)
 			if !strings.HasPrefix(hint, "did you mean") {
 				hint = "write it as in an expression, such as rate or absent_over_time"

@@ -15,6 +15,7 @@ var fixedPlaceholders = []string{
 var ofEvidence, ofVerdicts = []string{"full_in", "count", "total"}, []string{"pods", "nodes", "gpus", "broken",
 	"of_workers"}
 
+// PlaceholderForm matches a placeholder in a text of the catalogue.
 var PlaceholderForm = regexp.MustCompile(`\{([a-z0-9_.]+)\}`)
 
 func placeholders(s string) []string {

@@ -60,11 +60,11 @@ func (c *Catalog) Worst(a, b int) int {
 
 var recoveryWords = regexp.MustCompile(`(?i)recovery action changed.{0,40}\bto\b[^(]{0,16}\(([^)]{1,40})\)`)
 
-// AskedFor returns the recovery in a text of Xid 154: "GPU recovery action changed from 0x0 (None)
-// to 0x1 (GPU Reset Required)". Unknown words are ignored. So is the number, which has several
-// meanings in different drivers. The exporter's own text for the code, "GPU Recovery Action
+// RecoveryFor returns the recovery in a text of Xid 154: "GPU recovery action changed from 0x0
+// (None) to 0x1 (GPU Reset Required)". Unknown words are ignored. So is the number, which has
+// several meanings in different drivers. The exporter's own text for the code, "GPU Recovery Action
 // Changed", has no recovery.
-func (c *Catalog) AskedFor(message string) *Recovery {
+func (c *Catalog) RecoveryFor(message string) *Recovery {
 	words := strings.TrimSpace(message)
 	if m := recoveryWords.FindStringSubmatch(message); m != nil {
 		words = strings.TrimSpace(m[1])

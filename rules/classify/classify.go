@@ -155,7 +155,7 @@ func xidHints(c *catalog.Catalog, s *state.Sign, a state.Alert) {
 	var asked *catalog.Recovery
 	for _, value := range []string{a.Labels["err_msg"], a.Annotations["summary"], a.Annotations["description"],
 		a.Annotations["message"]} {
-		if r := c.AskedFor(value[:min(len(value), 2048)]); asked == nil {
+		if r := c.RecoveryFor(value[:min(len(value), 2048)]); asked == nil {
 			asked = r
 		}
 	}

@@ -113,12 +113,12 @@ func comparison(op string, args []ast.Expr, voc Vocabulary) boolFunc {
 			y := b(nil).V
 			return func(g Subject) (bool, bool) {
 				x := a(g)
-				return compare(x.V, y), x.Ok
+				return compare(x.V, y), x.OK
 			}
 		}
 		return func(g Subject) (bool, bool) {
 			x, y := a(g), b(g)
-			return compare(x.V, y.V), x.Ok && y.Ok
+			return compare(x.V, y.V), x.OK && y.OK
 		}
 	}
 	a, b := spelling(args[0], voc), spelling(args[1], voc)
@@ -182,7 +182,7 @@ func amount(x ast.Expr, voc Vocabulary) numberFunc {
 		}
 		return func(g Subject) Number {
 			p, q := a(g), b(g)
-			return Number{V: op(p.V, q.V), Ok: p.Ok && q.Ok}
+			return Number{V: op(p.V, q.V), OK: p.OK && q.OK}
 		}
 	}
 	return nil
@@ -270,7 +270,7 @@ func spelled(call ast.CallExpr, voc Vocabulary) textFunc {
 		}
 		return func(g Subject) (string, bool) {
 			n := code(g)
-			return voc.XIDClass(int(n.V)), n.Ok
+			return voc.XIDClass(int(n.V)), n.OK
 		}
 	}
 	return nil

@@ -9,19 +9,21 @@ import (
 
 // Present returns v, or nil if it is missing or not a number.
 func Present(v *float64) *float64 {
-	if !Optional(v).Ok {
+	if !Optional(v).OK {
 		return nil
 	}
 	return v
 }
 
+// Pointer returns the value of a number, or nil if it is missing.
 func Pointer(n Number) *float64 {
-	if !n.Ok {
+	if !n.OK {
 		return nil
 	}
 	return &n.V
 }
 
+// Round returns x rounded to a number of decimal digits.
 func Round(x float64, digits int) float64 {
 	p := math.Pow(10, float64(digits))
 	return math.Round(x*p) / p
@@ -34,11 +36,13 @@ var ReadingFields = []string{"value", "max", "min", "avg", "sum", "count", "base
 // A Number is a value that may be missing.
 type Number struct {
 	V  float64
-	Ok bool
+	OK bool
 }
 
-func Some(v float64) Number { return Number{V: v, Ok: !math.IsNaN(v)} }
+// Some returns a value as a number; NaN is missing.
+func Some(v float64) Number { return Number{V: v, OK: !math.IsNaN(v)} }
 
+// Optional returns the value that p points to; nil and NaN are missing.
 func Optional(p *float64) Number {
 	if p == nil {
 		return Number{}
@@ -53,7 +57,10 @@ type Reading struct {
 	*Peers
 }
 
-func (r *Reading) CurrentValue() Number  { return Some(r.Value) }
+// CurrentValue returns the present value.
+func (r *Reading) CurrentValue() Number { return Some(r.Value) }
+
+// BaselineValue returns the value an hour before the onset.
 func (r *Reading) BaselineValue() Number { return Optional(r.Baseline) }
 
 // HourAgoValue returns the value an hour before the onset, the same moment for every signal.
@@ -63,6 +70,8 @@ func (r *Reading) HourAgoValue() Number {
 	}
 	return r.BaselineValue()
 }
+
+// HasText reports whether the value is a word.
 func (r *Reading) HasText() bool { return r.Text != "" }
 
 // Peers holds the statistics over all entities of a signal.
@@ -78,6 +87,7 @@ type Aggregate struct {
 	peers  Peers
 }
 
+// Reading returns the reading that the aggregate holds, without a value.
 func (w *Aggregate) Reading() *Reading {
 	w.sample.Value = math.NaN()
 	w.r = Reading{Sample: &w.sample, Peers: &w.peers}
@@ -104,12 +114,13 @@ func readField(target any, i int) (any, error) {
 		return r.Text, nil
 	}
 	n := r.Field(ReadingFields[i])
-	if !n.Ok {
+	if !n.OK {
 		return nil, errAbsent
 	}
 	return n.V, nil
 }
 
+// Field returns the number that an expression reads as this field; the empty field is the value.
 func (r *Reading) Field(field string) Number {
 	if field == "" {
 		return r.CurrentValue()

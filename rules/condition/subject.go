@@ -14,4 +14,5 @@ type Subject interface {
 	Pod() string
 }
 
+// Activation is CEL's interface of variables by name.
 type Activation = cel.Activation

@@ -19,11 +19,11 @@ func Absorbs(c *catalog.Catalog, root, other *state.Incident) bool {
 	if !ok {
 		return bothUnknown(root, other)
 	}
-	if !overlaps(c, root, other) || elsewhere(c, root, other) || ofOthers(c, root, other) {
+	if !overlaps(c, root, other) || elsewhere(c, root, other) || localElsewhere(c, root, other) {
 		return false
 	}
 	same := other.Cause() == root.Cause() // the evidence named the cause despite alerts that it does not explain
-	led := led(cause, root, other)
+	led := consequenceOf(cause, root, other)
 	for _, s := range other.Symptoms {
 		// The consequence's own verdict explains the symptoms that it causes.
 		if !same && s.Symptom != state.Unclassified && !slices.Contains(root.Diagnosis.Explains, s.Symptom) &&
@@ -34,17 +34,17 @@ func Absorbs(c *catalog.Catalog, root, other *state.Incident) bool {
 	if same { // regardless of the alerts, since the evidence named the same cause
 		return older(root, other)
 	}
-	if saysNothing(other) {
+	if unplaced(other) {
 		return false
 	}
 	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || led
 }
 
-// led reports whether the cause is known to lead to the other incident's cause, and the times allow
-// it. A problem that began over an hour before the root is not its consequence. The root's own
-// alerts may be the later ones.
-func led(c *catalog.Cause, root, other *state.Incident) bool {
-	return c.BringsAbout(other.Cause(), root.Symptoms) && root.StartedAt.Sub(other.StartedAt) <= together
+// consequenceOf reports whether the cause is known to lead to the other incident's cause, and the
+// times allow it. A problem that began over an hour before the root is not its consequence. The
+// root's own alerts may be the later ones.
+func consequenceOf(c *catalog.Cause, root, other *state.Incident) bool {
+	return c.BringsAbout(other.Cause(), root.Symptoms) && root.StartedAt.Sub(other.StartedAt) <= joinWindow
 }
 
 // elsewhere reports whether the verdicts name two different causes of single workers, found on
@@ -57,17 +57,17 @@ func elsewhere(c *catalog.Catalog, root, other *state.Incident) bool {
 	return catalog.Disjoint(root.Diagnosis.Scope.Pods, other.Diagnosis.Scope.Pods)
 }
 
-// ofOthers reports whether the other incident has no verdict yet and is about symptoms of single
-// workers. Those workers must differ from the ones that the root's verdict found broken, and the
-// symptoms must be new to the root's incident.
-func ofOthers(c *catalog.Catalog, root, other *state.Incident) bool {
+// localElsewhere reports whether the other incident has no verdict yet and is about symptoms of
+// single workers. Those workers must differ from the ones that the root's verdict found broken, and
+// the symptoms must be new to the root's incident.
+func localElsewhere(c *catalog.Catalog, root, other *state.Incident) bool {
 	cause := c.CauseTable()[root.Cause()]
 	if cause == nil || !cause.Local() || other.Cause() != state.Unknown || len(other.Symptoms) == 0 {
 		return false
 	}
 	for _, s := range other.Symptoms {
 		seen := slices.ContainsFunc(root.Symptoms, func(o state.SymptomCount) bool { return o.Symptom == s.Symptom })
-		if !c.Own(s.Symptom, s.Hints) || s.Hints["group"] != "" || seen && cause.Scope == "pod" ||
+		if !c.OwnSymptom(s.Symptom, s.Hints) || s.Hints["group"] != "" || seen && cause.Scope == "pod" ||
 			len(s.Entities) == 0 {
 			return false
 		}

@@ -11,9 +11,9 @@ import (
 	"paramedic/state"
 )
 
-// together is how long after its last alert an incident accepts alerts that its cause does not
+// joinWindow is how long after its last alert an incident accepts alerts that its cause does not
 // explain.
-const together = time.Hour
+const joinWindow = time.Hour
 
 // A link is the proximity of two entities. Higher is closer.
 type link int
@@ -39,11 +39,11 @@ func Correlate(c *catalog.Catalog, s state.Sign, workers []state.Worker, open []
 	var best *state.Incident
 	bestLink, rivals := linkNone, 0
 	for _, in := range byAge(open) {
-		if !in.Open() || topology.Differ(in.Cluster, s.Entity.Cluster) || over(in, s.Symptom) {
+		if !in.Open() || topology.Conflict(in.Cluster, s.Entity.Cluster) || heldForReturn(in, s.Symptom) {
 			continue
 		}
 		l := closeness(c, s, e, in, top)
-		if l == linkNone || l < linkGPU && apart(c, s, e, in) || !compatible(c, s, l, in, now) {
+		if l == linkNone || l < linkGPU && onOtherWorker(c, s, e, in) || !compatible(c, s, l, in, now) {
 			continue
 		}
 		switch {
@@ -63,23 +63,23 @@ func Correlate(c *catalog.Catalog, s state.Sign, workers []state.Worker, open []
 // found the entity broken, or it is not held open like the other.
 func preferred(in, best *state.Incident, e state.Entity) bool {
 	held := best.Status == state.StatusMonitoring && in.Status != state.StatusMonitoring
-	return broke(in, e) && !broke(best, e) || held
+	return foundBroken(in, e) && !foundBroken(best, e) || held
 }
 
-// over reports whether all alerts of the incident are resolved and the symptom is neither one of
-// its symptoms nor explained by its cause. The incident is held open only for returning alerts, so
-// the sign is a new problem. If it is a late sign of the root, the root's incident absorbs this
-// one.
-func over(in *state.Incident, s state.Symptom) bool {
+// heldForReturn reports whether all alerts of the incident are resolved and the symptom is neither
+// one of its symptoms nor explained by its cause. The incident is held open only for returning
+// alerts, so the sign is a new problem. If it is a late sign of the root, the root's incident
+// absorbs this one.
+func heldForReturn(in *state.Incident, s state.Symptom) bool {
 	had := func(sc state.SymptomCount) bool { return sc.Symptom == s }
 	return in.Status == state.StatusMonitoring && in.Cause() != state.Unknown &&
 		in.Cause() != state.BenignAlert && s != state.Unclassified &&
-		!slices.Contains(in.Diagnosis.Explains, s) && !slices.ContainsFunc(in.Symptoms, had) && !aftermath(in, s)
+		!slices.Contains(in.Diagnosis.Explains, s) && !slices.ContainsFunc(in.Symptoms, had) && !restartSymptom(in, s)
 }
 
-// aftermath reports whether the symptom is typical of a restart or rollout, and a person may have
-// restarted something to fix the incident.
-func aftermath(in *state.Incident, s state.Symptom) bool {
+// restartSymptom reports whether the symptom is typical of a restart or rollout, and a person may
+// have restarted something to fix the incident.
+func restartSymptom(in *state.Incident, s state.Symptom) bool {
 	switch s {
 	case "worker_down", "target_down", "rollout_stuck", "no_endpoints", "prefix_hit_low":
 		return len(in.Actions) > 0 || !in.AckedAt.IsZero()
@@ -87,11 +87,11 @@ func aftermath(in *state.Incident, s state.Symptom) bool {
 	return false
 }
 
-// broke reports whether the incident's verdict found the entity's worker or node broken.
-func broke(in *state.Incident, e state.Entity) bool {
+// foundBroken reports whether the incident's verdict found the entity's worker or node broken.
+func foundBroken(in *state.Incident, e state.Entity) bool {
 	s := in.Diagnosis.Scope
 	return in.Cause() != state.Unknown &&
-		(slices.Contains(s.Nodes, e.Node) || slices.Contains(s.Pods, e.Pod) && !topology.Differ(s.Namespace, e.Namespace))
+		(slices.Contains(s.Nodes, e.Node) || slices.Contains(s.Pods, e.Pod) && !topology.Conflict(s.Namespace, e.Namespace))
 }
 
 // byAge sorts incidents, so that the answer does not depend on the order of the arguments.
@@ -119,17 +119,17 @@ func closeness(c *catalog.Catalog, s state.Sign, e state.Entity, in *state.Incid
 			if !topology.Placeless(other) {
 				about = true
 			}
-			best = max(best, near(e, top.Resolve(other), top))
+			best = max(best, proximity(e, top.Resolve(other), top))
 		}
 	}
 	for _, other := range scopeEntities(in) {
 		about = about || !topology.Placeless(other)
-		best = max(best, near(e, top.Resolve(other), top))
+		best = max(best, proximity(e, top.Resolve(other), top))
 	}
 	if best == linkNone && c.SymptomTable()[s.Symptom].Serving && serving(c, in) && (topology.Placeless(e) || !about) {
 		// A rule that aggregates all labels away still belongs to the fleet's only serving
 		// incident.
-		if !topology.Differ(e.Namespace, in.Scope.Namespace) {
+		if !topology.Conflict(e.Namespace, in.Scope.Namespace) {
 			best = linkFleet
 			if e.Namespace != "" && e.Namespace == in.Scope.Namespace {
 				best = linkSpace
@@ -159,8 +159,8 @@ func scopeEntities(in *state.Incident) []state.Entity {
 	return out
 }
 
-// near returns the proximity of two resolved entities.
-func near(a, b state.Entity, top *topology.Topology) link {
+// proximity returns the proximity of two resolved entities.
+func proximity(a, b state.Entity, top *topology.Topology) link {
 	if a.GPU != "" && a.GPU == b.GPU && a.Node == b.Node {
 		return linkGPU
 	}
@@ -170,7 +170,7 @@ func near(a, b state.Entity, top *topology.Topology) link {
 	if l := machine(a, b, top); l != linkNone {
 		return l
 	}
-	if topology.Differ(a.Namespace, b.Namespace) {
+	if topology.Conflict(a.Namespace, b.Namespace) {
 		return linkNone
 	}
 	sameModel := a.Model != "" && strings.EqualFold(a.Model, b.Model)
@@ -198,7 +198,7 @@ func samePod(a, b state.Entity, top *topology.Topology) bool {
 	if a.Instance != "" && a.Instance == b.Instance {
 		return true
 	}
-	if a.Pod == "" || b.Pod == "" || topology.Differ(a.Namespace, b.Namespace) {
+	if a.Pod == "" || b.Pod == "" || topology.Conflict(a.Namespace, b.Namespace) {
 		return false
 	}
 	return a.Pod == b.Pod || slices.ContainsFunc(top.Mates(a), func(w *state.Worker) bool { return w.Pod == b.Pod })
@@ -218,7 +218,7 @@ func machine(a, b state.Entity, top *topology.Topology) link {
 			continue
 		}
 		for _, w := range top.Nodes[m.Node] {
-			if w.Pool == other.Pool && !topology.Differ(w.Namespace, other.Namespace) {
+			if w.Pool == other.Pool && !topology.Conflict(w.Namespace, other.Namespace) {
 				return linkNode
 			}
 		}
@@ -228,13 +228,13 @@ func machine(a, b state.Entity, top *topology.Topology) link {
 
 func knows(t *topology.Topology, e state.Entity) bool { return t.Pools[e.Namespace+"/"+e.Pool] != nil }
 
-// apart reports whether the sign is about another worker than those that the verdict found broken,
-// and its symptom comes from the worker itself. It is then a second problem in the same pool. If
-// the first turns out to cause it, the first incident absorbs it.
-func apart(c *catalog.Catalog, s state.Sign, e state.Entity, in *state.Incident) bool {
+// onOtherWorker reports whether the sign is about another worker than those that the verdict found
+// broken, and its symptom comes from the worker itself. It is then a second problem in the same
+// pool. If the first turns out to cause it, the first incident absorbs it.
+func onOtherWorker(c *catalog.Catalog, s state.Sign, e state.Entity, in *state.Incident) bool {
 	cause, named := c.CauseTable()[in.Cause()]
 	broken := in.Diagnosis.Scope
-	if !named || !cause.Local() || !c.Own(s.Symptom, s.Hints) || s.Hints["group"] != "" || e.Pod == "" ||
+	if !named || !cause.Local() || !c.OwnSymptom(s.Symptom, s.Hints) || s.Hints["group"] != "" || e.Pod == "" ||
 		slices.Contains(broken.Pods, e.Pod) || slices.Contains(broken.Nodes, e.Node) {
 		return false
 	}
@@ -266,7 +266,7 @@ func compatible(c *catalog.Catalog, s state.Sign, l link, in *state.Incident, no
 	if named && slices.Contains(in.Diagnosis.Explains, s.Symptom) && l >= linkModel {
 		return true
 	}
-	if !last.IsZero() && now.Sub(last) > together {
+	if !last.IsZero() && now.Sub(last) > joinWindow {
 		return false
 	}
 	switch {
@@ -284,10 +284,10 @@ func compatible(c *catalog.Catalog, s state.Sign, l link, in *state.Incident, no
 func bothUnknown(root, other *state.Incident) bool {
 	r, o := root.Diagnosis, other.Diagnosis
 	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool ||
-		topology.Differ(r.Scope.Namespace, o.Scope.Namespace) {
+		topology.Conflict(r.Scope.Namespace, o.Scope.Namespace) {
 		return false
 	}
-	if saysNothing(root) || saysNothing(other) {
+	if unplaced(root) || unplaced(other) {
 		return false // the verdict assigned the only pool that exists; the alerts name none
 	}
 	last := root.OpenedAt
@@ -296,12 +296,12 @@ func bothUnknown(root, other *state.Incident) bool {
 			last = s.Last
 		}
 	}
-	return older(root, other) && other.OpenedAt.Sub(last) <= together
+	return older(root, other) && other.OpenedAt.Sub(last) <= joinWindow
 }
 
-// saysNothing reports whether an incident has an alert that is neither about inference nor names a
+// unplaced reports whether an incident has an alert that is neither about inference nor names a
 // place. Such incidents only take alerts of their own group.
-func saysNothing(in *state.Incident) bool {
+func unplaced(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms,
 		func(s state.SymptomCount) bool { return s.Symptom == state.Unclassified && s.Hints["group"] != "" })
 }
@@ -324,13 +324,13 @@ func overlaps(c *catalog.Catalog, root, other *state.Incident) bool {
 			}
 		}
 		for _, p := range slices.Concat(root.Diagnosis.Scope.Pods, r.Pods) {
-			if slices.Contains(o.Pods, p) && !topology.Differ(r.Namespace, o.Namespace) {
+			if slices.Contains(o.Pods, p) && !topology.Conflict(r.Namespace, o.Namespace) {
 				return true
 			}
 		}
 	}
-	if topology.Differ(r.Namespace, o.Namespace) || topology.Differ(r.Pool, o.Pool) ||
-		topology.Differ(strings.ToLower(r.Model), strings.ToLower(o.Model)) {
+	if topology.Conflict(r.Namespace, o.Namespace) || topology.Conflict(r.Pool, o.Pool) ||
+		topology.Conflict(strings.ToLower(r.Model), strings.ToLower(o.Model)) {
 		return false
 	}
 	if r.Pool != "" && r.Pool == o.Pool || r.Model != "" && strings.EqualFold(r.Model, o.Model) {

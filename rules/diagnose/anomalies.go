@@ -81,7 +81,7 @@ func anomalies(c *catalog.Catalog, g *evidence.Subject, findings []state.Finding
 // anomaly returns a signal with its usual values. ok reports whether it is unusual.
 func anomaly(c *catalog.Catalog, g *evidence.Subject, signal string) (state.Anomaly, bool) {
 	r := g.Reading(signal)
-	if r == nil || !r.CurrentValue().Ok {
+	if r == nil || !r.CurrentValue().OK {
 		return state.Anomaly{}, false
 	}
 	a := state.Anomaly{Signal: signal, Pod: g.Pod(), Value: r.Value, Unit: c.Units()[signal],
@@ -89,16 +89,16 @@ func anomaly(c *catalog.Catalog, g *evidence.Subject, signal string) (state.Anom
 		WeekAgo: condition.Present(r.WeekAgo), Z: condition.Present(r.Z)}
 	hour, day := condition.Optional(r.Baseline), condition.Optional(r.DayAgo)
 	week, z := condition.Optional(r.WeekAgo), condition.Optional(r.Z)
-	grain := signals.Grain(a.Unit)
-	jumped := hour.Ok && differs(r.Value, hour.V, grain) || z.Ok && math.Abs(z.V) > anomalous &&
-		!(hour.Ok && same(r.Value, hour.V, grain))
-	for24h := day.Ok && week.Ok && differs(r.Value, day.V, grain) && differs(r.Value, week.V, grain) &&
+	grain := signals.Negligible(a.Unit)
+	jumped := hour.OK && differs(r.Value, hour.V, grain) || z.OK && math.Abs(z.V) > anomalous &&
+		!(hour.OK && same(r.Value, hour.V, grain))
+	for24h := day.OK && week.OK && differs(r.Value, day.V, grain) && differs(r.Value, week.V, grain) &&
 		(r.Value > day.V) == (r.Value > week.V)
 	if !jumped && !for24h {
 		return state.Anomaly{}, false
 	}
 	value := signals.Quantity(r.Value, a.Unit)
-	if g.Key() == "" && r.Count > 1 && signals.Counted(a.Unit) && !g.View().Series(signal).OfPool() {
+	if g.Key() == "" && r.Count > 1 && signals.IsCount(a.Unit) && !g.View().Series(signal).OfPool() {
 		value += " a worker"
 	}
 	if g.Key() != "" {
@@ -108,7 +108,7 @@ func anomaly(c *catalog.Catalog, g *evidence.Subject, signal string) (state.Anom
 	if than := against(r.Value, a.Unit, [3]condition.Number{hour, day, week}, g.View().WhyMissing("baseline") != ""); than != "" {
 		a.Text += ": " + than
 	}
-	if z.Ok && math.Abs(z.V) > anomalous {
+	if z.OK && math.Abs(z.V) > anomalous {
 		a.Text += " (" + deviations(z.V) + ")"
 	}
 	return a, true
@@ -152,8 +152,8 @@ func against(v float64, unit string, usual [3]condition.Number, watchedSince boo
 	for i, m := range moments {
 		was := usual[i]
 		switch {
-		case !was.Ok:
-		case same(v, was.V, signals.Grain(unit)):
+		case !was.OK:
+		case same(v, was.V, signals.Negligible(unit)):
 			still = append(still, m.from)
 		case times(v, was.V, unit) == "":
 			changed = append(changed, "from "+signals.Quantity(was.V, unit)+" "+m.from)
@@ -173,7 +173,7 @@ func against(v float64, unit string, usual [3]condition.Number, watchedSince boo
 
 // times returns a value as a multiple of another; "" if the ratio is not meaningful.
 func times(v, was float64, unit string) string {
-	if was <= signals.Grain(unit) || v <= signals.Grain(unit) {
+	if was <= signals.Negligible(unit) || v <= signals.Negligible(unit) {
 		return ""
 	}
 	switch x := v / was; {

@@ -23,11 +23,11 @@ func (s *missingImpact) count(weight float64, unknown []string) {
 func impactOfMissing(c *catalog.Cause, by []string, v *evidence.View, cat *catalog.Catalog, of []*evidence.Subject) missingImpact {
 	var sw missingImpact
 	for _, e := range c.Evidence {
-		lacking, mute := v.Lacking(by, e.Condition, e.When, cat), mute(cat, by, e, of)
+		lacking, mute := v.UnknownSignals(by, e.Condition, e.When, cat), silentExporters(cat, by, e, of)
 		idle, clear, unclear := false, true, []string(nil)
 		if e.Exception != nil {
 			idle, clear = e.Exception.Answer(v.Whole())
-			unclear = v.Lacking(by, e.Exception, e.Unless, cat)
+			unclear = v.UnknownSignals(by, e.Exception, e.Unless, cat)
 		}
 		if clear && idle || len(lacking)+len(mute)+len(unclear) == 0 {
 			continue

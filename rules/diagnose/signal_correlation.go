@@ -189,7 +189,7 @@ func usual(points []state.Point, unit string) (mean, far float64) {
 	for _, p := range points {
 		squares += (p.Value - mean) * (p.Value - mean)
 	}
-	return mean, anomalous * math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, signals.Grain(unit)))
+	return mean, anomalous * math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, signals.Negligible(unit)))
 }
 
 // values holds two charts at the moments that both have.

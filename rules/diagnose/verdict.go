@@ -117,7 +117,7 @@ func weighAll(c *catalog.Catalog, v *evidence.View, in *state.Incident) verdict 
 	// would lower the confidence of the others. Those causes share the odds of unknown.
 	total, within := 1.0, 0.0
 	for _, w := range out.ranked {
-		if w.stands() {
+		if w.isCandidate() {
 			total += w.odds()
 		} else {
 			within += w.odds()
@@ -126,7 +126,7 @@ func weighAll(c *catalog.Catalog, v *evidence.View, in *state.Incident) verdict 
 	for i := range out.ranked {
 		w := &out.ranked[i]
 		w.confidence = w.odds() / total
-		if !w.stands() {
+		if !w.isCandidate() {
 			w.confidence /= max(1, within)
 		}
 		w.confidence = condition.Round(w.confidence, 4)
@@ -140,16 +140,16 @@ func weighAll(c *catalog.Catalog, v *evidence.View, in *state.Incident) verdict 
 		out.named = out.ranked[0].score >= threshold && out.margin >= margin
 	}
 	if out.named {
-		out.askForRoots(in)
+		out.withholdConsequence(in)
 	}
 	if out.named {
-		out.askForTwins(in, c)
+		out.withholdLookAlike(in, c)
 	}
 	if out.named {
-		out.askForProof()
+		out.withholdUnproven()
 	}
 	if out.named && out.ranked[0].cause.ID == state.BenignAlert {
-		out.askForAlerts(in)
+		out.withholdUnseenAlert(in)
 	}
 	return out
 }

@@ -24,15 +24,15 @@ const (
 	typicalOf = 4
 	// unexplained is the weight of each symptom that a cause does not explain.
 	unexplained = -3
-	// beside is the weight against a cause that explains no symptom at all: it may exist, but
+	// besideWeight is the weight against a cause that explains no symptom at all: it may exist, but
 	// belong to another incident.
-	beside = -4
+	besideWeight = -4
 	// anotherPool is the same weight if the alerts do not name the pool or its phase, and this one
 	// is a guess.
 	anotherPool = -20
-	// elsewhere is the weight against a cause of single workers that was found only on workers
-	// outside the alerts.
-	elsewhere = -8
+	// elsewhereWeight is the weight against a cause of single workers that was found only on
+	// workers outside the alerts.
+	elsewhereWeight = -8
 )
 
 // The reasons for the weights that are the same for all causes, so that no entry states them.
@@ -98,7 +98,7 @@ type causeScore struct {
 // observation is one finding. Its text and entity are only computed for causes that are shown,
 // since most are not.
 type observation struct {
-	found
+	observed
 	form string
 	// together means that its baselines are the values an hour before the onset.
 	together bool
@@ -106,9 +106,9 @@ type observation struct {
 	hits     []*evidence.Subject // the entities that match; nil: the finding is about the scope
 }
 
-// found holds the parts of a finding that are known before its text is written. Most findings are
-// never written.
-type found struct {
+// observed holds the parts of a finding that are known before its text is written. Most findings
+// are never written.
+type observed struct {
 	Signal, Pod string
 	Value       float64
 	Unit        string
@@ -135,10 +135,10 @@ func weighCause(c *catalog.Cause, v *evidence.View, signs []sign, cat *catalog.C
 	strange := 0
 	for _, s := range signs {
 		if d, ok := c.Explains[s.Symptom]; !ok {
-			w.add(observation{found: found{Signal: s.finding, Weight: unexplained, Text: s.strange, Why: whyUnexplained}})
+			w.add(observation{observed: observed{Signal: s.finding, Weight: unexplained, Text: s.strange, Why: whyUnexplained}})
 			strange++
 		} else if d != 0 {
-			w.add(observation{found: found{Signal: s.finding, Weight: d, Text: s.explained, Why: s.common}})
+			w.add(observation{observed: observed{Signal: s.finding, Weight: d, Text: s.explained, Why: s.common}})
 		}
 	}
 	switch {
@@ -146,17 +146,17 @@ func weighCause(c *catalog.Cause, v *evidence.View, signs []sign, cat *catalog.C
 	case v.Guessed():
 		const text = "Nothing that this incident is about is a sign of it, " +
 			"and no alert says that it is about these workers"
-		w.add(observation{found: found{Signal: "symptoms", Weight: anotherPool, Text: text, Why: whyAnotherPool}})
+		w.add(observation{observed: observed{Signal: "symptoms", Weight: anotherPool, Text: text, Why: whyAnotherPool}})
 	default:
 		const text = "Nothing that this incident is about is a sign of it"
-		w.add(observation{found: found{Signal: "symptoms", Weight: beside, Text: text, Why: whyBeside}})
+		w.add(observation{observed: observed{Signal: "symptoms", Weight: besideWeight, Text: text, Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
 		w.observe(e, v, cat, mem)
 	}
 	if c.Local() && v.Elsewhere(w.pods, w.nodes) {
 		const text = "It shows on other workers than the incident is about"
-		w.add(observation{found: found{Signal: "symptoms", Weight: elsewhere, Text: text, Why: whyElsewhere}})
+		w.add(observation{observed: observed{Signal: "symptoms", Weight: elsewhereWeight, Text: text, Why: whyElsewhere}})
 	}
 	w.score = condition.Round(w.score, 2)
 	slices.SortStableFunc(w.unmet, func(a, b unobserved) int { return cmp.Compare(b.weight, a.weight) })
@@ -183,14 +183,15 @@ func Supports(c *catalog.Catalog, in *state.Incident, ev *state.Evidence) map[st
 	defer v.release()
 	out := make(map[state.Cause]Support, len(v.ranked))
 	for i := range v.ranked {
-		alerts, all := v.ranked[i].pull()
+		alerts, all := v.ranked[i].support()
 		out[v.ranked[i].cause.ID] = Support{Alerts: alerts, All: all}
 	}
 	return out
 }
 
-// pull returns the sum of the weights that support the cause: of its alerts, and of all findings.
-func (w *causeScore) pull() (alerts, all float64) {
+// support returns the sum of the weights that support the cause: of its alerts, and of all
+// findings.
+func (w *causeScore) support() (alerts, all float64) {
 	for _, f := range w.seen {
 		if f.Weight <= 0 {
 			continue
@@ -206,9 +207,9 @@ func (w *causeScore) pull() (alerts, all float64) {
 // odds returns the odds of the cause against unknown.
 func (w *causeScore) odds() float64 { return math.Pow(10, w.score/10) }
 
-// stands reports whether the cause is listed as a candidate of its own. All others are part of
+// isCandidate reports whether the cause is listed as a candidate of its own. All others are part of
 // unknown.
-func (w *causeScore) stands() bool { return w.score > 0 || w.supported() }
+func (w *causeScore) isCandidate() bool { return w.score > 0 || w.supported() }
 
 // supported reports whether any finding other than an alert supports the cause.
 func (w *causeScore) supported() bool {
@@ -280,7 +281,7 @@ func (w *causeScore) observe(e *catalog.Evidence, v *evidence.View, cat *catalog
 		w.unansweredBy(e, v, cat)
 	case holds:
 		w.add(observation{
-			found: found{Signal: e.Signal, Unit: cat.Units()[e.Signal], Weight: e.Weight, Why: e.Why,
+			observed: observed{Signal: e.Signal, Unit: cat.Units()[e.Signal], Weight: e.Weight, Why: e.Why,
 				reads: e.Condition.Signals, settles: e.Settles},
 			form: e.Text, together: e.Condition.Together, of: evidence.Words{View: v, Count: broken, Total: answered}, hits: hits})
 		if e.Marks {
@@ -302,11 +303,11 @@ func (w *causeScore) unansweredBy(e *catalog.Evidence, v *evidence.View, cat *ca
 	if e.Needed {
 		w.unproven = e.Expects
 	}
-	if e.Weight > 0 && e.Expects != "" && v.Unmeasured(e.Condition, cat) {
+	if e.Weight > 0 && e.Expects != "" && v.ReadsUnmeasured(e.Condition, cat) {
 		w.unread += e.Weight
 	}
 	switch {
-	case !w.untold(e, v, cat):
+	case !w.needsEngineSignal(e, v, cat):
 	case e.Weight < 0:
 		w.loss += e.Weight
 	case e.Expects != "": // only signs of the cause; evidence without "expects" may replace one of them
@@ -327,15 +328,15 @@ func (w *causeScore) otherwise(e *catalog.Evidence, v *evidence.View, cat *catal
 			return
 		}
 	}
-	f := found{Signal: e.Signal, Weight: e.Else.Weight, Why: e.Why}
+	f := observed{Signal: e.Signal, Weight: e.Else.Weight, Why: e.Why}
 	if r := v.Whole().Reading(e.Signal); r != nil {
 		f.Value, f.Baseline = r.CurrentValue().V, condition.Pointer(r.BaselineValue())
-		if r.Max.Ok {
+		if r.Max.OK {
 			f.Value = r.Max.V
 		}
 	}
 	f.Unit = cat.Units()[e.Signal]
-	w.add(observation{found: f, form: e.Else.Text, of: evidence.Words{View: v, Group: v.Whole(), Total: answered}})
+	w.add(observation{observed: f, form: e.Else.Text, of: evidence.Words{View: v, Group: v.Whole(), Total: answered}})
 }
 
 func (w *causeScore) mark(e *catalog.Evidence, hits []*evidence.Subject, v *evidence.View, mem *scratch) {

@@ -16,21 +16,22 @@ import (
 const (
 	// decisive is the weight of a cause's own sign: ten to one.
 	decisive = 10
-	// fitting is the weight of alerts that a cause needs if nothing else supports it: two to one.
-	fitting = 3
+	// fittingAlerts is the weight of alerts that a cause needs if nothing else supports it: two to
+	// one.
+	fittingAlerts = 3
 )
 
-// askForAlerts withholds the name if an alert is typical of another cause that lacks only
+// withholdUnseenAlert withholds the name if an alert is typical of another cause that lacks only
 // unmeasured signals. If those signals could lift the other cause over the threshold, it moves to
 // the first place, and both share the odds.
-func (v *verdict) askForAlerts(in *state.Incident) {
+func (v *verdict) withholdUnseenAlert(in *state.Incident) {
 	best := v.ranked[0]
 	for i := range v.ranked[1:] {
 		w := v.ranked[i+1]
 		if !w.typical(in) {
 			continue
 		}
-		if unread := w.unread + silent(w.cause, v.view); unread == 0 || w.score+unread < threshold {
+		if unread := w.unread + silentWeight(w.cause, v.view); unread == 0 || w.score+unread < threshold {
 			continue
 		}
 		v.named, v.unseen = false, true
@@ -41,10 +42,10 @@ func (v *verdict) askForAlerts(in *state.Incident) {
 	}
 }
 
-// silent returns the weight that a cause of single workers could gain if the alerts' workers
+// silentWeight returns the weight that a cause of single workers could gain if the alerts' workers
 // exported what others export. A GPU that fell off the bus exports nothing more, while its
 // neighbours look healthy. Evidence against the cause from those neighbours is then taken back.
-func silent(c *catalog.Cause, v *evidence.View) float64 {
+func silentWeight(c *catalog.Cause, v *evidence.View) float64 {
 	if v.AlertsAnywhere() {
 		return 0
 	}
@@ -73,11 +74,11 @@ func silent(c *catalog.Cause, v *evidence.View) float64 {
 	return sum
 }
 
-// askForRoots withholds a cause that may be the consequence of another. A surge, longer prompts and
-// lost prefixes are changes. Without a baseline or an engine's signal, only their consequence
-// stands out, and advice for the wrong root makes things worse. Roots that could win with those
-// signals move to the next places and share the odds.
-func (v *verdict) askForRoots(in *state.Incident) {
+// withholdConsequence withholds a cause that may be the consequence of another. A surge, longer
+// prompts and lost prefixes are changes. Without a baseline or an engine's signal, only their
+// consequence stands out, and advice for the wrong root makes things worse. Roots that could win
+// with those signals move to the next places and share the odds.
+func (v *verdict) withholdConsequence(in *state.Incident) {
 	best := &v.ranked[0]
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
@@ -96,21 +97,21 @@ func (v *verdict) askForRoots(in *state.Incident) {
 	}
 }
 
-// askForTwins withholds a cause if signals that distinguish it from a look-alike are missing.
+// withholdLookAlike withholds a cause if signals that distinguish it from a look-alike are missing.
 // Without them the cause with the heavier other signs would win, right or wrong. Look-alikes that
 // could win, or lower the first below the threshold, move up and share its odds. A look-alike that
 // only common alerts support does not count, unless its own sign is among the missing signals.
-func (v *verdict) askForTwins(in *state.Incident, cat *catalog.Catalog) {
+func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	best := &v.ranked[0]
 	asked := v.view.InQuestion(best.pods)
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
-		by := best.cause.ApartBy(w.cause.ID)
+		by := best.cause.DistinguishedBy(w.cause.ID)
 		its, bests := impactOfMissing(w.cause, by, v.view, cat, asked), impactOfMissing(best.cause, by, v.view, cat, asked)
 		most, least, unknown := w.score+its.gain, best.score+bests.loss, len(its.unknown)+len(bests.unknown) > 0
 		wins := most >= threshold && most > least
 		falls := least < threshold && most > max(least, 0)
-		if unknown && (wins || falls) && (w.supported() || w.typical(in) || w.mayBe(its.sign)) {
+		if unknown && (wins || falls) && (w.supported() || w.typical(in) || w.couldDecide(its.sign)) {
 			v.twins, v.lacks = append(v.twins, w.cause.ID), slices.Concat(v.lacks, its.unknown, bests.unknown)
 		}
 	}
@@ -120,9 +121,9 @@ func (v *verdict) askForTwins(in *state.Incident, cat *catalog.Catalog) {
 	}
 }
 
-// askForProof withholds a cause if its needed evidence has no answer. Its other signs are also
+// withholdUnproven withholds a cause if its needed evidence has no answer. Its other signs are also
 // those of other causes.
-func (v *verdict) askForProof() {
+func (v *verdict) withholdUnproven() {
 	if best := &v.ranked[0]; best.unproven != "" {
 		v.named, best.confidence = false, condition.Round(best.confidence/2, 4)
 	}
@@ -151,17 +152,17 @@ func (w *causeScore) typical(in *state.Incident) bool {
 		func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
 }
 
-// mayBe reports whether alerts support the cause and a missing sign of this weight would decide for
-// it.
-func (w *causeScore) mayBe(sign float64) bool {
-	alerts, _ := w.pull()
-	return sign >= decisive && alerts >= fitting
+// couldDecide reports whether alerts support the cause and a missing sign of this weight would
+// decide for it.
+func (w *causeScore) couldDecide(sign float64) bool {
+	alerts, _ := w.support()
+	return sign >= decisive && alerts >= fittingAlerts
 }
 
-// mute returns the signals of the evidence that an exporter reports for other workers, but not for
-// one of these. Signals of engines do not count, since they may be missing for a reason: a ratio of
-// zero requests, or the cache of a worker that is never idle.
-func mute(c *catalog.Catalog, ids []string, e *catalog.Evidence, of []*evidence.Subject) []string {
+// silentExporters returns the signals of the evidence that an exporter reports for other workers,
+// but not for one of these. Signals of engines do not count, since they may be missing for a
+// reason: a ratio of zero requests, or the cache of a worker that is never idle.
+func silentExporters(c *catalog.Catalog, ids []string, e *catalog.Evidence, of []*evidence.Subject) []string {
 	var out []string
 	for _, id := range ids {
 		if c.EngineSignals()[id] || c.TextSignals()[id] || !slices.Contains(e.Condition.Signals, id) {
@@ -204,18 +205,18 @@ func absent(v *evidence.View, x *condition.Expression, src string) []string {
 			out = append(out, id)
 		case s.LacksPast(src):
 			out = append(out, id+" (no baseline)")
-		case strings.Contains(src, id+".day_ago") && !s.Whole.Field("day_ago").Ok:
+		case strings.Contains(src, id+".day_ago") && !s.Whole.Field("day_ago").OK:
 			out = append(out, id+" (no value of a day ago)")
-		case strings.Contains(src, id+".week_ago") && !s.Whole.Field("week_ago").Ok:
+		case strings.Contains(src, id+".week_ago") && !s.Whole.Field("week_ago").OK:
 			out = append(out, id+" (no value of a week ago)")
 		}
 	}
 	return out
 }
 
-// untold reports whether evidence reads a signal of engines that is missing and has no substitute,
-// or a signal whose past is missing.
-func (w *causeScore) untold(e *catalog.Evidence, v *evidence.View, cat *catalog.Catalog) bool {
+// needsEngineSignal reports whether evidence reads a signal of engines that is missing and has no
+// substitute, or a signal whose past is missing.
+func (w *causeScore) needsEngineSignal(e *catalog.Evidence, v *evidence.View, cat *catalog.Catalog) bool {
 	return slices.ContainsFunc(e.Condition.Signals, func(id string) bool {
 		s := v.Series(id)
 		if s == nil {

@@ -42,7 +42,7 @@ func ZScore(value float64, unit string, series []state.Point, onset time.Time) *
 	for _, p := range before {
 		squares += (p.Value - mean) * (p.Value - mean)
 	}
-	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, signals.Grain(unit)))
+	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, signals.Negligible(unit)))
 	z := math.Max(-zMost, math.Min(zMost, (value-mean)/deviation))
 	return &z
 }
@@ -83,7 +83,7 @@ func usualValue(s *state.Sample, onset time.Time) *float64 {
 	}
 	slices.Sort(hour)
 	hour = hour[1 : len(hour)-1]
-	if least, most := hour[0], hour[len(hour)-1]; most < 2*least || most-least <= 2*signals.Grain(s.Unit) {
+	if least, most := hour[0], hour[len(hour)-1]; most < 2*least || most-least <= 2*signals.Negligible(s.Unit) {
 		return s.Baseline
 	}
 	nearest := slices.MinFunc(hour, func(a, b float64) int {
@@ -134,7 +134,7 @@ func leftUsual(s *state.Sample, onset time.Time) time.Time {
 	}
 	before, deviation := meanAndDeviation(points[:at])
 	after, _ := meanAndDeviation(points[at:])
-	far := away * math.Max(deviation, math.Max(math.Abs(before)*0.01, signals.Grain(s.Unit)))
+	far := away * math.Max(deviation, math.Max(math.Abs(before)*0.01, signals.Negligible(s.Unit)))
 	side := math.Copysign(1, after-before)
 	beyond := 0
 	for _, p := range points[at:] {

@@ -27,9 +27,9 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 	mem := memories.Get().(*scratch)
 	v := &View{
 		scope: scope, role: role, roles: map[string]string{}, facts: factsOf(cat, in), signals: mem.bySignal,
-		numbered: make([]*series, len(cat.SignalNumbers())), numbers: cat.SignalNumbers(),
-		Missing: map[string]string{}, cutShort: map[string]*series{}, memory: mem, keys: mem.keys, engine: map[string]string{},
-		ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*answers{}, expressions: cat.Expressions(),
+		numbered: make([]*Series, len(cat.SignalNumbers())), numbers: cat.SignalNumbers(),
+		Missing: map[string]string{}, cutShort: map[string]*Series{}, memory: mem, keys: mem.keys, engine: map[string]string{},
+		ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*Answers{}, expressions: cat.Expressions(),
 	}
 	v.whole = &Subject{view: v}
 	if ev == nil {
@@ -45,7 +45,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 	ours := mem.names.Take(len(ev.Workers))[:0]
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
-		if w.Pod != "" && c.top.InScope(e, scope) && !topology.Differ(w.Role, role) {
+		if w.Pod != "" && c.top.InScope(e, scope) && !topology.Conflict(w.Role, role) {
 			if w.Role != "" {
 				v.roles[w.Pod] = w.Role
 			}
@@ -57,16 +57,16 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 		}
 	}
 	v.workers = v.EnginesOf(ours)
-	if xids := v.judged(ev, c, cat); len(xids) > 0 {
+	if xids := v.worstXidSamples(ev, c, cat); len(xids) > 0 {
 		v.take(xids, "", ev.At, c, cat)
 		v.take(ev.Samples, "gpu_xid", ev.At, c, cat)
 	} else {
 		v.take(ev.Samples, "", ev.At, c, cat)
 	}
 	v.arrange(c.found)
-	v.cut(cat)
+	v.dropTruncated(cat)
 	v.alerted = alerted(cat, in, c.top, ev.Workers)
-	v.told = told(cat, in, c.top, ev)
+	v.brokenElsewhere = brokenElsewhere(cat, in, c.top, ev)
 	return v
 }
 
@@ -101,7 +101,7 @@ func alerted(c *catalog.Catalog, in *state.Incident, top *topology.Topology, wor
 	out := map[string]bool{}
 	engines := map[topology.Place]bool{}
 	for _, s := range in.Symptoms {
-		if !c.Own(s.Symptom, s.Hints) || len(s.Entities) == 0 {
+		if !c.OwnSymptom(s.Symptom, s.Hints) || len(s.Entities) == 0 {
 			return nil
 		}
 		for _, raw := range s.Entities {
@@ -151,7 +151,7 @@ func (v *View) sample(samples []state.Sample, i int, k *indexedEntity) {
 	if ser == nil || ser.signal != s.Signal {
 		if ser = v.signals[s.Signal]; ser == nil {
 			ser = &v.memory.series.Take(1)[0]
-			*ser = series{signal: s.Signal, index: len(v.signals), samples: samples}
+			*ser = Series{signal: s.Signal, index: len(v.signals), samples: samples}
 			v.signals[s.Signal] = ser
 			if n, ok := v.numbers[s.Signal]; ok {
 				v.numbered[n] = ser
@@ -180,8 +180,8 @@ func (v *View) sample(samples []state.Sample, i int, k *indexedEntity) {
 }
 
 // arrange sorts the groups and computes the statistics of each signal.
-func (v *View) arrange(groups []entry) {
-	slices.SortStableFunc(groups, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+func (v *View) arrange(groups []indexedSubject) {
+	slices.SortStableFunc(groups, func(a, b indexedSubject) int { return cmp.Compare(a.key, b.key) })
 	v.order = v.memory.ids.Take(len(groups))[:0]
 	for _, of := range []*[]*Subject{&v.pods, &v.gpus, &v.nodes} {
 		*of = v.memory.hits.Take(len(groups))[:0]

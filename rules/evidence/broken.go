@@ -16,17 +16,19 @@ type BrokenSet struct {
 
 func (b BrokenSet) none() bool { return len(b.pods)+len(b.nodes) == 0 }
 
+// Pod reports whether a pod of this name is broken in the namespace.
 func (b BrokenSet) Pod(namespace, name string) bool {
-	return slices.ContainsFunc(b.pods[name], func(of string) bool { return !topology.Differ(of, namespace) })
+	return slices.ContainsFunc(b.pods[name], func(of string) bool { return !topology.Conflict(of, namespace) })
 }
 
+// Node reports whether a node is broken.
 func (b BrokenSet) Node(name string) bool { return b.nodes[name] }
 
 func (b BrokenSet) add(namespace, name string) { b.pods[name] = append(b.pods[name], namespace) }
 
 // drop removes a pod.
 func (b BrokenSet) drop(namespace, name string) {
-	b.pods[name] = slices.DeleteFunc(b.pods[name], func(of string) bool { return !topology.Differ(of, namespace) })
+	b.pods[name] = slices.DeleteFunc(b.pods[name], func(of string) bool { return !topology.Conflict(of, namespace) })
 }
 
 // Broken returns the workers that verdicts found broken, the other pods of their engines, and the
@@ -53,10 +55,11 @@ func Broken(c *catalog.Catalog, top *topology.Topology, by []state.Beside) Broke
 	return out
 }
 
-// told returns the workers and nodes that the verdicts of other incidents found broken. It leaves
-// out those that an alert of this incident is about, since the other problem may be a consequence.
-// If no alert of this incident names a worker, it may be any worker, and told returns none.
-func told(c *catalog.Catalog, in *state.Incident, top *topology.Topology, ev *state.Evidence) BrokenSet {
+// brokenElsewhere returns the workers and nodes that the verdicts of other incidents found broken.
+// It leaves out those that an alert of this incident is about, since the other problem may be a
+// consequence. If no alert of this incident names a worker, it may be any worker, and told returns
+// none.
+func brokenElsewhere(c *catalog.Catalog, in *state.Incident, top *topology.Topology, ev *state.Evidence) BrokenSet {
 	if len(ev.Beside) == 0 {
 		return BrokenSet{}
 	}
@@ -85,10 +88,10 @@ func told(c *catalog.Catalog, in *state.Incident, top *topology.Topology, ev *st
 
 // ExceptBroken returns the entities that no other incident's verdict found broken.
 func (v *View) ExceptBroken(hits []*Subject) []*Subject {
-	if v.told.none() {
+	if v.brokenElsewhere.none() {
 		return hits
 	}
 	return slices.DeleteFunc(slices.Clone(hits), func(g *Subject) bool {
-		return g.pod != "" && v.told.Pod(v.scope.Namespace, g.pod) || g.pod == "" && v.told.Node(g.node)
+		return g.pod != "" && v.brokenElsewhere.Pod(v.scope.Namespace, g.pod) || g.pod == "" && v.brokenElsewhere.Node(g.node)
 	})
 }

@@ -15,14 +15,14 @@ type entityIndex struct {
 	view   *View
 	top    *topology.Topology
 	groups map[topology.Place]*Subject // by kind and key
-	found  []entry                     // the same groups in the order of discovery
+	found  []indexedSubject            // the same groups in the order of discovery
 	at     map[state.Entity]int        // index in seen
 	seen   []indexedEntity
 	last   int
 }
 
-// An entry is a group with its kind.
-type entry struct {
+// An indexedSubject is a group with its kind.
+type indexedSubject struct {
 	kind string
 	*Subject
 }
@@ -76,7 +76,7 @@ func (c *entityIndex) ofAnotherRole(e state.Entity) bool {
 		return false
 	}
 	w := c.top.ByPod[topology.PlaceOf(e.Namespace, e.Pod)]
-	return w != nil && topology.Differ(w.Role, c.view.role)
+	return w != nil && topology.Conflict(w.Role, c.view.role)
 }
 
 // counted adds the entity to the view at its first sample that counts.
@@ -114,5 +114,5 @@ func (c *entityIndex) add(kind string, g Subject) {
 	own := &c.view.memory.groups.Take(1)[0]
 	*own = g
 	c.groups[topology.PlaceOf(kind, g.key)] = own
-	c.found = append(c.found, entry{kind, own})
+	c.found = append(c.found, indexedSubject{kind, own})
 }

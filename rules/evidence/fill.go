@@ -69,10 +69,10 @@ func (g *Subject) format(signal, field, unit string) string {
 		return text.Phrase(r.Text)
 	}
 	n := r.Field(field)
-	if !n.Ok && field == "" {
+	if !n.OK && field == "" {
 		n = r.Max
 	}
-	if !n.Ok {
+	if !n.OK {
 		return "unknown"
 	}
 	if field == "count" || field == "z" || field == "sum" && unit == "bool" { // a sum of booleans is a count
@@ -90,7 +90,7 @@ func (g *Subject) memoryFullIn() string {
 		return condition.Number{}
 	}
 	used, limit, slope := of("container_memory"), of("container_memory_limit"), of("container_memory_slope")
-	if !used.Ok || !limit.Ok || !slope.Ok || slope.V <= 0 {
+	if !used.OK || !limit.OK || !slope.OK || slope.V <= 0 {
 		return "an unknown time"
 	}
 	return signals.Quantity(math.Max(0, limit.V-used.V)/slope.V, "s")

@@ -39,8 +39,8 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 	}
 	found.stalls(ev)
 	found.failedNodes(ev)
-	slowClocks(ev, found.add)
-	hangUps(ev, found.add)
+	slowClockSymptoms(ev, found.add)
+	abortSymptoms(ev, found.add)
 	memoryGrowth(ev, found.add)
 	full := slices.ContainsFunc(ev.Samples,
 		func(s state.Sample) bool { return s.Signal == "kv_usage" && s.Value > 0.9 })
@@ -186,10 +186,10 @@ const (
 	slowGaps  = 1.5 // of the fastest worker's
 )
 
-// slowClocks adds a symptom for a busy GPU that is much slower than its busy peers, if its worker
-// is also slow between tokens. DCGM exporters do not export clock events by default. A clock alone
-// may be due to another model or a wrong sensor.
-func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
+// slowClockSymptoms adds a symptom for a busy GPU that is much slower than its busy peers, if its
+// worker is also slow between tokens. DCGM exporters do not export clock events by default. A clock
+// alone may be due to another model or a wrong sensor.
+func slowClockSymptoms(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	type machine struct{ node, gpu string }
 	busy, quickest := map[machine]bool{}, 0.0
 	gaps, told := map[topology.Place]float64{}, map[machine]bool{}
@@ -249,9 +249,9 @@ func (e completions) share() float64 {
 // many reports whether the rate of aborts is above floor and their share above abortShare.
 func (e completions) many(floor float64) bool { return e.aborted > floor && e.share() > abortShare }
 
-// hangUps adds a symptom for each worker that aborts many of its requests, and for each pool that
-// does so over all workers.
-func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
+// abortSymptoms adds a symptom for each worker that aborts many of its requests, and for each pool
+// that does so over all workers.
+func abortSymptoms(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	pool := func(e state.Entity) topology.Place { return topology.PlaceOf(e.Namespace+"/"+e.Pool, e.Model) }
 	own, all := map[topology.Place]completions{}, map[topology.Place]completions{}
 	for _, s := range ev.Samples {

@@ -14,23 +14,23 @@ type scratch struct {
 	readings arena.Arena[condition.Reading]
 	samples  arena.Arena[int32]
 	groups   arena.Arena[Subject]
-	asked    arena.Arena[*answers]
-	answers  arena.Arena[answers]
+	asked    arena.Arena[*Answers]
+	answers  arena.Arena[Answers]
 	hits     arena.Arena[*Subject]
 	wholes   arena.Arena[condition.Aggregate]
 	points   arena.Arena[state.Point]
 	lines    arena.Arena[[]state.Point]
-	series   arena.Arena[series]
+	series   arena.Arena[Series]
 	names    arena.Arena[string]
 	keys     []string // a view's keys
 	ids      arena.Arena[int]
 	byKey    map[string]int     // a view's ids
-	bySignal map[string]*series // a view's signals
+	bySignal map[string]*Series // a view's signals
 	gpusOf   map[int][]int      // a view's gpusOf
 }
 
 var memories = sync.Pool{New: func() any {
-	return &scratch{byKey: map[string]int{}, bySignal: map[string]*series{}, gpusOf: map[int][]int{}}
+	return &scratch{byKey: map[string]int{}, bySignal: map[string]*Series{}, gpusOf: map[int][]int{}}
 }}
 
 // Release recycles the view's memory. Afterwards neither the view nor its results may be used.

@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// A series is one signal over the scope, by entity.
-type series struct {
+// A Series is one signal over the scope, by entity.
+type Series struct {
 	signal  string
 	samples []state.Sample // the slice with its samples
 	pool    *state.Sample  // the pool's own series
@@ -22,16 +22,16 @@ type series struct {
 }
 
 // LacksPast reports whether an expression reads the past of the signal and it is missing.
-func (s *series) LacksPast(src string) bool {
+func (s *Series) LacksPast(src string) bool {
 	asks := strings.Contains(src, s.signal+".baseline") || strings.Contains(src, s.signal+".hour_ago")
-	return asks && !s.Whole.BaselineValue().Ok
+	return asks && !s.Whole.BaselineValue().OK
 }
 
 // OfPool reports whether the pool has a series of its own.
-func (s *series) OfPool() bool { return s.pool != nil }
+func (s *Series) OfPool() bool { return s.pool != nil }
 
 // of returns the sample of an ID; nil if there is none.
-func (s *series) of(id int) *state.Sample {
+func (s *Series) of(id int) *state.Sample {
 	if id < 0 || id >= len(s.by) || s.by[id] == 0 {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (s *series) of(id int) *state.Sample {
 
 // summarise computes the statistics over all entities. It adds values in the order of the entities'
 // names, since floating-point sums depend on the order.
-func (s *series) summarise(order []int, into *condition.Aggregate) {
+func (s *Series) summarise(order []int, into *condition.Aggregate) {
 	r := into.Reading()
 	var total float64
 	var baseline, hourAgo, dayAgo, weekAgo mean
@@ -53,7 +53,7 @@ func (s *series) summarise(order []int, into *condition.Aggregate) {
 		if r.Text == "" {
 			r.Text = o.Text
 		}
-		if z := condition.Optional(o.Z); z.Ok && (r.Z == nil || math.Abs(z.V) > math.Abs(*r.Z)) {
+		if z := condition.Optional(o.Z); z.OK && (r.Z == nil || math.Abs(z.V) > math.Abs(*r.Z)) {
 			r.Z = o.Z
 		}
 		baseline.add(o.Baseline)
@@ -63,15 +63,15 @@ func (s *series) summarise(order []int, into *condition.Aggregate) {
 		dayAgo.add(o.DayAgo)
 		weekAgo.add(o.WeekAgo)
 		v := condition.Some(o.Value)
-		if !v.Ok {
+		if !v.OK {
 			continue
 		}
 		r.Count++
 		total += v.V
-		if !r.Max.Ok || v.V > r.Max.V {
+		if !r.Max.OK || v.V > r.Max.V {
 			r.Max = v
 		}
-		if !r.Min.Ok || v.V < r.Min.V {
+		if !r.Min.OK || v.V < r.Min.V {
 			r.Min = v
 		}
 	}
@@ -93,7 +93,7 @@ type mean struct {
 }
 
 func (m *mean) add(v *float64) {
-	if n := condition.Optional(v); n.Ok {
+	if n := condition.Optional(v); n.OK {
 		m.sum += n.V
 		m.n++
 	}
@@ -108,9 +108,9 @@ func (m *mean) value() *float64 {
 }
 
 // overlayPool replaces values of the whole scope by those of the pool's own series.
-func (s *series) overlayPool(r *condition.Reading) {
+func (s *Series) overlayPool(r *condition.Reading) {
 	p := s.pool
-	if v := condition.Some(p.Value); v.Ok {
+	if v := condition.Some(p.Value); v.OK {
 		r.Value = p.Value
 		if r.Count == 0 {
 			r.Max, r.Min, r.Avg, r.Sum, r.Count = v, v, v, v, 1
@@ -118,7 +118,7 @@ func (s *series) overlayPool(r *condition.Reading) {
 		// The mean of the pods' baselines is not the baseline of the pool's own series.
 		r.Baseline, r.HourAgo, r.DayAgo, r.WeekAgo = p.Baseline, p.HourAgo, p.DayAgo, p.WeekAgo
 	}
-	if condition.Optional(p.Z).Ok {
+	if condition.Optional(p.Z).OK {
 		r.Z = p.Z
 	}
 	if p.Text != "" {

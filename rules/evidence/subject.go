@@ -19,16 +19,16 @@ type Subject struct {
 }
 
 // GPU returns the GPU's index or UUID; empty for pods and nodes.
-func (s *Subject) GPU() string { return s.gpu }
+func (g *Subject) GPU() string { return g.gpu }
 
 // Key returns the name that identifies the subject among its kind; empty for the whole scope.
-func (s *Subject) Key() string { return s.key }
+func (g *Subject) Key() string { return g.key }
 
 // Node returns the node that the subject is or runs on.
-func (s *Subject) Node() string { return s.node }
+func (g *Subject) Node() string { return g.node }
 
 // View returns the view that the subject belongs to.
-func (s *Subject) View() *View { return s.view }
+func (g *Subject) View() *View { return g.view }
 
 // ResolveName returns a variable for CEL. It is part of cel.Activation.
 func (g *Subject) ResolveName(name string) (any, bool) {
@@ -56,12 +56,16 @@ func (g *Subject) ResolveName(name string) (any, bool) {
 // Parent is part of cel.Activation.
 func (g *Subject) Parent() condition.Activation { return nil }
 
+// Facts returns what the alerts of the incident report.
 func (g *Subject) Facts() *condition.Facts { return g.view.facts }
 
+// PoolKnown reports whether the alerts name the pool.
 func (g *Subject) PoolKnown() bool { return !g.view.guessed }
 
+// Workers returns the number of engines in the scope.
 func (g *Subject) Workers() int { return g.view.workers }
 
+// Pod returns the pod that the subject is, or that uses the GPU; empty for nodes and the scope.
 func (g *Subject) Pod() string { return g.pod }
 
 // LowerBound returns the truncated reading of a signal, or nil if the signal is not truncated.
@@ -80,7 +84,7 @@ func (g *Subject) ReadingAt(number int) *condition.Reading {
 	return g.readingOf(g.view.numbered[number])
 }
 
-func (g *Subject) readingOf(s *series) *condition.Reading {
+func (g *Subject) readingOf(s *Series) *condition.Reading {
 	if s == nil {
 		return nil
 	}
@@ -105,7 +109,7 @@ func (g *Subject) readingOf(s *series) *condition.Reading {
 }
 
 // Own returns the sample of the entity, its pod or its node, or the highest of the pod's GPUs.
-func (g *Subject) Own(s *series) *state.Sample {
+func (g *Subject) Own(s *Series) *state.Sample {
 	for _, id := range [...]int{g.id, g.podID, g.nodeID} {
 		if o := s.of(id); o != nil {
 			return o

@@ -15,22 +15,22 @@ const (
 	cutMore = 1.5
 )
 
-// cut removes the output lengths if the share of aborted requests is high (see ends.many) and
-// higher than usual. Long answers are aborted first, and an aborted request has only half an
+// dropTruncated removes the output lengths if the share of aborted requests is high (see ends.many)
+// and higher than usual. Long answers are aborted first, and an aborted request has only half an
 // answer. For log-normal lengths (σ 0.6) without the longest third, the mean is two thirds. The
 // measured length can only be too short. So it stays if it shows growth, and it serves an
 // expression that asks for .least as a lower bound.
-func (v *View) cut(cat *catalog.Catalog) {
+func (v *View) dropTruncated(cat *catalog.Catalog) {
 	aborts, finishes := v.signals["abort_rate"], v.signals["finish_rate"]
 	if aborts == nil || finishes == nil {
 		return
 	}
 	a, f := aborts.Whole, finishes.Whole
-	if !a.Sum.Ok || !f.Sum.Ok {
+	if !a.Sum.OK || !f.Sum.OK {
 		return
 	}
 	now, usual := completions{a.Sum.V, f.Sum.V}, completions{}
-	if a.BaselineValue().Ok && f.BaselineValue().Ok {
+	if a.BaselineValue().OK && f.BaselineValue().OK {
 		usual = completions{a.BaselineValue().V, f.BaselineValue().V}
 	}
 	if !now.many(abortFloor) || now.share() < cutMore*usual.share() {
@@ -41,7 +41,7 @@ func (v *View) cut(cat *catalog.Catalog) {
 		if s == nil {
 			continue
 		}
-		if was := s.Whole.BaselineValue(); was.Ok && s.Whole.Value >= cutGrown*was.V {
+		if was := s.Whole.BaselineValue(); was.OK && s.Whole.Value >= cutGrown*was.V {
 			continue
 		}
 		v.signals[id], v.numbered[cat.SignalNumbers()[id]] = nil, nil

@@ -26,7 +26,7 @@ func StandsOut(hits []*Subject, signal string) *Subject {
 	readings := hits[0].view.signals[signal]
 	for _, g := range hits {
 		r := g.readingOf(readings)
-		if r == nil || !r.CurrentValue().Ok {
+		if r == nil || !r.CurrentValue().OK {
 			continue
 		}
 		d := math.Abs(r.Value-r.Avg.V) + 1e-9*math.Max(r.Value, 0)
@@ -37,6 +37,7 @@ func StandsOut(hits []*Subject, signal string) *Subject {
 	return worst
 }
 
+// SortedSet sorts the list in place and returns it without duplicates.
 func SortedSet(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
@@ -54,28 +55,29 @@ func (v *View) InQuestion(pods []string) []*Subject {
 	return out
 }
 
-// Lacking returns the signals of an expression that are missing now, or whose past is missing.
-func (v *View) Lacking(ids []string, x *condition.Expression, src string, cat *catalog.Catalog) []string {
+// UnknownSignals returns the signals of an expression that are missing now, or whose past is
+// missing.
+func (v *View) UnknownSignals(ids []string, x *condition.Expression, src string, cat *catalog.Catalog) []string {
 	var out []string
 	for _, id := range ids {
 		if !slices.Contains(x.Signals, id) {
 			continue
 		}
-		if s := v.Series(id); v.unheard(id, cat) || s != nil && s.LacksPast(src) {
+		if s := v.Series(id); v.isUnmeasured(id, cat) || s != nil && s.LacksPast(src) {
 			out = append(out, id)
 		}
 	}
 	return out
 }
 
-// Unmeasured reports whether an expression reads a signal that was not measured.
-func (v *View) Unmeasured(x *condition.Expression, cat *catalog.Catalog) bool {
-	return slices.ContainsFunc(x.Signals, func(id string) bool { return v.unheard(id, cat) })
+// ReadsUnmeasured reports whether an expression reads a signal that was not measured.
+func (v *View) ReadsUnmeasured(x *condition.Expression, cat *catalog.Catalog) bool {
+	return slices.ContainsFunc(x.Signals, func(id string) bool { return v.isUnmeasured(id, cat) })
 }
 
-// unheard reports whether a signal was not measured. A missing word means that no source reported
-// one, unless its query failed.
-func (v *View) unheard(id string, cat *catalog.Catalog) bool {
+// isUnmeasured reports whether a signal was not measured. A missing word means that no source
+// reported one, unless its query failed.
+func (v *View) isUnmeasured(id string, cat *catalog.Catalog) bool {
 	return v.Series(id) == nil && (!cat.TextSignals()[id] || v.WhyMissing(id) != "")
 }
 
@@ -140,11 +142,11 @@ type View struct {
 	guessed  bool              // the alerts do not name this pool, or this phase of its pool
 	strange  string            // the subject of the alerts if it is no pool; else empty
 	facts    *condition.Facts
-	signals  map[string]*series
-	numbered []*series          // the same, by the catalogue's numbers
+	signals  map[string]*Series
+	numbered []*Series          // the same, by the catalogue's numbers
 	numbers  map[string]int     // signal → number
 	Missing  map[string]string  // signal → reason why it is missing
-	cutShort map[string]*series // lengths that are biased by aborts, as lower bounds
+	cutShort map[string]*Series // lengths that are biased by aborts, as lower bounds
 	workers  int                // engines: the pods of a parallel group count as one
 	engine   map[string]string  // pod → its engine, of pods that share an engine
 	whole    *Subject
@@ -155,14 +157,14 @@ type View struct {
 	keys     []string              // by ID
 	order    []int                 // the groups' IDs, sorted by key
 	gpusOf   map[int][]int         // pod → GPUs
-	asked    map[string][]*answers // kind of entity → answers by the expression's number; causes share expressions
-	recent   *series
+	asked    map[string][]*Answers // kind of entity → answers by the expression's number; causes share expressions
+	recent   *Series
 
 	expressions int                    // number of expressions in the catalogue
 	news        map[string]*recentXids // recent Xids of GPUs, by node/gpu
-	// told holds the entities that another incident's verdict found broken, without those of this
-	// incident's alerts.
-	told BrokenSet
+	// brokenElsewhere holds the entities that another incident's verdict found broken, without
+	// those of this incident's alerts.
+	brokenElsewhere BrokenSet
 	// alerted holds the workers of the alerts, with their engines' pods and their nodes. It is nil
 	// if an alert is not about a single worker.
 	alerted map[string]bool
@@ -187,7 +189,7 @@ func (v *View) Whole() *Subject { return v.whole }
 func (v *View) Workers() int { return v.workers }
 
 // Series returns the samples of a signal, or nil if the scope has none.
-func (v *View) Series(signal string) *series { return v.signals[signal] }
+func (v *View) Series(signal string) *Series { return v.signals[signal] }
 
 // Empty reports whether the scope has no sample of any signal.
 func (v *View) Empty() bool { return len(v.signals) == 0 }
@@ -208,14 +210,15 @@ func (v *View) IsAlerted(g *Subject) bool { return v.alerted[g.pod] || v.alerted
 // pool.
 func (v *View) Concerns(known bool, strange string) { v.guessed, v.strange = !known, strange }
 
-// answers holds the entities for which an expression holds, and the number with an answer. The pods
+// Answers holds the entities for which an expression holds, and the number with an answer. The pods
 // of one engine count as one.
-type answers struct {
+type Answers struct {
 	Hits     []*Subject
 	Answered int
 }
 
-func (v *View) Ask(x *condition.Expression, per string) *answers {
+// Ask evaluates an expression for every entity of a kind, once per view.
+func (v *View) Ask(x *condition.Expression, per string) *Answers {
 	asked := v.asked[per]
 	if asked == nil {
 		asked = v.memory.asked.Take(v.expressions)

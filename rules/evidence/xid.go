@@ -25,12 +25,12 @@ type recentXids struct {
 	message string // the exporter's text for the last Xid
 }
 
-// judged returns the samples of gpu_xid with the worst recent Xid of each GPU in place of the last
-// one; nil if all are the same. The gauge holds only the last Xid, so that the consequences of a
-// fault would hide it: 45 for each process that is cleaned up, 63 and 154 from the driver. The
-// exporter's count has every code. The gauge's points have the codes that a scrape saw, and the
-// alerts have their own.
-func (v *View) judged(ev *state.Evidence, c *entityIndex, cat *catalog.Catalog) []state.Sample {
+// worstXidSamples returns the samples of gpu_xid with the worst recent Xid of each GPU in place of
+// the last one; nil if all are the same. The gauge holds only the last Xid, so that the
+// consequences of a fault would hide it: 45 for each process that is cleaned up, 63 and 154 from
+// the driver. The exporter's count has every code. The gauge's points have the codes that a scrape
+// saw, and the alerts have their own.
+func (v *View) worstXidSamples(ev *state.Evidence, c *entityIndex, cat *catalog.Catalog) []state.Sample {
 	told, gauges := xidSamples(ev)
 	if len(told) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func readNews(ev *state.Evidence, samples []int, c *entityIndex, cat *catalog.Ca
 			}
 		case "gpu_xid_message":
 			n.message = s.Text
-			n.driver = cmp.Or(n.driver, cat.AskedFor(s.Text))
+			n.driver = cmp.Or(n.driver, cat.RecoveryFor(s.Text))
 		case "gpu_recovery_action":
 			for _, r := range cat.Recoveries() {
 				if r.Code >= 0 && s.Value == float64(r.Code) {
@@ -107,7 +107,7 @@ func readNews(ev *state.Evidence, samples []int, c *entityIndex, cat *catalog.Ca
 // count, the worst first. It drops codes that the driver no longer requests an action for.
 func (v *View) completeCodes(n *recentXids, gpu string, ev *state.Evidence, cat *catalog.Catalog) {
 	if n.at >= 0 && n.changed {
-		n.codes = append(n.codes, shown(ev.Samples[n.at], ev.At)...)
+		n.codes = append(n.codes, gaugeCodes(ev.Samples[n.at], ev.At)...)
 	}
 	if len(n.codes) > 0 {
 		n.codes = append(n.codes, v.facts.XidsAt(gpu)...)
@@ -156,9 +156,9 @@ func ofXids(ev *state.Evidence, f func(s *state.Sample, i int)) {
 	}
 }
 
-// shown returns the codes that the gauge took within the window: its last value, and the values to
-// which it changed.
-func shown(s state.Sample, now time.Time) []int {
+// gaugeCodes returns the codes that the gauge took within the window: its last value, and the
+// values to which it changed.
+func gaugeCodes(s state.Sample, now time.Time) []int {
 	var out []int
 	add := func(v float64) {
 		if v > 0 && !slices.Contains(out, int(v)) {

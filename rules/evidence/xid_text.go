@@ -32,7 +32,7 @@ func xid(c *catalog.Catalog, p Words, old bool) xidSummary {
 	if old && out.code < 0 {
 		out.code = gauge
 	}
-	if r := c.AskedFor(p.View.facts.Hints["gpu_recovery"]); r != nil && r.ID != "none" && out.recovery == nil {
+	if r := c.RecoveryFor(p.View.facts.Hints["gpu_recovery"]); r != nil && r.ID != "none" && out.recovery == nil {
 		out.recovery, out.driver = r, true
 	}
 	if out.recovery == nil {
@@ -54,7 +54,7 @@ func reportedXid(c *catalog.Catalog, p Words) (out xidSummary, gauge int) {
 			(!slices.Contains(b.Gpus, g.gpu) || len(b.Nodes) > 0 && !slices.Contains(b.Nodes, g.node)) {
 			continue
 		}
-		if r := g.Reading("gpu_xid"); r != nil && r.CurrentValue().Ok && r.Value > 0 && gauge < 0 {
+		if r := g.Reading("gpu_xid"); r != nil && r.CurrentValue().OK && r.Value > 0 && gauge < 0 {
 			gauge = int(r.Value)
 		}
 		n := p.View.news[g.key]
@@ -151,7 +151,7 @@ func XIDNote(c *catalog.Catalog, p Words) string {
 	}
 	for _, g := range p.View.gpus {
 		last, ready := g.Reading("gpu_xid"), g.Reading("pod_ready")
-		if last == nil || ready == nil || !ready.CurrentValue().Ok || ready.CurrentValue().V >= 1 {
+		if last == nil || ready == nil || !ready.CurrentValue().OK || ready.CurrentValue().V >= 1 {
 			continue
 		}
 		if x, ok := c.XidTable()[int(last.CurrentValue().V)]; ok && x.Class == "hardware" {

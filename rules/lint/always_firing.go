@@ -11,9 +11,9 @@ import (
 	"paramedic/state"
 )
 
-// standing lists gauges of engines that have a value as long as the process runs. The same holds
-// for those of [knownTops] and for the fields that DCGM reads from a GPU.
-var standing = []string{
+// alwaysPresentMetrics lists gauges of engines that have a value as long as the process runs. The
+// same holds for those of [knownTops] and for the fields that DCGM reads from a GPU.
+var alwaysPresentMetrics = []string{
 	"vllm:num_requests_running", "vllm:num_requests_waiting", "sglang:num_running_reqs", "sglang:num_queue_reqs",
 	"sglang:num_used_tokens", "sglang:gen_throughput", "trtllm_num_requests_running", "trtllm_num_requests_waiting",
 	"dynamo_frontend_active_requests", "dynamo_frontend_inflight_requests",
@@ -25,7 +25,7 @@ const newXid = "changes((max by (UUID) (" + xidErrors + "))[15m:15s]) > 0"
 // thresholdless reports rules without a comparison: Prometheus fires for every series of an
 // expression, even if its value is 0.
 func (l *linter) thresholdless() {
-	sel := l.stands(l.expr)
+	sel := l.alwaysHolds(l.expr)
 	if sel == nil {
 		return
 	}
@@ -39,33 +39,33 @@ func (l *linter) thresholdless() {
 	case knownTops[sel.Name] == 1:
 		fix += fmt.Sprintf(", such as `%s > 0.9`", sel.Name)
 	}
-	l.say(state.Critical, fmt.Sprintf(
+	l.report(state.Critical, fmt.Sprintf(
 		"fires always: nothing is compared, and a rule fires whatever the value is, 0 too; %s always has one",
 		sel.Name), fix)
 }
 
-// stands returns a gauge that gives the expression a value as long as its exporter runs. It returns
-// nil if there is none, or if that is unknown.
-func (l *linter) stands(e parser.Expr) *parser.VectorSelector {
+// alwaysHolds returns a gauge that gives the expression a value as long as its exporter runs. It
+// returns nil if there is none, or if that is unknown.
+func (l *linter) alwaysHolds(e parser.Expr) *parser.VectorSelector {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
-		if l.standing(x) {
+		if l.alwaysPresent(x) {
 			return x
 		}
 	case *parser.MatrixSelector:
-		return l.stands(x.VectorSelector)
+		return l.alwaysHolds(x.VectorSelector)
 	case *parser.SubqueryExpr:
-		return l.stands(x.Expr)
+		return l.alwaysHolds(x.Expr)
 	case *parser.UnaryExpr:
-		return l.stands(x.Expr)
+		return l.alwaysHolds(x.Expr)
 	case *parser.AggregateExpr:
-		return l.stands(x.Expr)
+		return l.alwaysHolds(x.Expr)
 	case *parser.Call:
 		if strings.HasPrefix(x.Func.Name, "absent") {
 			return nil
 		}
 		for _, a := range x.Args {
-			if sel := l.stands(a); sel != nil {
+			if sel := l.alwaysHolds(a); sel != nil {
 				return sel
 			}
 		}
@@ -81,7 +81,7 @@ func (l *linter) bothStand(x *parser.BinaryExpr) *parser.VectorSelector {
 	if x.Op.IsComparisonOperator() || x.Op == parser.LUNLESS {
 		return nil
 	}
-	left, right := l.stands(x.LHS), l.stands(x.RHS)
+	left, right := l.alwaysHolds(x.LHS), l.alwaysHolds(x.RHS)
 	if x.Op == parser.LOR {
 		if left != nil {
 			return left
@@ -100,10 +100,10 @@ func (l *linter) bothStand(x *parser.BinaryExpr) *parser.VectorSelector {
 	return left
 }
 
-// standing reports whether a selector always matches a series. Labels other than those of
+// alwaysPresent reports whether a selector always matches a series. Labels other than those of
 // [identity] have values that come and go.
-func (l *linter) standing(x *parser.VectorSelector) bool {
-	known := knownTops[x.Name] > 0 || slices.Contains(standing, x.Name) || strings.HasPrefix(x.Name, "DCGM_FI_")
+func (l *linter) alwaysPresent(x *parser.VectorSelector) bool {
+	known := knownTops[x.Name] > 0 || slices.Contains(alwaysPresentMetrics, x.Name) || strings.HasPrefix(x.Name, "DCGM_FI_")
 	if !known || !l.have.Metrics[x.Name] {
 		return false
 	}

@@ -46,13 +46,13 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 				computed = true
 			}
 			if p.Op.IsSetOperator() {
-				l.say(severity, msg, comparing(x, top, computed))
+				l.report(severity, msg, comparing(x, top, computed))
 				return
 			}
 		}
 		top = path[at]
 	}
-	l.say(severity, msg, comparing(x, top, computed))
+	l.report(severity, msg, comparing(x, top, computed))
 }
 
 // comparing returns a fix: the comparison without bool, or a comparison of the value that was

@@ -24,8 +24,8 @@ func (l *linter) bucket(x *parser.VectorSelector) {
 		if err != nil {
 			continue
 		}
-		if gaps := gapsAt(knownBuckets[promql.Bare(x.Name)], value); len(gaps) > 0 {
-			l.say(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value),
+		if gaps := gapsAt(knownBuckets[promql.BaseName(x.Name)], value); len(gaps) > 0 {
+			l.report(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value),
 				"use "+byRelease(gaps, func(g gap) string { return fmt.Sprintf("le=%q or le=%q", written(g.below), written(g.above)) })+
 					", written as the engine writes it")
 		}
@@ -39,7 +39,7 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 		return
 	}
 	unit := ""
-	if first := releases[0][0]; strings.HasSuffix(promql.Bare(metric), "_seconds") && c.scale == 1 && c.limit >= 50 &&
+	if first := releases[0][0]; strings.HasSuffix(promql.BaseName(metric), "_seconds") && c.scale == 1 && c.limit >= 50 &&
 		c.limit/1000 >= first {
 		unit = fmt.Sprintf("; it is in seconds: compare with %s if milliseconds were meant", written(c.limit/1000))
 	}
@@ -55,7 +55,7 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 	}
 	if gaps := gapsAt(releases, c.limit); len(gaps) > 0 && !recounted(metric, x, path) {
 		between := byRelease(gaps, func(g gap) string { return written(g.below) + " and " + written(g.above) })
-		l.say(state.Warning, fmt.Sprintf(
+		l.report(state.Warning, fmt.Sprintf(
 			"the threshold %s lies between the buckets %s of %s: the quantile is a guess in between", c.own(), between,
 			metric),
 			"use a bucket's edge: "+byRelease(gaps, func(g gap) string { return c.written(g.below) + " or " + c.written(g.above) })+unit)
@@ -88,7 +88,7 @@ func (l *linter) edges(metric string) [][]float64 {
 		out = append(out, edge)
 	}
 	if len(out) == 0 {
-		return knownBuckets[promql.Bare(metric)]
+		return knownBuckets[promql.BaseName(metric)]
 	}
 	return [][]float64{out}
 }

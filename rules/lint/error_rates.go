@@ -31,7 +31,7 @@ func (l *linter) reasonError(x *parser.VectorSelector) {
 			continue
 		}
 		if m.Value == "error" || slices.Contains(m.SetMatches(), "error") {
-			l.say(state.Warning, fmt.Sprintf(
+			l.report(state.Warning, fmt.Sprintf(
 				"misses errors: %s counts what the engine itself has ended, and what was refused or answered with a "+
 					"5xx is not in it, under no %s", ended, m.Name), fixErrors)
 		}
@@ -43,7 +43,7 @@ func (l *linter) inferred(x *parser.BinaryExpr) {
 	if !leftOver(x) {
 		return
 	}
-	l.say(state.Warning, fmt.Sprintf(
+	l.report(state.Warning, fmt.Sprintf(
 		"is no error rate: %s counts what the engine has ended, cancelled requests too, and what it lacks is under "+
 			"way, or was never the engine's, as well as failed", ended), fixErrors)
 }

@@ -96,7 +96,7 @@ func (l *linter) filled(u promql.MetricUse, uses []promql.MetricUse) {
 		func(v promql.MetricUse) bool { return v.Metric != u.Metric && !slices.Contains(framebuffers, v.Metric) }) {
 		msg, severity = msg+"; the rule holds now, and will as long as they run", state.Critical
 	}
-	l.say(severity, msg, fmt.Sprintf("watch %s; for a leak, `%s` (GPUMemoryGrows of deploy/prometheus/dcgm.yml)",
+	l.report(severity, msg, fmt.Sprintf("watch %s; for a leak, `%s` (GPUMemoryGrows of deploy/prometheus/dcgm.yml)",
 		l.cacheOf().watched(), growing))
 }
 

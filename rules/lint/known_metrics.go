@@ -25,8 +25,9 @@ func family(metric string) string {
 	return ""
 }
 
-// A former is a metric that no longer exists or never did, with the reason and a replacement.
-type former struct {
+// A replacedMetric is a metric that no longer exists or never did, with the reason and a
+// replacement.
+type replacedMetric struct {
 	use  string // a metric, without the suffixes of a histogram
 	how  string // the text if no single metric replaces it
 	why  string
@@ -35,11 +36,11 @@ type former struct {
 
 // instead returns the replacement for a name of the metric. A histogram's suffix is kept only if
 // the replacement is a histogram.
-func (f former) instead(name string) string {
+func (f replacedMetric) instead(name string) string {
 	if f.how != "" {
 		return f.how
 	}
-	suffix, to := strings.TrimPrefix(name, promql.Bare(name)), f.use
+	suffix, to := strings.TrimPrefix(name, promql.BaseName(name)), f.use
 	switch histogram := isHistogram(f.use); {
 	case histogram && suffix != "":
 		to += suffix
@@ -85,7 +86,7 @@ const (
 var watchGPU = "GPU memory is preallocated; watch " + vllmCache.watched()
 
 // formers are indexed by names without histogram suffixes. The prefix vllm_ is looked up as vllm:.
-var formers = map[string]former{
+var formers = map[string]replacedMetric{
 	"vllm:gpu_cache_usage_perc":           {use: kvUsage, why: renamedV1},
 	"vllm:gpu_prefix_cache_hits_total":    {use: "vllm:prefix_cache_hits_total", why: renamedV1},
 	"vllm:gpu_prefix_cache_queries_total": {use: "vllm:prefix_cache_queries_total", why: renamedV1},
@@ -161,12 +162,12 @@ var formers = map[string]former{
 }
 
 // formerly looks up a metric that no longer exists.
-func formerly(name string) (former, bool) {
-	name = promql.Colon(name)
+func formerly(name string) (replacedMetric, bool) {
+	name = promql.VLLMName(name)
 	if f, ok := formers[name]; ok {
 		return f, true
 	}
-	f, ok := formers[promql.Bare(name)]
+	f, ok := formers[promql.BaseName(name)]
 	return f, ok
 }
 
@@ -266,7 +267,7 @@ func (l *linter) habits(uses []promql.MetricUse) {
 		case xidErrors:
 			anew := slices.ContainsFunc(uses, func(v promql.MetricUse) bool { return v.Metric == u.Metric && moves(v) })
 			if u.Is == "above" && !anew && !l.before(u.Metric) {
-				l.say(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is "+
+				l.report(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is "+
 					"loaded again",
 					"use `"+newXid+"`, or `DCGM_EXP_XID_ERRORS_COUNT > 0`: newer exporters put the code into labels, and a new code is a "+
 						"new series")
@@ -274,14 +275,14 @@ func (l *linter) habits(uses []promql.MetricUse) {
 		case "DCGM_FI_DEV_GPU_UTIL":
 			if (u.Is == "below" || u.Is == "zero") &&
 				(hangWords.MatchString(l.rule.Name) || reads("_running") || reads("_waiting")) {
-				l.say(state.Warning, "misses hangs: DCGM_FI_DEV_GPU_UTIL reads 100 % while a collective spins",
+				l.report(state.Warning, "misses hangs: DCGM_FI_DEV_GPU_UTIL reads 100 % while a collective spins",
 					fmt.Sprintf("look for requests that run while no token comes out: `%s`", l.stall()))
 			}
 		case "vllm:generation_tokens_total", "sglang:generation_tokens_total", "trtllm_generation_tokens_total",
 			"dynamo_frontend_output_tokens_total":
 			if (u.Is == "below" || u.Is == "zero") &&
 				!slices.ContainsFunc(uses, func(v promql.MetricUse) bool { return loads.MatchString(v.Metric) }) {
-				l.say(state.Warning, fmt.Sprintf(
+				l.report(state.Warning, fmt.Sprintf(
 					"fires when users leave: fewer of %s is no fault where less is asked for", u.Metric),
 					"and with the load: as many requests running as before, or requests that wait")
 			}
@@ -289,7 +290,7 @@ func (l *linter) habits(uses []promql.MetricUse) {
 			l.reasonError(u.Sel)
 		case "vllm:num_requests_running", "vllm:num_requests_waiting":
 			if l.have.Router && !narrowed.MatchString(u.Labels) {
-				l.say(state.Warning, fmt.Sprintf("counts twice: a router here re-exports %s with the label server",
+				l.report(state.Warning, fmt.Sprintf("counts twice: a router here re-exports %s with the label server",
 					u.Metric), fmt.Sprintf("select the engines' own: `%s{server=\"\"}`", u.Metric))
 			}
 		}
@@ -305,7 +306,7 @@ func (l *linter) totals(uses []promql.MetricUse) {
 			func(end string) bool { return strings.HasSuffix(u.Metric, end) })
 		number := slices.ContainsFunc(u.Funcs, func(fn string) bool { return slices.Contains(countless, fn) })
 		if u.Is == "above" && counted && family(u.Metric) != "" && !moves(u) && !number && !l.before(u.Metric) {
-			l.say(state.Warning, fmt.Sprintf(
+			l.report(state.Warning, fmt.Sprintf(
 				"looks back on the whole life of the process: %s is a counter, which only grows", u.Metric),
 				fmt.Sprintf("compare how it grows: `rate(%s[5m])`", u.Metric))
 			return

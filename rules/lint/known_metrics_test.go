@@ -19,7 +19,7 @@ func TestMetricsOfArticlesAreKnown(t *testing.T) {
 	for _, s := range all {
 		for _, src := range s.Sources {
 			for _, name := range append([]string{src.Metric, src.Over}, src.With...) {
-				read[name], read[promql.Bare(name)] = true, true
+				read[name], read[promql.BaseName(name)] = true, true
 			}
 		}
 	}
@@ -48,8 +48,8 @@ func TestMetricsOfArticlesAreKnown(t *testing.T) {
 			switch {
 			case group == "former" && (!gone || f.why == "" || f.instead(name) == ""):
 				t.Errorf("%s: what to use instead is not known", name)
-			case group == "misspelt" && (!read[promql.Colon(name)] || gone):
-				t.Errorf("%s is not known to be %s", name, promql.Colon(name))
+			case group == "misspelt" && (!read[promql.VLLMName(name)] || gone):
+				t.Errorf("%s is not known to be %s", name, promql.VLLMName(name))
 			case group == "real" && !read[name] && knownBuckets[name] == nil:
 				t.Errorf("%s is read by no signal", name)
 			}

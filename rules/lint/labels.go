@@ -111,7 +111,7 @@ func selective(m *labels.Matcher) bool { return !m.Matches("") }
 func (c *inventory) valuesOf(metric, label string) []string { return c.have.Labels[metric][label] }
 
 // unlabelled returns the first matcher of a selector that no series of its metric satisfies.
-func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
+func (l *linter) unlabelled(x *parser.VectorSelector) []deadSelector {
 	has, known := l.have.Labels[x.Name]
 	if !known {
 		return nil
@@ -123,10 +123,10 @@ func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 		values, exists := has[m.Name]
 		switch {
 		case !exists:
-			return []gone{{sel: x, matcher: m}}
+			return []deadSelector{{sel: x, matcher: m}}
 		case values == nil || slices.ContainsFunc(values, m.Matches):
 		case lasting(x.Name, m):
-			return []gone{{sel: x, matcher: m}}
+			return []deadSelector{{sel: x, matcher: m}}
 		}
 	}
 	return nil
@@ -147,8 +147,9 @@ func lasting(metric string, m *labels.Matcher) bool {
 	return slices.Contains(identity, m.Name) || reasons[metric] == m.Name
 }
 
-// twins lists labels that are often confused: exporters in this field use two names for one thing.
-var twins = map[string]string{
+// labelSynonyms lists labels that are often confused: exporters in this field use two names for one
+// thing.
+var labelSynonyms = map[string]string{
 	"model": "model_name", "model_name": "model",
 	"pod": "exported_pod", "exported_pod": "pod",
 	"namespace": "exported_namespace", "exported_namespace": "namespace",
@@ -164,10 +165,10 @@ var twins = map[string]string{
 func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 	has := l.have.Labels[x.Name]
 	values, exists := has[m.Name]
-	twin, twinned := twins[m.Name]
+	twin, twinned := labelSynonyms[m.Name]
 	if _, there := has[twin]; twinned && there &&
 		(!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
-		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name,
+		l.report(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name,
 			m, twin),
 			fmt.Sprintf("use `%s`", inPlace(x, m, twin)))
 		return
@@ -180,17 +181,17 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 				code = m.Value
 			}
 		}
-		l.say(state.Critical, fmt.Sprintf(
+		l.report(state.Critical, fmt.Sprintf(
 			"can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
 			fmt.Sprintf("compare the value: `%[1]s == %[2]s unless %[1]s offset 15m == %[2]s`", x.Name, code))
 	case !exists:
-		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name),
+		l.report(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name),
 			"there are "+few(slices.Sorted(maps.Keys(has))))
 	case m.Name == "le":
-		l.say(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m),
+		l.report(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m),
 			"use "+nearest(values, m.Value))
 	default:
-		l.say(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m),
+		l.report(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m),
 			"there are "+few(slices.Sorted(slices.Values(values))))
 	}
 }
@@ -307,15 +308,15 @@ func (l *linter) grouped(x *parser.AggregateExpr) {
 			continue
 		}
 		lost = append(lost, label)
-		twin := twins[label]
+		twin := labelSynonyms[label]
 		if _, there := has[twin]; there && !slices.Contains(x.Grouping, twin) {
-			l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s",
+			l.report(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s",
 				sel.Name, label, twin), "group by "+twin)
 			return
 		}
 	}
 	if len(lost) == len(x.Grouping) {
-		l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name,
+		l.report(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name,
 			strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
 	}
 }
@@ -365,7 +366,7 @@ func (l *linter) matched(x *parser.BinaryExpr) {
 	if len(both) > 0 {
 		fix = fmt.Sprintf("match by what both sides have and mean the same by, of %s: on (…)", few(both))
 	}
-	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what,
+	l.report(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what,
 		few(alone)), fix)
 }
 

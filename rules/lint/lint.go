@@ -51,10 +51,10 @@ type Exported struct {
 	Labels map[string]map[string][]string
 }
 
-// A LintFinding is a reason why an alert rule does not work as intended, with a fix. It is critical
+// A Finding is a reason why an alert rule does not work as intended, with a fix. It is critical
 // if the rule can never fire or always fires. It is a warning if the rule misleads, and information
 // if the rule may be intended.
-type LintFinding struct {
+type Finding struct {
 	Group    string         `json:"group"`
 	Rule     string         `json:"rule"`
 	Severity state.Severity `json:"severity"`
@@ -67,8 +67,8 @@ const maxLinted = 16 << 10
 
 // Lint checks alert rules against what the fleet exports. The findings are in the order of the
 // rules.
-func Lint(in []AlertingRule, have Exported) []LintFinding {
-	out, known := []LintFinding{}, newInventory(have)
+func Lint(in []AlertingRule, have Exported) []Finding {
+	out, known := []Finding{}, newInventory(have)
 	for _, r := range in {
 		l := linter{rule: r, inventory: known}
 		l.lint()
@@ -83,15 +83,15 @@ type linter struct {
 	*inventory
 	expanded
 	behind string // the recording rule that contains the present finding
-	found  []LintFinding
+	found  []Finding
 }
 
-// say adds a finding. In a fix, only PromQL is in backquotes.
-func (l *linter) say(s state.Severity, what, fix string) {
+// report adds a finding. In a fix, only PromQL is in backquotes.
+func (l *linter) report(s state.Severity, what, fix string) {
 	if l.behind != "" {
 		what += ", in the recording rule " + l.behind
 	}
-	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s,
+	f := Finding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s,
 		Text: text.Clean(what),
 		Fix:  text.Clean(fix)}
 	if !slices.Contains(l.found, f) {
@@ -101,12 +101,12 @@ func (l *linter) say(s state.Severity, what, fix string) {
 
 func (l *linter) lint() {
 	if len(l.rule.Expr) > maxLinted {
-		l.say(state.Info, fmt.Sprintf("the expression has %d characters and was not looked at", len(l.rule.Expr)),
+		l.report(state.Info, fmt.Sprintf("the expression has %d characters and was not looked at", len(l.rule.Expr)),
 			"split the rule")
 		return
 	}
-	if _, err := promql.ExprParser.ParseExpr(l.rule.Expr); err != nil {
-		l.say(state.Critical, "the expression does not parse: "+text.Phrase(err.Error()),
+	if _, err := promql.Parser.ParseExpr(l.rule.Expr); err != nil {
+		l.report(state.Critical, "the expression does not parse: "+text.Phrase(err.Error()),
 			"correct it; promtool check rules shows the place")
 		return
 	}
@@ -127,7 +127,7 @@ func (l *linter) look() {
 		l.thresholdless()
 	}
 	dead := func(n parser.Node) bool {
-		return slices.ContainsFunc(nothing, func(g gone) bool { return g.sel == n })
+		return slices.ContainsFunc(nothing, func(g deadSelector) bool { return g.sel == n })
 	}
 	parser.Inspect(l.expr, func(n parser.Node, path []parser.Node) error {
 		if n == nil || len(nothing) > 0 &&
@@ -156,15 +156,15 @@ func (l *linter) look() {
 	l.habits(slices.DeleteFunc(uses, func(u promql.MetricUse) bool { return dead(u.Sel) }))
 }
 
-// gone is a selector that matches no series: the metric does not exist, or no series has a label
-// that a matcher needs.
-type gone struct {
+// deadSelector is a selector that matches no series: the metric does not exist, or no series has a
+// label that a matcher needs.
+type deadSelector struct {
 	sel     *parser.VectorSelector
 	matcher *labels.Matcher
 }
 
 // dead returns the selectors that match no series and without which the expression has no value.
-func (l *linter) dead(e parser.Expr) []gone {
+func (l *linter) dead(e parser.Expr) []deadSelector {
 	switch x := e.(type) {
 	case *parser.VectorSelector:
 		return l.lacks(x)
@@ -189,7 +189,7 @@ func (l *linter) dead(e parser.Expr) []gone {
 		if strings.HasPrefix(x.Func.Name, "absent") {
 			return nil // it expects missing series
 		}
-		var out []gone
+		var out []deadSelector
 		for _, a := range x.Args {
 			out = append(out, l.dead(a)...)
 		}
@@ -217,10 +217,10 @@ func (l *linter) call(x *parser.Call) {
 			switch {
 			case l.have.Metrics == nil || l.have.Metrics[sel.Name]:
 			case ok:
-				l.say(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s",
+				l.report(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s",
 					sel.Name, old.why), old.instead(sel.Name))
 			default:
-				l.missed(x, sel)
+				l.misspeltAbsence(x, sel)
 			}
 		}
 	case "histogram_quantile":
@@ -240,7 +240,7 @@ func (l *linter) unchanging(x *parser.Call) {
 	if _, labelled := l.have.Labels[xidErrors]["err_code"]; sel == nil || !labelled {
 		return
 	}
-	l.say(state.Critical, fmt.Sprintf(
+	l.report(state.Critical, fmt.Sprintf(
 		"can never fire: the exporter here puts the code into the label err_code, so that a new code is a new "+
 			"series, and %s of each is zero", x.Func.Name),
 		fmt.Sprintf("forget the label first: `changes((max by (UUID) (%s))[15m:15s]) > 0`", xidErrors))
@@ -279,7 +279,7 @@ func (l *linter) quantile(x *parser.Call) {
 			if q > 1 && q <= 100 {
 				fix = fmt.Sprintf("write %s for %s %%", written(q/100), which)
 			}
-			l.say(state.Critical, fmt.Sprintf(
+			l.report(state.Critical, fmt.Sprintf(
 				"the quantile %s is not between 0 and 1: histogram_quantile then gives an infinite number, whatever "+
 					"%s holds", which, metric), fix)
 			return
@@ -289,7 +289,7 @@ func (l *linter) quantile(x *parser.Call) {
 		agg, ok := part.(*parser.AggregateExpr)
 		if !ok {
 			if bucketOf(part) != "" {
-				l.say(state.Warning, fmt.Sprintf(
+				l.report(state.Warning, fmt.Sprintf(
 					"takes the quantile of every single series of %s: one slow worker, or one rare label, fires it",
 					metric),
 					fmt.Sprintf("aggregate first: `%s`", quantileOf(which, metric, l.plainly(part, metric))))
@@ -298,7 +298,7 @@ func (l *linter) quantile(x *parser.Call) {
 		}
 		for ; ok; agg, ok = unwrap(agg.Expr).(*parser.AggregateExpr) {
 			if slices.Contains(agg.Grouping, "le") == agg.Without {
-				l.say(state.Critical, fmt.Sprintf(
+				l.report(state.Critical, fmt.Sprintf(
 					"can never fire: the label le is aggregated away before histogram_quantile, which then has no "+
 						"buckets of %s", metric),
 					fmt.Sprintf("keep le: `%s`", quantileOf(which, metric, l.plainly(agg.Expr, metric))))

@@ -22,8 +22,8 @@ import (
 // exists reports whether series or a recording rule have the name.
 func (c *inventory) exists(name string) bool { return c.have.Metrics[name] || c.records[name] != nil }
 
-// telling reports whether it is a problem that no series has the name.
-func (c *inventory) telling(name string) bool {
+// absenceMatters reports whether it is a problem that no series has the name.
+func (c *inventory) absenceMatters(name string) bool {
 	if f := family(name); f != "" {
 		return !slices.Contains(eventual, name) || !c.exports(f)
 	}
@@ -64,7 +64,7 @@ func Suspects(in []AlertingRule, have Exported) []string {
 // absent functions are not among them.
 func Unjudged(in []AlertingRule, have Exported) []string {
 	known := newInventory(have)
-	out := known.nameless(in, func(name string, absent bool) bool { return !absent && !known.telling(name) })
+	out := known.nameless(in, func(name string, absent bool) bool { return !absent && !known.absenceMatters(name) })
 	for i := range out {
 		out[i] = text.Clean(out[i])
 	}
@@ -99,28 +99,28 @@ func (c *inventory) nameless(in []AlertingRule, wanted func(name string, absent 
 }
 
 // lacks returns the selector if it matches no series.
-func (l *linter) lacks(x *parser.VectorSelector) []gone {
+func (l *linter) lacks(x *parser.VectorSelector) []deadSelector {
 	if l.have.Metrics == nil {
 		return l.unlabelled(x)
 	}
 	switch {
 	case x.Name == "":
 		if m := namesMatcher(x); m != nil && family(m.Prefix()) != "" && len(l.named(m)) == 0 {
-			return []gone{{sel: x, matcher: m}}
+			return []deadSelector{{sel: x, matcher: m}}
 		}
-	case !l.exists(x.Name) && l.telling(x.Name):
-		return []gone{{sel: x}}
+	case !l.exists(x.Name) && l.absenceMatters(x.Name):
+		return []deadSelector{{sel: x}}
 	}
 	return l.unlabelled(x)
 }
 
 // gone reports a selector that matches no series, with a replacement.
-func (l *linter) gone(g gone) {
+func (l *linter) gone(g deadSelector) {
 	switch {
 	case g.matcher == nil:
 		l.missing(g.sel.Name)
 	case g.matcher.Name == promql.NameLabel:
-		l.say(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value),
+		l.report(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value),
 			"look at the engine's /metrics for what its version exports")
 	default:
 		l.unmatched(g.sel, g.matcher)
@@ -130,12 +130,12 @@ func (l *linter) gone(g gone) {
 // missing reports a metric that is not exported, with a replacement.
 func (l *linter) missing(name string) {
 	if old, ok := formerly(name); ok {
-		l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why),
+		l.report(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why),
 			old.instead(name))
 		return
 	}
 	if l.have.Metrics[name+"_bucket"] {
-		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name),
+		l.report(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name),
 			fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`",
 				quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
 		return
@@ -147,7 +147,7 @@ func (l *linter) missing(name string) {
 	if own, ok := strings.CutPrefix(name, "vllm:"); ok {
 		for _, prefix := range promql.OnRay {
 			if ray := prefix + own; l.have.Metrics[ray] || l.have.Metrics[ray+"_bucket"] {
-				l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is, by Ray", name,
+				l.report(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is, by Ray", name,
 					ray),
 					"give Ray's series vLLM's names when they are scraped (deploy/prometheus/README.md), so that these rules and the "+
 						"diagnosis find them")
@@ -155,26 +155,26 @@ func (l *linter) missing(name string) {
 			}
 		}
 	}
-	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), promql.Colon(name),
+	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), promql.VLLMName(name),
 		strings.Replace(name, "sglang_", "sglang:", 1)} {
 		if near != name && (l.have.Metrics[near] || l.have.Metrics[near+"_bucket"]) {
 			use := near
 			if !l.have.Metrics[near] {
 				use = quantileOf("0.95", near+"_bucket", "rate("+near+"_bucket[5m])")
 			}
-			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near),
+			l.report(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near),
 				fmt.Sprintf("use `%s`", use))
 			return
 		}
 	}
 	if meant := l.like(name); meant != "" {
-		l.say(state.Warning, fmt.Sprintf("cannot fire: %s is not exported here, but %s is", name, meant),
+		l.report(state.Warning, fmt.Sprintf("cannot fire: %s is not exported here, but %s is", name, meant),
 			fmt.Sprintf("use `%s`, if that is meant", meant))
 		return
 	}
 	prefix := family(name)
 	if !l.exports(prefix) {
-		l.say(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name),
+		l.report(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name),
 			"remove the rule, or scrape what it is about")
 		return
 	}
@@ -182,7 +182,7 @@ func (l *linter) missing(name string) {
 	if strings.HasSuffix(name, "_total") {
 		msg += " (or has not counted anything yet)"
 	}
-	l.say(state.Warning, msg, "look at the engine's /metrics for what its version exports")
+	l.report(state.Warning, msg, "look at the engine's /metrics for what its version exports")
 }
 
 // never states that no series has the name, or has had it in the last week if that is known.
@@ -196,21 +196,22 @@ func (c *inventory) never(name string) string {
 // misspelt reports the probable name for a name that is not of an engine.
 func (l *linter) misspelt(name string) {
 	if meant := l.like(name); meant != "" {
-		l.say(state.Warning, fmt.Sprintf("cannot fire: %s, but there is %s", l.never(name), meant),
+		l.report(state.Warning, fmt.Sprintf("cannot fire: %s, but there is %s", l.never(name), meant),
 			fmt.Sprintf("use `%s`, if that is meant", meant))
 		return
 	}
-	l.say(state.Warning, fmt.Sprintf("cannot fire: %s, and no recording rule here records it", l.never(name)),
+	l.report(state.Warning, fmt.Sprintf("cannot fire: %s, and no recording rule here records it", l.never(name)),
 		"record it, or read what it was to be recorded from")
 }
 
-// missed reports alerts on absence whose metric is absent only because the name is misspelt.
-func (l *linter) missed(x *parser.Call, sel *parser.VectorSelector) {
-	if unwrap(l.expr) != parser.Expr(x) || l.exists(sel.Name) || !l.telling(sel.Name) {
+// misspeltAbsence reports alerts on absence whose metric is absent only because the name is
+// misspelt.
+func (l *linter) misspeltAbsence(x *parser.Call, sel *parser.VectorSelector) {
+	if unwrap(l.expr) != parser.Expr(x) || l.exists(sel.Name) || !l.absenceMatters(sel.Name) {
 		return
 	}
 	if meant := l.like(sel.Name); meant != "" {
-		l.say(state.Warning, fmt.Sprintf("fires always: %s, but there is %s", l.never(sel.Name), meant),
+		l.report(state.Warning, fmt.Sprintf("fires always: %s, but there is %s", l.never(sel.Name), meant),
 			fmt.Sprintf("use `%s`, if that is meant", meant))
 	}
 }

@@ -92,7 +92,7 @@ type expanded struct {
 func (c *inventory) readings(expr string) iter.Seq[expanded] {
 	return func(yield func(expanded) bool) {
 		for i, n := 0, 1; i < n; i++ {
-			e, err := promql.ExprParser.ParseExpr(expr)
+			e, err := promql.Parser.ParseExpr(expr)
 			if err != nil {
 				return
 			}
@@ -167,7 +167,7 @@ func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser
 		if !records(r, sel) {
 			continue
 		}
-		e, err := promql.ExprParser.ParseExpr(r.Expr)
+		e, err := promql.Parser.ParseExpr(r.Expr)
 		if x.put++; err != nil || len(r.Expr) > maxLinted || x.put > maxPutIn {
 			return sel // expanding only some of the rules would be wrong
 		}

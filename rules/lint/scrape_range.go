@@ -69,10 +69,10 @@ func (l *linter) sparse(x *parser.Call, path []parser.Node) {
 		x.Func.Name, sel.Name, scrape, window)
 	switch {
 	case d < every && !deciding(x, path):
-		l.say(state.Warning, "one part never has a value: "+why+" hold one at most", fix)
+		l.report(state.Warning, "one part never has a value: "+why+" hold one at most", fix)
 	case d < every:
-		l.say(state.Critical, "can never fire: "+why+" hold one at most", fix)
+		l.report(state.Critical, "can never fire: "+why+" hold one at most", fix)
 	case d < 2*every:
-		l.say(state.Warning, "has gaps: "+why+" do not always hold two", fix)
+		l.report(state.Warning, "has gaps: "+why+" do not always hold two", fix)
 	}
 }

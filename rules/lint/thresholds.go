@@ -264,7 +264,7 @@ func (l *linter) window(c bound, call *parser.Call) {
 	}
 	single := c.op == parser.GTR && c.limit == 0 || c.op == parser.GTE && c.limit > 0 && c.limit <= 1
 	if single && !c.spread && window > 0 && l.rule.For >= window {
-		l.say(state.Critical, fmt.Sprintf(
+		l.report(state.Critical, fmt.Sprintf(
 			"can never fire for a single event: after for: %s it has left the window of %s",
 			state.FormatDuration(l.rule.For), state.FormatDuration(window)),
 			"make the window longer than for, or drop for")
@@ -304,7 +304,7 @@ func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr
 	below := c.op == parser.LSS || c.op == parser.LTE
 	// The mean utilization of GPUs may really be below 1 %.
 	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) {
-		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what,
+		l.report(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what,
 			c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
 	}
 }
@@ -320,7 +320,7 @@ func (l *linter) decided(always bool, why, fix string, x *parser.BinaryExpr, pat
 	case always && len(path) > 0 && !alone(path):
 		msg, severity = "one part always holds: ", state.Warning
 	}
-	l.say(severity, msg+why, fix)
+	l.report(severity, msg+why, fix)
 }
 
 // deciding reports whether an expression has no value if the node has none.

@@ -60,7 +60,7 @@ func isShare(part, whole parser.Expr) bool {
 		return false
 	}
 	name, of := a.sel.Name, b.sel.Name
-	bucket := strings.HasSuffix(name, "_bucket") && promql.Bare(name)+"_count" == of
+	bucket := strings.HasSuffix(name, "_bucket") && promql.BaseName(name)+"_count" == of
 	if name != of && !bucket && wholes[name] != of {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 // Named reports whether a metric matches a pattern: a name, with '*' for any text. It treats the
 // prefix vllm_ as vllm:.
 func Named(metric, pattern string) bool {
-	return slices.ContainsFunc([]string{metric, Bare(metric), Colon(metric), Bare(Colon(metric))},
+	return slices.ContainsFunc([]string{metric, BaseName(metric), VLLMName(metric), BaseName(VLLMName(metric))},
 		func(m string) bool { return goesBy(m, pattern) })
 }
 
@@ -70,14 +70,15 @@ func ExpressionOf(generatorURL string) string {
 	return expr
 }
 
-var ExprParser = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
+// Parser parses PromQL with its experimental functions.
+var Parser = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
 
 // aggregations are PromQL's; the parser exports no list of them.
 var aggregations = []string{"sum", "avg", "count", "min", "max", "group", "stddev", "stdvar", "topk", "bottomk",
 	"count_values", "quantile", "limitk", "limit_ratio"}
 
-// PromqlFunctions returns the names of all functions and aggregations.
-func PromqlFunctions() []string {
+// Functions returns the names of all functions and aggregations.
+func Functions() []string {
 	return slices.AppendSeq(slices.Clone(aggregations), maps.Keys(parser.Functions))
 }
 
@@ -98,7 +99,7 @@ func UsesOf(expr string) []MetricUse {
 		return nil
 	}
 	if strings.Count(expr, "(") < maxDeep {
-		if e, err := ExprParser.ParseExpr(expr); err == nil {
+		if e, err := Parser.ParseExpr(expr); err == nil {
 			var out []MetricUse
 			Walk(e, MetricUse{}, 0, &out)
 			return out

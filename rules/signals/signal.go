@@ -232,8 +232,8 @@ func (s Signal) Compared() bool {
 	return false
 }
 
-// Grain returns the change of a quantity in this unit that is negligible.
-func Grain(unit string) float64 {
+// Negligible returns the change of a quantity in this unit that is negligible.
+func Negligible(unit string) float64 {
 	switch unit {
 	case "ratio", "1/s":
 		return 0.01
@@ -245,6 +245,6 @@ func Grain(unit string) float64 {
 	return 1e-6
 }
 
-// Counted reports whether the pool's value of a unit is the sum of its workers. Texts then have to
+// IsCount reports whether the pool's value of a unit is the sum of its workers. Texts then have to
 // name a mean over workers as such.
-func Counted(unit string) bool { return unit == "requests" || unit == "1/s" }
+func IsCount(unit string) bool { return unit == "requests" || unit == "1/s" }

@@ -55,11 +55,11 @@ func (t *Topology) Scrapers(e state.Entity) []*state.Worker {
 	}
 	var out []*state.Worker
 	for _, w := range t.all {
-		if Differ(w.Namespace, e.Namespace) {
+		if Conflict(w.Namespace, e.Namespace) {
 			continue
 		}
 		read := slices.ContainsFunc(w.Jobs,
-			func(j state.ScrapeJob) bool { return !Differ(j.Job, e.Job) && !Differ(j.Service, e.Service) })
+			func(j state.ScrapeJob) bool { return !Conflict(j.Job, e.Job) && !Conflict(j.Service, e.Service) })
 		behind := len(w.Jobs) == 0 && slices.Contains(w.Routes, "Service/"+cmp.Or(e.Service, e.Job))
 		if read || behind {
 			out = append(out, w)
@@ -82,7 +82,7 @@ func (t *Topology) ofJob(e state.Entity) state.Entity {
 // JobsKnown reports whether the scrape jobs of a worker in the namespace are known.
 func (t *Topology) JobsKnown(namespace string) bool {
 	return slices.ContainsFunc(t.all,
-		func(w *state.Worker) bool { return len(w.Jobs) > 0 && !Differ(w.Namespace, namespace) })
+		func(w *state.Worker) bool { return len(w.Jobs) > 0 && !Conflict(w.Namespace, namespace) })
 }
 
 // Sibling reports whether the entity's pod is a worker or has a worker's name pattern: workers are
@@ -99,6 +99,6 @@ func (t *Topology) Sibling(e state.Entity) bool {
 	}
 	own := stem(e.Pod)
 	return slices.ContainsFunc(t.all, func(w *state.Worker) bool {
-		return !Differ(w.Namespace, e.Namespace) && own != "" && (w.Pool == own || w.Pod != "" && stem(w.Pod) == own)
+		return !Conflict(w.Namespace, e.Namespace) && own != "" && (w.Pool == own || w.Pod != "" && stem(w.Pod) == own)
 	})
 }

@@ -43,6 +43,7 @@ func PlaceOf(in, name string) Place { return Place{in: in, name: name} }
 // otherwise allocate.
 var Topologies = sync.Pool{New: func() any { return NewTopology(nil) }}
 
+// NewTopology returns the topology of the workers.
 func NewTopology(workers []state.Worker) *Topology {
 	t := &Topology{
 		ByPod: make(map[Place]*state.Worker, 2*len(workers)), byInstance: map[string]*state.Worker{}, byGPU: map[Place]*state.Worker{},
@@ -259,7 +260,7 @@ func (t *Topology) Correct(s state.Scope) state.Scope {
 
 // InScope reports whether a resolved entity can be part of a scope.
 func (t *Topology) InScope(e state.Entity, s state.Scope) bool {
-	if Differ(e.Cluster, s.Cluster) {
+	if Conflict(e.Cluster, s.Cluster) {
 		return false
 	}
 	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 &&
@@ -308,12 +309,12 @@ func (t *Topology) nodeInScope(e state.Entity, s state.Scope, onNode bool) bool 
 
 // agree reports whether none of the names conflicts with the scope's.
 func agree(namespace, pool, model string, s state.Scope) bool {
-	return !Differ(namespace, s.Namespace) && !Differ(pool, s.Pool) &&
-		!Differ(strings.ToLower(model), strings.ToLower(s.Model))
+	return !Conflict(namespace, s.Namespace) && !Conflict(pool, s.Pool) &&
+		!Conflict(strings.ToLower(model), strings.ToLower(s.Model))
 }
 
-// Differ reports whether both names are known and not equal.
-func Differ(a, b string) bool { return a != "" && b != "" && a != b }
+// Conflict reports whether both names are known and not equal.
+func Conflict(a, b string) bool { return a != "" && b != "" && a != b }
 
 var (
 	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes uses no vowels in the hash;

@@ -73,7 +73,7 @@ func (a *adviser) given(cause state.Cause) []string {
 	verdict := state.Diagnosis{Cause: cause}
 	if c, ok := a.catalog.Cause(cause); ok {
 		verdict.Playbook = c.Playbook
-		for _, s := range a.catalog.Spell(c.Do) {
+		for _, s := range a.catalog.WorstAdvice(c.Do) {
 			out = append(out, treatmentsIn(s)...)
 		}
 	}
@@ -100,7 +100,7 @@ func (a *adviser) given(cause state.Cause) []string {
 func (a *adviser) avoided(cause state.Cause) []string {
 	var out []string
 	if c, ok := a.catalog.Cause(cause); ok {
-		for _, s := range a.catalog.Spell(c.Avoid) {
+		for _, s := range a.catalog.WorstAdvice(c.Avoid) {
 			said := treatmentsIn(s)
 			if slices.Contains(said, "restart all at once") && !strings.Contains(s, "at once") {
 				said = append(said, "restart a worker") // restarting workers at all

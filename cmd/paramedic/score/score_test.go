@@ -219,7 +219,7 @@ func TestHarmfulAdvice(t *testing.T) {
 		}
 	}
 	for _, cause := range catalog.Causes() {
-		for _, s := range catalog.Spell(cause.Avoid) {
+		for _, s := range catalog.WorstAdvice(cause.Avoid) {
 			if len(treatmentsIn(s)) == 0 {
 				t.Logf("%s: no treatment is known in %q", cause.ID, s)
 			}
@@ -251,7 +251,7 @@ func TestNoStoryTurnsASettingBothWays(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s has no playbook", cause.ID)
 		}
-		do := catalog.Spell(cause.Do)
+		do := catalog.WorstAdvice(cause.Do)
 		for _, r := range pb.FirstAid {
 			do = append(do, r.Text)
 		}

@@ -16,11 +16,11 @@ import (
 
 // A LintResult is what is wrong with one cluster's own alert rules.
 type LintResult struct {
-	Rules    int                `json:"rules"`
-	Findings []lint.LintFinding `json:"findings"`
-	Skipped  string             `json:"skipped,omitempty"`  // why they were not looked at
-	Unseen   []string           `json:"unseen,omitempty"`   // what was not looked at, and why
-	Unjudged []string           `json:"unjudged,omitempty"` // metrics that no series has, and that may come
+	Rules    int            `json:"rules"`
+	Findings []lint.Finding `json:"findings"`
+	Skipped  string         `json:"skipped,omitempty"`  // why they were not looked at
+	Unseen   []string       `json:"unseen,omitempty"`   // what was not looked at, and why
+	Unjudged []string       `json:"unjudged,omitempty"` // metrics that no series has, and that may come
 }
 
 // LintRules compares every cluster's alert rules with what its Prometheus holds. It returns the
@@ -49,7 +49,7 @@ func LintRules(ctx context.Context, cfg config.Config) (map[string]LintResult, m
 }
 
 func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error) {
-	none := LintResult{Findings: []lint.LintFinding{}}
+	none := LintResult{Findings: []lint.Finding{}}
 	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: SecretReader(c.Prometheus.BearerTokenFile)})
 	if err != nil {
 		return none, err

@@ -108,7 +108,7 @@ func (g *gathering) inheritBaselines() {
 		}
 		for _, sm := range successors[k] {
 			share := len(before)
-			if signals.Counted(sm.member.signal.Unit) {
+			if signals.IsCount(sm.member.signal.Unit) {
 				share = replaced[k.pool]
 			}
 			origin{}.add(&sm.base, sum/float64(share))
