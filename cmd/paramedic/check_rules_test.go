@@ -94,7 +94,7 @@ func TestCheckOnlineSeesWhatRulesSelect(t *testing.T) {
 }
 
 // What was not looked at is said.
-func TestCheckSaysWhichLabelsItHasNotSeen(t *testing.T) {
+func TestCheckReportsUnseenLabels(t *testing.T) {
 	var out bytes.Buffer
 	unseen := []string{"labels of 3 metrics were not looked at: they take more than 390 queries"}
 	printLint(&cli{out: &out}, "prod", service.LintResult{Rules: 2, Unseen: unseen})
@@ -103,7 +103,7 @@ func TestCheckSaysWhichLabelsItHasNotSeen(t *testing.T) {
 	}
 }
 
-func TestCheckOnlineIsContentWithSoundRules(t *testing.T) {
+func TestCheckOnlineAcceptsSoundRules(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"check", "--online", "--config", fakeFleet(t, "vllm:kv_cache_usage_perc > 0.9")}, &out,
 		&errs); code != exitOK {
@@ -115,7 +115,7 @@ func TestCheckOnlineIsContentWithSoundRules(t *testing.T) {
 }
 
 // A user's own rules are checked expression by expression, and every problem has its place.
-func TestCheckNamesTheLineOfAWrongExpression(t *testing.T) {
+func TestCheckReportsTheLineOfABadExpression(t *testing.T) {
 	dir := t.TempDir()
 	const causes = `causes:
   - id: my_cause

@@ -40,7 +40,7 @@ func says(t *testing.T, text string, words ...string) {
 
 // A person at a terminal reads what the incident is about, and every command answers with what is
 // true after it.
-func TestCommandsSayWhatIsTrueNow(t *testing.T) {
+func TestCommandsReportCurrentState(t *testing.T) {
 	base, bot := startBot(t)
 	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(`{"version":"4","status":"firing","receiver":"r","groupKey":"g","alerts":[
 		{"status":"firing","labels":{"alertname":"KVCacheUsageHigh","severity":"critical","namespace":"llm","pod":"vllm-llama-7d9f-abcde","model_name":"llama-70b"},
@@ -75,7 +75,7 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 	}
 }
 
-func TestCancelSaysWhatItCameTo(t *testing.T) {
+func TestCancelReportsItsOutcome(t *testing.T) {
 	a := api.ActionJSON{ID: "ACT-1", State: state.NeedsHuman, Change: "max_num_seqs 256 → 128"}
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method+" "+r.URL.Path != "POST /api/v1/actions/ACT-1/cancel" {
@@ -95,7 +95,7 @@ func TestCancelSaysWhatItCameTo(t *testing.T) {
 }
 
 // At the terminal there is not less to read than on the card that the console printed.
-func TestAnIncidentIsShownWithWhatToDo(t *testing.T) {
+func TestIncidentShowPrintsFirstAid(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Number: 7, Title: "KV cache exhausted", Status: state.StatusOpen, Severity: state.Critical,
@@ -125,7 +125,7 @@ playbook paramedic playbooks show kv_exhaustion
 	}
 }
 
-func TestAnIncidentIsShownWithWhatBecameOfItsFirstAid(t *testing.T) {
+func TestIncidentShowPrintsActionResults(t *testing.T) {
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{
 		{ID: "ACT-1", State: state.Verifying, Change: "max_num_seqs 256 → 128",
@@ -138,7 +138,7 @@ func TestAnIncidentIsShownWithWhatBecameOfItsFirstAid(t *testing.T) {
 
 // What is not as usual, and what moved with it, is told by `incidents show` and by `diagnose` in
 // the same lines; silence where there is nothing to tell.
-func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
+func TestTerminalShowsAnomalies(t *testing.T) {
 	anomalies := []state.Anomaly{{Signal: "requests_waiting", Text: "Requests waiting 33: from 0 an hour ago"}}
 	correlations := []state.Correlation{{Signal: "arrival_rate", Text: "Requests arriving rose 9 min before requests waiting rose"}}
 	want := `
@@ -164,7 +164,7 @@ func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
 }
 
 // Who is not let in, or does not say clearly what is meant, is told what to do.
-func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
+func TestRefusedCommandsSuggestARemedy(t *testing.T) {
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -184,7 +184,7 @@ func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
 
 // The command line fills in the user's name for a token that has none, and leaves the name to a
 // token that has one.
-func TestTokensNameWinsOverTheUsers(t *testing.T) {
+func TestTokenNameOverridesUserName(t *testing.T) {
 	var bodies []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -239,7 +239,7 @@ func TestListFollowsEveryPage(t *testing.T) {
 }
 
 // What a terminal obeys, and what reorders a line, is not printed, wherever it comes from.
-func TestTerminalIsNotSentWhatNoReaderSees(t *testing.T) {
+func TestTerminalOutputHasNoControlCharacters(t *testing.T) {
 	const evil = "pod-\u202Eexe.\u2066gpj\x1b[31m\u061C"
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Title: evil, Scope: state.Scope{Pods: []string{evil}},

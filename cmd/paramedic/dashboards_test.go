@@ -250,7 +250,7 @@ var selector = regexp.MustCompile(`([a-zA-Z_][\w:]*)\{`)
 // Every query of a dashboard is PromQL over metrics that present versions export or the packs
 // record, and none has what the linter finds in rules: names that are gone, quantiles without le,
 // queues counted twice.
-func TestDashboardsAskForWhatThereIs(t *testing.T) {
+func TestDashboardsQueryExportedMetrics(t *testing.T) {
 	have := exported(t)
 	for _, r := range packRules(t) {
 		if r.Record != "" {
@@ -304,7 +304,7 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 
 // Each dashboard answers what an incident asks: what users feel, whether work queues, whether
 // memory is short, whether the work changed.
-func TestDashboardsShowWhatAnIncidentAsks(t *testing.T) {
+func TestDashboardsCoverIncidentSignals(t *testing.T) {
 	everywhere := []string{"Time to first token", "Time between tokens", "Whole request", "How long requests take", "Errors", "Requests",
 		"Running and waiting", "KV cache in use", "Prefix cache hits",
 		"Prompt length", "GPU busy", "GPU memory used", "SM clock", "Power and temperature", "New Xids in 15 minutes",

@@ -16,7 +16,7 @@ import (
 
 // What is not well and has no symptom yet is told with its reason, and with the known patterns that
 // it shows.
-func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
+func TestPathologiesAreListedBesidePoolHealth(t *testing.T) {
 	catalog, err := service.LoadRules("")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
 }
 
 // What came from outside reads as text in Markdown, wherever it stands.
-func TestMarkdownEscapesWhatCameFromOutside(t *testing.T) {
+func TestMarkdownEscapesForeignText(t *testing.T) {
 	const evil = "llama](http://evil.example) <img src=x onerror=alert(1)> | `x`"
 	var out bytes.Buffer
 	printMarkdown(&out, survey.Report{

@@ -83,7 +83,7 @@ func TestAmbiguousNumberIsAsked(t *testing.T) {
 	})
 }
 
-func TestOneClusterKeepsPlainNumbers(t *testing.T) {
+func TestSingleClusterKeepsPlainNumbers(t *testing.T) {
 	o := newOnCall(t, "clusters: [{name: prod}]\n")
 	o.alert(kvFull)
 	o.await("paged and posted", o.paged)

@@ -15,7 +15,7 @@ import (
 // A fleet has some engines and not others, and much that a pack reads comes only once something
 // happens. What is said of the packs there is that engines are missing, or parts of them; nothing
 // is taken for misspelt, and nothing of an engine's own pack is amiss.
-func TestTheLinterBelievesThePacksOnEveryEngine(t *testing.T) {
+func TestLinterAcceptsThePacksOnEveryEngine(t *testing.T) {
 	own := map[lab.Kind]string{lab.VLLM: "vllm", lab.SGLang: "sglang", lab.Dynamo: "dynamo", lab.TRTLLM: "trtllm"}
 	for _, kind := range lab.Kinds() {
 		have := labNames(t, kind)

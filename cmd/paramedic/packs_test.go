@@ -70,7 +70,7 @@ func packAlerts(t *testing.T) []packRule {
 	return slices.DeleteFunc(packRules(t), func(r packRule) bool { return r.Alert == "" })
 }
 
-func TestEveryRuleOfAPackParsesAndNamesItsPlaybook(t *testing.T) {
+func TestPackRulesParseAndNameTheirPlaybooks(t *testing.T) {
 	library, err := playbooks.Load("")
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ var meant = map[state.Symptom]string{
 
 // The bot understands each rule of its own packs: by its name, and by its expression where somebody
 // renamed it. None is taken for a rule that fires on healthy engines.
-func TestEveryAlertOfAPackMeansWhatItSays(t *testing.T) {
+func TestPackAlertsMeanTheirSymptoms(t *testing.T) {
 	catalog, err := service.LoadRules("")
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func exported(t *testing.T) rules.Exported {
 }
 
 // What `paramedic check --online` would say of a fleet that loads the packs: nothing.
-func TestTheLinterFindsNothingInThePacks(t *testing.T) {
+func TestLinterFindsNothingInThePacks(t *testing.T) {
 	have := exported(t)
 	var alerts, records []rules.AlertingRule
 	for _, r := range packRules(t) {
@@ -249,7 +249,7 @@ func lintQueries(in []rules.AlertingRule, have rules.Exported) []rules.LintFindi
 
 // A rule without a test that it fires, and one that it stays quiet, is not proven. promtool runs
 // them: make e2e.
-func TestEveryAlertOfAPackIsTestedBothWays(t *testing.T) {
+func TestPackAlertsAreTestedBothWays(t *testing.T) {
 	type tally struct{ fires, quiet int }
 	tested := map[string]map[string]*tally{}
 	for _, r := range packAlerts(t) {
@@ -296,7 +296,7 @@ func TestEveryAlertOfAPackIsTestedBothWays(t *testing.T) {
 }
 
 // A target between two edges of a histogram is no target: nobody knows how many requests kept it.
-func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
+func TestObjectiveTargetsAreBucketEdges(t *testing.T) {
 	metrics := map[string]string{
 		"vllm ttft": "vllm:time_to_first_token_seconds", "vllm itl": "vllm:inter_token_latency_seconds",
 		"sglang ttft": "sglang:time_to_first_token_seconds", "sglang itl": "sglang:inter_token_latency_seconds",

@@ -183,7 +183,7 @@ func (o *onCall) settled() {
 // their alerts never looked at. Here whichever Alertmanager sends it, an alert is answered with 200
 // when it is on disk, and becomes an incident with a verdict that people are told of, with nothing
 // but the URL configured anywhere.
-func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
+func TestHolmes2230AnyAlertmanagersWebhookIsTriaged(t *testing.T) {
 	o := newOnCall(t, "")
 	o.alert(kvFull)
 	o.await("paged and posted", o.paged)
@@ -199,7 +199,7 @@ func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
 // Robusta, issue 2102: a step of its enrichment called an endpoint that its vendor had removed, and
 // failed. Here nobody's service is needed to triage, and where what the operator runs itself
 // answers 404 to everything, people are paged all the same and told what is not known.
-func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
+func TestRobusta2102MissingEndpointDelaysNoPage(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	defer gone.Close()
 	o := newOnCall(t, fmt.Sprintf("clusters: [{name: default, prometheus: {url: %q}, traces: {tempo_url: %q}, engines: [%q]}]\n", gone.URL,
@@ -215,7 +215,7 @@ func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
 // Robusta, issue 419: whenever its one runner was restarted alerts were lost or told again. Here a
 // bot that is killed between telling and knowing that it was told tells nobody twice, and what came
 // before it went is told after it is back.
-func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
+func TestRobusta419RestartSendsNoDuplicates(t *testing.T) {
 	o := newOnCall(t, "")
 	o.slack.Inject(slacktest.Fault{Method: "chat.postMessage", Kind: slacktest.Lost}) // posted, and the answer never comes
 	o.pager.Inject(pagerdutytest.Fault{Kind: pagerdutytest.Lost})
@@ -242,7 +242,7 @@ func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
 // Keep, issue 6793: a rule of one's own was silently ignored. Here a rule is used, or the bot does
 // not start and says in which line it is wrong: one that is misspelt never reads as one that is
 // there.
-func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
+func TestKeep6793OwnRuleIsUsedOrRefused(t *testing.T) {
 	o := newOnCall(t, "")
 	o.stop()
 	rules := filepath.Join(o.dir, "rules")
@@ -271,7 +271,7 @@ func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
 // HolmesGPT, issue 431: buttons were dead where it was hosted by oneself, for clicks went through
 // the vendor. Here Slack signs them and brings them to the bot itself: every button that is shown
 // works, from the click to what is recorded.
-func TestHolmes431EveryButtonThatIsShownWorks(t *testing.T) {
+func TestHolmes431EveryButtonWorks(t *testing.T) {
 	o := newOnCall(t, "remediate: {policies: [{scope: {namespace: llm}, approvers: [U0ADA]}]}\n")
 	o.alert(kvFull)
 	o.await("posted", o.paged)

@@ -219,7 +219,7 @@ func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 
 // What of a case would be passed over, or taken for something else, is told: such a case proves
 // less than it says.
-func TestNothingOfACaseIsPassedOver(t *testing.T) {
+func TestCaseFilesAreReadInFull(t *testing.T) {
 	parts := map[string]string{
 		"alerts.json": `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}, "status": "firing", "startsAt": "2026-11-21T03:00:00Z"}]`,
 		"workers":     "a llm vllm-0 vllm m node-1 0,1\nb llm vllm-1 vllm m node-2 0,1",
@@ -272,7 +272,7 @@ func TestNothingOfACaseIsPassedOver(t *testing.T) {
 
 // Whoever wrote a case mends it at one go: one mistake hides no other, in whatever file it is, and
 // none is told that only follows from another.
-func TestEveryMistakeOfACaseIsToldAtOnce(t *testing.T) {
+func TestCaseMistakesAreReportedTogether(t *testing.T) {
 	mistakes := func(files string) (int, []string) {
 		dir := t.TempDir()
 		putLines(t, filepath.Join(dir, "case.txtar"), files)
@@ -342,7 +342,7 @@ title nothing
 	}
 }
 
-func TestCasesThatProveNothingFail(t *testing.T) {
+func TestCasesWithoutExpectationFail(t *testing.T) {
 	queue := `-- alerts.json --
 [{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "llama-70b", "namespace": "llm"}}]
 -- workers --
@@ -386,7 +386,7 @@ cause concurrency_cap
 }
 
 // The case that the guide shows holds.
-func TestTheGuidesCaseHolds(t *testing.T) {
+func TestGuidesCaseHolds(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/own-rules.md")
 	if err != nil {
 		t.Fatal(err)

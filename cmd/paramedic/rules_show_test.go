@@ -11,7 +11,7 @@ import (
 
 // A line that stands for other lines is shown as these: no cause is explained with a placeholder of
 // the rules' own inner workings.
-func TestShowSpellsOutWhatTheXidDecides(t *testing.T) {
+func TestShowListsAdviceByXid(t *testing.T) {
 	show := func(id string) string {
 		var out bytes.Buffer
 		if code := run(t.Context(), []string{"rules", "show", id}, &out, &out); code != exitOK {

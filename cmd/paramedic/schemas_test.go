@@ -125,7 +125,7 @@ func decoded(t *testing.T, data string) any {
 }
 
 // An editor that uses the schemas has nothing to complain about in what is built in.
-func TestSchemasAcceptWhatIsBuiltIn(t *testing.T) {
+func TestSchemasAcceptBuiltInKnowledge(t *testing.T) {
 	count := map[string]int{}
 	check := func(s *schema, file, data string) {
 		t.Helper()

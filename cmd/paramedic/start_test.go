@@ -17,7 +17,7 @@ import (
 )
 
 // A bot whose directory another one holds says so once, and never that it listens.
-func TestServeOnADirectoryInUseSaysSo(t *testing.T) {
+func TestServeRefusesADirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	store, err := jetstream.Open(context.Background(), jetstream.Config{Dir: filepath.Join(dir, "data"), Retain: time.Hour})
 	if err != nil {
@@ -46,7 +46,7 @@ func TestServeOnADirectoryInUseSaysSo(t *testing.T) {
 
 // While symptoms are gathered, Prometheus is asked for the past of the incident: its charts, and
 // the hour, the day and the week before.
-func TestThePastIsReadWhileSymptomsAreGathered(t *testing.T) {
+func TestPastIsReadWhileSymptomsSettle(t *testing.T) {
 	var mu sync.Mutex
 	var charts int
 	var at []time.Time

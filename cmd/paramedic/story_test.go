@@ -41,7 +41,7 @@ type told struct {
 
 // The engineer who is paged reads the same explanation wherever it is read first: of every cause,
 // in the same words.
-func TestTheStoryIsTheSameEverywhere(t *testing.T) {
+func TestStoryIsEqualInEveryChannel(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 // What to do is said with the names of the incident, from the moment of the verdict: what this very
 // Xid asks for first, in the six lines that Slack and the console show, and nothing beside it that
 // is for another.
-func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
+func TestVerdictAdvisesByXid(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ const ownTemplates = `{{ define "paramedic.slack.title" }}{{ .CommonLabels.team 
 
 // An operator who has wording of his own reads it in Slack and PagerDuty, and after a restart it is
 // made of the same data.
-func TestOwnWordingIsTold(t *testing.T) {
+func TestOwnTemplatesAreUsed(t *testing.T) {
 	o := ownWords(t, ownTemplates)
 	labels := maps.Clone(kvFull)
 	labels["team"], labels["evil"] = "ml", "<!channel> <https://evil.example|x>"
@@ -65,7 +65,7 @@ func TestOwnWordingIsTold(t *testing.T) {
 }
 
 // A template that fails on real data leaves the message to the built-in words, which say so.
-func TestFailedWordingFallsBack(t *testing.T) {
+func TestFailedTemplateFallsBack(t *testing.T) {
 	o := ownWords(t, `{{ define "paramedic.slack.text" }}{{ if match "another-team" .ExternalURL }}{{ range 99999999 }}{{ end }}{{ end }}{{ end }}
 {{ define "paramedic.pagerduty.summary" }}{{ if match "another-team" .ExternalURL }}{{ index .Alerts 99 }}{{ end }}{{ end }}`)
 	o.alert(kvFull)

@@ -8,7 +8,7 @@ import (
 )
 
 // What would give wrong numbers is refused in the words of the configuration.
-func TestModelsThatTuneRefuses(t *testing.T) {
+func TestUnsupportedModelsAreRefused(t *testing.T) {
 	const size = `"num_hidden_layers":12,"hidden_size":768,"intermediate_size":3072,"num_attention_heads":12,"vocab_size":30522,"max_position_embeddings":512`
 	for config, want := range map[string]string{
 		`{"model_type":"bert","architectures":["BertModel"],` + size + `}`:                                              "an encoder only (model_type bert)",

@@ -47,7 +47,7 @@ remediate:
   policies: []                     # per cause, action and scope: mode, approvers, limits; the strictest wins
 `
 
-func TestTheDocumentedExampleIsAccepted(t *testing.T) {
+func TestDocumentedExampleEqualsTheDefaults(t *testing.T) {
 	got, err := Parse("paramedic.yaml", []byte(documented))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestTheDocumentedExampleIsAccepted(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileIsTheDefaults(t *testing.T) {
+func TestEmptyFileMeansDefaults(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n"} {
 		got, err := Parse("paramedic.yaml", []byte(text))
 		if err != nil {
@@ -73,7 +73,7 @@ func TestAnEmptyFileIsTheDefaults(t *testing.T) {
 }
 
 // Everything that is wrong is said at once, each with the line that it is on.
-func TestEveryProblemIsReportedAtOnceWithItsLine(t *testing.T) {
+func TestConfigReportsAllProblemsWithLines(t *testing.T) {
 	const text = `listen: 0.0.0.0:8080
 colour: green
 state:
@@ -164,7 +164,7 @@ remediate:
 
 // Traces are read from one store, and a token for none is a mistake that would otherwise be noticed
 // in the first incident.
-func TestTracesComeFromOneStore(t *testing.T) {
+func TestTracesTakeOneStore(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("s3cret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestTracesComeFromOneStore(t *testing.T) {
 }
 
 // Naming a cause that does not exist would make a policy that forbids nothing.
-func TestPoliciesNameCausesThatThereAre(t *testing.T) {
+func TestPoliciesRejectUnknownCauses(t *testing.T) {
 	_, err := Parse("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
 	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies[0].cause: there is no cause "kv_exhaustoin"`) {
 		t.Errorf("err: %v", err)
@@ -209,7 +209,7 @@ func TestPoliciesNameCausesThatThereAre(t *testing.T) {
 }
 
 // With rules of one's own there are more causes, and a misspelt one is still none.
-func TestOwnCausesMayBeNamedAndNoOthers(t *testing.T) {
+func TestPoliciesAcceptOwnCauses(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "mine.yaml", []byte("causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: "+
 		"{ttft_high: 3},\n     evidence: [{when: kv_usage.max > 0.9, weight: 3, text: full}]}\n"))
@@ -231,7 +231,7 @@ remediate:
 
 // What would make the bot exit, or run without effect, is found before it is started: what the
 // files hold, too.
-func TestWhatServeWouldStumbleOverIsFound(t *testing.T) {
+func TestConfigChecksReferencedFiles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "empty", []byte(" \n"))
 	put(t, dir, "secret", []byte("s3cret"))
@@ -283,7 +283,7 @@ DIR/tokens.yaml:3: entry 3: same token as entry 1`, "DIR", dir)
 	}
 }
 
-func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
+func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 	for listen, open := range map[string]bool{"127.0.0.1:8080": true, "[::1]:8080": true, "localhost:8080": true, "127.9.9.9:1": true,
 		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:8080": false, "example.com:8080": false} {
 		_, err := Parse("paramedic.yaml", []byte("listen: \""+listen+"\"\n"))
@@ -299,7 +299,7 @@ func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
 
 // A verification that never takes the samples it needs hands every action to a person, and is found
 // before it does.
-func TestAVerificationHasTheSamplesThatItNeeds(t *testing.T) {
+func TestVerificationWindowFitsItsSamples(t *testing.T) {
 	for verify, want := range map[string]string{
 		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are " +
 			"needed, and a window of 1m0s at an interval of 30s has 3",
@@ -317,7 +317,7 @@ func TestAVerificationHasTheSamplesThatItNeeds(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
+func TestInvalidYAMLIsReportedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: [":                      "paramedic.yaml:1:",
 		"state:\n  dir: a\n dir: b\n":    "paramedic.yaml:2:",

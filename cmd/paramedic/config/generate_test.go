@@ -56,7 +56,7 @@ func current(t *testing.T, path string, want []byte) {
 }
 
 // Every key explains itself, and the full example shows every key.
-func TestEveryKeyIsExplainedAndShown(t *testing.T) {
+func TestConfigKeysAreDocumentedAndInTheExample(t *testing.T) {
 	keys := configKeys(reflect.TypeFor[Config](), reflect.ValueOf(Default()), "")
 	shown := keysOf(t, fullExample)
 	for _, k := range keys {
@@ -259,7 +259,7 @@ const tokensExample = `- {token: "a-long-random-string", name: ada, role: respon
 `
 
 // What the reference shows as a default can be written as it is shown.
-func TestDefaultsAreWrittenAsTheyAreRead(t *testing.T) {
+func TestReferenceDefaultsCanBeWrittenBack(t *testing.T) {
 	for want, d := range map[string]time.Duration{"`10s`": 10 * time.Second, "`2m`": 2 * time.Minute, "`720h`": 720 * time.Hour,
 		"`1m30s`": 90 * time.Second, "`1h30m`": 90 * time.Minute} {
 		if got := defaultText(reflect.ValueOf(Duration(d))); got != want {

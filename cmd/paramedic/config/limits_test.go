@@ -53,7 +53,7 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 
 // Every limit is a key, reaches the guards, and its bounds and default are in the reference and the
 // schema.
-func TestEveryLimitCanBeSet(t *testing.T) {
+func TestLimitsMatchKeysBoundsAndDocs(t *testing.T) {
 	limits := reflect.TypeFor[LimitsConfig]()
 	if limits.NumField() != len(policy.AllLimits) || reflect.TypeFor[policy.Limits]().NumField() != len(policy.AllLimits) {
 		t.Fatalf("%d keys, %d limits", limits.NumField(), len(policy.AllLimits))
@@ -85,7 +85,7 @@ func TestEveryLimitCanBeSet(t *testing.T) {
 }
 
 // What the guards count has to be remembered for as long as they look back.
-func TestMemoryCoversTheGuardsWindows(t *testing.T) {
+func TestRetainCoversTheGuardsWindows(t *testing.T) {
 	for text, want := range map[string]string{
 		"state: {retain: 24h}": "",
 		"state: {retain: 23h}": "paramedic.yaml:1: state.retain: must be at least 24h, for the guards of first aid look back so far",

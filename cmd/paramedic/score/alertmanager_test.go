@@ -15,7 +15,7 @@ import (
 // The Alertmanager that the bot is compared with has the articles' inhibition in the names of the
 // engine at hand: a full KV cache pages, and the queue behind it is not told. Another model's queue
 // is.
-func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
+func TestBaselineInhibitsOnEveryEngine(t *testing.T) {
 	catalog, _, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)

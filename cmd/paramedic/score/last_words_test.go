@@ -11,7 +11,7 @@ import (
 
 // What a simulated container says at its end comes back as the class that an API server's status
 // would give, and for its pod only.
-func TestTheFleetsLastWordsAreClassed(t *testing.T) {
+func TestContainerExitsAreClassified(t *testing.T) {
 	for fault, want := range map[string]string{lab.CUDAOOM: "cuda_oom", lab.GPUFault: "engine_dead", lab.OOMKilled: ""} {
 		s, err := lab.NewScenario(fault, 8)
 		if err != nil {

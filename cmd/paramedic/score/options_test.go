@@ -10,7 +10,7 @@ import (
 )
 
 // A severity makes a fault stronger, and leaves a decoy what the pool carries.
-func TestSeverityIsOfFaults(t *testing.T) {
+func TestSeverityScalesFaultsOnly(t *testing.T) {
 	o := Options{severity: 1.5}
 	fault, err := lab.NewScenario(lab.KVLeak, 1)
 	if err != nil {
@@ -31,7 +31,7 @@ func TestSeverityIsOfFaults(t *testing.T) {
 
 // An option that was given and cannot be followed is an error, and not the scenario's own value
 // without a word.
-func TestAnOptionOfNothingIsRefused(t *testing.T) {
+func TestZeroOptionsAreRefused(t *testing.T) {
 	for _, flag := range []string{"severity", "workers", "rate"} {
 		var o Options
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)

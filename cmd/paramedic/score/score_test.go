@@ -17,7 +17,7 @@ import (
 
 // Every fault of the lab is called by its name, and by no other name on the way, in one incident,
 // from webhooks and pages alone.
-func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
+func TestLabFaultsAreDiagnosed(t *testing.T) {
 	seeds := []uint64{8, 21}
 	if testing.Short() {
 		seeds = seeds[:1]
@@ -52,7 +52,7 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 
 // A fault that ends by itself keeps its name: queues that drain and clients that come back are no
 // causes.
-func TestAFaultThatEndsKeepsItsName(t *testing.T) {
+func TestEndedFaultKeepsItsName(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: played whole by make test")
 	}
@@ -83,7 +83,7 @@ func TestAFaultThatEndsKeepsItsName(t *testing.T) {
 // Whatever the GPU exporter's page looks like, and whatever the driver reports after the fault: the
 // worst Xid of late names it. Where the exporter neither counts nor labels, and no scrape saw the
 // gauge before it moved on, there would be no telling; here there are 30 seconds.
-func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
+func TestGPUFaultIsDiagnosedOnEveryExporter(t *testing.T) {
 	for name, form := range map[string]lab.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true},
 		"as a new one is by default": {Labels: true, Uncounted: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
 	}
 }
 
-func TestScoresCountWhatRunsCameTo(t *testing.T) {
+func TestScoresSumTrials(t *testing.T) {
 	leak := func(as, outcome string, p TrialResult) TrialResult {
 		p.Kind, p.Fault, p.Outcome, p.Named = kindFault, "kv_leak", outcome, []naming{{"kv_leak", as}}
 		return p
@@ -162,7 +162,7 @@ func TestScoresCountWhatRunsCameTo(t *testing.T) {
 }
 
 // A picture with a red cell where a name is wrong, a green one where it is right.
-func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
+func TestMatrixCountsVerdictsByFault(t *testing.T) {
 	m := matrixOf([]TrialResult{
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "kv_leak"}}},
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "unknown"}}},
@@ -229,7 +229,7 @@ func TestHarmfulAdvice(t *testing.T) {
 
 // A cause and its playbook are read as one story: a setting is not turned up in one line of it and
 // down in another.
-func TestNoStoryTurnsASettingBothWays(t *testing.T) {
+func TestStoriesTurnASettingOneWay(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +304,7 @@ func TestDecoysAreNotTakenForFaults(t *testing.T) {
 }
 
 // A fault or a decoy that is asked for twice counts once.
-func TestATrialIsPlayedOnce(t *testing.T) {
+func TestDuplicateTrialsArePlayedOnce(t *testing.T) {
 	s := Selection{Seeds: 2, First: 5, Faults: []string{lab.KVLeak, lab.LoadTest, lab.KVLeak}, Decoys: true}
 	if got, want := len(s.Trials()), 2*(1+len(lab.Decoys())); got != want {
 		t.Errorf("%d trials, want %d", got, want)

@@ -14,7 +14,7 @@ import (
 )
 
 // A hung engine's numbers may all be in bounds: the pool is as bad as what is open on it.
-func TestAPoolIsAsBadAsItsOpenIncidents(t *testing.T) {
+func TestPoolHealthFollowsOpenIncidents(t *testing.T) {
 	on := func(pool string, severity state.Severity, status state.Status, cause state.Cause) state.Incident {
 		return state.Incident{Cluster: "prod", Severity: severity, Status: status, Scope: state.Scope{Namespace: "llm", Pool: pool},
 			Diagnosis: state.Diagnosis{Cause: cause}}
@@ -52,7 +52,7 @@ func (h heldSource) Read(ctx context.Context, _ enrich.Query) enrich.Reading {
 func (heldSource) Ping(context.Context) error { return nil }
 
 // A reader who goes away waits no longer, and takes nothing from those who stay.
-func TestAReaderOfTheFleetWhoLeavesSpoilsNothing(t *testing.T) {
+func TestCancelledFleetReaderKeepsTheReport(t *testing.T) {
 	source := heldSource{asked: make(chan struct{}, 2), letGo: make(chan struct{})}
 	s, err := New(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // What a cause names is what every channel and page shows of it.
-func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
+func TestNamedPlaybookIsShownEverywhere(t *testing.T) {
 	s, err := New(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
 
 // A site that points its name at this machine reads nothing of a bot that is open on loopback, its
 // pages and metrics included.
-func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
+func TestOpenBotRefusesOtherHostNames(t *testing.T) {
 	cfg := config.Default()
 	cfg.PublicURL = "https://oncall.example"
 	s, err := New(cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
@@ -86,7 +86,7 @@ func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 }
 
 // How far triage and the outbox are behind is in the metrics.
-func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
+func TestMetricsExportTheBacklog(t *testing.T) {
 	base, bot := startBot(t)
 	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(oneAlert))
 	if err != nil {
@@ -118,7 +118,7 @@ func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
 
 // In Slack, incidents are shown to those who are known by user ID and to the incident channel; a
 // guest elsewhere is neither.
-func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
+func TestSlackReadersNeedATokenOrTheChannel(t *testing.T) {
 	cfg := config.Default()
 	cfg.Notify.Slack.Channel = "#llm-oncall"
 	cfg.Remediate.Policies = []config.PolicyConfig{{Approvers: config.List[string]{"U0APPROVER"}}}

@@ -38,7 +38,7 @@ func (c tickedClock) After(d time.Duration) <-chan time.Time {
 
 // What the metrics have counted goes on when the configuration changes: a counter that falls to
 // zero reads as a restart.
-func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
+func TestMetricsSurviveAReload(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "paramedic.yaml")
 	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
@@ -109,7 +109,7 @@ func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 
 // The listener stays as it is until the next start, and with it what it demands: an address that
 // others reach keeps its logins, and client certificates are not counted on where there is no TLS.
-func TestAReloadIsRefusedThatDoesNotFitTheRunningListener(t *testing.T) {
+func TestReloadMustFitTheRunningListener(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	dir := t.TempDir()
 	cert, key := ca.issue(1, x509.ExtKeyUsageServerAuth)

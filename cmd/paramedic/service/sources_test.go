@@ -71,7 +71,7 @@ func (l *loopStore) Close()        {}
 
 // The log takes no listings: it is told of what vanished, and Alertmanager is asked only while
 // something fires.
-func TestOnlyWhatVanishedIsRecorded(t *testing.T) {
+func TestVanishedAlertsAloneAreRecorded(t *testing.T) {
 	const silenced = "00000000000000aa"
 	holds, asked := silenced, 0
 	am := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

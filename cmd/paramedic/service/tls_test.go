@@ -181,7 +181,7 @@ func post(t *testing.T, c *http.Client, address string) (status int, serial int6
 	}
 }
 
-func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
+func TestAlertmanagerAuthenticatesByCertificate(t *testing.T) {
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
 	address, dir := tlsBot(t, ours)
 	nobody := clientWith(ours, nil)
@@ -226,7 +226,7 @@ func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
 
 // Another CA in the configuration counts from the next connection after it was applied: the old
 // one's clients are no longer let in.
-func TestAReloadExchangesTheClientsCA(t *testing.T) {
+func TestReloadReplacesTheClientCA(t *testing.T) {
 	old, next := newAuthority(t, "old"), newAuthority(t, "next")
 	dir := t.TempDir()
 	cert, key := old.issue(100, x509.ExtKeyUsageServerAuth)

@@ -17,7 +17,7 @@ import (
 
 // A pool is healthy when enough was measured to say so, and what was not measured is said with its
 // reason.
-func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
+func TestUnmeasuredPoolIsNotHealthy(t *testing.T) {
 	sample := func(signal string, v float64) state.Sample {
 		return state.Sample{Signal: signal, Value: v, Entity: state.Entity{Model: "llama", Instance: "10.0.0.1:8000"}}
 	}
@@ -63,7 +63,7 @@ func (said) Ping(context.Context) error { return nil }
 
 // A pool is no better than what is said of it below, and no trouble that shows leaves the exit code
 // at 0: a dead node, a hot GPU, clients that hang up.
-func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
+func TestPoolHealthFollowsItsVerdict(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ var (
 	deepseek = Model{Layers: 61, KVHeads: 128, HeadDim: 56, Latent: 512 + 64}
 )
 
-func TestKVBytesOfATokenAndOfItsShare(t *testing.T) {
+func TestKVBytesPerTokenAndPerGPU(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		model         Model
@@ -76,7 +76,7 @@ func TestSafeMaxNumSeqs(t *testing.T) {
 
 // Two H100: weights 70.6e9 / (2 · 3.35e12 · 0.85) = 12.4 ms and 1 ms besides, a KV token 163,840 /
 // (3.35e12 · 0.5) = 97.8 ns, a prompt token 2 · 70.6e9 / (2 · 989e12 · 0.35) = 204 µs.
-func TestStepsTakeWhatTheHardwareAllows(t *testing.T) {
+func TestStepTimeFollowsTheHardware(t *testing.T) {
 	h := gpus["h100"]
 	h.TensorParallel = 2
 	near := func(what string, got, want float64) {
@@ -182,7 +182,7 @@ func TestModelConfigurations(t *testing.T) {
 // What layers keep, by the configurations that models are published with, and what vLLM makes of
 // it. The blocks of Qwen3.5 9B and of Qwen3.6 27B, 528 and 784 tokens, are those that vLLM logs for
 // them.
-func TestLayersThatKeepLess(t *testing.T) {
+func TestLayersWithWindowOrStateTakeFewerBlocks(t *testing.T) {
 	for _, c := range []struct {
 		name, config         string
 		full, window, states int
@@ -235,7 +235,7 @@ func TestLayersThatKeepLess(t *testing.T) {
 
 // Sparse attention keeps 656 bytes and an indexer's key of 128 with its scale; in another type the
 // latent vector of 576 numbers, and the same key.
-func TestWhatSparseAttentionKeeps(t *testing.T) {
+func TestSparseAttentionKeepsLatentAndIndex(t *testing.T) {
 	config, err := parseModelConfig([]byte(`{"model_type":"deepseek_v32","num_hidden_layers":61,"num_attention_heads":128,"kv_lora_rank":512,"qk_rope_head_dim":64,"index_head_dim":128}`))
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestWhatSparseAttentionKeeps(t *testing.T) {
 
 // What is not computed is refused with what to give instead, and never counted as if all layers
 // kept everything.
-func TestLayersThatAreNotComputedAreRefused(t *testing.T) {
+func TestUnsupportedLayersAreRefused(t *testing.T) {
 	const shape = `"num_hidden_layers":4,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128`
 	for config, want := range map[string]string{
 		`{"model_type":"nemotron_h",` + shape + `,"hybrid_override_pattern":"M-M*"}`:                                                   "hybrid_override_pattern",
@@ -281,7 +281,7 @@ func TestLayersThatAreNotComputedAreRefused(t *testing.T) {
 }
 
 // Engines divide attention heads among all GPUs, and KV heads, or keep one of them on several.
-func TestTensorParallelismThatEnginesRefuse(t *testing.T) {
+func TestInvalidTensorParallelismIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		model Model
 		tp    int
@@ -307,7 +307,7 @@ func TestTensorParallelismThatEnginesRefuse(t *testing.T) {
 
 // Where nobody knows how fast a GPU is, memory alone must not set the cap; what was seen in time
 // may.
-func TestWithoutTheGPUsSpeedSequencesAreCapped(t *testing.T) {
+func TestUnknownGPUSpeedCapsSequences(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestLiveTargets(t *testing.T) {
 
 // The answer within a time is a target like the others. Llama 3.3 70B on four H100: 399 tokens
 // every 50 ms take 20 s, and not 10.
-func TestTheWholeAnswerIsJudged(t *testing.T) {
+func TestWholeAnswerTargetIsComputed(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
 		t.Fatal(err)
@@ -418,7 +418,7 @@ func TestTheWholeAnswerIsJudged(t *testing.T) {
 }
 
 // What is measured of whole answers is judged, and what is late in them is told.
-func TestTheMeasuredWholeAnswerIsJudged(t *testing.T) {
+func TestWholeAnswerTargetIsMeasured(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
 		t.Fatal(err)
