@@ -14,7 +14,7 @@ import (
 	"paramedic/rules/enrich/prometheus"
 )
 
-// A LintResult is what is wrong with one cluster's own alert rules.
+// A LintResult holds the findings about one cluster's own alert rules.
 type LintResult struct {
 	Rules    int                 `json:"rules"`
 	Findings []rules.LintFinding `json:"findings"`
@@ -23,7 +23,7 @@ type LintResult struct {
 	Unjudged []string            `json:"unjudged,omitempty"` // metrics that no series has, and that may come
 }
 
-// LintRules compares every cluster's alert rules with what its Prometheus holds. It returns the
+// LintRules compares every cluster's alert rules with the series of its Prometheus. It returns the
 // results by cluster, and the errors by "cluster/rules".
 func LintRules(ctx context.Context, cfg config.Config) (map[string]LintResult, map[string]error) {
 	var mu sync.Mutex
