@@ -11,17 +11,17 @@ import (
 	"paramedic/state"
 )
 
-// A matrix is what was there, by rows, and what it was called, by columns.
+// A matrix counts verdicts: rows are injected faults, columns are the names that they got.
 type matrix struct {
 	Rows    []string `json:"rows"`
 	Columns []string `json:"columns"`
 	Counts  [][]int  `json:"counts"`
 }
 
-// noName is the column of decoys that opened no incident.
+// noName is the column for decoys without an incident.
 const noName = "none"
 
-// matrixOf counts what every fault and decoy was called in the end.
+// matrixOf counts the final name of every fault and decoy.
 func matrixOf(trials []TrialResult) matrix {
 	counts := map[[2]string]int{}
 	var faults, decoys []string
@@ -72,8 +72,8 @@ func matrixOf(trials []TrialResult) matrix {
 	return m
 }
 
-// SVG is the matrix as a picture: green where the name is right, grey where nothing was claimed,
-// red where it is wrong.
+// SVG returns the matrix as a picture. Right names are green, missing verdicts grey, wrong names
+// red.
 func (m matrix) SVG() []byte {
 	const cell, left, top = 26, 200, 190
 	width, height := left+cell*len(m.Columns)+90, top+cell*len(m.Rows)+24
@@ -127,5 +127,5 @@ func (m matrix) colour(row, column string, n, all int) string {
 	return fmt.Sprintf("#%02x%02x%02x", mix(0), mix(1), mix(2))
 }
 
-// decoy says whether a row is a decoy's.
+// decoy reports whether a row is a decoy.
 func (m matrix) decoy(row string) bool { return slices.Contains(lab.Decoys(), row) }
