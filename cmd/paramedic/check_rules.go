@@ -9,7 +9,7 @@ import (
 	"paramedic/internal/text"
 )
 
-// printLint prints the findings for people, below the cluster's name.
+// printLint prints the findings below the cluster's name.
 func printLint(c *cli, cluster string, l service.LintResult) {
 	fmt.Fprintf(c.out, "%-32s ", cluster+"/rules")
 	switch {
@@ -40,7 +40,7 @@ func printFindings(c *cli, l service.LintResult) {
 	w.Flush()
 }
 
-// someOf are the first of many names.
+// someOf joins the first twelve names, and counts the others.
 func someOf(names []string) string {
 	const shown = 12
 	out := strings.Join(names[:min(len(names), shown)], ", ")

@@ -89,7 +89,7 @@ func (c *cli) showRule(dir, id string) error {
 	return nil
 }
 
-// showPathology explains one pathology to a person.
+// showPathology prints the explanation of a pathology.
 func (c *cli) showPathology(x *rules.Pathology) error {
 	if c.output == "json" {
 		return c.json(x)
@@ -107,10 +107,10 @@ func (c *cli) showPathology(x *rules.Pathology) error {
 	return nil
 }
 
-// placeholderWord is a value that a text of the rules takes from the evidence.
+// placeholderWord matches a placeholder in a text of the rules.
 var placeholderWord = regexp.MustCompile(`\{([a-z_0-9.]+)\}`)
 
-// spoken writes placeholders as words: there is no evidence to fill them with.
+// spoken replaces placeholders by words, because there is no evidence to fill them with.
 func spoken(s string) string {
 	return placeholderWord.ReplaceAllStringFunc(s, func(m string) string {
 		switch name := m[1 : len(m)-1]; name {
@@ -136,7 +136,7 @@ func spoken(s string) string {
 	})
 }
 
-// sentence is a text with its placeholders as words, beginning with a capital.
+// sentence returns a text with words for its placeholders, and a capital first letter.
 func sentence(s string) string {
 	if s = spoken(s); s == "" {
 		return s
@@ -144,7 +144,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// A rulePage explains one cause to a person.
+// A rulePage prints the explanation of a cause.
 type rulePage struct {
 	out     io.Writer
 	cause   *rules.Cause
@@ -154,7 +154,7 @@ type rulePage struct {
 
 const pageWidth = 110
 
-// lines prints a text at an indent, wrapped; the first line may start with a mark in that indent.
+// lines prints a wrapped text at an indent. A mark may precede the first line.
 func (p rulePage) lines(indent int, mark, text string) {
 	for i, line := range wrapped(text, pageWidth-indent) {
 		if i > 0 {
@@ -164,7 +164,7 @@ func (p rulePage) lines(indent int, mark, text string) {
 	}
 }
 
-// wrapped breaks a text at its spaces.
+// wrapped breaks a text at spaces into lines of at most width characters.
 func wrapped(text string, width int) []string {
 	var out []string
 	line := ""
@@ -203,7 +203,7 @@ func (p rulePage) head() {
 	}
 }
 
-// symptoms are the alerts that the cause explains.
+// symptoms prints the symptoms that the cause explains.
 func (p rulePage) symptoms() {
 	fmt.Fprintf(p.out, "\nSymptoms (one that it does not explain costs it %d dB)\n", -rules.Unexplained)
 	ids := make([]state.Symptom, 0, len(p.cause.Explains))
@@ -220,7 +220,7 @@ func (p rulePage) symptoms() {
 	w.Flush()
 }
 
-// evidence lists what speaks for the cause, then what speaks against it, the heaviest first.
+// evidence prints the evidence for the cause, then that against it, by weight.
 func (p rulePage) evidence() {
 	list := slices.Clone(p.cause.Evidence)
 	slices.SortStableFunc(list, func(a, b *rules.Evidence) int { return cmp.Compare(abs(b.Weight), abs(a.Weight)) })
@@ -247,7 +247,7 @@ func causeNames(causes []state.Cause) string {
 
 func abs(x float64) float64 { return max(x, -x) }
 
-// asks says of whom a piece of evidence is asked.
+// asks returns what a piece of evidence is measured on.
 func asks(e *rules.Evidence) string {
 	if e.Per == "" {
 		return ""
@@ -319,7 +319,7 @@ func (p rulePage) advice() {
 	}
 }
 
-// byXid prints the advice that depends on the Xid, below the Xids that it is for.
+// byXid prints the advice that depends on the Xid, below its Xids.
 func (p rulePage) byXid(groups []rules.XidAdvice) {
 	for _, g := range groups {
 		codes := make([]string, len(g.Xids))
