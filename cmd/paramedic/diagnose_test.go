@@ -14,8 +14,7 @@ import (
 	"paramedic/state"
 )
 
-// What is not well and has no symptom yet is told with its reason, and with the known patterns that
-// it shows.
+// A pool that is unhealthy without a symptom is listed with the reason and its pathologies.
 func TestPathologiesAreListedBesidePoolHealth(t *testing.T) {
 	catalog, err := service.LoadRules("")
 	if err != nil {
@@ -45,7 +44,7 @@ func TestPathologiesAreListedBesidePoolHealth(t *testing.T) {
 	}
 }
 
-// What came from outside reads as text in Markdown, wherever it stands.
+// Foreign text is escaped everywhere in Markdown.
 func TestMarkdownEscapesForeignText(t *testing.T) {
 	const evil = "llama](http://evil.example) <img src=x onerror=alert(1)> | `x`"
 	var out bytes.Buffer

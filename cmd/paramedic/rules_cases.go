@@ -193,7 +193,7 @@ func rulesBeside(place, named string) (string, error) {
 	}
 	above := filepath.Join(top, "..")
 	switch has, err := rules.HasRules(above); {
-	case errors.Is(err, fs.ErrPermission): // nobody said that there were any
+	case errors.Is(err, fs.ErrPermission): // an unreadable parent has no rules for this case
 	case err != nil:
 		return "", err
 	case has:

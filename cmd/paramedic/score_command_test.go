@@ -37,7 +37,7 @@ func TestLabScoreInJSON(t *testing.T) {
 	}
 }
 
-// What cannot be played, and a matrix that cannot be written, are told before anything is played.
+// Invalid flags and an unwritable matrix are reported before any trial.
 func TestScoreChecksItsFlagsFirst(t *testing.T) {
 	for _, faults := range []string{"engine_hang,,kv_leak", "engine_hang, ", " "} {
 		var out bytes.Buffer
@@ -58,8 +58,7 @@ func TestScoreChecksItsFlagsFirst(t *testing.T) {
 	}
 }
 
-// At a terminal one line is written over with every run that is done, and gone when what was found
-// is printed.
+// On a terminal, one line is overwritten after every trial, and removed before the result.
 func TestScoreShowsProgressOnATerminal(t *testing.T) {
 	var line bytes.Buffer
 	told := &progress{out: &line, all: 2}

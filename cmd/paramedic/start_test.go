@@ -16,7 +16,7 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// A bot whose directory another one holds says so once, and never that it listens.
+// A bot on a directory in use reports that once, and never that it listens.
 func TestServeRefusesADirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	store, err := jetstream.Open(context.Background(), jetstream.Config{Dir: filepath.Join(dir, "data"), Retain: time.Hour})
@@ -44,8 +44,8 @@ func TestServeRefusesADirectoryInUse(t *testing.T) {
 	}
 }
 
-// While symptoms are gathered, Prometheus is asked for the past of the incident: its charts, and
-// the hour, the day and the week before.
+// While symptoms settle, the bot queries Prometheus for the incident's past: its charts, and the
+// hour, the day and the week before.
 func TestPastIsReadWhileSymptomsSettle(t *testing.T) {
 	var mu sync.Mutex
 	var charts int

@@ -17,8 +17,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The smallest promise to an operator: the file of the design, with every key at its default, is
-// accepted and means the defaults.
+// documented is the file of the design, with every key at its default. It must be valid and equal
+// the defaults.
 const documented = `listen: 127.0.0.1:8080
 state:
   dir: ./paramedic-data            # embedded NATS JetStream, fsync before acknowledging
@@ -72,7 +72,7 @@ func TestEmptyFileMeansDefaults(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is said at once, each with the line that it is on.
+// Parsing reports every problem at once, with its line.
 func TestConfigReportsAllProblemsWithLines(t *testing.T) {
 	const text = `listen: 0.0.0.0:8080
 colour: green
@@ -162,8 +162,8 @@ remediate:
 	}
 }
 
-// Traces are read from one store, and a token for none is a mistake that would otherwise be noticed
-// in the first incident.
+// Traces come from one store. A token without a store is a mistake that would otherwise show in the
+// first incident.
 func TestTracesTakeOneStore(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("s3cret"), 0o600); err != nil {
@@ -197,7 +197,7 @@ func TestTracesTakeOneStore(t *testing.T) {
 	}
 }
 
-// Naming a cause that does not exist would make a policy that forbids nothing.
+// A policy for a misspelt cause would forbid nothing.
 func TestPoliciesRejectUnknownCauses(t *testing.T) {
 	_, err := Parse("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
 	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies[0].cause: there is no cause "kv_exhaustoin"`) {
@@ -208,7 +208,7 @@ func TestPoliciesRejectUnknownCauses(t *testing.T) {
 	}
 }
 
-// With rules of one's own there are more causes, and a misspelt one is still none.
+// The user's rules add causes. A misspelt cause is still an error.
 func TestPoliciesAcceptOwnCauses(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "mine.yaml", []byte("causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: "+
@@ -229,8 +229,8 @@ remediate:
 	}
 }
 
-// What would make the bot exit, or run without effect, is found before it is started: what the
-// files hold, too.
+// Mistakes that would stop the bot, or leave it without effect, are found before it starts. That
+// includes the contents of referenced files.
 func TestConfigChecksReferencedFiles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "empty", []byte(" \n"))
@@ -297,8 +297,7 @@ func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 	}
 }
 
-// A verification that never takes the samples it needs hands every action to a person, and is found
-// before it does.
+// A verification that cannot take enough samples would escalate every action to a person.
 func TestVerificationWindowFitsItsSamples(t *testing.T) {
 	for verify, want := range map[string]string{
 		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are " +
@@ -342,8 +341,7 @@ func TestInvalidYAMLIsReportedWithItsLine(t *testing.T) {
 	}
 }
 
-// Every configuration that the repository shows is accepted, once the files that it refers to are
-// there.
+// Every configuration in the repository is valid, once its referenced files exist.
 func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 	t.Setenv("SLACK_SIGNING_SECRET", "x")
 	found := map[string]string{}
@@ -404,7 +402,7 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 		Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// configsIn finds configurations in a file: the file itself, or those that a ConfigMap in it holds.
+// configsIn returns the configurations in a file: the file itself, or those in its ConfigMaps.
 func configsIn(text string) map[string]string {
 	out := map[string]string{}
 	dec := yaml.NewDecoder(strings.NewReader(text))
@@ -432,7 +430,7 @@ func configsIn(text string) map[string]string {
 	}
 }
 
-// keysOf are the dotted keys that a YAML file shows, with [] for the items of a list.
+// keysOf returns the dotted keys of a YAML file, with [] for the items of a list.
 func keysOf(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	raw, err := os.ReadFile(path)

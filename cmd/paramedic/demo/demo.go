@@ -143,7 +143,7 @@ func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	bot.CloseStreams()
 	host.Drain(d.Log)
 	host.Close(d.Log)
-	_ = exporter.Close() // nobody needs its last answers
+	_ = exporter.Close() // its last answers are not needed
 	return group.Wait()
 }
 

@@ -12,9 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// The Alertmanager that the bot is compared with has the articles' inhibition in the names of the
-// engine at hand: a full KV cache pages, and the queue behind it is not told. Another model's queue
-// is.
+// The compared Alertmanager has the guides' inhibition for each engine's alert names: a full KV
+// cache pages and mutes its queue alert, but not that of another model.
 func TestBaselineInhibitsOnEveryEngine(t *testing.T) {
 	catalog, _, err := service.LoadKnowledge(config.Default())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"paramedic/rules/enrich"
 )
 
-// What a simulated container says at its end comes back as the class that an API server's status
-// would give, and for its pod only.
+// The last log line of a simulated container is classified as an API server's status would be, for
+// its pod only.
 func TestContainerExitsAreClassified(t *testing.T) {
 	for fault, want := range map[string]string{lab.CUDAOOM: "cuda_oom", lab.GPUFault: "engine_dead", lab.OOMKilled: ""} {
 		s, err := lab.NewScenario(fault, 8)

@@ -9,7 +9,7 @@ import (
 	"paramedic/lab"
 )
 
-// A severity makes a fault stronger, and leaves a decoy what the pool carries.
+// A severity scales faults, and does not change decoys.
 func TestSeverityScalesFaultsOnly(t *testing.T) {
 	o := Options{severity: 1.5}
 	fault, err := lab.NewScenario(lab.KVLeak, 1)
@@ -29,8 +29,7 @@ func TestSeverityScalesFaultsOnly(t *testing.T) {
 	}
 }
 
-// An option that was given and cannot be followed is an error, and not the scenario's own value
-// without a word.
+// An option of zero is an error. It does not fall back to the scenario's value.
 func TestZeroOptionsAreRefused(t *testing.T) {
 	for _, flag := range []string{"severity", "workers", "rate"} {
 		var o Options

@@ -15,8 +15,8 @@ import (
 	"paramedic/state"
 )
 
-// Every fault of the lab is called by its name, and by no other name on the way, in one incident,
-// from webhooks and pages alone.
+// Every fault of the lab is diagnosed from webhooks and pages alone, in one incident, without
+// another name on the way.
 func TestLabFaultsAreDiagnosed(t *testing.T) {
 	seeds := []uint64{8, 21}
 	if testing.Short() {
@@ -50,8 +50,7 @@ func TestLabFaultsAreDiagnosed(t *testing.T) {
 	}
 }
 
-// A fault that ends by itself keeps its name: queues that drain and clients that come back are no
-// causes.
+// A fault that ends by itself keeps its name. Draining queues and returning clients are no causes.
 func TestEndedFaultKeepsItsName(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: played whole by make test")
@@ -80,9 +79,9 @@ func TestEndedFaultKeepsItsName(t *testing.T) {
 	}
 }
 
-// Whatever the GPU exporter's page looks like, and whatever the driver reports after the fault: the
-// worst Xid of late names it. Where the exporter neither counts nor labels, and no scrape saw the
-// gauge before it moved on, there would be no telling; here there are 30 seconds.
+// The worst recent Xid names the fault, for every form of the GPU exporter's page and every later
+// Xid. An exporter without counts or labels needs a scrape before the gauge changes; here that
+// takes 30 seconds.
 func TestGPUFaultIsDiagnosedOnEveryExporter(t *testing.T) {
 	for name, form := range map[string]lab.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true},
 		"as a new one is by default": {Labels: true, Uncounted: true}} {
@@ -161,7 +160,7 @@ func TestScoresSumTrials(t *testing.T) {
 	}
 }
 
-// A picture with a red cell where a name is wrong, a green one where it is right.
+// Wrong names have red cells, right ones green.
 func TestMatrixCountsVerdictsByFault(t *testing.T) {
 	m := matrixOf([]TrialResult{
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "kv_leak"}}},
@@ -173,7 +172,7 @@ func TestMatrixCountsVerdictsByFault(t *testing.T) {
 		"1 0 1]]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	// The right names are a diagonal, also where one was never given.
+	// Right names form a diagonal, even if one was never given.
 	m = matrixOf([]TrialResult{
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "unknown"}}},
 		{Kind: kindFault, Fault: "benign_alert", Named: []naming{{"benign_alert", "benign_alert"}}},
@@ -192,8 +191,8 @@ func TestMatrixCountsVerdictsByFault(t *testing.T) {
 	}
 }
 
-// What the true cause's entry warns of is harmful in another's advice, unless the true cause
-// advises it too.
+// Advice is harmful if the true cause's entry warns of it, unless the true cause gives the same
+// advice.
 func TestHarmfulAdvice(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
@@ -227,8 +226,7 @@ func TestHarmfulAdvice(t *testing.T) {
 	}
 }
 
-// A cause and its playbook are read as one story: a setting is not turned up in one line of it and
-// down in another.
+// A cause and its playbook read as one story: no setting goes up in one line and down in another.
 func TestStoriesTurnASettingOneWay(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
@@ -264,7 +262,7 @@ func TestStoriesTurnASettingOneWay(t *testing.T) {
 	}
 }
 
-// Two faults at once are two incidents with two names, on two pools and on two workers of one pool.
+// Two faults give two named incidents, on two pools and on two workers of one pool.
 func TestDoubleFaultsAreBothNamed(t *testing.T) {
 	for _, pair := range []string{"engine_hang+gpu_fault@one", "engine_hang+host_memory_leak@one", "routing_skew+gpu_fault"} {
 		t.Run(pair, func(t *testing.T) {
@@ -284,7 +282,7 @@ func TestDoubleFaultsAreBothNamed(t *testing.T) {
 	}
 }
 
-// What only looks like trouble gets no cause but benign_alert, and wakes nobody.
+// Decoys get no cause but benign_alert, and never page.
 func TestDecoysAreNotTakenForFaults(t *testing.T) {
 	for _, decoy := range lab.Decoys() {
 		t.Run(decoy, func(t *testing.T) {
@@ -303,7 +301,7 @@ func TestDecoysAreNotTakenForFaults(t *testing.T) {
 	}
 }
 
-// A fault or a decoy that is asked for twice counts once.
+// A fault or a decoy that is named twice counts once.
 func TestDuplicateTrialsArePlayedOnce(t *testing.T) {
 	s := Selection{Seeds: 2, First: 5, Faults: []string{lab.KVLeak, lab.LoadTest, lab.KVLeak}, Decoys: true}
 	if got, want := len(s.Trials()), 2*(1+len(lab.Decoys())); got != want {

@@ -102,7 +102,7 @@ func (t *trial) look() {
 			t.misled = append(t.misled, cause)
 		}
 		if t.truth(&in) != nil {
-			continue // advice for this fault is about its own worker, whatever else is wrong in the pool
+			continue // advice for this fault is about its own worker, even beside another fault in the pool
 		}
 		for _, x := range t.truths {
 			if x.pool.about(&in) {

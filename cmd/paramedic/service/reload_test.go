@@ -81,7 +81,7 @@ func TestMetricsSurviveAReload(t *testing.T) {
 		}
 		log.Close()
 	}()
-	clock.look <- time.Now() // the first generation is up when somebody looks
+	clock.look <- time.Now() // the first generation is up when the clock is read
 	for host.current.Load() == nil {
 		<-time.After(time.Millisecond)
 	}

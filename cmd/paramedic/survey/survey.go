@@ -112,7 +112,7 @@ func (l Survey) severity(d state.Diagnosis) rules.HealthStatus {
 }
 
 // PoolsOfModel returns the pools that serve a model, or all pools if no model is named. Evidence
-// holds all workers whatever the query, because a diagnosis compares neighbours.
+// always holds all workers, because a diagnosis compares neighbours.
 func PoolsOfModel(pools []rules.PoolHealth, workers []state.Worker, model string) []rules.PoolHealth {
 	if model == "" {
 		return pools

@@ -21,7 +21,7 @@ type Model struct {
 	// WindowLayers keep the last Window tokens only.
 	WindowLayers int `json:"window_layers,omitempty"`
 	Window       int `json:"window,omitempty"`
-	// StateLayers (linear attention) keep a state of StateBytes for a request, whatever its length.
+	// StateLayers (linear attention) keep a state of StateBytes for a request of any length.
 	StateLayers  int     `json:"state_layers,omitempty"`
 	StateBytes   float64 `json:"state_bytes,omitempty"`
 	WeightBytes  float64 `json:"weight_bytes"`
@@ -205,7 +205,7 @@ type step struct {
 //
 //	weights / (TP · bandwidth) + KV read / (TP · bandwidth) + 2 · parameters · chunk / (TP · FLOPS)
 //
-// Decode reads every weight once in a step, whatever the batch. Prefill is bound by arithmetic, at
+// Decode reads every weight once in a step, for a batch of any size. Prefill is bound by arithmetic, at
 // two operations for a parameter and token. Source: the roofline model; Pope et al. 2022,
 // Efficiently Scaling Transformer Inference, §2.
 func (h Hardware) stepSeconds(m Model, kvBytes float64, s step) float64 {

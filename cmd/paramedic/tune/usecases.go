@@ -8,9 +8,9 @@ type UseCase struct {
 	TTFT       float64 `json:"ttft_s"`
 	ITL        float64 `json:"itl_s"`
 	E2E        float64 `json:"e2e_s"`
-	Throughput float64 `json:"throughput,omitempty"` // tokens a second that a worker is to generate; 0: nobody asks
+	Throughput float64 `json:"throughput,omitempty"` // tokens a second that a worker is to generate; 0: no target
 	chunk      int
-	reads      bool // somebody reads along, and notices when it stops
+	reads      bool // people read the answer as it comes
 	// ttftGiven, itlGiven and e2eGiven mark the user's own targets. Advice that misses one is a
 	// finding.
 	ttftGiven, itlGiven, e2eGiven bool
