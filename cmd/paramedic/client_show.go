@@ -131,21 +131,12 @@ func place(s state.Scope) string {
 		parts = append(parts, "namespace "+s.Namespace)
 	}
 	for _, p := range []struct{ name, value string }{{"model", s.Model}, {"cluster", s.Cluster},
-		{"pods", few(s.Pods)}, {"nodes", few(s.Nodes)}, {"GPUs", few(s.GPUs)}} {
+		{"pods", firstNames(s.Pods, 4, " ")}, {"nodes", firstNames(s.Nodes, 4, " ")}, {"GPUs", firstNames(s.GPUs, 4, " ")}} {
 		if p.value != "" {
 			parts = append(parts, p.name+" "+p.value)
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// few joins the first four names, and counts the others.
-func few(names []string) string {
-	const shown = 4
-	if len(names) > shown {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], " "), len(names)-shown)
-	}
-	return strings.Join(names, " ")
 }
 
 // happened returns the history of an incident, with times.

@@ -155,19 +155,5 @@ func (d *diagnosis) addresses() error {
 // observe scrapes the engines for the time of --watch, and prints that it does.
 func (d *diagnosis) observe(ctx context.Context, scrapers []*engine.Client) error {
 	fmt.Fprintf(d.err, "watching %s for %s …\n", text.Count(len(d.engines), "page"), d.watch)
-	ticker := time.NewTicker(max(d.watch/10, 500*time.Millisecond))
-	defer ticker.Stop()
-	end := time.After(d.watch)
-	for {
-		for _, s := range scrapers {
-			s.Scrape(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-end:
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return survey.Watch(ctx, scrapers, d.watch)
 }

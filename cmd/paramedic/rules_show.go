@@ -97,10 +97,10 @@ func (c *cli) showPathology(x *rules.Pathology) error {
 	p := rulePage{out: c.out}
 	fmt.Fprintf(p.out, "%s: a pattern that is told beside a pool's health, and weighs nothing\n\n", x.ID)
 	p.lines(0, "", x.Title+".")
-	for _, part := range []struct{ mark, text string }{{"published", x.Published}, {"corrected", x.Corrected}, {"asked", x.When},
+	for _, part := range []struct{ mark, words string }{{"published", x.Published}, {"corrected", x.Corrected}, {"asked", x.When},
 		{"told", spoken(x.Text)}} {
-		if part.text != "" {
-			p.lines(11, part.mark, part.text)
+		if part.words != "" {
+			p.lines(11, part.mark, part.words)
 		}
 	}
 	p.lines(11, "looks like", causeNames(x.PointsTo))
@@ -155,27 +155,13 @@ type rulePage struct {
 const pageWidth = 110
 
 // lines prints a wrapped text at an indent. A mark may precede the first line.
-func (p rulePage) lines(indent int, mark, text string) {
-	for i, line := range wrapped(text, pageWidth-indent) {
+func (p rulePage) lines(indent int, mark, words string) {
+	for i, line := range text.Wrap(words, pageWidth-indent) {
 		if i > 0 {
 			mark = ""
 		}
 		fmt.Fprintf(p.out, "%-*s%s\n", indent, mark, line)
 	}
-}
-
-// wrapped breaks a text at spaces into lines of at most width characters.
-func wrapped(text string, width int) []string {
-	var out []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-			out = append(out, line)
-			line = ""
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	return append(out, line)
 }
 
 func (p rulePage) head() {
@@ -292,11 +278,11 @@ func (p rulePage) lookAlikes() {
 	}
 	fmt.Fprintln(p.out, "\nIt would be another if there were")
 	for _, l := range p.cause.LookAlikes {
-		text := spoken(l.Differs)
+		words := spoken(l.Differs)
 		if len(l.By) > 0 {
-			text += " (told by " + strings.Join(l.By, ", ") + ")"
+			words += " (told by " + strings.Join(l.By, ", ") + ")"
 		}
-		p.lines(26, "  "+string(l.Cause), text)
+		p.lines(26, "  "+string(l.Cause), words)
 	}
 }
 

@@ -328,6 +328,7 @@ func (v *validator) config(c *Config) {
 	}
 }
 
+// Loopback reports whether a host is this machine's loopback.
 func Loopback(host string) bool {
 	if host == "localhost" {
 		return true

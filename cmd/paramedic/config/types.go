@@ -1,4 +1,5 @@
-package config //nolint:lll // struct tags hold the descriptions of the keys
+//nolint:lll // struct tags hold the descriptions of the keys
+package config
 
 import (
 	"fmt"

@@ -43,6 +43,7 @@ type Demo struct {
 var timing = policy.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8,
 	Poll: 5 * time.Second}
 
+// Run plays the demo until the context ends or, if it is headless, until the story ends.
 func (d *Demo) Run(ctx context.Context) error {
 	kind, err := lab.ParseKind(d.Engine)
 	if err != nil {

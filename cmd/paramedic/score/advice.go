@@ -27,9 +27,11 @@ var treatments = []treatment{
 	{"lower max_num_batched_tokens", regexp.MustCompile(`(lower|cut|reduc)\w* [^;.]*max_num_batched_tokens`)},
 	{"raise max_num_batched_tokens", regexp.MustCompile(`rais\w* [^;.]*max_num_batched_tokens`)},
 	{"tune the engine", regexp.MustCompile(`^tuning|^tune|engine settings`)},
-	{"scale out", regexp.MustCompile(`^(scal\w+ out|adding|add (a |one )?(replica|worker)s?|scal\w+ (it|the pool) (out|up))|; scal\w+ out| or scal\w+ out`)},
+	{"scale out", regexp.MustCompile(`^(scal\w+ out|adding|add (a |one )?(replica|worker)s?|` +
+		`scal\w+ (it|the pool) (out|up))|; scal\w+ out| or scal\w+ out`)},
 	{"restart all at once", regexp.MustCompile(`restart\w* (the )?(whole pool|workers|everything|engines|all|pods)`)},
-	{"restart a worker", regexp.MustCompile(`restart\w* (the )?(\w+ )?(worker|pod|engine|it\b)|restart\w* (the )?whole (tensor|tp)|restart\w* it|^restart (it|the (fullest|whole tensor))|deleting the pod|killing`)},
+	{"restart a worker", regexp.MustCompile(`restart\w* (the )?(\w+ )?(worker|pod|engine|it\b)|` +
+		`restart\w* (the )?whole (tensor|tp)|restart\w* it|^restart (it|the (fullest|whole tensor))|deleting the pod|killing`)},
 	{"restart one rank", regexp.MustCompile(`one rank (of [\w -]+ )?only`)},
 	{"restart the router", regexp.MustCompile(`restart\w* the (router|gateway|endpoint picker)`)},
 	{"cordon", regexp.MustCompile(`\bcordon`)},

@@ -78,7 +78,8 @@ func (m matrix) SVG() []byte {
 	const cell, left, top = 26, 200, 190
 	width, height := left+cell*len(m.Columns)+90, top+cell*len(m.Rows)+24
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="system-ui, sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d"`+
+		` viewBox="0 0 %[1]d %[2]d" font-family="system-ui, sans-serif" font-size="12">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" fill="#57606a">was there ↓ called →</text>`+"\n", left-10, top-10)
 	for i, c := range m.Columns {
@@ -94,7 +95,8 @@ func (m matrix) SVG() []byte {
 		}
 		for i, n := range m.Counts[r] {
 			x := left + cell*i
-			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="#d0d7de"/>`+"\n", x, y, cell, cell, m.colour(row, m.Columns[i], n, all))
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d"`+
+				` fill="%s" stroke="#d0d7de"/>`+"\n", x, y, cell, cell, m.colour(row, m.Columns[i], n, all))
 			if n > 0 {
 				ink := "#1f2328"
 				if 2*n > all {

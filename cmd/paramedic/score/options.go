@@ -31,6 +31,7 @@ type Options struct {
 	given    func(flag string) bool // on the command line
 }
 
+// Flags defines the flags of the options.
 func (o *Options) Flags(f *pflag.FlagSet) {
 	o.given = f.Changed
 	f.StringVar(&o.Engine, "engine", string(lab.VLLM), EngineUsage)
@@ -49,6 +50,7 @@ func (o *Options) Flags(f *pflag.FlagSet) {
 	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
 }
 
+// EngineUsage is the help text of --engine.
 const EngineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm " +
 	"(TensorRT-LLM)"
 
@@ -141,6 +143,7 @@ func (o Options) Apply(s lab.Scenario) lab.Scenario {
 // only busy the processor.
 const maxSpeed = 1000
 
+// CheckSpeed returns an error for a speed out of range.
 func CheckSpeed(speed float64) error {
 	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
 		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)

@@ -43,6 +43,7 @@ type trialID struct {
 	seed       uint64
 }
 
+// Trials returns the selected trials, each once.
 func (s Selection) Trials() []trialID {
 	names := map[string][]string{}
 	for _, name := range s.Faults {

@@ -80,6 +80,7 @@ type causeScore struct {
 	Recall    *float64 `json:"recall"`
 }
 
+// Sum returns the scoreboard of trials.
 func Sum(trials []TrialResult) Scoreboard {
 	b := Scoreboard{Faults: []FaultScore{}, Decoys: []FaultScore{}, Doubles: []FaultScore{}, Matrix: matrixOf(trials),
 		Causes: causeScores(trials)}
@@ -232,6 +233,7 @@ func share(n, all int) *float64 {
 	return &v
 }
 
+// Print prints the scoreboard for people.
 func (b Scoreboard) Print(w io.Writer) {
 	for _, part := range []struct {
 		head string

@@ -79,7 +79,7 @@ const (
 // If the traffic varies by itself, the bot watches the healthy pool for longer. A minute and a half
 // is too short a baseline then.
 const (
-	// an hour before the first alert, and the minutes that a rate needs
+	// An hour before the first alert, and the minutes that a rate needs.
 	hourBefore = 70 * time.Minute
 	sparsely   = time.Minute // how often pages are read in it
 )

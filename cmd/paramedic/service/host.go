@@ -22,6 +22,7 @@ type Host struct {
 	served  chan error
 }
 
+// NewHost creates a host without a service.
 func NewHost() *Host {
 	h := &Host{served: make(chan error, 1)}
 	h.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
@@ -82,6 +83,7 @@ func (h *Host) Drain(log *slog.Logger) {
 	}
 }
 
+// Close ends the listener and all connections.
 func (h *Host) Close(log *slog.Logger) {
 	if err := h.server.Close(); err != nil {
 		log.Debug("closing the listener", "err", err)

@@ -70,6 +70,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 	return server, nil
 }
 
+// OnLoopback reports whether an address to listen on is one of this machine only.
 func OnLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	return err == nil && config.Loopback(host)
@@ -241,7 +242,8 @@ func (s *Service) webPlaybook(id string, in *state.Incident, ev *state.Evidence)
 		s.deps.Logger.Warn("a playbook cannot be shown", "playbook", id, "err", err)
 	}
 	safe := template.HTML(body) //nolint:gosec // the library renders Markdown without raw HTML
-	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: safe, Worse: run.Worse,
+	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: safe,
+		Worse:    run.Worse,
 		Escalate: run.Escalate}
 	for _, a := range run.Answers {
 		check := web.Check{ID: a.Check.ID, Ask: a.Check.Ask, State: string(a.State), Limit: a.Limit, ByHand: a.ByHand,

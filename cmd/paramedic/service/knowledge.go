@@ -35,6 +35,7 @@ func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Tim
 	return d
 }
 
+// LoadRules reads the built-in rules and those of a directory. Its error has every problem.
 func LoadRules(dir string) (*rules.Catalog, error) {
 	catalog, problems, err := rules.Load(dir)
 	if err != nil {

@@ -39,6 +39,7 @@ type Fact struct {
 	From string `json:"from"`
 }
 
+// Print prints the advice for people.
 func (a Advice) Print(out io.Writer) {
 	title := "One " + a.Engine + " worker"
 	if a.Pool != "" {

@@ -203,11 +203,12 @@ type step struct {
 // stepSeconds estimates the duration of a step, which is the time between two tokens of each
 // sequence in it.
 //
-//	weights / (TP · bandwidth) + KV read / (TP · bandwidth) + 2 · parameters · chunk / (TP · FLOPS)
+//	weights / (TP · bandwidth) + KV read / (TP · bandwidth)
+//	+ 2 · parameters · chunk / (TP · FLOPS)
 //
-// Decode reads every weight once in a step, for a batch of any size. Prefill is bound by arithmetic, at
-// two operations for a parameter and token. Source: the roofline model; Pope et al. 2022,
-// Efficiently Scaling Transformer Inference, §2.
+// Decode reads every weight once in a step, for a batch of any size. Prefill is bound by
+// arithmetic, at two operations for a parameter and token. Source: the roofline model; Pope et al.
+// 2022, Efficiently Scaling Transformer Inference, §2.
 func (h Hardware) stepSeconds(m Model, kvBytes float64, s step) float64 {
 	t := stepBase + m.WeightBytes/float64(h.TensorParallel)/(h.Bandwidth*weightReadShare)
 	t += s.sequences * (stepSequence + m.kvRead(kvBytes, h.TensorParallel, s.context)/(h.Bandwidth*kvReadShare))

@@ -214,7 +214,8 @@ func (c *modelConfig) window(kinds []string) (int, error) {
 // stateBytes returns the size of a request's state in a layer of gated linear attention
 // (Qwen3-Next, Qwen3.5): the last inputs of its convolution, and a matrix for each value head.
 //
-//	(2 · key heads · key dim + value heads · value dim) · (kernel − 1) · bytes + value heads · value dim · key dim · state bytes
+//	(2 · key heads · key dim + value heads · value dim) · (kernel − 1) · bytes
+//	+ value heads · value dim · key dim · state bytes
 //
 // Qwen3-Next: 8,192·3·2 + 32·128·128·2 = 1,097,728. Source: vLLM's
 // MambaStateShapeCalculator.gated_delta_net_state_shape. The type of the matrix is mamba_ssm_dtype

@@ -27,6 +27,7 @@ var gpus = map[string]Hardware{
 	"mi300x":    {MemoryBytes: 192e9, Bandwidth: 5.3e12, FLOPS: 1307e12},
 }
 
+// GPUs returns the names of the known GPUs.
 func GPUs() string { return strings.Join(slices.Sorted(maps.Keys(gpus)), ", ") }
 
 // dtypeBytes returns the size of a number, by the type's name in configurations.

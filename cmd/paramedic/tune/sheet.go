@@ -213,7 +213,8 @@ func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 	a.Targets = append(a.Targets, s.targets(a.UseCase, p, seqs, chunk)...)
 	if s.maxLen > 0 {
 		a.Facts = append(a.Facts, Fact{"At the longest",
-			fmt.Sprintf("%s of %d tokens", text.Count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))), "request"),
+			fmt.Sprintf("%s of %d tokens", text.Count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))),
+				"request"),
 				s.maxLen), "what holds if everybody uses the whole context"})
 	}
 	if n := a.UseCase.answerWithin(); n > 0 {
