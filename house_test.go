@@ -1,5 +1,5 @@
-// Package paramedic_test holds the house to its plan: who may import whom, which folder speaks to
-// which vendor, and that nothing is added without its partners.
+// Package paramedic_test checks the repository's structure: imports between packages, imports of
+// vendors' packages, and that causes, playbooks, cases and proofs exist together.
 package paramedic_test
 
 import (
@@ -15,10 +15,11 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/rules"
+	"paramedic/rules/casetest"
+	"paramedic/rules/catalog"
 )
 
-// A file is one Go file of the product with what it imports.
+// A file is one Go file of the product with its imports.
 type file struct {
 	path, dir string
 	doc       bool
@@ -44,7 +45,8 @@ func files(t *testing.T) []file {
 		if err != nil {
 			return err
 		}
-		f := file{path: path, dir: filepath.ToSlash(filepath.Dir(path)), name: parsed.Name.Name, doc: parsed.Doc != nil, test: strings.HasSuffix(path, "_test.go")}
+		f := file{path: path, dir: filepath.ToSlash(filepath.Dir(path)), name: parsed.Name.Name, doc: parsed.Doc != nil,
+			test: strings.HasSuffix(path, "_test.go")}
 		for _, spec := range parsed.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -61,8 +63,8 @@ func files(t *testing.T) []file {
 	return out
 }
 
-// may says which of the product's packages each room may import; rooms below one of these may also
-// import their parents.
+// may lists the product's packages that each room may import. A room includes the packages below
+// it, which may import each other.
 var may = map[string][]string{
 	"internal":         {}, // leaves that every room but state may import
 	"state":            {},
@@ -73,10 +75,9 @@ var may = map[string][]string{
 	"state/statetest":  {"state"},
 	"playbooks":        {"state"},
 	"webhook":          {"state"},
-	"rules":            {"state"},
-	"rules/enrich":     {"state", "rules"},
+	"rules":            {"state"}, // the façade of the rooms below it
 	"notify":           {"state"},
-	"remediate":        {"state", "state/outbox", "playbooks"}, // and every room below it but its adapters
+	"remediate":        {"state", "state/outbox", "playbooks"}, // and the rooms below it
 	"lab":              {"state"},
 	"lab/alerting":     {"lab"},
 	"notify/slack":     {"state", "notify"},
@@ -84,6 +85,10 @@ var may = map[string][]string{
 	"notify/console":   {"state", "notify"},
 	"notify/web":       {"state", "notify"},
 	"notify/wording":   {"state", "notify"},
+
+	"notify/notifytest":              {"notify"},
+	"notify/slack/slacktest":         {"notify/notifytest"},
+	"notify/pagerduty/pagerdutytest": {"notify/notifytest"},
 
 	"remediate/cluster":       {},
 	"remediate/engineflag":    {"remediate/cluster"},
@@ -101,6 +106,22 @@ var may = map[string][]string{
 	"cmd/paramedic/tune":    {"state", "remediate"},
 	"cmd/paramedic/score":   {"cmd/paramedic/config", "cmd/paramedic/service"},
 	"cmd/paramedic/demo":    {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/score"},
+
+	"rules/signals":    {"state"},
+	"rules/promql":     {},
+	"rules/topology":   {"state"},
+	"rules/condition":  {"state"},
+	"rules/catalog":    {"state", "rules/condition", "rules/promql", "rules/signals"},
+	"rules/evidence":   {"state", "rules/catalog", "rules/condition", "rules/signals", "rules/topology"},
+	"rules/classify":   {"state", "rules/catalog", "rules/promql", "rules/topology"},
+	"rules/correlate":  {"state", "rules/catalog", "rules/topology"},
+	"rules/bottleneck": {"state", "rules/catalog", "rules/condition", "rules/evidence"},
+	"rules/diagnose":   {"state", "rules/bottleneck", "rules/catalog", "rules/condition", "rules/evidence", "rules/signals", "rules/topology"},
+	"rules/health":     {"state", "rules/bottleneck", "rules/catalog", "rules/condition", "rules/evidence", "rules/topology"},
+	"rules/lint":       {"state", "rules/promql"},
+	"rules/casetest":   {"state", "rules/catalog", "rules/classify", "rules/condition", "rules/correlate", "rules/diagnose", "rules/evidence"},
+	"rules/rulestest":  {"state", "rules/catalog", "rules/classify", "rules/signals"},
+	"rules/enrich":     {"state", "rules/lint", "rules/promql", "rules/signals", "rules/topology"},
 
 	"webhook/httpio":       {},
 	"webhook/hooktest":     {"state", "state/statetest", "webhook", "webhook/access", "webhook/api", "webhook/chat", "webhook/httpio"},
@@ -122,7 +143,7 @@ func TestRoomsImportOnlyPlannedRooms(t *testing.T) {
 		room, allowed := roomOf(f.dir)
 		if room == "" {
 			if f.dir != "." {
-				t.Errorf("%s: no room of the house is planned here: see docs/decisions and the list in house_test.go", f.path)
+				t.Errorf("%s: the folder belongs to no room in house_test.go; see docs/decisions", f.path)
 			}
 			continue
 		}
@@ -142,7 +163,7 @@ func TestRoomsImportOnlyPlannedRooms(t *testing.T) {
 	}
 }
 
-// roomOf is the longest planned room that a folder belongs to.
+// roomOf returns the longest planned room that contains a folder, and what it may import.
 func roomOf(dir string) (string, []string) {
 	for room := dir; room != "."; room = filepath.ToSlash(filepath.Dir(room)) {
 		if allowed, ok := may[room]; ok {
@@ -167,7 +188,8 @@ func TestVendorsStayInTheirAdapters(t *testing.T) {
 	for _, f := range files(t) {
 		for _, imp := range f.imports {
 			for vendor, homes := range vendors {
-				if strings.HasPrefix(imp, vendor) && !slices.ContainsFunc(homes, func(h string) bool { return f.dir == h || strings.HasPrefix(f.dir, h+"/") }) {
+				if strings.HasPrefix(imp, vendor) &&
+					!slices.ContainsFunc(homes, func(h string) bool { return f.dir == h || strings.HasPrefix(f.dir, h+"/") }) {
 					t.Errorf("%s imports %s: only %v may", f.path, imp, homes)
 				}
 			}
@@ -201,21 +223,21 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 			t.Errorf("package %s has no doc comment", dir)
 		}
 		if slices.Contains([]string{"types", "util", "utils", "common", "helpers", "manager"}, name[dir]) {
-			t.Errorf("package %s has a name that says nothing", dir)
+			t.Errorf("package %s has too general a name", dir)
 		}
 	}
 }
 
 func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
-	catalog, problems, err := rules.Load("")
+	catalog, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	cases, err := catalog.RunCases("rules/testdata/cases")
+	cases, err := casetest.RunCases(catalog, "rules/casetest/testdata/cases")
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := catalog.Partners(cases, func(id string) bool {
+	missing := casetest.Partners(catalog, cases, func(id string) bool {
 		_, err := os.Stat(filepath.Join("playbooks/library", id+".md"))
 		return err == nil
 	})
@@ -224,8 +246,7 @@ func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
 	}
 }
 
-// What docs/coverage.md calls a proof has to exist: a test somewhere in the repository, or a case
-// of the rules.
+// Each proof in docs/coverage.md must be a test of the repository or a case of the rules.
 func TestCoverageNamesExistingProofs(t *testing.T) {
 	raw, err := os.ReadFile("docs/coverage.md")
 	if err != nil {

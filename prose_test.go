@@ -23,19 +23,9 @@ const (
 
 // pending are the rooms whose prose is not revised yet. A room leaves the list when its files pass.
 var pending = []string{
-	"docs/",
-	"e2e/",
-	"lab/",
-	"notify/",
-	"playbooks/",
-	"remediate/",
-	"rules/enrich/",
-	"tools/",
-	"webhook/",
-	"CHANGELOG.md",
-	"README.md",
-	"CONTRIBUTING.md",
-	"house_test.go",
+	"docs/reference/", // generated: its width is that of the generators' texts
+
+	"playbooks/library/",
 }
 
 // A goSource is a parsed Go file of any module of the repository.

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/rules"
+	"paramedic/rules/catalog"
 )
 
 // The playbook, the rule pack and the catalogue must list the same Xids, because the engineer meets
 // all three.
 func TestXidsAgreeInCataloguePlaybookAndRulePack(t *testing.T) {
-	catalog, problems, err := rules.Load("")
+	catalog, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}

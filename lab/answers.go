@@ -5,16 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// What people who count such things would say of an answer.
+// The kinds of answers that a quality check counts.
 const (
 	answerGood = iota
 	answerRefusal
 	answerEmpty
 )
 
-// Even a healthy model refuses now and then, and answers with nothing hardly ever. With a chat
-// template that does not fit the model it takes every third request for something that it must not
-// do, or ends its turn before it has said anything.
+// The shares of answers that refuse or are empty: of a healthy model, and what a chat template that
+// does not fit the model adds at severity 1.
 const (
 	refusals, empties               = 0.006, 0.001
 	spoiledRefusals, spoiledEmpties = 0.26, 0.07
@@ -24,16 +23,17 @@ const (
 // templateChecksum is the pod template's annotation by which a new chat template starts a rollout.
 const templateChecksum = "checksum/chat-template"
 
-// judge is the chat service in front of the pool. It looks at the text of every answer, which no
-// engine does, and counts.
-type judge struct {
+// An answerSampler draws what each answer is like, and counts the answers as the chat service in
+// front of the pool does. No engine looks at the text.
+type answerSampler struct {
 	rng                       *rand.Rand
 	requests, refusals, empty float64
 }
 
-// ask decides what the answer to a request will be like, from how far its worker's template is off.
-func (j *judge) ask(r *request, spoiled float64) {
-	draw := j.rng.Float64()
+// sample draws the kind of a request's answer. Spoiled is how badly the chat template of its worker
+// fits the model: 0 is healthy, 1 the fault at severity 1.
+func (s *answerSampler) sample(r *request, spoiled float64) {
+	draw := s.rng.Float64()
 	r.answer = answerGood
 	switch refuse, none := refusals+spoiled*spoiledRefusals, empties+spoiled*spoiledEmpties; {
 	case draw < refuse:
@@ -49,19 +49,19 @@ func (j *judge) ask(r *request, spoiled float64) {
 	}
 }
 
-// count takes an answer that has come whole.
-func (j *judge) count(r *request) {
-	j.requests++
+// count counts an answer that is complete.
+func (s *answerSampler) count(r *request) {
+	s.requests++
 	switch r.answer {
 	case answerRefusal:
-		j.refusals++
+		s.refusals++
 	case answerEmpty:
-		j.empty++
+		s.empty++
 	}
 }
 
-// spoil rolls out a chat template that does not fit the model.
-func (f *Fleet) spoil(by float64) {
+// breakTemplate rolls out a chat template that does not fit the model.
+func (f *Fleet) breakTemplate(by float64) {
 	d := &f.deploy
 	f.spoiled = by
 	d.template[templateChecksum] = "b6c1f0e2"
@@ -70,7 +70,7 @@ func (f *Fleet) spoil(by float64) {
 	d.changed(f)
 }
 
-// spoiledNow is how far the template of a pod that is made now is off.
+// spoiledNow returns how badly the template of a pod that is created now fits the model.
 func (f *Fleet) spoiledNow() float64 {
 	if f.deploy.template[templateChecksum] == "" {
 		return 0
@@ -78,17 +78,17 @@ func (f *Fleet) spoiledNow() float64 {
 	return f.spoiled
 }
 
-// clientPage is the chat service's page.
+// clientPage returns the chat service's page.
 func (f *Fleet) clientPage() *page {
 	p := newPage("model_name", f.cfg.Model)
-	j := &f.judge
-	p.counter("llm_requests_total", "Answers of the model that came whole.", j.requests, "status", "success")
-	p.counter("llm_refusals_total", "Answers that refuse.", j.refusals)
-	p.counter("llm_empty_responses_total", "Answers without text.", j.empty)
+	s := &f.answers
+	p.counter("llm_requests_total", "Answers of the model that came whole.", s.requests, "status", "success")
+	p.counter("llm_refusals_total", "Answers that refuse.", s.refusals)
+	p.counter("llm_empty_responses_total", "Answers without text.", s.empty)
 	return p
 }
 
-// clientTarget is the chat service as service discovery lists it.
+// clientTarget returns the chat service as service discovery lists it.
 func (f *Fleet) clientTarget() Target {
 	return Target{Job: "client", Path: "/client/metrics", Labels: map[string]string{
 		"job": "chat", "instance": fmt.Sprintf("10.%d.8.7:9102", 42+f.cfg.Index), "namespace": f.cfg.Namespace, "container": "chat",

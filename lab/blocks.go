@@ -2,9 +2,9 @@ package lab
 
 import "container/list"
 
-// blockPool is a worker's KV cache. Free blocks stand in a queue in the order in which they were
-// freed, as in vLLM: what they held can be used again until the queue hands them out, so the least
-// recently used content goes first and a block that is only cached counts as free.
+// A blockPool is a worker's KV cache. As in vLLM, free blocks queue in the order in which they were
+// freed. Their content can be reused until the queue hands them out. So the least recently used
+// content goes first, and a block that is only cached counts as free.
 type blockPool struct {
 	total  int
 	free   int
@@ -12,12 +12,12 @@ type blockPool struct {
 	queue  list.List // of *segment
 }
 
-// A segment is a run of free blocks that belonged to one chain. Chains are freed from their tail,
-// so what is left of a segment after some of it was handed out is always the chain's head.
+// A segment is a run of free blocks of one chain. Chains are freed from their tail, so after some
+// blocks were handed out the rest is always the chain's head.
 type segment struct {
 	n    int
 	at   *list.Element
-	lost func(left int) // tells the owner what is still cached; nil: nobody will ask
+	lost func(left int) // called with the number of blocks still cached; nil: no owner
 }
 
 func newBlockPool(total int) *blockPool {
@@ -26,7 +26,7 @@ func newBlockPool(total int) *blockPool {
 	return p
 }
 
-// take hands out n free blocks, oldest first. The caller has checked that there are as many.
+// take hands out n free blocks, oldest first. The caller checks that n are free.
 func (p *blockPool) take(n int) {
 	p.free -= n
 	for n > 0 {
@@ -44,7 +44,8 @@ func (p *blockPool) take(n int) {
 	}
 }
 
-// release frees n blocks; lost, where not nil, hears how many of them are still cached.
+// release frees n blocks. If lost is not nil, it is called with the number of blocks that are still
+// cached.
 func (p *blockPool) release(n int, lost func(left int)) *segment {
 	if n == 0 {
 		return nil
@@ -61,7 +62,7 @@ func (p *blockPool) release(n int, lost func(left int)) *segment {
 	return s
 }
 
-// reuse takes a segment out of the free queue, with what it still holds.
+// reuse takes a segment out of the free queue and returns the number of its cached blocks.
 func (p *blockPool) reuse(s *segment) int {
 	n := s.n
 	p.free -= n
@@ -69,29 +70,28 @@ func (p *blockPool) reuse(s *segment) int {
 	return n
 }
 
-// forget keeps a segment's blocks free, but nobody will ask for their content.
+// forget keeps a segment's blocks free and drops their content.
 func (p *blockPool) forget(s *segment) { s.lost = nil }
 
-// usage is vllm:kv_cache_usage_perc.
+// usage returns vllm:kv_cache_usage_perc.
 func (p *blockPool) usage() float64 { return 1 - float64(p.free)/float64(p.total) }
 
 func blocksFor(tokens int) int { return (tokens + BlockSize - 1) / BlockSize }
 
-// A prefix is a start that the prompts of a group share, in one worker's cache.
+// A prefix is the common start of a group's prompts in one worker's cache.
 type prefix struct {
 	blocks   int // whole blocks that are shared
-	resident int // of them, the leading ones that the cache holds
+	resident int // leading blocks that the cache holds
 	refs     int // requests that use it now
 	seg      *segment
 }
 
-// cost is how many blocks holding the prefix would take from the free ones, and hit how many need
-// no computing.
+// cost returns how many free blocks it takes to hold the prefix, and how many blocks are cached.
 func (x *prefix) cost() (take, hit int) {
 	if x.refs > 0 {
 		return x.blocks - x.resident, x.resident
 	}
-	return x.blocks, x.resident // cached-free ones stop being free, the rest is new
+	return x.blocks, x.resident // cached blocks are taken from the free ones, too
 }
 
 func (x *prefix) hold(p *blockPool) {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A Clock is simulated time that began at a moment and runs at a multiple of real time. It is a
-// state.Clock, so that a whole bot can live in it. It is safe for concurrent use.
+// A Clock runs simulated time at a multiple of real time. It is a state.Clock, so that a whole bot
+// can run on it. It is safe for concurrent use.
 type Clock struct {
 	mu      sync.Mutex
-	from    time.Time // on the machine's clock, when somebody looked last
-	start   time.Time
+	from    time.Time // real time of the last look
+	start   time.Time // simulated time of the last look
 	speed   float64
-	waiting map[*time.Timer]time.Time // until when, simulated
+	waiting map[*time.Timer]time.Time // simulated times at which they fire
 	maxJump time.Duration             // real time that may pass between two looks; 0: any
 }
 
@@ -21,7 +21,7 @@ func NewClock(start time.Time, speed float64) *Clock {
 	return &Clock{from: time.Now(), start: start, speed: speed, waiting: map[*time.Timer]time.Time{}}
 }
 
-// Now is the simulated time, in UTC.
+// Now returns the simulated time, in UTC.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +48,8 @@ func (c *Clock) LimitJumps(most time.Duration) {
 	c.maxJump = most
 }
 
-// After sends the simulated time once d of it has passed. Nothing has to be stopped where nobody
-// waits any more.
+// After sends the simulated time once d of it has passed. A caller that no longer waits has nothing
+// to stop.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	out := make(chan time.Time, 1)
 	c.mu.Lock()
@@ -59,7 +59,7 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		now := c.now()
-		if left := c.real(c.waiting[t].Sub(now)); left > 0 { // time waited meanwhile
+		if left := c.real(c.waiting[t].Sub(now)); left > 0 { // the clock has slowed down since
 			t.Reset(left)
 			return
 		}
@@ -70,17 +70,17 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	return out
 }
 
-// real is how long a simulated duration takes on the machine's clock, at the speed of now.
+// real converts a simulated duration to real time at the present speed.
 func (c *Clock) real(d time.Duration) time.Duration { return time.Duration(float64(d) / c.speed) }
 
-// SetSpeed lets time run at another speed from now on, for those who wait already, too.
+// SetSpeed changes the speed from now on, also for callers that already wait.
 func (c *Clock) SetSpeed(speed float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now()
 	c.speed = speed
 	for t, until := range c.waiting {
-		if t.Stop() { // else it is about to send
+		if t.Stop() { // otherwise it is about to send
 			t.Reset(c.real(until.Sub(c.start)))
 		}
 	}

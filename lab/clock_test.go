@@ -23,7 +23,7 @@ func TestClockSpeedChangeWakesWaitersOnTime(t *testing.T) {
 	})
 }
 
-// A machine that does not let the process run for seconds must not tear minutes out of a story.
+// A process that does not run for seconds must not skip simulated minutes.
 func TestLimitedClockSkipsNoTimeAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)

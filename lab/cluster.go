@@ -2,7 +2,7 @@ package lab
 
 import "time"
 
-// The faults that are in how workers come to be.
+// The faults in how workers start.
 const (
 	ColdStart        = "cold_start"
 	ModelLoadFailure = "model_load_failure"
@@ -11,7 +11,7 @@ const (
 
 var clusterFaults = []string{ColdStart, ModelLoadFailure, BadRollout}
 
-// cluster sets the scenario of a fault of how workers come to be; false where the fault is another.
+// cluster sets the scenario if the fault is one of clusterFaults, and reports whether it is.
 func (s *Scenario) cluster(f *Fault) bool {
 	switch f.Name {
 	case ColdStart:
@@ -34,8 +34,8 @@ func (s *Scenario) cluster(f *Fault) bool {
 	return true
 }
 
-// strikeCluster starts such a fault.
-func (f *Fleet) strikeCluster(a *activeFault) {
+// beginCluster starts a fault if it is one of clusterFaults.
+func (f *Fleet) beginCluster(a *activeFault) {
 	switch {
 	case a.Name == ColdStart:
 		f.replaceHalf(a.Severity)
@@ -43,9 +43,9 @@ func (f *Fleet) strikeCluster(a *activeFault) {
 		f.denied = true
 		f.terminate(f.workers[min(a.Worker, len(f.workers)-1)], "its machine is replaced")
 	case a.Name == ModelLoadFailure:
-		f.setImage(f.cfg.Kind.trade().missing)
+		f.setImage(f.cfg.Kind.defaults().missing)
 	case a.Name == BadRollout:
 		f.flaw = min(1, 0.4*a.Severity)
-		f.setImage(f.cfg.Kind.trade().flawed)
+		f.setImage(f.cfg.Kind.defaults().flawed)
 	}
 }

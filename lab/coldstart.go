@@ -1,9 +1,9 @@
 package lab
 
-// coldLoad is how long a worker loads its model from storage that is cold, in seconds.
+// coldLoad is the time that a worker takes to load its model from cold storage, in seconds.
 const coldLoad = 600
 
-// loadTime is how long a worker that starts now loads its model.
+// loadTime returns the seconds that a worker which starts now takes to load its model.
 func (f *Fleet) loadTime() float64 {
 	if f.slowLoad > 0 {
 		return f.slowLoad
@@ -11,8 +11,8 @@ func (f *Fleet) loadTime() float64 {
 	return f.cfg.ColdStart.Seconds()
 }
 
-// replaceHalf ends half of the workers, drained as an upgrade of their machines does it, and what
-// replaces them loads its model from where nobody has cached it.
+// replaceHalf drains and ends half of the workers, as an upgrade of their machines does. Their
+// replacements load the model from cold storage.
 func (f *Fleet) replaceHalf(severity float64) {
 	f.slowLoad = coldLoad * severity
 	for _, w := range f.workers[len(f.workers)-len(f.workers)/2:] {

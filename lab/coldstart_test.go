@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Replacements load for long and fail at nothing; whoever kills one of them begins from the start.
+// Replacements load for ten minutes without a failure. A restart makes the load begin again.
 func TestColdStartIsNotShortenedByRestart(t *testing.T) {
 	ready := func(kill bool) int {
 		s, err := NewScenario(ColdStart, 1)

@@ -12,17 +12,16 @@ import (
 type Config struct {
 	Seed      uint64
 	Kind      Kind          // default VLLM
-	Start     time.Time     // the simulated moment at which everything is up and idle; zero: 2026-11-21 03:00 UTC
-	Ahead     time.Duration // how far the day that the traffic follows is ahead of Start's
+	Start     time.Time     // the simulated moment at which every worker is ready and idle; zero: 2026-11-21 03:00 UTC
+	Ahead     time.Duration // from Start to the hour of day that the traffic has then
 	Cluster   string        // default "default"
 	Namespace string        // default "llm"
 	Pool      string        // the Deployment's name; default by the kind, "vllm-llama"
 	Model     string        // default by the kind, "llama-70b"
 	Workers   int           // default 4
-	// of the fleet among several in one cluster: it keeps their machines and addresses apart; at most 99
-	Index   int
-	Noise   Noise
-	Without []string // metrics that nobody exports, as names for [path.Match]: "DCGM_*"
+	Index     int           // of several fleets in one cluster, 0 to 99: sets their nodes and addresses apart
+	Noise     Noise
+	Without   []string // metrics that are not exported, as patterns of [path.Match]: "DCGM_*"
 
 	Nodes         int // default: enough for the workers and one more
 	GPUsPerNode   int // default 4
@@ -33,29 +32,26 @@ type Config struct {
 	Workload Workload
 	Routing  Routing
 
-	ColdStart time.Duration // from a container's start until it serves: loading the model; default 60 s
-	// how long a terminating worker may finish its requests (--shutdown-timeout); default 90 s
-	Drain          time.Duration
-	MaxSurge       int // of the rolling update; default 1
-	MaxUnavailable int // of the rolling update; default 0 (1 where MaxSurge is negative, which means none)
-	// of the rolling update: how long a new worker is ready before the next one is replaced; default 0
-	MinReady     time.Duration
-	MinAvailable int // of the PodDisruptionBudget; default Workers-1
+	ColdStart      time.Duration // from a container's start until the model is loaded; default 60 s
+	Drain          time.Duration // for a terminating worker's requests (--shutdown-timeout); default 90 s
+	MaxSurge       int           // of the rolling update; default 1; negative: none
+	MaxUnavailable int           // of the rolling update; default 0, or 1 if MaxSurge is negative
+	MinReady       time.Duration // of the rolling update: minReadySeconds; default 0
+	MinAvailable   int           // of the PodDisruptionBudget; default Workers-1
 
 	MemoryLimit int64 // bytes a container; default 96 GiB
 
 	DCGM DCGM
 }
 
-// DCGM is what the GPU exporter's version and its list of counters make of its page. The zero value
-// is an old version with its own counters switched on; {Labels: true, Uncounted: true} is what a
-// new one shows by default.
+// DCGM describes the GPU exporter's version and counters. The zero value is an old version with the
+// DCGM_EXP_* counters on; {Labels: true, Uncounted: true} is a new version with its defaults.
 type DCGM struct {
 	Labels    bool // err_code and err_msg on the gauge of the last Xid, so that a new code is a new series
-	Uncounted bool // none of DCGM_EXP_*, which are off by default
+	Uncounted bool // no DCGM_EXP_* counters, the exporter's default
 }
 
-// An Engine is what a worker's arguments set.
+// An Engine holds the settings in a worker's arguments.
 type Engine struct {
 	MaxNumSeqs           int     // default 256
 	MaxNumBatchedTokens  int     // default 2048
@@ -75,8 +71,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Cluster, "default")
 	setDefault(&c.Namespace, "llm")
 	setDefault(&c.Kind, VLLM)
-	setDefault(&c.Pool, c.Kind.trade().pool)
-	setDefault(&c.Model, c.Kind.trade().model)
+	setDefault(&c.Pool, c.Kind.defaults().pool)
+	setDefault(&c.Model, c.Kind.defaults().model)
 	setDefault(&c.Workers, 4)
 	setDefault(&c.GPUsPerNode, 4)
 	setDefault(&c.GPUsPerWorker, 2)
@@ -112,14 +108,13 @@ func setDefault[T comparable](v *T, def T) {
 	}
 }
 
-// The most that a simulation plays in bearable time and memory: a day at the highest rate takes a
-// minute and half a gigabyte.
+// The limits of a simulation. A day at the highest rate takes a minute and half a gigabyte.
 const (
 	MaxRate    = 1000 // requests a second over the pool
 	MaxWorkers = 256
 )
 
-// Validate lists everything that is wrong with a config.
+// Validate reports all problems of a config.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var errs []error

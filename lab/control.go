@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// What a write can be refused for. An adapter maps them to what its interface says in these cases.
+// The reasons for which a write is refused. An adapter maps them to its own interface's errors.
 var (
 	ErrNotFound   = errors.New("not found")
 	ErrConflict   = errors.New("the object is not what the caller saw")
 	ErrDisruption = errors.New("the disruption budget allows no eviction now")
 )
 
-// A Deployment is the pool as the API server would show it.
+// A Deployment is the pool as the API server returns it.
 type Deployment struct {
 	Namespace, Name, UID string
 	Generation           int64
@@ -32,10 +32,10 @@ type Deployment struct {
 	Replicas             int
 	Updated, Ready       int
 	RolloutStarted       time.Time // when the newest ReplicaSet was created
-	Complete             bool      // the rollout is over: every pod is of the newest revision and ready
+	Complete             bool      // every pod has the newest revision and is ready
 }
 
-// A Pod is a worker as the API server would show it, with what its engine does.
+// A Pod is a worker as the API server returns it, with its engine's load.
 type Pod struct {
 	Namespace, Name, UID string
 	Labels               map[string]string
@@ -49,7 +49,7 @@ type Pod struct {
 	Restarts             int
 	LastTermination      string
 	LastExitCode         int
-	LastWords            string // the end of its log then, as the API server keeps it with FallbackToLogsOnError
+	LastWords            string // the end of its log, as kept with FallbackToLogsOnError
 	Waiting              string // the container's waiting reason
 
 	Running, Waitlist int // requests
@@ -66,14 +66,14 @@ type Budget struct {
 	DisruptionsAllowed int
 }
 
-// A Node is a machine as the API server would show it.
+// A Node is a machine as the API server returns it.
 type Node struct {
 	Name     string
 	Cordoned bool
 	GPUs     []string
 }
 
-// Deployment shows the pool.
+// Deployment returns the pool.
 func (f *Fleet) Deployment() Deployment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *Fleet) Deployment() Deployment {
 	set := d.sets[len(d.sets)-1]
 	out := Deployment{
 		Namespace: f.cfg.Namespace, Name: f.cfg.Pool, UID: d.uid, Generation: d.generation, ObservedGeneration: d.generation,
-		ResourceVersion: fmt.Sprint(d.version), Revision: set.revision, TemplateHash: d.hash, Container: f.cfg.Kind.trade().container,
+		ResourceVersion: fmt.Sprint(d.version), Revision: set.revision, TemplateHash: d.hash, Container: f.cfg.Kind.Container(),
 		Image: d.image, Args: slices.Clone(d.args),
 		Annotations: maps.Clone(d.annotations), TemplateAnnotations: maps.Clone(d.template), Replicas: d.replicas,
 		RolloutStarted: f.rolloutStarted(),
@@ -99,7 +99,7 @@ func (f *Fleet) Deployment() Deployment {
 	return out
 }
 
-// Pods shows the workers, oldest first.
+// Pods returns the workers, oldest first.
 func (f *Fleet) Pods() []Pod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +131,7 @@ func (f *Fleet) pod(w *worker) Pod {
 	return p
 }
 
-// Nodes shows the machines.
+// Nodes returns the machines.
 func (f *Fleet) Nodes() []Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +146,7 @@ func (f *Fleet) Nodes() []Node {
 	return out
 }
 
-// Budget shows the disruption budget.
+// Budget returns the disruption budget.
 func (f *Fleet) Budget() Budget {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,8 +162,8 @@ func (f *Fleet) budget() Budget {
 	return b
 }
 
-// An ArgChange edits one argument of the template. The edit happens only if UID and Old, where they
-// are set, still hold.
+// An ArgChange edits one argument of the pod template. If UID or Old is set, the edit requires that
+// it still matches.
 type ArgChange struct {
 	UID         string
 	Name        string // max_num_seqs or max-num-seqs
@@ -171,7 +171,7 @@ type ArgChange struct {
 	Annotations map[string]string // set on the Deployment in the same write
 }
 
-// SetArg edits an argument and so starts a rolling restart.
+// SetArg edits an argument, which starts a rolling restart.
 func (f *Fleet) SetArg(c ArgChange) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,7 +183,7 @@ func (f *Fleet) SetArg(c ArgChange) error {
 	at, old := -1, ""
 	for i, a := range d.args {
 		if name, value, _ := strings.Cut(a, "="); hyphens(name) == hyphens(flag) {
-			at, flag, old = i, name, value // it stays as it is spelt
+			at, flag, old = i, name, value // keeps the spelling of the flag
 		}
 	}
 	if c.Old != "" && c.Old != old {
@@ -217,9 +217,9 @@ func (f *Fleet) Annotate(annotations map[string]string) {
 	}
 }
 
-// Isolate takes a worker out of serving, by the label that the Service selects and the ReplicaSet
-// does not; it finishes what it has. Rejoin puts it back. Both fail with ErrConflict where the UID
-// is another pod's.
+// Isolate removes the label that the Service selects and the ReplicaSet does not, so that a worker
+// gets no new requests. It finishes those that it has. Rejoin puts the label back. Both fail with
+// ErrConflict if the pod has another UID.
 func (f *Fleet) Isolate(pod, uid string) error { return f.serving(pod, uid, false) }
 
 // Rejoin undoes Isolate.
@@ -235,7 +235,7 @@ func (f *Fleet) serving(pod, uid string, in bool) error {
 	return err
 }
 
-// Evict asks for a worker's end under the disruption budget; its ReplicaSet makes another.
+// Evict terminates a worker if the disruption budget allows it. Its ReplicaSet creates another.
 func (f *Fleet) Evict(pod, uid string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,7 +244,7 @@ func (f *Fleet) Evict(pod, uid string) error {
 		return err
 	}
 	b := f.budget()
-	// A pod that is not ready may go while the others fill the budget.
+	// A pod that is not ready may be evicted while the others fill the budget.
 	if w.phase == podReady && b.DisruptionsAllowed < 1 || w.phase != podReady && b.Healthy < b.MinAvailable {
 		return fmt.Errorf("evicting %s: %d healthy, %d needed: %w", pod, b.Healthy, b.MinAvailable, ErrDisruption)
 	}
@@ -252,7 +252,7 @@ func (f *Fleet) Evict(pod, uid string) error {
 	return nil
 }
 
-// Cordon keeps new pods off a node, or lets them on it again.
+// Cordon sets whether new pods may be scheduled on a node.
 func (f *Fleet) Cordon(name string, cordoned bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// totals of a pool; differences of two are what happened between.
+// totals returns a pool's answered requests, its preemptions, and its highest KV usage.
 func totals(f *Fleet) (served, preempted float64, kv float64) {
 	for _, p := range f.Pods() {
 		preempted += p.Preemptions
@@ -30,7 +30,8 @@ func TestLoweringMaxNumSeqsEndsKVExhaustion(t *testing.T) {
 			t.Fatalf("the pool is not exhausted: %v preemptions, KV %v", p, kv)
 		}
 		if fix {
-			change := ArgChange{UID: f.Deployment().UID, Name: "max_num_seqs", Old: "256", New: "45", Annotations: map[string]string{"paramedic.dev/run": "ACT-1"}}
+			change := ArgChange{UID: f.Deployment().UID, Name: "max_num_seqs", Old: "256", New: "45",
+				Annotations: map[string]string{"paramedic.dev/run": "ACT-1"}}
 			if err := f.SetArg(change); err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +50,8 @@ func TestLoweringMaxNumSeqsEndsKVExhaustion(t *testing.T) {
 		t.Errorf("%v preemptions in five minutes after the change", preempted)
 	}
 	sickServed, sickPreempted := after(false)
-	t.Logf("with the change: %.0f served, %.0f preempted; without: %.0f served, %.0f preempted", served, preempted, sickServed, sickPreempted)
+	t.Logf("with the change: %.0f served, %.0f preempted; without: %.0f served, %.0f preempted", served, preempted, sickServed,
+		sickPreempted)
 	if sickPreempted < 20*preempted {
 		t.Errorf("without the change %v preemptions, with it %v", sickPreempted, preempted)
 	}

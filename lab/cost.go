@@ -1,21 +1,24 @@
 package lab
 
-// Cost is the hardware and the model, and so the time that an engine step takes:
+// Cost holds the hardware and the model, which set the time of an engine step:
 //
-//	step = Base + PerPrefillToken·prefill tokens + PerSequence·decoded sequences + PerKVToken·KV tokens read
+//	Base + PerPrefillToken · prefill tokens + PerSequence · decoded sequences
+//	     + PerKVToken · KV tokens read
 //
 // The defaults are Llama-3 70B (70.6e9 parameters, 80 layers, 8 KV heads of 128, so 2·80·8·128·2
-// bytes = 327,680 bytes of bf16 KV a token) with FP8 weights and bf16 arithmetic on two H100 SXM
+// bytes = 327,680 bytes of bf16 KV per token) with FP8 weights and bf16 arithmetic on two H100 SXM
 // (80 GB, 3.35 TB/s and 989 dense TFLOP/s each):
 //
-//	Base             a decode step is bound by memory: it reads every weight once, 70.6e9 B / (2 · 3.35e12 B/s · 0.85)
-//	                 = 12.4 ms, and 1 ms of launches and all-reduce
-//	PerPrefillToken  prefill is bound by arithmetic: 2 · 70.6e9 FLOP / (2 · 989e12 · 0.35) = 204 µs
-//	PerSequence      sampling, detokenizing and scheduling, 30 µs
-//	PerKVToken       paged attention reads with half of the bandwidth: 327,680 B / (2 · 3.35e12 B/s · 0.5) = 98 ns
+//   - Base: a decode step is bound by memory, because it reads every weight once:
+//     70.6e9 B / (2 · 3.35e12 B/s · 0.85) = 12.4 ms. Launches and all-reduce take 1 ms.
+//   - PerPrefillToken: prefill is bound by arithmetic:
+//     2 · 70.6e9 FLOP / (2 · 989e12 · 0.35) = 204 µs.
+//   - PerSequence: sampling, detokenizing and scheduling, 30 µs.
+//   - PerKVToken: paged attention reads with half of the bandwidth:
+//     327,680 B / (2 · 3.35e12 B/s · 0.5) = 98 ns.
 //
-// What is left of 2 · 80 GB at a memory utilization of 0.9, after 70.6 GB of weights and 12 GB of
-// activations and CUDA graphs, is KV cache: 61.4e9 / (16 · 327,680) = 11,711 blocks of 16 tokens.
+// The KV cache gets the rest of 2 · 80 GB at a memory utilization of 0.9, after 70.6 GB of weights
+// and 12 GB of activations and CUDA graphs: 61.4e9 / (16 · 327,680) = 11,711 blocks of 16 tokens.
 type Cost struct {
 	Base            float64 // seconds
 	PerPrefillToken float64
@@ -23,7 +26,7 @@ type Cost struct {
 	PerKVToken      float64
 
 	KVBytesPerToken int
-	MemoryBytes     float64 // of all the worker's GPUs
+	MemoryBytes     float64 // of all GPUs of the worker
 	WeightBytes     float64
 	OverheadBytes   float64
 }
@@ -42,13 +45,13 @@ func (c Cost) withDefaults(gpus int) Cost {
 	return c
 }
 
-// Step is how long a step takes, in seconds.
+// Step returns the time of a step in seconds.
 func (c Cost) Step(prefillTokens, sequences, kvTokens int) float64 {
 	return c.Base + c.PerPrefillToken*float64(prefillTokens) + c.PerSequence*float64(sequences) +
 		c.PerKVToken*float64(kvTokens)
 }
 
-// Blocks is how many KV blocks fit at a memory utilization.
+// Blocks returns how many KV blocks fit at a memory utilization.
 func (c Cost) Blocks(utilization float64) int {
 	left := c.MemoryBytes*utilization - c.WeightBytes - c.OverheadBytes
 	return max(0, int(left/float64(c.KVBytesPerToken*BlockSize)))

@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Decoys are things that happen in every healthy fleet and that set off nervous rules. No request
-// suffers, so the right answer is no incident, benign_alert, or unknown.
+// The decoys: events of every healthy fleet that set off nervous rules. No request suffers, so the
+// right verdict is no incident, benign_alert, or unknown.
 const (
 	LoadTest     = "load_test"     // a load test that stays under capacity
 	CleanRollout = "clean_rollout" // a new revision, one worker at a time, with capacity to spare
 	ScaleDown    = "scale_down"    // fewer workers for less traffic
-	QuietHour    = "quiet_hour"    // traffic falls to a third, as it does every night
-	FullCache    = "full_cache"    // the KV cache is used well: nearly full, no queue, no preemption
+	QuietHour    = "quiet_hour"    // traffic falls to a third, as every night
+	FullCache    = "full_cache"    // the KV cache is nearly full, without queue or preemption
 	SlowClient   = "slow_client"   // one client asks for very long answers and waits for them
 )
 
-// Decoys lists the decoys' names.
+// Decoys returns the decoys' names.
 func Decoys() []string {
 	return []string{LoadTest, CleanRollout, ScaleDown, QuietHour, FullCache, SlowClient}
 }
 
-// NewDecoy is the scenario of one decoy, for a fleet of the seed. Nervous rules watch it, besides
-// the usual ones.
+// NewDecoy returns the scenario of a decoy. The nervous rules are evaluated besides the usual ones.
 func NewDecoy(decoy string, seed uint64) (Scenario, error) {
 	s := Scenario{Name: decoy, Config: Config{Seed: seed}, Length: 20 * time.Minute, Nervous: true}
 	f := Fault{Name: decoy, At: 5 * time.Minute, Worker: 1}
@@ -55,8 +54,8 @@ func NewDecoy(decoy string, seed uint64) (Scenario, error) {
 	return s, nil
 }
 
-// pose changes the traffic by the decoys that are in the traffic.
-func (a *activeFault) pose(w *Workload, level float64) {
+// shapeDecoy changes the traffic if the decoy is a change of traffic.
+func (a *activeFault) shapeDecoy(w *Workload, level float64) {
 	switch a.Name {
 	case LoadTest:
 		w.Rate *= 1 + level
@@ -71,8 +70,8 @@ func (a *activeFault) pose(w *Workload, level float64) {
 	}
 }
 
-// act starts a decoy that is in the deployment.
-func (f *Fleet) act(a *activeFault) {
+// beginDecoy starts a decoy that changes the deployment.
+func (f *Fleet) beginDecoy(a *activeFault) {
 	switch a.Name {
 	case CleanRollout:
 		f.deploy.template["kubectl.kubernetes.io/restartedAt"] = f.at(f.now).Format(time.RFC3339)
@@ -86,7 +85,7 @@ func (f *Fleet) act(a *activeFault) {
 	}
 }
 
-// evenPace is a trace of equal requests with equal pauses.
+// evenPace returns a trace of equal requests with equal pauses.
 func evenPace(prompt, output int) Trace {
 	t := make(Trace, 240)
 	for i := range t {

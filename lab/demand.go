@@ -2,7 +2,7 @@ package lab
 
 import "time"
 
-// The faults that are in what the clients ask for, and how they go on asking.
+// The faults in the clients' requests, cancellations and retries.
 const (
 	TrafficSurge        = "traffic_surge"
 	RetryStorm          = "retry_storm"
@@ -13,7 +13,7 @@ const (
 
 var demandFaults = []string{TrafficSurge, RetryStorm, LongContextBurst, DecodeSaturation, ClientCancellations}
 
-// demand sets the scenario of a fault of demand; false where the fault is another.
+// demand sets the scenario if the fault is one of demandFaults, and reports whether it is.
 func (s *Scenario) demand(f *Fault) bool {
 	switch f.Name {
 	case TrafficSurge:
@@ -45,7 +45,7 @@ func (s *Scenario) demand(f *Fault) bool {
 	return true
 }
 
-// shapeDemand changes the traffic by the faults of demand.
+// shapeDemand changes the traffic if the fault is one of demandFaults.
 func (a *activeFault) shapeDemand(w *Workload, level float64) {
 	switch a.Name {
 	case TrafficSurge:

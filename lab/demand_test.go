@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// outcomes are how many requests the pool has answered whole, and how many were aborted.
+// outcomes counts the requests that the pool has answered whole, and those that were aborted.
 func outcomes(f *Fleet) (whole, aborted float64) {
 	for _, w := range f.workers {
 		whole += w.eng.stats.finished[finishedStop] + w.eng.stats.finished[finishedLength]
@@ -14,8 +14,7 @@ func outcomes(f *Fleet) (whole, aborted float64) {
 	return whole, aborted
 }
 
-// The workers of a retry storm have nothing to recover from: they answer as before soon after the
-// repeats end.
+// The workers of a retry storm are healthy: soon after the retries end they answer as before.
 func TestRetryStormEndsWithItsRepeats(t *testing.T) {
 	f := scenarioAt(t, RetryStorm, 7, 13*time.Minute)
 	before, _ := outcomes(f)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// deployment is the pool's controller: the template, its ReplicaSets and the budget.
+// deployment holds the state of the pool's controller: the template and its ReplicaSets.
 type deployment struct {
 	uid         string
 	generation  int64
@@ -20,7 +20,7 @@ type deployment struct {
 	annotations map[string]string // of the Deployment
 	template    map[string]string // of its pod template
 	sets        []replicaSet      // oldest first
-	hash        string            // the current one's
+	hash        string            // of the current ReplicaSet
 	version     int64             // resourceVersion
 }
 
@@ -34,13 +34,13 @@ func newDeployment(c Config, uid string) deployment {
 	d := deployment{
 		uid: uid, generation: 1, version: 1000, replicas: c.Workers,
 		annotations: map[string]string{}, template: map[string]string{},
-		args: c.args(), hash: "7d9f8b6c5", image: c.Kind.trade().good,
+		args: c.args(), hash: "7d9f8b6c5", image: c.Kind.defaults().good,
 	}
 	d.sets = []replicaSet{{hash: d.hash, revision: 1, created: -86400}}
 	return d
 }
 
-// args are the container's arguments.
+// args returns the container's arguments.
 func (c Config) args() []string {
 	flag := func(name, format string, v any) string {
 		return "--" + c.Kind.flag(name) + "=" + fmt.Sprintf(format, v)
@@ -54,10 +54,9 @@ func (c Config) args() []string {
 		flag("gpu-memory-utilization", "%.2f", c.Engine.GPUMemoryUtilization),
 	}
 	switch c.Kind {
-	case SGLang: // it drains by itself when it is told to end
+	case SGLang: // drains by itself when it is terminated
 		out = append(out, fmt.Sprintf("--page-size=%d", BlockSize), "--enable-metrics")
-	// the model goes without a flag; what has no flag is in a file: statistics, the size of blocks, MAX_UTILIZATION, the prefix cache
-	case TRTLLM:
+	case TRTLLM: // the model has no flag; statistics, block size, MAX_UTILIZATION and prefix cache are set in the file
 		return append([]string{"serve", c.Model}, append(out[2:], "--extra_llm_api_options=/config/llm.yaml")...)
 	default:
 		out = append(out, flag("shutdown-timeout", "%d", int(c.Drain.Seconds())))
@@ -68,14 +67,14 @@ func (c Config) args() []string {
 	return out
 }
 
-// changed gives the template its ReplicaSet after an edit: an old one where the template is an old
-// one's.
+// changed makes the ReplicaSet of the edited template the newest. If an old ReplicaSet has the same
+// template, it is reused.
 func (d *deployment) changed(f *Fleet) {
 	h := fnv.New64a()
 	for _, a := range d.args {
 		h.Write([]byte(a + "\x00"))
 	}
-	if d.image != f.cfg.Kind.trade().good {
+	if d.image != f.cfg.Kind.defaults().good {
 		h.Write([]byte(d.image + "\x00"))
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.template)) {
@@ -94,8 +93,8 @@ func (d *deployment) changed(f *Fleet) {
 	f.event("", "Rollout", "revision "+strconv.Itoa(revision)+" "+strings.Join(d.args, " "))
 }
 
-// engineOf reads what a worker's arguments set, over the fleet's own configuration. The last flag
-// wins, as in vLLM.
+// engineOf applies a worker's arguments to the fleet's configuration. The last flag wins, as in
+// vLLM.
 func (f *Fleet) engineOf(args []string) Engine {
 	e := f.cfg.Engine
 	for _, a := range args {
@@ -116,7 +115,7 @@ func (f *Fleet) engineOf(args []string) Engine {
 	return e
 }
 
-// create makes a pod of the current template.
+// create adds a pod of the current template.
 func (f *Fleet) create() *worker {
 	n := len(f.workers)
 	w := &worker{
@@ -125,7 +124,7 @@ func (f *Fleet) create() *worker {
 		args: slices.Clone(f.deploy.args), image: f.deploy.image, spoiled: f.spoiledNow(), created: f.now, inService: true,
 		phase: podPending, rng: newRand(f.names.Uint64()),
 	}
-	if w.image == f.cfg.Kind.trade().flawed {
+	if w.image == f.cfg.Kind.defaults().flawed {
 		w.flawed = f.flaw
 	}
 	f.workers = append(f.workers, w)
@@ -133,7 +132,7 @@ func (f *Fleet) create() *worker {
 	return w
 }
 
-// schedule gives a pending pod a node with room, if there is one.
+// schedule binds a pending pod to a node with enough free GPUs, if there is one.
 func (f *Fleet) schedule(w *worker) {
 	for _, n := range f.nodes {
 		if gpus := n.free(f.cfg.GPUsPerWorker); gpus != nil {
@@ -164,7 +163,7 @@ func (f *Fleet) remove(w *worker) {
 	f.event(w.name, "Deleted", "")
 }
 
-// reconcile is the Deployment controller's rolling update, with its surge and unavailability.
+// reconcile runs the Deployment controller's rolling update, with its surge and unavailability.
 func (f *Fleet) reconcile() {
 	f.workers = slices.DeleteFunc(f.workers, func(w *worker) bool { return w.phase == podGone })
 	d := &f.deploy
@@ -213,5 +212,5 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// rolloutStarted is when the newest ReplicaSet was made.
+// rolloutStarted returns the creation time of the newest ReplicaSet.
 func (f *Fleet) rolloutStarted() time.Time { return f.at(f.deploy.sets[len(f.deploy.sets)-1].created) }

@@ -1,31 +1,59 @@
-// Package lab is a simulated pool of vLLM, SGLang, Dynamo or TensorRT-LLM workers on Kubernetes,
-// good enough that a bot which reads its pages and acts on its workers cannot tell.
+// Package lab simulates a pool of vLLM, SGLang, Dynamo or TensorRT-LLM workers on Kubernetes. A bot
+// reads its pages and acts on its workers as in a real cluster. [paramedic/lab/alerting] has the
+// monitoring around it.
 //
-// What is simulated is the mechanism, not the symptoms. Every worker runs the V1 scheduler:
-// requests wait for a slot and for KV blocks, running ones are decoded first, prefill fills the
-// rest of the token budget in chunks, shared prefixes are cached and evicted in the order in which
-// they were freed, and when blocks run out the newest request is preempted and computed again from
-// its start. A step lasts what memory bandwidth and arithmetic allow (see [Cost]). A [Fault]
-// changes a cause (the traffic, a limit, the router, a GPU, a leak), and the metrics follow.
+// The lab simulates mechanisms, and the symptoms follow. Every worker runs the scheduler of vLLM
+// V1:
+//
+//   - Requests wait for a slot and for KV blocks.
+//   - Running requests are decoded first; prefill fills the rest of the token budget in chunks.
+//   - Shared prefixes are cached, and evicted in the order in which they were freed.
+//   - If blocks run out, the newest request is preempted and starts over.
+//   - Memory bandwidth and arithmetic set the time of a step (see [Cost]).
+//
+// A [Fault] changes a cause: the traffic, a limit, the router, a GPU, a leak.
 //
 // The package promises:
 //
-//   - Time is the caller's: [Fleet.Advance] simulates up to a moment, and nothing happens in
-//     between calls. [Clock] maps real time to simulated time at any speed, for a bot that has to
-//     live in it.
+//   - The caller owns the time: [Fleet.Advance] simulates up to a moment, and nothing happens
+//     between calls. [Clock] maps real time to simulated time at any speed.
 //   - The same [Config], faults and calls make the same pages, byte for byte.
 //   - Pages have the names, labels, types and bucket edges of the [Kind], dcgm-exporter,
-//     kube-state-metrics and cAdvisor, and the engines' bad habits too: queue, prefill, decode and
-//     end-to-end times are observed only when a request finishes, the Xid gauge keeps its last code
-//     for ever, and a worker that loads its model serves no page.
-//   - [Rules] carries every alert rule twice, as PromQL for a real Prometheus and as Go for the
-//     [Ruler]; [Alertmanager] groups what fires and posts genuine version 4 webhooks.
+//     kube-state-metrics and cAdvisor. They have the exporters' limits, too: engines observe queue,
+//     prefill, decode and end-to-end times only when a request ends, the Xid gauge keeps its last
+//     code, and a worker that loads its model serves no page.
 //
-// It does not simulate the network, the tokenizer or the answers' text (only how many of them
-// refuse or are empty), and it never touches a real cluster.
+// It does not simulate the network, the tokenizer or the text of answers, except for the share that
+// refuses or is empty. It never touches a real cluster.
 //
-// A direct scrape has no relabelling, so a page by itself does not say which pod it came from.
-// [Fleet.Handler] can add the labels that a scrape configuration would (see [HandlerConfig]), by
-// Prometheus's own rule for clashes: a label of the page that a target label hides becomes
-// exported_<name>, unless the target's job honours labels.
+// A direct scrape has no relabelling, so a page alone does not identify its pod. [Fleet.Handler]
+// can add the labels of a scrape configuration (see [HandlerConfig]). As in Prometheus, a label of
+// the page with the same name becomes exported_<name>, unless the target's job honors labels.
+//
+// # Sources of the constants
+//
+// The defaults are Llama-3 70B with FP8 weights on two H100; [Cost] has the formulas.
+//
+//   - H100 SXM: 80 GB, 3.35 TB/s, 989 TFLOP/s dense in bf16; H200: 141 GB. NVIDIA's data sheets
+//     (nvidia.com/en-us/data-center/h100 and h200) give 1,979 TFLOP/s with sparsity.
+//   - 80 layers, 8 KV heads, head size 8192/64 = 128: the model's config.json.
+//   - 2 FLOP per parameter and prompt token: Kaplan et al., arXiv:2001.08361, section 2.1.
+//   - A decode step reads the weights once, and the KV cache of every sequence: Pope et al.,
+//     arXiv:2211.05102.
+//   - KV cache in blocks of 16 tokens: Kwon et al., arXiv:2309.06180.
+//   - Scheduling, chunks and preemption: vLLM's Scheduler.schedule in
+//     vllm/v1/core/sched/scheduler.py at 00024d3, policy fcfs. A step that preempts admits nothing.
+//   - Free blocks stay cached; the least recently freed goes first: BlockPool in vLLM's
+//     vllm/v1/core/block_pool.py.
+//   - Observations at a request's end: vLLM's IterationStats.update_from_finished_request in
+//     vllm/v1/metrics/stats.py.
+//   - Recorded arrivals: Azure's public dataset of LLM inference, 2023
+//     (github.com/Azure/AzurePublicDataset), and the conversation trace of
+//     github.com/kvcache-ai/Mooncake.
+//
+// Assumed, not measured: the share of the hardware's peak that is reached (0.85 of the bandwidth
+// for weights, 0.5 for the KV cache, 0.35 of the arithmetic), 1 ms of launches and all-reduce per
+// step, 30 µs per sequence, 12 GB of activations and CUDA graphs, and the clients' patience and
+// retries. They set the load that a pool carries, and each fault's strength is chosen for that
+// load.
 package lab

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Double is two faults that have nothing to do with each other: on two pools of one cluster, or
-// on two workers of one pool.
+// A Double holds two independent faults: on two pools of one cluster, or on two workers of one
+// pool.
 type Double struct {
 	A, B    string
 	OnePool bool
 }
 
-// Name is A+B, with the pool's name behind it where they share one.
+// Name returns A+B, or A+B@one for faults in one pool.
 func (d Double) Name() string {
 	name := d.A + "+" + d.B
 	if d.OnePool {
@@ -23,11 +23,11 @@ func (d Double) Name() string {
 	return name
 }
 
-// local are the faults that break one worker, GPU or machine.
+// local lists the faults that break one worker, GPU or machine.
 var local = []string{EngineHang, GPUFault, GPUThrottle, KVLeak, HostMemoryLeak, GPUMemoryLeak, OOMKilled, NodeFailure}
 
-// Doubles lists pairs so that every fault is in two of them, and every pair of two broken workers
-// in one pool.
+// Doubles returns pairs on two pools, with every fault in two of them, and all pairs of local
+// faults in one pool.
 func Doubles() []Double {
 	var out []Double
 	faults := Faults()
@@ -44,7 +44,7 @@ func Doubles() []Double {
 	return out
 }
 
-// ParseDouble finds a pair by its name.
+// ParseDouble parses a pair's name.
 func ParseDouble(name string) (Double, error) {
 	pair, one := strings.CutSuffix(name, "@one")
 	a, b, ok := strings.Cut(pair, "+")
@@ -54,8 +54,8 @@ func ParseDouble(name string) (Double, error) {
 	return Double{A: a, B: b, OnePool: one}, nil
 }
 
-// NewDouble is the scenarios of a pair, one for each pool. The second fault comes at the same time
-// as the first, or up to three minutes later.
+// NewDouble returns the scenarios of a pair, one for each pool. The second fault begins with the
+// first, or up to three minutes later.
 func NewDouble(d Double, seed uint64) ([]Scenario, error) {
 	first, err := NewScenario(d.A, seed)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// frontStats is what Dynamo's frontend sees of the requests that pass it. A nil *frontStats counts
-// nothing: there is no such frontend.
+// frontStats counts the requests that pass Dynamo's frontend. A nil *frontStats stands for another
+// gateway and counts nothing.
 type frontStats struct {
-	answered, failed, left               float64 // left: by their clients, which this frontend counts as an error
+	answered, failed, left               float64 // left: cancelled, which this frontend counts as an error
 	tokens                               float64
 	ttft, itl, duration, prompts, output *histogram
 }
@@ -33,7 +33,7 @@ func (s *frontStats) token(r *request, now float64) {
 	s.itl.observe(now - r.lastToken)
 }
 
-// ended observes an answer that is over, whole or given up.
+// ended observes an answer that is complete or cancelled.
 func (s *frontStats) ended(r *request, now float64, whole bool) {
 	switch {
 	case s == nil:
@@ -47,14 +47,14 @@ func (s *frontStats) ended(r *request, now float64, whole bool) {
 	s.output.observe(float64(r.generated))
 }
 
-// fail counts a request that the frontend, or the worker it picked, fails.
+// fail counts a request that the frontend or its worker fails.
 func (s *frontStats) fail() {
 	if s != nil {
 		s.failed++
 	}
 }
 
-// The bucket edges of Dynamo's frontend, and of the handler in its workers.
+// The bucket edges of Dynamo's frontend and of its workers' handler.
 var (
 	frontTTFTEdges = []float64{0, .0022, .0047, .01, .022, .047, .1, .22, .47, 1, 2.2, 4.7, 10, 22, 48, 100, 220,
 		480}
@@ -65,8 +65,8 @@ var (
 	handlerEdges       = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 )
 
-// frontendPage is the page of Dynamo's frontend. The requests' series have the model's name in
-// lower case, its settings as it is written.
+// frontendPage returns the page of Dynamo's frontend. Series of requests have the model's name in
+// lower case; series of its settings have it as configured.
 func (f *Fleet) frontendPage() *page {
 	p := newPage()
 	s := f.gateway.front
@@ -107,7 +107,7 @@ func (f *Fleet) frontendPage() *page {
 	return p
 }
 
-// frontendModel is what the workers registered with; without workers there is no model.
+// frontendModel adds the settings with which the workers registered, if any serves.
 func (f *Fleet) frontendModel(p *page) {
 	for _, w := range f.workers {
 		if !w.serves() {
@@ -128,14 +128,15 @@ func (f *Fleet) frontendModel(p *page) {
 	}
 }
 
-// handlerStats is what Dynamo's runtime counts in a worker. A nil *handlerStats counts nothing.
+// handlerStats holds the counters of Dynamo's runtime in a worker. A nil *handlerStats counts
+// nothing.
 type handlerStats struct {
 	requests, failed, in, out float64
 	duration                  *histogram
 }
 
-// ended counts a request that the handler is through with. The bytes are those of the recorded
-// page, for each token.
+// ended counts a request that the handler has finished. The bytes per token are those of the
+// recorded page.
 func (s *handlerStats) ended(r *request, now float64) {
 	if s == nil {
 		return
@@ -146,7 +147,7 @@ func (s *handlerStats) ended(r *request, now float64) {
 	s.duration.observe(now - r.arrived)
 }
 
-// fail counts a request that the handler fails at once.
+// fail counts a request that the handler refuses with an error.
 func (s *handlerStats) fail() {
 	if s != nil {
 		s.requests++
@@ -177,14 +178,14 @@ func (f *Fleet) handler(p *page, w *worker) {
 		work...)
 	p.counter("dynamo_component_response_bytes_total", "Total number of bytes sent in responses by work handler", s.out,
 		work...)
-	if s.failed > 0 { // a counter with labels is not there before it counts
+	if s.failed > 0 { // a counter with labels is absent before its first increment
 		p.counter("dynamo_component_errors_total", "Total number of errors in work handler processing", s.failed,
 			append([]string{"error_type", "generate"}, work...)...)
 	}
 	p.gauge("dynamo_component_uptime_seconds", "Total uptime of the DistributedRuntime in seconds", f.now-w.started)
 }
 
-// frontendTarget is the frontend as service discovery lists it.
+// frontendTarget returns the frontend as service discovery lists it.
 func (f *Fleet) frontendTarget() Target {
 	return Target{Job: "frontend", Path: "/gateway/metrics", Labels: map[string]string{
 		"job": "dynamo-frontend", "instance": fmt.Sprintf("10.42.9.%d:8000", 10+len(f.cfg.Pool)), "namespace": f.cfg.Namespace,

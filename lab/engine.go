@@ -5,7 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// engine is one worker's scheduler and cache: vLLM V1's rules, with the model replaced by its cost.
+// engine is one worker's scheduler and cache. It follows vLLM V1's rules and replaces the model by
+// its cost.
 type engine struct {
 	cost     Cost
 	maxSeqs  int
@@ -23,17 +24,17 @@ type engine struct {
 	stepping bool
 	stepEnd  float64
 	slow     float64 // multiplies the time of a step
-	host     float64 // how much the host keeps the GPU waiting; 0: it does not
+	host     float64 // severity of the host's CPU shortage; 0: none
 	hung     bool
 	leaky    bool // blocks of cancelled requests are never freed
 
-	scored int // the most prompt tokens of a step whose probabilities a client wants, since somebody looked
+	scored int // most prompt tokens with prompt_logprobs in one step since the last tick
 
 	stats   stats
 	sglang  *sglangStats  // of an SGLang worker
 	trtllm  *trtllmStats  // of a TensorRT-LLM worker
 	handler *handlerStats // of a Dynamo worker
-	front   *frontStats   // the frontend before it, which sees every token
+	front   *frontStats   // of the frontend that the tokens pass
 }
 
 func newEngine(e Engine, c Cost, groupLen int, rng *rand.Rand) *engine {
@@ -45,7 +46,7 @@ func newEngine(e Engine, c Cost, groupLen int, rng *rand.Rand) *engine {
 
 func (e *engine) add(r *request) { e.waiting = append(e.waiting, r) }
 
-// begin plans a step at now, if there is work and none is under way.
+// begin plans a step at now if there is work and no step runs.
 func (e *engine) begin(now float64) {
 	if e.stepping || e.hung || len(e.waiting)+len(e.running) == 0 {
 		return
@@ -76,8 +77,8 @@ func (e *engine) begin(now float64) {
 	e.stepping, e.stepEnd = true, now+(took+e.gap(len(e.planned)))*(0.97+0.06*e.rng.Float64())
 }
 
-// planRunning gives running requests their tokens, oldest first, and preempts the newest where
-// blocks run out.
+// planRunning gives running requests their tokens, oldest first, and preempts the newest if blocks
+// run out.
 func (e *engine) planRunning(budget int) (left int, preempted bool) {
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		r := e.running[i]
@@ -88,7 +89,7 @@ func (e *engine) planRunning(budget int) (left int, preempted bool) {
 			preempted = true
 		}
 		if len(e.running) <= i {
-			break // it was the newest itself
+			break // r itself was preempted
 		}
 		if need > 0 {
 			e.kv.take(need)
@@ -105,8 +106,8 @@ func (e *engine) plan(r *request, n int) {
 	e.planned = append(e.planned, r)
 }
 
-// preempt takes the blocks of the newest running request; it waits at the head of the queue and
-// starts over, but for what the cache still holds of it when its turn comes.
+// preempt frees the blocks of the newest running request and puts it at the head of the queue. It
+// starts over, except for the blocks that are still cached when its turn comes.
 func (e *engine) preempt() {
 	last := len(e.running) - 1
 	r := e.running[last]
@@ -158,8 +159,8 @@ func (e *engine) admit(budget int, now float64) {
 	}
 }
 
-// start admits a request and says how many tokens its first chunk has; 0: there are not enough
-// blocks.
+// start admits a request and returns the tokens of its first chunk, or 0 if too few blocks are
+// free.
 func (e *engine) start(r *request, budget int, now float64) int {
 	x := e.shared(r)
 	take, hit := 0, 0
@@ -170,7 +171,7 @@ func (e *engine) start(r *request, budget int, now float64) int {
 	if r.seg != nil && (x == nil || hit == x.blocks) {
 		own = r.seg.n
 	}
-	// The last token is always computed: it gives the next one.
+	// The last token is always computed, because the next one follows from it.
 	cached := min((hit+own)*BlockSize, r.prompt+r.generated-1)
 	n := min(r.prompt+r.generated-cached, budget)
 	r.prefix = x

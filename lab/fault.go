@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// A Fault is something that goes wrong at a time. Its Name is the cause that a diagnosis should
+// A Fault is a failure that begins at a set time. Its Name is the cause that a diagnosis should
 // find.
 type Fault struct {
 	Name     string        `json:"name"`
-	At       time.Duration `json:"at"`       // since the fleet's start; a time that has passed means now
-	Ramp     time.Duration `json:"ramp"`     // until it has its full strength
-	Shape    Shape         `json:"shape"`    // how it comes; default: at once, or over Ramp where that is set
-	Period   time.Duration `json:"period"`   // of a pulse or a sawtooth; 4 min where zero
-	For      time.Duration `json:"for"`      // how long it lasts; zero: until it is mended
-	Severity float64       `json:"severity"` // 1 where zero
-	Worker   int           `json:"worker"`   // which worker it hits, where it hits one: 0 is the first
-	Code     int           `json:"code"`     // gpu_fault: the Xid; 79 where zero
-	// gpu_fault: the Xid that the driver reports half a minute later, as 45 for what it cleans up; none where zero
-	Then int `json:"then"`
+	At       time.Duration `json:"at"`       // since the fleet's start; if it has passed: now
+	Ramp     time.Duration `json:"ramp"`     // until full strength
+	Shape    Shape         `json:"shape"`    // default: a step, or a ramp if Ramp is set
+	Period   time.Duration `json:"period"`   // of a pulse or a sawtooth; default 4 min
+	For      time.Duration `json:"for"`      // default: until it is repaired
+	Severity float64       `json:"severity"` // default 1
+	Worker   int           `json:"worker"`   // for a fault of one worker; 0 is the first
+	Code     int           `json:"code"`     // gpu_fault: the Xid; default 79
+	Then     int           `json:"then"`     // gpu_fault: a second Xid half a minute later; 0: none
 }
 
 // The faults that the lab can inject.
@@ -40,7 +39,7 @@ const (
 	GPUUnderutilization = "gpu_underutilization"
 )
 
-// Faults lists the faults' names.
+// Faults returns the faults' names.
 func Faults() []string {
 	return slices.Concat([]string{
 		QualityRegression,
@@ -55,13 +54,13 @@ type activeFault struct {
 	Fault
 	at       float64
 	begun    bool
-	worker   *worker // that it struck, where it is one worker's
-	over     bool    // its time is, and what wears off has
-	gpu      *gpu    // that it struck, where it is one's
+	worker   *worker // that it affects, if it is the fault of one
+	over     bool    // its time has passed
+	gpu      *gpu    // that it affects, if it is the fault of one
 	followed bool    // Then was reported
 }
 
-// level is the fault's strength now, from 0 to its severity.
+// level returns the fault's strength at a time, from 0 to its severity.
 func (a *activeFault) level(now float64) float64 {
 	since := now - a.at
 	if since < 0 || a.For > 0 && since >= a.For.Seconds() {
@@ -73,7 +72,7 @@ func (a *activeFault) level(now float64) float64 {
 	return a.Severity * a.Shape.at(since, a.Period.Seconds())
 }
 
-// Inject adds a fault to the fleet's future.
+// Inject adds a fault to the fleet.
 func (f *Fleet) Inject(x Fault) error {
 	if !slices.Contains(Faults(), x.Name) && !slices.Contains(Decoys(), x.Name) {
 		return fmt.Errorf("fault %q is unknown: use one of %v", x.Name, Faults())
@@ -103,18 +102,18 @@ func (f *Fleet) applyFaults() {
 		level := a.level(f.now)
 		if level > 0 || a.begun {
 			a.shape(&mix, level, f.now-a.at)
-			a.pose(&mix, level)
+			a.shapeDecoy(&mix, level)
 		}
 		if level > 0 && !a.begun {
 			a.begun = true
 			f.event("", "Fault", a.Name)
-			f.strike(a)
-			f.strikeCluster(a)
-			f.act(a)
+			f.begin(a)
+			f.beginCluster(a)
+			f.beginDecoy(a)
 		}
 		if a.begun && !a.over && a.For > 0 && f.now-a.at >= a.For.Seconds() {
 			a.over = true
-			a.relieve()
+			a.end()
 		}
 		if a.Name == GPUFault && a.Then != 0 && !a.followed && f.now-a.at >= 30 {
 			if a.gpu != nil {
@@ -135,16 +134,16 @@ func (f *Fleet) applyFaults() {
 			f.starved = level
 		}
 	}
-	mix.Rate = min(mix.Rate, MaxRate) // a strong fault multiplies it beyond what can be played
+	mix.Rate = min(mix.Rate, MaxRate) // a strong fault may multiply it beyond the limit
 	f.mix = mix
 }
 
-// shape changes the traffic by the faults that are in the traffic.
+// shape changes the traffic if the fault is a change of traffic.
 func (a *activeFault) shape(w *Workload, level, since float64) {
 	switch a.Name {
 	case KVExhaustion:
 		w.Output.Mean *= 1 + 1.28*level
-		// a wave of new sessions starts it; preemptions, timeouts and retries keep it going
+		// A wave of new sessions starts it; preemptions, timeouts and retries keep it going.
 		if since < a.Ramp.Seconds()+180 {
 			w.Rate *= 1 + 1.2*level
 		}
@@ -165,8 +164,8 @@ func (a *activeFault) shape(w *Workload, level, since float64) {
 	}
 }
 
-// strike starts a fault that is in one process or one machine.
-func (f *Fleet) strike(a *activeFault) {
+// begin starts a fault of one process or one machine.
+func (f *Fleet) begin(a *activeFault) {
 	w := f.workers[min(a.Worker, len(f.workers)-1)]
 	a.worker = w
 	switch a.Name {
@@ -179,7 +178,7 @@ func (f *Fleet) strike(a *activeFault) {
 	case HostMemoryLeak:
 		w.leakRate = 128 << 20 * a.Severity
 	case QualityRegression:
-		f.spoil(a.Severity)
+		f.breakTemplate(a.Severity)
 	case EngineHang:
 		if w.eng != nil {
 			w.eng.hung = true
@@ -191,7 +190,7 @@ func (f *Fleet) strike(a *activeFault) {
 			g.report(a.Code, f.now)
 		}
 	case GPUThrottle, NodeFailure, OOMKilled, GPUMemoryLeak:
-		f.strikeMachine(a, w)
+		f.beginMachine(a, w)
 	case BenignAlert:
 		for _, c := range f.workers {
 			for _, g := range c.gpus {
@@ -201,9 +200,9 @@ func (f *Fleet) strike(a *activeFault) {
 	}
 }
 
-// relieve lets go what wears off by itself: leaks stop, heat gets away, a hang ends. A process or a
-// machine that has died, and what was rolled out, stays until somebody mends it.
-func (a *activeFault) relieve() {
+// end stops a fault that can end by itself: a leak, a hang, poor cooling. A dead process, a dead
+// machine and a rollout stay until they are repaired.
+func (a *activeFault) end() {
 	w := a.worker
 	switch a.Name {
 	case KVLeak:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What wears off by itself is over when a fault's time is; a machine that has died stays dead.
+// A fault that can end by itself ends with its time. A dead machine stays dead.
 func TestFaultEndsWhenItsTimeIsOver(t *testing.T) {
 	for name, broken := range map[string]func(w *worker) bool{
 		HostMemoryLeak: func(w *worker) bool { return w.leakRate > 0 },

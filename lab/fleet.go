@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-const tickEvery = 0.5 // seconds between looks at everything that is slower than a step
+const tickEvery = 0.5 // seconds between updates of everything but engine steps
 
-// A Fleet is a pool of workers, its nodes, its clients and its controllers. It is safe for
-// concurrent use; Advance is for one caller.
+// A Fleet is a pool of workers with its nodes, clients and controllers. It is safe for concurrent
+// use, but only one caller may use Advance.
 type Fleet struct {
 	mu       sync.Mutex
 	cfg      Config
 	rng      *rand.Rand // traffic
-	names    *rand.Rand // pods and UIDs, so that a restart does not change the traffic
+	names    *rand.Rand // pods and UIDs; apart from rng, so that a restart does not change the traffic
 	now      float64    // seconds since cfg.Start
 	nextTick float64
-	arrival  float64 // when the next request comes
-	rate     float64 // that it was drawn for
+	arrival  float64 // time of the next request
+	rate     float64 // the arrival rate for which it was drawn
 	mix      Workload
 	router   router
 	gateway  gateway
-	judge    judge
-	spoiled  float64 // how far the newest chat template is off
+	answers  answerSampler
+	spoiled  float64 // how badly the newest chat template fits the model
 	retries  retryHeap
 	tape     tape
 	nodes    []*node
@@ -35,17 +35,17 @@ type Fleet struct {
 	deploy   deployment
 	faults   []*activeFault
 	events   []Event
-	refused  float64 // requests that found no worker
+	refused  float64 // requests without a worker
 	flaw     float64 // the share of requests that workers of the flawed image fail
-	denied   bool    // the model hub lets nobody in
-	slowLoad float64 // seconds for which a worker loads its model; 0: as configured
-	unseen   bool    // the engines serve, and their /metrics fail
+	denied   bool    // the model hub denies downloads
+	slowLoad float64 // seconds to load a model; 0: as configured
+	unseen   bool    // the engines serve, but their /metrics fail
 	served   float64
-	starved  float64 // of CPU: how much the hosts keep the GPUs waiting
+	starved  float64 // severity of the hosts' CPU shortage
 	ready    []*worker
 }
 
-// An Event is something that happened in the fleet, for a person who watches.
+// An Event is an entry of the fleet's log, for people.
 type Event struct {
 	At   time.Time
 	Pod  string
@@ -53,7 +53,7 @@ type Event struct {
 	Text string
 }
 
-// NewFleet builds a fleet whose workers are all up and idle.
+// NewFleet returns a fleet with all workers ready and idle.
 func NewFleet(c Config) (*Fleet, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
@@ -61,8 +61,8 @@ func NewFleet(c Config) (*Fleet, error) {
 	c = c.withDefaults()
 	f := &Fleet{
 		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), names: rand.New(rand.NewPCG(c.Seed, 2)),
-		judge: judge{rng: rand.New(rand.NewPCG(c.Seed, 4))},
-		mix:   c.Workload, router: router{kind: c.Routing}, arrival: math.Inf(1),
+		answers: answerSampler{rng: rand.New(rand.NewPCG(c.Seed, 4))},
+		mix:     c.Workload, router: router{kind: c.Routing}, arrival: math.Inf(1),
 		gateway: newGateway(c),
 	}
 	for i := range c.Nodes {
@@ -87,10 +87,10 @@ func NewFleet(c Config) (*Fleet, error) {
 // Config returns the fleet's configuration with its defaults filled in.
 func (f *Fleet) Config() Config { return f.cfg }
 
-// Start is the simulated moment at which the fleet began.
+// Start returns the simulated moment at which the fleet began.
 func (f *Fleet) Start() time.Time { return f.cfg.Start }
 
-// Now is the moment up to which the fleet is simulated.
+// Now returns the moment up to which the fleet is simulated.
 func (f *Fleet) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *Fleet) Advance(to time.Time) {
 	end := to.Sub(f.cfg.Start).Seconds()
 	for {
 		f.mu.Lock()
-		// The lock is given up now and then, so that a scrape need not wait for a long leap.
+		// Slices of 5 s release the lock, so that a scrape does not wait for a long simulation.
 		slice := min(end, f.now+5)
 		if slice > f.now {
 			f.run(slice)
@@ -119,8 +119,8 @@ func (f *Fleet) Advance(to time.Time) {
 	}
 }
 
-// Run keeps the fleet at a clock's time until the context ends. A machine that is too slow for the
-// clock's speed falls behind it.
+// Run keeps the fleet at a clock's time until the context ends. On a machine that is too slow for
+// the clock's speed, the fleet falls behind.
 func (f *Fleet) Run(ctx context.Context, c *Clock) {
 	for {
 		select {
@@ -140,7 +140,7 @@ func (f *Fleet) Follow(ctx context.Context, to time.Time) {
 	}
 }
 
-// run handles what happens up to end, in order: arrivals, ends of steps, ticks.
+// run processes arrivals, ends of steps and ticks up to end, in order.
 func (f *Fleet) run(end float64) {
 	for {
 		at, w := f.nextTick, (*worker)(nil)
@@ -160,7 +160,7 @@ func (f *Fleet) run(end float64) {
 			f.arrive()
 		case w != nil:
 			f.now = at
-			w.eng.finish(at, func(r *request, _ string) { f.answer(w, "2xx"); f.judge.count(r) })
+			w.eng.finish(at, func(r *request, _ string) { f.answer(w, "2xx"); f.answers.count(r) })
 			w.eng.begin(at)
 		default:
 			f.now = at
@@ -170,7 +170,7 @@ func (f *Fleet) run(end float64) {
 	}
 }
 
-// redraw picks the next arrival anew; a Poisson process has no memory, so it may be done at any
+// redraw draws the next arrival again. A Poisson process has no memory, so this is valid at any
 // time.
 func (f *Fleet) redraw() {
 	was := f.rate
@@ -214,7 +214,7 @@ func (f *Fleet) send(r *request) {
 		f.retry(r)
 		return
 	}
-	f.judge.ask(r, w.spoiled)
+	f.answers.sample(r, w.spoiled)
 	if w.flawed > 0 && f.rng.Float64() < w.flawed {
 		f.fail(w)
 		w.eng.stats.finished[finishedError]++
@@ -239,14 +239,14 @@ func (f *Fleet) answer(w *worker, class string) {
 	}
 }
 
-// fail answers a request with an error of the worker's, which the gateway passes on and counts.
+// fail answers a request with an error of the worker. The gateway passes it on and counts it.
 func (f *Fleet) fail(w *worker) {
 	f.answer(w, "5xx")
 	w.eng.handler.fail()
 	f.gateway.turnAway(gatewayUpstream)
 }
 
-// retry lets a request's client try once more, after a pause, if it has a try left.
+// retry schedules another attempt after a pause, if the client has one left.
 func (f *Fleet) retry(r *request) {
 	if r.attempt > f.mix.Retries {
 		return
@@ -256,8 +256,8 @@ func (f *Fleet) retry(r *request) {
 	heap.Push(&f.retries, &retry{at: f.now + 1 + 2*f.rng.Float64(), request: again})
 }
 
-// abandon ends everything that a worker is doing, as the end of its process does; the clients see
-// an error.
+// abandon ends all requests of a worker whose process ends, and their clients retry. With failed,
+// the clients see an error.
 func (f *Fleet) abandon(w *worker, failed bool) {
 	if w.eng == nil {
 		return
@@ -290,10 +290,10 @@ func (h retryHeap) Len() int           { return len(h) }
 func (h retryHeap) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h retryHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push is for container/heap.
+// Push implements heap.Interface.
 func (h *retryHeap) Push(x any) { *h = append(*h, x.(*retry)) }
 
-// Pop is for container/heap.
+// Pop implements heap.Interface.
 func (h *retryHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]

@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// gateway is the endpoint picker in front of the pool: every request passes it, and it counts those
-// that it found a worker for, and apart from them those that it did not. It picks with the router;
-// what it can see is its own matter. A worker's error it counts beside the request, as llm-d's does
-// where the proxy tells it the status in the header "status"; Envoy's is ":status".
+// gateway is the endpoint picker in front of the pool. Every request passes it. It counts requests
+// for which it found a worker apart from the others. It counts workers' errors too, as llm-d's
+// picker does if the proxy sends the status in the header "status"; Envoy sends ":status".
 type gateway struct {
 	pod      string
-	blind    bool               // its watch of the pool is broken: it sees no endpoint, whatever Kubernetes says
-	requests float64            // that it sent to a worker
+	blind    bool               // its watch of the pool is broken, so that it sees no endpoint
+	requests float64            // sent to a worker
 	errors   map[string]float64 // by llm-d's error codes
-	front    *frontStats        // of Dynamo's, which is there instead
+	front    *frontStats        // of Dynamo's frontend, which replaces the picker
 }
 
 // The error codes of llm-d's endpoint picker.
@@ -31,13 +30,13 @@ func newGateway(c Config) gateway {
 	return gateway{pod: c.Pool + "-epp-6d5f7b9c4d-x8k2q", errors: map[string]float64{}}
 }
 
-// turnAway counts a request that the gateway fails, or a worker behind it.
+// turnAway counts a request that the gateway or a worker fails.
 func (g *gateway) turnAway(code string) {
 	g.errors[code]++
 	g.front.fail()
 }
 
-// endpoints are the workers that the gateway can send a request to.
+// endpoints returns the workers to which the gateway can send a request.
 func (f *Fleet) endpoints() []*worker {
 	f.ready = f.ready[:0]
 	if f.gateway.blind {
@@ -51,8 +50,8 @@ func (f *Fleet) endpoints() []*worker {
 	return f.ready
 }
 
-// gatewayPage is the endpoint picker's page: llm-d's names, and the older ones that it still
-// exports beside them.
+// gatewayPage returns the endpoint picker's page, with llm-d's names and the deprecated ones that
+// it still exports.
 func (f *Fleet) gatewayPage() *page {
 	p := newPage()
 	g := &f.gateway
@@ -92,7 +91,7 @@ func (f *Fleet) gatewayPage() *page {
 	return p
 }
 
-// gatewayTarget is the picker as service discovery lists it.
+// gatewayTarget returns the picker as service discovery lists it.
 func (f *Fleet) gatewayTarget() Target {
 	if f.cfg.Kind == Dynamo {
 		return f.frontendTarget()

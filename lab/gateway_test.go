@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A gateway that sees nobody fails every request, and the engines behind it are ready and idle.
+// A gateway without endpoints fails every request while the engines are ready and idle.
 func TestBlindGatewayFailsRequestsBeforeAnyEngine(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1})
 	if err := f.Inject(Fault{Name: GatewayFailure, At: time.Minute, For: 2 * time.Minute}); err != nil {

@@ -9,15 +9,15 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A Target is one page to scrape, as service discovery would list it.
+// A Target is one page to scrape, as service discovery lists it.
 type Target struct {
 	Job    string            // vllm (sglang, dynamo-worker, trtllm), dcgm, epp (frontend), client, kube
 	Path   string            // on Fleet.Handler
-	Labels map[string]string // what relabelling would add: job, instance, namespace, pod, node, container
+	Labels map[string]string // added by relabelling: job, instance, namespace, pod, node, container
 	Honor  bool              // honor_labels of the job
 }
 
-// Targets lists the pages. A worker that loads its model is a target too: its scrapes fail.
+// Targets returns the pages. A worker that loads its model is a target too; its scrapes fail.
 func (f *Fleet) Targets() []Target {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -26,7 +26,7 @@ func (f *Fleet) Targets() []Target {
 
 func (f *Fleet) targets() []Target {
 	var out []Target
-	t := f.cfg.Kind.trade()
+	t := f.cfg.Kind.defaults()
 	for _, w := range f.workers {
 		if w.phase == podPending {
 			continue
@@ -64,11 +64,11 @@ func (f *Fleet) Scrape() (at time.Time, since float64, pages []Page) {
 	return f.at(f.now), f.now, pages
 }
 
-// page makes a target's families; nil where its scrape would fail.
+// page returns a target's families, or nil if its scrape fails.
 func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 	var p *page
 	switch t.Job {
-	case f.cfg.Kind.trade().job:
+	case f.cfg.Kind.Job():
 		for _, w := range f.workers {
 			if w.name == t.Labels["pod"] && !f.unseen {
 				p = f.enginePage(w)
@@ -99,21 +99,19 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 	return f.disturb(t, p.families)
 }
 
-// A HandlerConfig says how pages are served.
+// A HandlerConfig sets how pages are served.
 type HandlerConfig struct {
-	// TargetLabels adds the labels of Target.Labels to every sample, for a reader that scrapes
-	// directly.
+	// TargetLabels adds Target.Labels to every sample, for a reader without relabelling.
 	TargetLabels bool
 }
 
 // Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health,
-// /dcgm/<node>/metrics, /gateway/metrics, /client/metrics and /kube/metrics, and at / the paths of
-// those that there are now. A page of something that does not listen answers 503, one that cannot
-// be made 500.
+// /dcgm/<node>/metrics, /gateway/metrics, /client/metrics and /kube/metrics. It lists the present
+// paths at /. A target that does not listen answers 503, and one whose metrics fail 500.
 func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /worker/{pod}/metrics", func(w http.ResponseWriter, r *http.Request) {
-		f.serve(w, f.cfg.Kind.trade().job, "pod", r.PathValue("pod"), c.TargetLabels)
+		f.serve(w, f.cfg.Kind.Job(), "pod", r.PathValue("pod"), c.TargetLabels)
 	})
 	mux.HandleFunc("GET /worker/{pod}/health",
 		func(w http.ResponseWriter, r *http.Request) { f.health(w, r.PathValue("pod")) })
@@ -141,14 +139,14 @@ func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 func (f *Fleet) WorkerHandler(pod string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics",
-		func(w http.ResponseWriter, _ *http.Request) { f.serve(w, f.cfg.Kind.trade().job, "pod", pod, false) })
+		func(w http.ResponseWriter, _ *http.Request) { f.serve(w, f.cfg.Kind.Job(), "pod", pod, false) })
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { f.health(w, pod) })
 	return mux
 }
 
 func (f *Fleet) serve(w http.ResponseWriter, job, label, value string, relabelled bool) {
 	f.mu.Lock()
-	broken := f.unseen && job == f.cfg.Kind.trade().job
+	broken := f.unseen && job == f.cfg.Kind.Job()
 	var families []*dto.MetricFamily
 	for _, t := range f.targets() {
 		if t.Job == job && t.Labels[label] == value {
@@ -173,8 +171,8 @@ func (f *Fleet) serve(w http.ResponseWriter, job, label, value string, relabelle
 	w.Write(body)
 }
 
-// health is vLLM's: 200 while the API server lives, and so during a hang too; 503 once the engine
-// is known to be dead.
+// health answers as vLLM does: 200 while the API server runs, also during a hang, and 503 after the
+// engine died.
 func (f *Fleet) health(w http.ResponseWriter, pod string) {
 	f.mu.Lock()
 	ok := false

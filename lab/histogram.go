@@ -8,7 +8,7 @@ type histogram struct {
 	counts []uint64 // by bucket, not cumulative; the last is +Inf
 	sum    float64
 	count  uint64
-	// The step loop observes the same gap for a whole batch: the last bucket is remembered.
+	// A step observes the same gap for its whole batch, so the last bucket is cached.
 	lastValue  float64
 	lastBucket int
 }

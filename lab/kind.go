@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Kind is the software that a pool runs, and so what it exports and how it is told its settings.
-// What happens to requests is the same; see docs/lab.md for what differs.
+// A Kind is the serving software of a pool. It sets the exported metrics and the names of flags.
+// Requests are handled almost alike; docs/lab.md lists the differences.
 type Kind string
 
 // The kinds.
@@ -19,26 +19,26 @@ const (
 	TRTLLM Kind = "trtllm" // TensorRT-LLM's trtllm-serve behind llm-d's endpoint picker
 )
 
-// Kinds lists the kinds.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{VLLM, SGLang, Dynamo, TRTLLM} }
 
-// RulePrefix returns how the names of the kind's alert rules begin.
+// RulePrefix returns the start of the names of the kind's alert rules.
 func (k Kind) RulePrefix() string {
 	return map[Kind]string{VLLM: "VLLM", SGLang: "SGLang", Dynamo: "Dynamo", TRTLLM: "TRTLLM"}[k]
 }
 
-// Title is the kind as people write it.
+// Title returns the kind's name for people.
 func (k Kind) Title() string {
 	return map[Kind]string{VLLM: "vLLM", SGLang: "SGLang", Dynamo: "Dynamo", TRTLLM: "TensorRT-LLM"}[k]
 }
 
 // Job returns the Prometheus job that scrapes the kind's workers.
-func (k Kind) Job() string { return k.trade().job }
+func (k Kind) Job() string { return k.defaults().job }
 
 // Container returns the name of the container that a worker's engine runs in.
-func (k Kind) Container() string { return k.trade().container }
+func (k Kind) Container() string { return k.defaults().container }
 
-// ParseKind finds a kind by its name.
+// ParseKind returns the kind with a name.
 func ParseKind(name string) (Kind, error) {
 	k := Kind(strings.ToLower(name))
 	if !slices.Contains(Kinds(), k) {
@@ -47,52 +47,50 @@ func ParseKind(name string) (Kind, error) {
 	return k, nil
 }
 
-// A trade is what is usual where a kind is deployed.
-type trade struct {
+// engineDefaults holds a kind's usual names and images.
+type engineDefaults struct {
 	container, job string
 	port           int    // of the metrics
 	pool, model    string // unless the config says otherwise
-	// The images that a template can name: what runs, what nobody has pushed, and what starts well
-	// and answers badly.
+	// Images: the one that runs, one that does not exist, and one that starts but fails requests.
 	good, missing, flawed string
-	dead                  string // what the engine writes at its end
+	dead                  string // the engine's last log line
 }
 
-func (k Kind) trade() trade {
+func (k Kind) defaults() engineDefaults {
 	const vllmDead = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace " +
 		"(above) for the root cause."
 	switch k {
 	case SGLang:
-		return trade{
+		return engineDefaults{
 			container: "sglang", job: "sglang", port: 30000, pool: "sglang-llama", model: "llama-70b",
 			good: "lmsysorg/sglang:v0.5.7", missing: "lmsysorg/sglang:v0.5.8-hotfix", flawed: "lmsysorg/sglang:v0.5.8",
 			dead: "Scheduler hit an exception: Traceback (most recent call last)\nReceived sigquit from a child process. It usually " +
 				"means the child failed.",
 		}
-	case Dynamo: // the operator names every worker's container main, and gives its system port 9090
-		return trade{
+	case Dynamo: // the operator names every worker's container main and its system port 9090
+		return engineDefaults{
 			container: "main", job: "dynamo-worker", port: 9090, pool: "dynamo-llama", model: "Llama-3.3-70B-Instruct",
 			good: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0", missing: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.1-hotfix",
 			flawed: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.1",
 			dead:   vllmDead,
 		}
 	case TRTLLM:
-		return trade{
+		return engineDefaults{
 			container: "trtllm", job: "trtllm", port: 8000, pool: "trtllm-llama", model: "llama-70b",
 			good: "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", missing: "nvcr.io/nvidia/tensorrt-llm/release:1.3.1-hotfix",
 			flawed: "nvcr.io/nvidia/tensorrt-llm/release:1.3.1",
 			dead:   "RuntimeError: Executor worker returned error",
 		}
 	}
-	return trade{
+	return engineDefaults{
 		container: "vllm", job: "vllm", port: 8000, pool: "vllm-llama", model: "llama-70b",
 		good: "vllm/vllm-openai:v0.23.0", missing: "vllm/vllm-openai:v0.24.0-hotfix", flawed: "vllm/vllm-openai:v0.24.0",
 		dead: vllmDead,
 	}
 }
 
-// flags are how other engines call what vLLM calls by the names on the left. What has no
-// counterpart is left out.
+// flags maps vLLM's flags to those of other kinds, if they have one.
 var flags = map[Kind]map[string]string{
 	SGLang: {
 		"max-num-seqs": "max-running-requests", "max-num-batched-tokens": "chunked-prefill-size",
@@ -107,12 +105,12 @@ var flags = map[Kind]map[string]string{
 	},
 }
 
-// flag is the kind's name of one of vLLM's flags.
+// flag returns the kind's name of one of vLLM's flags.
 func (k Kind) flag(name string) string {
 	return cmp.Or(flags[k][name], name)
 }
 
-// vllmFlag is vLLM's name of one of the kind's flags, however it is written.
+// vllmFlag returns vLLM's name of one of the kind's flags, written with hyphens or underscores.
 func (k Kind) vllmFlag(name string) string {
 	name = hyphens(name)
 	for v, as := range flags[k] {
@@ -125,8 +123,8 @@ func (k Kind) vllmFlag(name string) string {
 
 func hyphens(flag string) string { return strings.ReplaceAll(flag, "_", "-") }
 
-// tell puts a story in the kind's words.
-func (k Kind) tell(story string) string {
+// translate replaces vLLM's terms in a story by the kind's.
+func (k Kind) translate(story string) string {
 	switch k {
 	case SGLang:
 		return strings.NewReplacer("max_num_seqs", "max_running_requests", "gpu_memory_utilization",
@@ -138,10 +136,10 @@ func (k Kind) tell(story string) string {
 	return story
 }
 
-// As is the scenario with another kind of engine.
+// As returns the scenario with another kind of engine.
 func (s Scenario) As(k Kind) Scenario {
 	s.Config.Kind = k
-	s.Story = k.tell(s.Story)
+	s.Story = k.translate(s.Story)
 	if rest, ok := strings.CutPrefix(s.Config.Pool, string(VLLM)+"-"); ok {
 		s.Config.Pool = string(k) + "-" + rest
 	}

@@ -12,7 +12,7 @@ const (
 
 var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMemoryLeak}
 
-// machine tells the scenario of a machine's fault.
+// machine sets the scenario of a machine's fault.
 func (s *Scenario) machine() {
 	switch s.Name {
 	case GPUThrottle:
@@ -36,8 +36,8 @@ func (s *Scenario) machine() {
 	}
 }
 
-// strikeMachine starts a machine's fault, at a worker.
-func (f *Fleet) strikeMachine(a *activeFault, w *worker) {
+// beginMachine starts a machine's fault at a worker.
+func (f *Fleet) beginMachine(a *activeFault, w *worker) {
 	switch a.Name {
 	case GPUThrottle:
 		if len(w.gpus) > 0 {
@@ -55,29 +55,29 @@ func (f *Fleet) strikeMachine(a *activeFault, w *worker) {
 	}
 }
 
-// What the control plane does about a silent kubelet: after the grace period the node counts as not
-// ready, and its pods too; they are evicted when the toleration that every pod has runs out. A pod
-// on a dead node is never confirmed as gone.
+// The control plane's reaction to a silent kubelet. After the grace period the node and its pods
+// count as not ready. The pods are evicted when every pod's default toleration ends. The deletion
+// of a pod on a dead node is never confirmed.
 const (
 	nodeGrace      = 40.0 // seconds, --node-monitor-grace-period
 	nodeToleration = 300.0
 )
 
-// outOfCUDA is what PyTorch writes before the engine's own last words.
+// outOfCUDA is PyTorch's log line before the engine's last one.
 const outOfCUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total " +
 	"capacity of 79.65 GiB of which 4.14 GiB is free.\n"
 
-// burstAfter is how long a worker serves until the next burst of memory, in seconds.
+// burstAfter is the time that a worker serves before its memory bursts, in seconds.
 const burstAfter = 60.0
 
-// logitBytes are what one prompt token takes whose probabilities are asked for: the logits of Llama
-// 3's vocabulary and their logarithm, both in 32 bits. vLLM's profile run, which sizes the KV
-// cache, does not count them.
+// logitBytes is the memory of one prompt token with prompt_logprobs: the logits of Llama 3's
+// vocabulary and their logarithms, both in 32 bits. vLLM's profile run, which sizes the KV cache,
+// does not count them.
 const logitBytes = 2 * 4 * 128256
 
-// spill ends a worker whose step asked for more GPU memory than the cache, and what leaked, have
-// left.
-func (f *Fleet) spill(w *worker) {
+// killOutOfMemory ends a worker whose step needed more GPU memory than the KV cache and the leak
+// leave.
+func (f *Fleet) killOutOfMemory(w *worker) {
 	if w.eng == nil || len(w.gpus) == 0 {
 		return
 	}
@@ -90,11 +90,11 @@ func (f *Fleet) spill(w *worker) {
 		return
 	}
 	f.event(w.name, "Error", "CUDA out of memory: the engine core died")
-	w.words = outOfCUDA + f.cfg.Kind.trade().dead
+	w.words = outOfCUDA + f.cfg.Kind.defaults().dead
 	w.die(f, "Error", 1)
 }
 
-// powerOff ends a node and everything on it.
+// powerOff ends a node and its pods.
 func (f *Fleet) powerOff(n *node) {
 	n.down, n.downAt = true, f.now
 	f.event("", "NodeDown", n.name)
@@ -106,11 +106,11 @@ func (f *Fleet) powerOff(n *node) {
 	}
 }
 
-// seenReady is what the API server says of the node: the last word of its kubelet, until the grace
-// period is over.
+// seenReady reports whether the API server shows the node as ready: until the grace period ends it
+// shows the last report of its kubelet.
 func (n *node) seenReady(now float64) bool { return !n.down || now < n.downAt+nodeGrace }
 
-// seenReady is what the API server says of the pod.
+// seenReady reports whether the API server shows the pod as ready.
 func (w *worker) seenReady(now float64) bool {
 	return w.phase == podReady || w.phase == podLost && now < w.until
 }

@@ -11,15 +11,15 @@ type node struct {
 	downAt   float64
 }
 
-// gpu is what DCGM would tell of a GPU.
+// gpu holds the state of a GPU that DCGM exports.
 type gpu struct {
 	node  *node
 	index int
 	uuid  string
 	owner *worker
 
-	leaked   float64 // MiB that the engine took since and lost track of
-	reserved float64 // the share of memory that the engine took at its start
+	leaked   float64 // MiB leaked since the engine's start
+	reserved float64 // share of memory that the engine reserved at its start
 	util     float64 // percent
 	tensor   float64 // ratio of the time
 	dram     float64
@@ -28,12 +28,12 @@ type gpu struct {
 	clock    float64 // MHz
 	energy   float64 // mJ
 
-	cooling float64   // how much worse than usual the heat gets away; 1 is as it should be
-	slowed  []float64 // when its clock was held down for its heat, in the last 5 minutes
+	cooling float64   // thermal resistance relative to a healthy GPU's
+	slowed  []float64 // times of thermal throttling in the last 5 minutes
 
 	xid   int // the last code; the gauge keeps it until the driver is reloaded
 	xids  []xid
-	fault int // the Xid that whoever uses the GPU runs into; 0: it is healthy
+	fault int // the Xid that every use of the GPU causes; 0: healthy
 
 	lastBusy, lastTensor float64
 }
@@ -44,13 +44,13 @@ type xid struct {
 	at   float64
 }
 
-// report is what the driver does on an error: the last code stays on the gauge.
+// report records an error as the driver does. The gauge keeps the last code.
 func (g *gpu) report(code int, now float64) {
 	g.xid = code
 	g.xids = append(g.xids, xid{code, now})
 }
 
-// counted are the codes of the exporter's window, and how often each came.
+// counted returns how often each code came in the exporter's window.
 func (g *gpu) counted(now float64) map[int]float64 {
 	out := map[int]float64{}
 	for _, x := range g.xids {
@@ -74,7 +74,7 @@ func newNode(i, gpus int, uuid func() string) *node {
 	return n
 }
 
-// free is the node's first n unused GPUs, or none.
+// free returns the node's first unused GPUs, or nil if too few are free or the node takes no pods.
 func (n *node) free(want int) []*gpu {
 	var out []*gpu
 	for _, g := range n.gpus {
@@ -105,7 +105,7 @@ func (g *gpu) observe(now, dt float64) {
 	g.tensor = keep*g.tensor + (1-keep)*tensor*0.62
 	g.dram = keep*g.dram + (1-keep)*(busy-tensor)*0.72
 	util, power := busy*100, 78+(busy*230+tensor*330)*g.clock/fullClock
-	if spinning { // a collective that waits for ever keeps the SMs busy and does nothing
+	if spinning { // a collective that never completes keeps the SMs busy
 		util, power = 100, 158
 	}
 	g.util = keep*g.util + (1-keep)*util
@@ -115,10 +115,10 @@ func (g *gpu) observe(now, dt float64) {
 	g.energy += g.power * dt * 1000
 }
 
-// usedMiB is FB_USED: engines take their share at the start, busy or not.
+// usedMiB returns FB_USED. Engines reserve their share at the start, busy or not.
 func (g *gpu) usedMiB() float64 {
 	if g.reserved == 0 {
 		return 4
 	}
-	return gpuMemoryMiB*min(0.985, g.reserved+0.028) + g.leaked // CUDA's own context comes on top
+	return gpuMemoryMiB*min(0.985, g.reserved+0.028) + g.leaked // 0.028: CUDA's own context
 }

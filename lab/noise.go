@@ -11,15 +11,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Noise is what monitoring adds to the truth. It is drawn from the seed, the target and the moment,
-// so that the same fleet is disturbed in the same way however often it is read.
+// Noise holds the errors of monitoring. They depend on the seed, the target and the moment only, so
+// all readers of one moment see the same errors.
 type Noise struct {
-	Missing float64 // the share of scrapes that fail, as by a timeout
-	// the relative standard deviation of what the GPUs' sensors say: utilization, power, temperature, clock
-	Gauges float64
+	Missing float64 // share of scrapes that fail
+	Gauges  float64 // relative standard deviation of the GPUs' sensors: utilization, power, temperature, clock
 }
 
-// sensors are the gauges that are measured, where others are counted.
+// sensors lists the gauges that are measured. Others are counted exactly.
 var sensors = map[string]bool{
 	"DCGM_FI_DEV_GPU_UTIL": true, "DCGM_FI_DEV_MEM_COPY_UTIL": true, "DCGM_FI_DEV_POWER_USAGE": true, "DCGM_FI_DEV_GPU_TEMP": true,
 	"DCGM_FI_DEV_MEMORY_TEMP": true, "DCGM_FI_DEV_SM_CLOCK": true, "DCGM_FI_PROF_GR_ENGINE_ACTIVE": true,
@@ -32,7 +31,7 @@ func (f *Fleet) draw(t Target) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 5))
 }
 
-// disturb is a page as its scrape sees it now; nil: the scrape fails.
+// disturb returns a page with the noise of now, or nil if the scrape fails.
 func (f *Fleet) disturb(t Target, families []*dto.MetricFamily) []*dto.MetricFamily {
 	n := f.cfg.Noise
 	if families == nil || n == (Noise{}) {
@@ -63,7 +62,7 @@ func (f *Fleet) disturb(t Target, families []*dto.MetricFamily) []*dto.MetricFam
 	return families
 }
 
-// hides says whether a metric is one that nobody exports.
+// hides reports whether a metric is excluded by Config.Without.
 func (c Config) hides(metric string) bool {
 	return slices.ContainsFunc(c.Without, func(pattern string) bool {
 		ok, err := path.Match(pattern, metric)

@@ -1,6 +1,6 @@
 package lab
 
-// How a request ended, as vllm:request_success_total names it.
+// The reasons for which requests end, as in vllm:request_success_total.
 const (
 	finishedStop   = "stop"
 	finishedLength = "length"
@@ -8,7 +8,7 @@ const (
 	finishedError  = "error"
 )
 
-// finish ends the step under way: tokens come out, and requests that are complete leave.
+// finish ends the running step: it emits tokens and removes complete requests.
 func (e *engine) finish(now float64, done func(r *request, reason string)) {
 	e.stepping = false
 	tokens, ended := 0, false
@@ -68,7 +68,7 @@ func (e *engine) token(r *request, now float64) {
 	r.lastToken = now
 }
 
-// release gives back what a request holds.
+// release frees a request's blocks.
 func (e *engine) release(r *request) {
 	e.kv.release(r.blocks, nil)
 	if r.seg != nil {
@@ -80,8 +80,9 @@ func (e *engine) release(r *request) {
 	r.blocks, r.seg, r.prefix, r.running, r.planned = 0, nil, nil, false, false
 }
 
-// cancel removes the requests that gone selects: their clients have hung up. A leaky engine keeps
-// their blocks; a hung one cannot take the cancellation, and its requests go on "running".
+// cancel removes the requests that gone selects, because their clients hung up. A leaky engine
+// keeps their blocks. A hung engine does not process cancellations, and its requests stay
+// "running".
 func (e *engine) cancel(now float64, gone func(*request) bool, done func(*request)) {
 	if e.hung {
 		return
@@ -112,14 +113,14 @@ func (e *engine) cancel(now float64, gone func(*request) bool, done func(*reques
 	e.waiting = drop(e.waiting)
 }
 
-// stats are an engine's counters since its process started.
+// stats holds an engine's counters since its process started.
 type stats struct {
 	promptTokens, generationTokens float64
 	prefixQueries, prefixHits      float64
 	preemptions                    float64
 	finished                       map[string]float64
 	http                           map[string]float64 // by status class
-	busy, tensor                   float64            // seconds of stepping, and of arithmetic in it
+	busy, tensor                   float64            // seconds of steps, and of the arithmetic in them
 
 	ttft, itl, tpot                           *histogram
 	e2e, queue, inference, prefill, decode    *histogram
@@ -138,7 +139,8 @@ func newStats() stats {
 	}
 }
 
-// complete records what vLLM records only now: queue, prefill, decode and end-to-end time.
+// complete records what vLLM records only at a request's end: queue, prefill, decode and end-to-end
+// time.
 func (s *stats) complete(r *request, now float64, reason string) {
 	s.finished[reason]++
 	s.e2e.observe(now - r.arrived)

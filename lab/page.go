@@ -10,12 +10,12 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// A page is an exposition under construction: families in the order of their first sample.
+// A page builds an exposition: families in the order of their first sample.
 type page struct {
 	families []*dto.MetricFamily
 	byName   map[string]*dto.MetricFamily
 	common   []string // label pairs of every sample
-	created  float64  // for the _created gauges of Python's client; 0: none
+	created  float64  // value of the Python client's _created gauges; 0: none
 }
 
 func newPage(common ...string) *page {
@@ -59,7 +59,7 @@ func (p *page) histogram(name, help string, h *histogram, labels ...string) {
 		n := below
 		out.Bucket = append(out.Bucket, &dto.Bucket{UpperBound: &h.edges[i], CumulativeCount: &n})
 	}
-	// The page must not change when the engine goes on.
+	// The page must not change while the engine continues.
 	sum, count := h.sum, h.count
 	out.SampleSum, out.SampleCount = &sum, &count
 	p.add(name, help, dto.MetricType_HISTOGRAM, labels).Histogram = out
@@ -79,8 +79,8 @@ func encode(families []*dto.MetricFamily) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// relabel adds a target's labels as a scrape does. Where the page has a label of the same name, the
-// page's one becomes exported_<name>; with honor, the page's one stays.
+// relabel adds a target's labels as a scrape does. A label of the page with the same name becomes
+// exported_<name>; with honor, it stays and the target's label is dropped.
 func relabel(families []*dto.MetricFamily, target map[string]string, honor bool) {
 	names := make([]string, 0, len(target))
 	for n := range target {

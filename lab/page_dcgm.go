@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// xidText is the exporter's own text for a code. It is the same for every Xid 154, whatever the
-// driver asks for.
+// xidText holds the exporter's text for each code. Xid 154 has one text for all recovery actions.
 var xidText = map[int]string{0: "No Error", 13: "Graphics Engine Exception", 31: "GPU memory page fault", 43: "GPU stopped processing",
 	45: "Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda", 48: "Double Bit ECC Error",
 	63: "ECC page retirement or row remapping recording event", 64: "ECC page retirement or row remapper recording failure",
@@ -17,8 +16,8 @@ var xidText = map[int]string{0: "No Error", 13: "Graphics Engine Exception", 31:
 	119: "GSP RPC Timeout",
 	120: "GSP Error", 154: "GPU Recovery Action Changed"}
 
-// dcgmPage is a node's dcgm-exporter page with the default counters, and, unless they are off, the
-// exporter's own.
+// dcgmPage returns a node's dcgm-exporter page with the default counters, and with the DCGM_EXP_*
+// counters unless they are off.
 func (f *Fleet) dcgmPage(n *node) *page {
 	p := newPage()
 	for _, g := range n.gpus {
@@ -28,7 +27,7 @@ func (f *Fleet) dcgmPage(n *node) *page {
 			"modelName", "NVIDIA H100 80GB HBM3", "Hostname", n.name,
 		}
 		if g.owner != nil {
-			labels = append(labels, "pod", g.owner.name, "namespace", f.cfg.Namespace, "container", f.cfg.Kind.trade().container)
+			labels = append(labels, "pod", g.owner.name, "namespace", f.cfg.Namespace, "container", f.cfg.Kind.Container())
 		}
 		gauge := func(name, help string, v float64, more ...string) {
 			p.gauge(name, help, v, append(append([]string{}, labels...), more...)...)
@@ -43,15 +42,15 @@ func (f *Fleet) dcgmPage(n *node) *page {
 			labels...)
 		gauge("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", float64(int(g.util+0.5)))
 		gauge("DCGM_FI_DEV_MEM_COPY_UTIL", "Memory utilization (in %).", float64(int(g.dram*100)))
-		var says []string
+		var code []string
 		if f.cfg.DCGM.Labels {
 			text := xidText[g.xid]
 			if text == "" {
 				text = "Unknown Error"
 			}
-			says = []string{"err_code", strconv.Itoa(g.xid), "err_msg", text}
+			code = []string{"err_code", strconv.Itoa(g.xid), "err_msg", text}
 		}
-		gauge("DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.", float64(g.xid), says...)
+		gauge("DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.", float64(g.xid), code...)
 		counted := g.counted(f.now)
 		for _, code := range slices.Sorted(maps.Keys(counted)) {
 			if !f.cfg.DCGM.Uncounted {

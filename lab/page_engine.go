@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// enginePage is a worker's /metrics; nil where nothing listens.
+// enginePage returns a worker's /metrics, or nil if it does not listen.
 func (f *Fleet) enginePage(w *worker) *page {
 	switch {
 	case w.phase != podReady || w.eng == nil:
@@ -18,8 +18,8 @@ func (f *Fleet) enginePage(w *worker) *page {
 	return f.vllmPage(w)
 }
 
-// vllmPage is a worker's page as vLLM V1 with the usual instrumentator serves it, or as Dynamo's
-// runtime does, which has no HTTP server to instrument.
+// vllmPage returns a worker's page as vLLM V1 with the usual HTTP instrumentator serves it, or
+// Dynamo's runtime, which has no HTTP server to instrument.
 func (f *Fleet) vllmPage(w *worker) *page {
 	p := newPage("model_name", f.cfg.Model, "engine", "0")
 	e, s := w.eng, &w.eng.stats
@@ -88,7 +88,7 @@ func engineHistograms(p *page, s *stats) {
 		s.computedTokens)
 }
 
-// cacheConfig is the one series without a model name.
+// cacheConfig adds vllm:cache_config_info, the only series without a model name.
 func (f *Fleet) cacheConfig(p *page, w *worker) {
 	e := f.engineOf(w.args)
 	caching := "True"

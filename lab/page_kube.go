@@ -2,7 +2,7 @@ package lab
 
 import "strconv"
 
-// kubePage is what kube-state-metrics says of the pool and its nodes, and cAdvisor of its
+// kubePage returns kube-state-metrics' series of the pool and its nodes, and cAdvisor's of its
 // containers.
 func (f *Fleet) kubePage() *page {
 	p := newPage()
@@ -41,7 +41,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	pod := []string{"namespace", f.cfg.Namespace, "pod", w.name, "uid", w.uid}
 	with := func(more ...string) []string { return append(append([]string{}, pod...), more...) }
 	box := func(more ...string) []string {
-		return with(append([]string{"container", f.cfg.Kind.trade().container}, more...)...)
+		return with(append([]string{"container", f.cfg.Kind.Container()}, more...)...)
 	}
 	p.gauge("kube_pod_info", "Information about pod.", 1,
 		with("node", nodeName, "pod_ip", w.ip, "created_by_kind", "ReplicaSet", "created_by_name", set)...)
@@ -91,7 +91,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	if w.waitsForStart() || w.phase == podBackOff || w.phase == podLost {
 		return
 	}
-	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", f.cfg.Kind.trade().container, "image", w.image, "node",
+	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", f.cfg.Kind.Container(), "image", w.image, "node",
 		nodeName}
 	p.gauge("container_memory_working_set_bytes", "Current working set in bytes.", float64(int64(w.memory)), cadvisor...)
 	p.gauge("container_spec_memory_limit_bytes", "Memory limit for the container.", float64(f.cfg.MemoryLimit), cadvisor...)

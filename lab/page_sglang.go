@@ -2,9 +2,9 @@ package lab
 
 import "strconv"
 
-// sglangPage is a worker's /metrics as SGLang serves it: the scheduler's series with its ranks, the
-// requests' with the model alone. Nothing counts failed requests, and nothing tells prefill from
-// decode time.
+// sglangPage returns a worker's /metrics as SGLang serves it. Series of the scheduler have its
+// ranks as labels, series of requests only the model. No series counts failed requests or separates
+// prefill from decode time.
 func (f *Fleet) sglangPage(w *worker) *page {
 	e, s := w.eng, w.eng.sglang
 	model := []string{"model_name", f.cfg.Model}
@@ -41,14 +41,14 @@ func (f *Fleet) sglangPage(w *worker) *page {
 	p.counter("sglang:prompt_tokens_total", "Number of prefill tokens processed.", s.prompt, model...)
 	p.counter("sglang:generation_tokens_total", "Number of generation tokens processed.", s.output, model...)
 	p.counter("sglang:num_requests_total", "Number of requests processed.", s.requests, model...)
-	if s.aborted > 0 { // a counter with labels is not there before it counts
+	if s.aborted > 0 { // a counter with labels is absent before its first increment
 		p.counter("sglang:num_aborted_requests_total", "Number of requests aborted.", s.aborted, model...)
 	}
 	return p
 }
 
-// sglangUnused are the gauges of what these workers do not use: speculation, disaggregation,
-// offline batches, grammars, hybrid models.
+// sglangUnused adds the gauges of features that these workers do not use: speculation,
+// disaggregation, offline batches, grammars, hybrid models.
 var sglangUnused = [][2]string{
 	{"sglang:pending_prealloc_token_usage", "The token usage for pending preallocated tokens (not preallocated yet)."},
 	{"sglang:swa_token_usage", "The token usage for SWA layers."},

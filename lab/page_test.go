@@ -40,7 +40,8 @@ func TestEveryPageParses(t *testing.T) {
 			}
 			families := parse(t, rec.Body.Bytes())
 			if target.Job == "dcgm" && relabelled {
-				if page := rec.Body.String(); !strings.Contains(page, `exported_pod="vllm-llama-`) && target.Labels["node"] == "gpu-node-1" {
+				if page := rec.Body.String(); !strings.Contains(page, `exported_pod="vllm-llama-`) &&
+					target.Labels["node"] == "gpu-node-1" {
 					t.Error("the GPU's workload is not in exported_pod")
 				}
 			}
@@ -51,20 +52,22 @@ func TestEveryPageParses(t *testing.T) {
 	}
 }
 
-// The recorded pages of real engines are not part of the repository; where they are at hand, ours
-// must be like them: every family that is recorded, no other name, and the same types, labels and
-// buckets.
+// The recorded pages of real engines are not part of the repository. If they are present, the lab's
+// pages must have the same families, types, labels and buckets.
 func TestPagesMatchRecordedOnes(t *testing.T) {
 	for _, c := range []struct {
 		kind     Kind
 		job      string // "": a worker
 		recorded string
 		prefixes []string
-		more     []string // names that a page has only after what they count
+		more     []string // names that a page has only after their first count
 	}{
-		{kind: VLLM, recorded: "dynamo-vllm.prom.txt", prefixes: []string{"vllm:"}, more: []string{"vllm:num_requests_waiting_by_reason"}}, // 0.23
-		{kind: SGLang, recorded: "dynamo-sglang.prom.txt", prefixes: []string{"sglang:"}, more: []string{"sglang:num_aborted_requests_total"}},
-		{kind: Dynamo, recorded: "dynamo-vllm.prom.txt", prefixes: []string{"vllm:", "dynamo_component_"}, more: []string{"dynamo_component_errors_total"}},
+		// vLLM 0.23
+		{kind: VLLM, recorded: "dynamo-vllm.prom.txt", prefixes: []string{"vllm:"}, more: []string{"vllm:num_requests_waiting_by_reason"}},
+		{kind: SGLang, recorded: "dynamo-sglang.prom.txt", prefixes: []string{"sglang:"},
+			more: []string{"sglang:num_aborted_requests_total"}},
+		{kind: Dynamo, recorded: "dynamo-vllm.prom.txt", prefixes: []string{"vllm:", "dynamo_component_"},
+			more: []string{"dynamo_component_errors_total"}},
 		{kind: Dynamo, job: "frontend", recorded: "dynamo-frontend.prom.txt", prefixes: []string{"dynamo_frontend_"}},
 	} {
 		t.Run(string(c.kind)+" "+c.job, func(t *testing.T) {
@@ -85,7 +88,8 @@ func TestPagesMatchRecordedOnes(t *testing.T) {
 				return slices.ContainsFunc(c.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 			}
 			for name := range ours {
-				if other := !wanted(name) && c.kind != VLLM; other || wanted(name) && theirs[name] == nil && !slices.Contains(c.more, name) {
+				if other := !wanted(name) && c.kind != VLLM; other ||
+					wanted(name) && theirs[name] == nil && !slices.Contains(c.more, name) {
 					t.Errorf("%s is not on the recorded page", name)
 				}
 			}
@@ -98,7 +102,7 @@ func TestPagesMatchRecordedOnes(t *testing.T) {
 	}
 }
 
-// data is the folder of recorded pages, which is beside the repository, or a parent of it.
+// data returns the folder of recorded pages, beside the repository or one of its parents.
 func data(t *testing.T) string {
 	t.Helper()
 	for dir := ".."; len(dir) < 24; dir = filepath.Join("..", dir) {
@@ -115,7 +119,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// compare says where a family differs from the recorded one.
+// compare reports differences between a family and the recorded one.
 func compare(t *testing.T, name string, got, want *dto.MetricFamily) {
 	t.Helper()
 	if got == nil {
@@ -135,7 +139,8 @@ func compare(t *testing.T, name string, got, want *dto.MetricFamily) {
 		}
 		return out
 	}
-	if g, w := edges(got.Metric[0]), edges(want.Metric[0]); !slices.EqualFunc(g, w, func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) || a == b }) {
+	if g, w := edges(got.Metric[0]),
+		edges(want.Metric[0]); !slices.EqualFunc(g, w, func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) || a == b }) {
 		t.Errorf("%s has bucket edges %v, want %v", name, g, w)
 	}
 }
@@ -175,9 +180,8 @@ func TestSameSeedMakesSamePages(t *testing.T) {
 	}
 }
 
-// Exporters differ: newer ones put the code into the gauge's labels, and most leave their own
-// counters off. What the driver reports after an error takes the error's place on the gauge, and
-// the count has both for five minutes.
+// Newer exporters put the code into the gauge's labels, and most have DCGM_EXP_* off. A later
+// report of the driver replaces an error on the gauge; the count has both for five minutes.
 func TestDCGMPageInEachOfItsForms(t *testing.T) {
 	for _, form := range []DCGM{{}, {Labels: true}, {Uncounted: true}, {Labels: true, Uncounted: true}} {
 		f := newFleet(t, Config{Seed: 1, DCGM: form})
@@ -209,7 +213,8 @@ func TestDCGMPageInEachOfItsForms(t *testing.T) {
 		}{
 			{30 * time.Second, 0, "", nil},
 			{80 * time.Second, 48, "48 Double Bit ECC Error", []string{"48"}},
-			{2 * time.Minute, 45, "45 Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda", []string{"45", "48"}},
+			{2 * time.Minute, 45, "45 Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda",
+				[]string{"45", "48"}},
 			{7 * time.Minute, 45, "45 Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda", nil},
 		} {
 			f.Advance(f.Start().Add(at.after))

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// trtllmFinished is how TensorRT-LLM calls what vLLM calls by the names on the left.
+// trtllmFinished maps vLLM's reasons for a request's end to TensorRT-LLM's.
 var trtllmFinished = map[string]string{finishedStop: "stop", finishedLength: "length", finishedAbort: "cancelled"}
 
-// trtllmPage is a worker's page as TensorRT-LLM writes it with return_perf_metrics and
-// enable_iter_perf_stats. All its series have labels, and a series with labels is not there before
-// it has a value.
+// trtllmPage returns a worker's page as TensorRT-LLM serves it with return_perf_metrics and
+// enable_iter_perf_stats. All its series have labels, and a series with labels is absent before it
+// has a value.
 func (f *Fleet) trtllmPage(w *worker) *page {
 	e, s, t := w.eng, &w.eng.stats, w.eng.trtllm
 	p := newPage("model_name", f.cfg.Model, "engine_type", "trtllm")
@@ -35,7 +35,7 @@ func (f *Fleet) trtllmPage(w *worker) *page {
 		"first_scheduled_time).", s.inference)
 	p.counted("trtllm_prompt_tokens_total", "Cumulative number of prompt (input) tokens processed.", t.prompt)
 	p.counted("trtllm_generation_tokens_total", "Cumulative number of generation (output) tokens produced.", t.output)
-	// the one that is there at once
+	// The only series of a fresh worker.
 	p.counter("trtllm_prompt_cached_tokens_total", "Process-lifetime total prompt tokens served from KV cache.", t.cached)
 	p.observed("trtllm_prompt_cached_tokens_per_request", "Histogram of cached prompt tokens per request.", t.cachedTokens)
 	if n := s.http["5xx"]; n > 0 {
@@ -52,7 +52,7 @@ func (f *Fleet) trtllmPage(w *worker) *page {
 	return p
 }
 
-// trtllmGauges are what each iteration sets.
+// trtllmGauges adds the gauges that each iteration sets.
 func trtllmGauges(p *page, e *engine) {
 	t := e.trtllm
 	gauge := func(name, help string, v int) { p.gauge(name, help, float64(v)) }
@@ -68,7 +68,7 @@ func trtllmGauges(p *page, e *engine) {
 	gauge("trtllm_kv_cache_used_blocks", "Number of used KV cache blocks", e.kv.total-e.kv.free)
 	gauge("trtllm_kv_cache_tokens_per_block", "Number of tokens per KV cache block", BlockSize)
 	p.gauge("trtllm_kv_cache_utilization", "KV cache utilization", e.kv.usage())
-	p.gauge("trtllm_kv_cache_hit_rate", "KV cache hit rate", e.stats.prefixHits/max(1, e.stats.prefixQueries)) // since the process began
+	p.gauge("trtllm_kv_cache_hit_rate", "KV cache hit rate", e.stats.prefixHits/max(1, e.stats.prefixQueries)) // over the process's life
 	gauge("trtllm_num_context_requests", "Number of context (prefill) requests", t.context)
 	gauge("trtllm_num_generation_requests", "Number of generation (decode) requests", t.generation)
 	gauge("trtllm_num_scheduled_requests", "Number of scheduled requests", t.context+t.generation)
@@ -78,14 +78,14 @@ func trtllmGauges(p *page, e *engine) {
 		float64(t.context)/float64(e.maxSeqs))
 }
 
-// observed is a histogram that is not there before its first observation.
+// observed adds a histogram that is absent before its first observation.
 func (p *page) observed(name, help string, h *histogram) {
 	if h.count > 0 {
 		p.histogram(name, help, h)
 	}
 }
 
-// counted is a counter that is not there before it counts.
+// counted adds a counter that is absent before its first increment.
 func (p *page) counted(name, help string, v float64) {
 	if v > 0 {
 		p.counter(name, help, v)

@@ -15,7 +15,8 @@ func newFleet(t testing.TB, c Config) *Fleet {
 	return f
 }
 
-// The costs are what the data sheet and the model's configuration come to; docs/lab.md names both.
+// The costs follow from the data sheet and the model's configuration; the package's comment has the
+// sources.
 func TestCostMatchesTheHardware(t *testing.T) {
 	const bandwidth, flops, gpus = 3.35e12, 1979e12 / 2, 2 // of an H100 SXM; NVIDIA's figure is with sparsity
 	const parameters, layers, kvHeads, hidden, heads, bf16 = 70.6e9, 80, 8, 8192, 64, 2
@@ -27,8 +28,9 @@ func TestCostMatchesTheHardware(t *testing.T) {
 	for what, x := range map[string]struct{ got, want float64 }{
 		"an empty step reads every weight of a byte once": {c.Step(0, 0, 0), parameters/(gpus*bandwidth*0.85) + 1e-3},
 		"a prompt token's arithmetic":                     {c.Step(1, 0, 0) - c.Step(0, 0, 0), 2 * parameters / (gpus * flops * 0.35)},
-		"a KV token that is read":                         {c.Step(0, 0, 1000) - c.Step(0, 0, 0), 1000 * float64(kv) / (gpus * bandwidth * 0.5)},
-		"a thousand sequences":                            {c.Step(0, 1000, 0) - c.Step(0, 0, 0), 0.03},
+		"a KV token that is read": {c.Step(0, 0, 1000) - c.Step(0, 0, 0),
+			1000 * float64(kv) / (gpus * bandwidth * 0.5)},
+		"a thousand sequences": {c.Step(0, 1000, 0) - c.Step(0, 0, 0), 0.03},
 	} {
 		if math.Abs(x.got-x.want) > 0.001*x.want {
 			t.Errorf("%s takes %g s, want %g", what, x.got, x.want)

@@ -3,16 +3,16 @@ package lab
 // A request is one call of a client, on one worker.
 type request struct {
 	arrived  float64 // at the worker
-	deadline float64 // when the client gives up if it has no token yet; 0: never
-	timeout  float64 // when the client gives up in any case; 0: never
+	deadline float64 // when the client cancels without a first token; 0: never
+	timeout  float64 // when the client cancels in any case; 0: never
 	cancelAt float64 // generated tokens after which the client hangs up; 0: never
 	attempt  int
-	long     bool // its prompt is of the workload's long ones
-	wordy    bool // its answer is
+	long     bool // its prompt is drawn from Workload.Long
+	wordy    bool // its answer is drawn from Workload.Wordy
 
 	group     int // of prompts with a common start; -1: none
-	shared    int // how many tokens that start has; 0: as many as the engine's groups have
-	answer    int // what its answer is like: answerGood and so on
+	shared    int // tokens of that start; 0: the engine's groupLen
+	answer    int // answerGood, answerRefusal or answerEmpty
 	prompt    int
 	output    int
 	maxTokens int
@@ -34,10 +34,10 @@ type request struct {
 	planned    bool
 }
 
-// pending is how many tokens are still to be computed before the next one comes out.
+// pending returns the number of tokens to compute before the next one is generated.
 func (r *request) pending() int { return r.prompt + r.generated - r.computed }
 
-// private is how many blocks of its own the request needs for its first n tokens.
+// private returns the number of unshared blocks that the first n tokens need.
 func (r *request) private(n int) int {
 	need := blocksFor(n)
 	if r.prefix != nil {

@@ -2,7 +2,7 @@ package lab
 
 import "fmt"
 
-// setImage edits the template's image, which begins a rollout.
+// setImage edits the template's image, which starts a rollout.
 func (f *Fleet) setImage(image string) {
 	d := &f.deploy
 	if d.image == image {
@@ -14,26 +14,26 @@ func (f *Fleet) setImage(image string) {
 	d.changed(f)
 }
 
-// pull fetches a worker's image to its node, which nothing but a name that does not exist prevents.
+// pull pulls a worker's image, which fails if the image does not exist.
 func (w *worker) pull(k Kind) {
-	if w.image == k.trade().missing {
+	if w.image == k.defaults().missing {
 		w.phase = podPulling
 	}
 }
 
-// waitsForStart says whether no container of the pod has started yet: Kubernetes calls it Pending.
+// waitsForStart reports whether no container of the pod has started yet: Kubernetes' phase Pending.
 func (w *worker) waitsForStart() bool { return w.phase == podPending || w.phase == podPulling }
 
-// deniedAfter is how long a process runs until it asks the hub for the model, in seconds.
+// deniedAfter is the time from a process's start until it asks the hub for the model, in seconds.
 const deniedAfter = 15.0
 
-// gatedRepo is how transformers ends where the hub says no.
+// gatedRepo is the error of transformers if the hub denies the download.
 const gatedRepo = `OSError: You are trying to access a gated repo.
 Make sure to have access to it at https://huggingface.co/%s.
 401 Client Error. Access to model is restricted. You must have access to it and be authenticated to access it. Please log in.
 `
 
-// refuseModel ends a process that asks a hub which lets nobody in.
+// refuseModel ends a process to which the hub denies the model.
 func (f *Fleet) refuseModel(w *worker) {
 	if f.denied && w.phase == podLoading && f.now-w.started > deniedAfter {
 		f.event(w.name, "Error", "the model hub denies the download")

@@ -19,8 +19,7 @@ func scenarioAt(t *testing.T, fault string, seed uint64, at time.Duration) *Flee
 	return f
 }
 
-// A rollout of an image that does not exist stops at its first worker, and costs none of the old
-// ones.
+// A rollout of an image that does not exist stops at its first worker and replaces no old one.
 func TestMissingImageStopsTheRollout(t *testing.T) {
 	f := scenarioAt(t, ModelLoadFailure, 2, 14*time.Minute)
 	pods := f.Pods()
@@ -32,7 +31,7 @@ func TestMissingImageStopsTheRollout(t *testing.T) {
 	}
 }
 
-// Without the hub a new worker dies as it loads, and those that have loaded serve on.
+// Without the hub a new worker dies while it loads. Workers that have loaded still serve.
 func TestDeniedDownloadCrashLoops(t *testing.T) {
 	f := scenarioAt(t, ModelLoadFailure, 1, 14*time.Minute)
 	pods := f.Pods()
@@ -44,8 +43,8 @@ func TestDeniedDownloadCrashLoops(t *testing.T) {
 	}
 }
 
-// Only workers of the flawed revision fail requests, and each of them proves itself before the next
-// old one goes.
+// Only workers of the flawed revision fail requests. Each is ready for minReadySeconds before the
+// next old one is replaced.
 func TestFlawedRevisionFailsWhereItRuns(t *testing.T) {
 	f := scenarioAt(t, BadRollout, 1, 9*time.Minute)
 	old, flawed := 0, 0
@@ -56,9 +55,9 @@ func TestFlawedRevisionFailsWhereItRuns(t *testing.T) {
 		}
 		all := w.eng.stats.http["2xx"] + w.eng.stats.http["5xx"]
 		switch share := w.eng.stats.http["5xx"] / all; {
-		case w.image == VLLM.trade().good && share == 0:
+		case w.image == VLLM.defaults().good && share == 0:
 			old++
-		case w.image == VLLM.trade().flawed && share > 0.3 && share < 0.6:
+		case w.image == VLLM.defaults().flawed && share > 0.3 && share < 0.6:
 			flawed++
 		default:
 			t.Errorf("%s of %s fails %.2f of %.0f", w.name, w.image, share, all)

@@ -2,7 +2,7 @@ package lab
 
 import "math/rand/v2"
 
-// Routing is how the gateway picks a worker.
+// Routing is the gateway's policy for picking a worker.
 type Routing string
 
 // The routings.
@@ -15,7 +15,7 @@ const (
 type router struct {
 	kind Routing
 	next int
-	// A skewed router sends this share of the requests to one pod, wherever the others stand.
+	// A skewed router sends this share of the requests to one pod, regardless of load.
 	skew    float64
 	skewPod string
 }

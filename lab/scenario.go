@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// A Scenario is a fleet and what goes wrong in it.
+// A Scenario is a fleet and its faults.
 type Scenario struct {
 	Name   string
-	Story  string // one sentence, for a person who watches
+	Story  string // one sentence, for people
 	Config Config
 	Faults []Fault
-	Length time.Duration // until the alerts that the fault raises have been heard
-	// Nervous says that NervousRules watch the fleet too.
+	Length time.Duration // long enough for the alerts that the fault raises
+	// Nervous adds the nervous alert rules.
 	Nervous bool
 }
 
-// NewScenario is the scenario of one fault, for a fleet of the seed. The pool is healthy for five
-// minutes first.
+// NewScenario returns the scenario of a fault. The pool is healthy for the first five minutes.
 func NewScenario(fault string, seed uint64) (Scenario, error) {
 	s := Scenario{Name: fault, Config: Config{Seed: seed}, Length: 20 * time.Minute}
 	f := Fault{Name: fault, At: 5 * time.Minute, Worker: 1}
@@ -82,7 +81,7 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	return s, nil
 }
 
-// Resize is the scenario with another number of workers, and as much traffic for each as before.
+// Resize returns the scenario with another number of workers and the same traffic for each.
 func (s Scenario) Resize(workers int) Scenario {
 	before := s.Config.withDefaults()
 	s.Config.Workload.Rate = before.Workload.Rate * float64(workers) / float64(before.Workers)
@@ -90,17 +89,15 @@ func (s Scenario) Resize(workers int) Scenario {
 	return s
 }
 
-// Diurnal is the scenario with traffic that swings over the day. The fault comes at nine in the
-// morning, while the traffic rises: it is then as much as the scenario has, and an eighth more than
-// an hour ago.
+// Diurnal returns the scenario with traffic that varies over the day. The fault comes at nine in
+// the morning. The traffic is then the scenario's, and an eighth more than an hour before.
 func (s Scenario) Diurnal() Scenario {
 	s.Config.Workload.Daily = 0.5
 	s.Config.Start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).Add(-s.Faults[0].At)
 	return s
 }
 
-// Later is the scenario with a longer healthy time before anything goes wrong, which still happens
-// at the same moment.
+// Later returns the scenario with an earlier start. The faults come at the same moments as before.
 func (s Scenario) Later(by time.Duration) Scenario {
 	s.Config.Start = s.Config.withDefaults().Start.Add(-by)
 	s.Faults = slices.Clone(s.Faults)
@@ -111,15 +108,14 @@ func (s Scenario) Later(by time.Duration) Scenario {
 	return s
 }
 
-// Beginning is the scenario begun at another moment. Its traffic keeps the hours of the day that it
-// has.
+// Beginning returns the scenario with another start. Its traffic keeps its hours of the day.
 func (s Scenario) Beginning(at time.Time) Scenario {
 	s.Config.Ahead += s.Config.withDefaults().Start.Sub(at)
 	s.Config.Start = at
 	return s
 }
 
-// Build makes the scenario's fleet with its faults to come.
+// Build returns the scenario's fleet with its faults injected.
 func (s Scenario) Build() (*Fleet, error) {
 	f, err := NewFleet(s.Config)
 	if err != nil {

@@ -2,11 +2,10 @@ package lab
 
 import "slices"
 
-// sglangStats is what an SGLang worker counts, and when. Its scheduler refreshes the gauges when it
-// logs: at every batch with prefill, at every fortieth decode step, and every half minute while it
-// idles. In a hang they keep their last values. Tokens and requests are counted when a request
-// ends, but for realtime_tokens_total. A nil *sglangStats counts nothing: the worker is of another
-// kind.
+// sglangStats holds an SGLang worker's counters. Its scheduler updates the gauges when it logs: at
+// each batch with prefill, at each fortieth decode step, and every 30 s while idle. In a hang they
+// keep their values. Except for realtime_tokens_total, tokens and requests are counted when a
+// request ends. A nil *sglangStats stands for another kind and counts nothing.
 type sglangStats struct {
 	seen    sglangGauges
 	logged  float64 // when the gauges were refreshed last
@@ -17,14 +16,14 @@ type sglangStats struct {
 	retracted       int // since the last log
 	stepHit         int // cached tokens of the requests that the step under way admits
 	compute, cached float64
-	generated       float64 // all as realtime_tokens_total has them
+	generated       float64 // these three as in realtime_tokens_total
 
 	requests, aborted, prompt, output float64
 
 	ttft, itl, e2e, queue, stage, retractions *histogram
 }
 
-// sglangGauges are the gauges as the scheduler logged them last.
+// sglangGauges holds the gauges as the scheduler logged them last.
 type sglangGauges struct {
 	running, waiting, used, lengths, retracted int
 	usage, hitRate, throughput                 float64
@@ -43,7 +42,7 @@ func newSGLangStats(now float64) *sglangStats {
 		queue: h(sglangQueueEdges), stage: h(sglangStageEdges), retractions: h(sglangRetractionEdges)}
 }
 
-// admitted counts a request that the scheduler takes from its queue.
+// admitted counts a request that leaves the queue.
 func (s *sglangStats) admitted(r *request, now float64, cached int) {
 	if s == nil {
 		return
@@ -55,7 +54,7 @@ func (s *sglangStats) admitted(r *request, now float64, cached int) {
 	}
 }
 
-// step logs as the scheduler does when it has planned a batch.
+// step logs a planned batch as the scheduler does.
 func (s *sglangStats) step(e *engine, prefill int, now float64) {
 	if s == nil {
 		return
@@ -87,7 +86,7 @@ func (s *sglangStats) step(e *engine, prefill int, now float64) {
 	}
 }
 
-// idle logs what an idle scheduler logs now and then.
+// idle logs as an idle scheduler does.
 func (s *sglangStats) idle(e *engine, now float64) {
 	if s == nil || len(e.running)+len(e.waiting) > 0 || now-s.logged < idleLogInterval {
 		return
@@ -108,7 +107,7 @@ func (s *sglangStats) log(e *engine, now float64) {
 	s.logged, s.retracted = now, 0
 }
 
-// token observes a token that comes out of a request.
+// token observes a generated token.
 func (s *sglangStats) token(r *request, now float64) {
 	switch {
 	case s == nil:
@@ -131,7 +130,7 @@ func (s *sglangStats) ended(r *request, now float64) {
 	s.retractions.observe(float64(r.preempted))
 }
 
-// abort counts a request whose client has gone. Only one that ran counts as processed too.
+// abort counts a cancelled request. It counts as processed only if it ran.
 func (s *sglangStats) abort(r *request, now float64) {
 	if s == nil {
 		return
@@ -142,7 +141,7 @@ func (s *sglangStats) abort(r *request, now float64) {
 	}
 }
 
-// retract puts a request that lost its place behind those that wait; vLLM puts it before them.
+// retract puts a preempted request at the end of the queue; vLLM puts it at the head.
 func (e *engine) retract(r *request) {
 	e.sglang.retracted++
 	e.waiting = append(e.waiting, r)
@@ -160,7 +159,7 @@ var (
 	sglangStageEdges = exponential(.001, 1.62, 30)
 )
 
-// exponential is n edges, each so many times the one before.
+// exponential returns n edges, each the one before times factor.
 func exponential(first, factor float64, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {

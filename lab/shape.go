@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// A Shape is how a fault's strength goes over time. It matters to the faults that are in the
-// traffic or in a limit; a process that died has died.
+// A Shape is the course of a fault's strength over time. It affects faults of traffic and of limits
+// only.
 type Shape string
 
 // The shapes.
 const (
-	Step     Shape = "step"     // full strength from its first moment on
-	Gradual  Shape = "ramp"     // it grows over Ramp, three minutes by default, and stays
-	Pulse    Shape = "pulse"    // on for half of each period, then off
-	Sawtooth Shape = "sawtooth" // it grows over each period and falls back to nothing
+	Step     Shape = "step"     // full strength at once
+	Gradual  Shape = "ramp"     // grows over Ramp, default three minutes, and stays
+	Pulse    Shape = "pulse"    // on for the first half of each period
+	Sawtooth Shape = "sawtooth" // grows over each period and falls to zero
 )
 
-// Shapes lists the shapes.
+// Shapes returns all shapes.
 func Shapes() []Shape { return []Shape{Step, Gradual, Pulse, Sawtooth} }
 
 func (s Shape) validate() error {
@@ -28,7 +28,7 @@ func (s Shape) validate() error {
 	return nil
 }
 
-// at is the share of the full strength so many seconds after the onset.
+// at returns the share of the full strength at a time since the onset, in seconds.
 func (s Shape) at(since, period float64) float64 {
 	phase := math.Mod(since, period) / period
 	switch s {

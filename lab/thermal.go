@@ -2,8 +2,8 @@ package lab
 
 import "slices"
 
-// An H100's clock, and the heat at which its hardware holds the clock down: little by little from
-// throttleFrom on, to the lowest clock at throttleFull.
+// An H100's clock. Its hardware lowers the clock from throttleFrom on, down to the lowest clock at
+// throttleFull; the lab assumes a straight line between them.
 const (
 	fullClock    = 1980.0 // MHz
 	lowestClock  = 345.0
@@ -12,7 +12,7 @@ const (
 	clockWindow  = 300.0 // seconds over which the exporter counts clock events
 )
 
-// govern sets the clock by the temperature, and remembers the seconds in which heat held it down.
+// govern sets the clock by the temperature, and records the seconds of thermal throttling.
 func (g *gpu) govern(now float64) {
 	over := min(1, max(0, (g.temp-throttleFrom)/(throttleFull-throttleFrom)))
 	g.clock = fullClock - over*(fullClock-lowestClock)
@@ -22,10 +22,9 @@ func (g *gpu) govern(now float64) {
 	}
 }
 
-// pace is how many times as long as usual the worker's steps take. All ranks of a tensor-parallel
-// group wait for each other in every layer, so that its slowest GPU paces it. A GPU whose clock is
-// far down cannot keep its memory busy either: decoding, which is bound by memory, slows down with
-// it.
+// pace returns the factor by which a low clock slows the worker's steps. All ranks of a
+// tensor-parallel group wait for each other in every layer, so the slowest GPU sets the pace. A GPU
+// with a low clock does not use its full memory bandwidth, so decoding slows down, too.
 func (w *worker) pace() float64 {
 	slow := 1.0
 	for _, g := range w.gpus {

@@ -1,16 +1,16 @@
 package lab
 
-// tick does what happens on a slower scale than an engine step.
+// tick updates everything that is slower than an engine step.
 func (f *Fleet) tick() {
 	f.applyFaults()
 	if f.mix.rateAt(f.now) != f.rate {
 		f.redraw()
 	}
 	for _, w := range f.workers {
-		f.hangUps(w)
+		f.cancelAbandoned(w)
 		f.grow(w)
 		f.starve(w)
-		f.spill(w)
+		f.killOutOfMemory(w)
 		f.broken(w)
 		f.refuseModel(w)
 		f.advance(w)
@@ -31,8 +31,8 @@ func (f *Fleet) tick() {
 	}
 }
 
-// hangUps cancels the requests whose clients have given up.
-func (f *Fleet) hangUps(w *worker) {
+// cancelAbandoned cancels the requests whose clients have hung up.
+func (f *Fleet) cancelAbandoned(w *worker) {
 	if w.eng == nil {
 		return
 	}
@@ -47,8 +47,7 @@ func (f *Fleet) hangUps(w *worker) {
 	})
 }
 
-// grow moves the host memory of a worker: a little with its load, and by its leak, up to the
-// container's limit.
+// grow increases a worker's host memory by its leak and its burst, up to the container's limit.
 func (f *Fleet) grow(w *worker) {
 	if w.phase != podReady {
 		return
@@ -57,7 +56,7 @@ func (f *Fleet) grow(w *worker) {
 		w.memory += w.leakRate * tickEvery
 		w.rss += w.leakRate * tickEvery * 0.4
 	}
-	if w.burst > 0 && f.now >= w.until+burstAfter { // until: when its model was loaded
+	if w.burst > 0 && f.now >= w.until+burstAfter { // until holds the time at which the model was loaded
 		w.memory += w.burst * tickEvery
 	}
 	if w.memory >= float64(f.cfg.MemoryLimit) {
@@ -67,12 +66,12 @@ func (f *Fleet) grow(w *worker) {
 }
 
 const (
-	fatalAfter   = 25.0 // seconds from the first CUDA error until the engine is declared dead
-	crashLoading = 20.0 // seconds into its start at which a worker meets the bad GPU
+	fatalAfter   = 25.0 // seconds from the first CUDA error until the engine dies
+	crashLoading = 20.0 // seconds from a worker's start until it uses the bad GPU
 )
 
-// broken lets a worker on a faulty GPU fail: errors at first, then the engine core dies, and every
-// new start too.
+// broken makes a worker on a faulty GPU fail: first requests fail, then the engine core dies, and
+// every restart fails.
 func (f *Fleet) broken(w *worker) {
 	var bad *gpu
 	for _, g := range w.gpus {
@@ -90,12 +89,12 @@ func (f *Fleet) broken(w *worker) {
 	case w.phase == podReady && f.now-w.failing > fatalAfter,
 		w.phase == podLoading && f.now-w.started > crashLoading:
 		f.event(w.name, "Error", "CUDA error: the engine core died")
-		w.words = f.cfg.Kind.trade().dead
+		w.words = f.cfg.Kind.defaults().dead
 		w.die(f, "Error", 1)
 	}
 }
 
-// advance moves a pod from one phase to the next when its time has come.
+// advance moves a pod to its next phase if that is due.
 func (f *Fleet) advance(w *worker) {
 	switch {
 	case w.phase == podLost:
@@ -122,7 +121,7 @@ func (f *Fleet) event(pod, kind, text string) {
 	}
 }
 
-// Events are the fleet's last events, oldest first.
+// Events returns the fleet's last events, oldest first.
 func (f *Fleet) Events() []Event {
 	f.mu.Lock()
 	defer f.mu.Unlock()

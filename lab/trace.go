@@ -15,24 +15,24 @@ import (
 	"time"
 )
 
-// A Trace is recorded traffic, in the order of its arrivals.
+// A Trace is recorded traffic, in order of arrival.
 type Trace []Arrival
 
 // An Arrival is one recorded request.
 type Arrival struct {
 	At             time.Duration // since the trace's first
 	Prompt, Output int           // tokens
-	Group          int           // of requests that share a start; -1: not known, the workload's groups are used
-	Shared         int           // tokens of that start; 0: it shares nothing
+	Group          int           // of requests with a common start; -1: unknown, so the workload's groups are used
+	Shared         int           // tokens of that start; 0: nothing is shared
 }
 
-// mooncakeBlock is how many tokens one of Mooncake's prefix hashes stands for.
+// mooncakeBlock is the number of tokens per prefix hash of Mooncake.
 const mooncakeBlock = 512
 
 // ReadTrace reads recorded traffic: the CSV of Azure's public LLM inference traces (TIMESTAMP,
 // ContextTokens, GeneratedTokens), or Mooncake's lines of JSON (timestamp in milliseconds,
-// input_length, output_length, hash_ids). Of Mooncake's prefix hashes a request keeps the longest
-// start that another request of the trace has too.
+// input_length, output_length, hash_ids). From Mooncake's prefix hashes it keeps the longest start
+// that a request has in common with another.
 func ReadTrace(r io.Reader) (Trace, error) {
 	in := bufio.NewReader(r)
 	head, err := in.Peek(1)
@@ -113,13 +113,11 @@ func readMooncake(r io.Reader) (Trace, error) {
 	return out, nil
 }
 
-// Replay is the scenario with a trace's requests. The trace says when they come, how their lengths
-// spread and what they share; how long they are in the mean is the scenario's own, and so is how
-// busy they keep the pool, because the fleet, its alert rules and the strength of its faults are
-// made for that. A pool is sized for its peak: it is in the busiest five minutes of the trace that
-// the pool is as busy as the scenario's, so that what bursts comes at a lower mean rate. Each seed
-// begins elsewhere in the trace. A scenario that plays a trace already keeps it: it is what the
-// scenario is about.
+// Replay returns the scenario with a trace's requests. The trace sets their times, the spread of
+// their lengths and their common starts. The scenario sets their mean lengths and the load, because
+// its fleet, rules and faults are chosen for them. Pools are sized for their peak, so the busiest
+// five minutes of the trace have the scenario's load, and bursty traffic has a lower mean rate.
+// Each seed begins at another place in the trace. A scenario that already plays a trace keeps it.
 func (s Scenario) Replay(t Trace) Scenario {
 	w := &s.Config.Workload
 	if w.Trace != nil {
@@ -132,14 +130,14 @@ func (s Scenario) Replay(t Trace) Scenario {
 	return s
 }
 
-// peak is the time that a pool is sized by, here as long as what most alert rules look back on.
+// peak is the time over which a pool's peak load is measured: the window of most alert rules.
 const peak = 5 * time.Minute
 
-// fit is the rate at which the busiest minutes of a trace are as much work a second as the
-// workload: at most the workload's own.
+// fit returns the rate at which the trace's busiest minutes are as much work as the workload, and
+// at most the workload's rate.
 func (w Workload) fit(t Trace) float64 {
 	whole := t.length()
-	ends := make([]float64, 0, 2*len(t)) // two rounds: the busiest minutes may reach over the end
+	ends := make([]float64, 0, 2*len(t)) // two rounds, because the busiest minutes may cross the end
 	for round := range 2 {
 		for _, a := range t {
 			ends = append(ends, float64(round)*whole+a.At.Seconds())
@@ -159,8 +157,8 @@ func (w Workload) fit(t Trace) float64 {
 	return w.Rate * min(1, own*w.Rate*peak.Seconds()/most)
 }
 
-// work is about how many decoded tokens a request is worth: a token of a prompt that is computed
-// costs a fifth of one that is generated.
+// work returns a request's approximate cost in generated tokens. A prompt token that is not cached
+// costs a fifth of a generated one.
 func (w Workload) work(a Arrival) float64 {
 	shared := float64(a.Shared)
 	if a.Group < 0 && a.Prompt > w.GroupTokens {
@@ -169,7 +167,7 @@ func (w Workload) work(a Arrival) float64 {
 	return (float64(a.Prompt)-shared)/5 + float64(a.Output)
 }
 
-// from is the trace begun at its nth request; what came before is played at its end.
+// from returns the trace rotated to begin at its nth request.
 func (t Trace) from(n int) Trace {
 	round := time.Duration(t.length() * float64(time.Second))
 	out := slices.Concat(t[n:], t[:n])
@@ -181,7 +179,7 @@ func (t Trace) from(n int) Trace {
 	return out
 }
 
-// scaled is the trace with other mean lengths.
+// scaled returns the trace with other mean lengths.
 func (t Trace) scaled(prompt, output float64) Trace {
 	prompt, output = prompt/t.Prompt(), output/t.Output()
 	out := slices.Clone(t)
@@ -194,13 +192,13 @@ func (t Trace) scaled(prompt, output float64) Trace {
 	return out
 }
 
-// Rate is the trace's own mean rate of requests a second.
+// Rate returns the trace's mean rate in requests per second.
 func (t Trace) Rate() float64 { return float64(len(t)) / t.length() }
 
-// Prompt and Output are the mean lengths in tokens.
+// Prompt returns the mean number of tokens of a prompt.
 func (t Trace) Prompt() float64 { return t.mean(func(a Arrival) int { return a.Prompt }) }
 
-// Output is the mean number of tokens of an answer.
+// Output returns the mean number of tokens of an answer.
 func (t Trace) Output() float64 { return t.mean(func(a Arrival) int { return a.Output }) }
 
 func (t Trace) mean(of func(Arrival) int) float64 {
@@ -211,24 +209,23 @@ func (t Trace) mean(of func(Arrival) int) float64 {
 	return float64(sum) / float64(len(t))
 }
 
-// length is how long one round of the trace is, in seconds: the pause before it begins again is a
-// mean one.
+// length returns the seconds of one round of the trace, with a mean pause before the next.
 func (t Trace) length() float64 {
 	last := t[len(t)-1].At.Seconds()
 	return last * float64(len(t)) / float64(len(t)-1)
 }
 
-// A tape is where a fleet is in a trace.
+// A tape is a fleet's position in a trace.
 type tape struct {
-	at     float64 // when it was there
-	pos    float64 // seconds of the trace that have been played, over all rounds
-	n      int     // arrivals that were taken
+	at     float64 // the fleet's time of pos
+	pos    float64 // seconds of the trace played so far, over all rounds
+	n      int     // arrivals played so far
 	length float64 // of one round
-	rate   float64 // the trace's own
+	rate   float64 // of the trace
 }
 
-// next is when the next arrival is due, if the trace has been played at the rate was since the last
-// call, and is at rate from now on.
+// next returns the time of the next arrival. The trace was played at the rate was since the last
+// call, and is played at rate from now on.
 func (p *tape) next(t Trace, now, was, rate float64) float64 {
 	if p.length == 0 {
 		p.length, p.rate = t.length(), t.Rate()
@@ -242,8 +239,7 @@ func (p *tape) next(t Trace, now, was, rate float64) float64 {
 	return now + max(0, due-p.pos)*p.rate/rate
 }
 
-// take gives a request the lengths of the next arrival, scaled as faults have scaled the
-// workload's.
+// take gives a request the lengths of the next arrival, scaled as faults scale the workload's.
 func (p *tape) take(r *request, mix *Workload, c *Config) {
 	a := mix.Trace[p.n%len(mix.Trace)]
 	p.n++
@@ -267,7 +263,7 @@ func (p *tape) take(r *request, mix *Workload, c *Config) {
 	case a.Group < 0:
 	case a.Shared == 0:
 		r.group = -1
-	case r.group >= 0 || mix.GroupShare >= base.GroupShare: // else a fault has taken what it shared
+	case r.group >= 0 || mix.GroupShare >= base.GroupShare: // otherwise a fault ended the sharing
 		r.group, r.shared = a.Group, a.Shared
 	}
 }

@@ -26,7 +26,8 @@ func TestReadTrace(t *testing.T) {
 		t.Errorf("%v %v", a, err)
 	}
 	m, err := ReadTrace(strings.NewReader(mooncake))
-	if err != nil || len(m) != 3 || m[0].Group != 1 || m[0].Shared != 1024 || m[2].Shared != 0 || m[2].Group < 0 || m[2].At != 1500*time.Millisecond {
+	if err != nil || len(m) != 3 || m[0].Group != 1 || m[0].Shared != 1024 || m[2].Shared != 0 || m[2].Group < 0 ||
+		m[2].At != 1500*time.Millisecond {
 		t.Errorf("%v %v", m, err)
 	}
 	for _, bad := range []string{"", "a,b,c\n", azure[:75], `{"timestamp": "x"}`, "TIMESTAMP,ContextTokens,GeneratedTokens\nnow,1,2\n"} {
@@ -36,8 +37,7 @@ func TestReadTrace(t *testing.T) {
 	}
 }
 
-// However fast it was recorded, a trace is played at the workload's rate, and keeps its own
-// lengths.
+// A trace of any recorded speed is played at the workload's rate, and keeps its lengths.
 func TestTraceIsPlayedAtTheRequestedRate(t *testing.T) {
 	trace, err := ReadTrace(strings.NewReader(azure))
 	if err != nil {
@@ -56,9 +56,8 @@ func TestTraceIsPlayedAtTheRequestedRate(t *testing.T) {
 	}
 }
 
-// In a scenario a trace says when requests come and how their lengths spread: there are as many of
-// them as the scenario has, as long in the mean, in any hour and with any seed. Else the pool would
-// be in trouble before its fault, or not in trouble with it.
+// A replay has the scenario's rate and mean lengths in every hour and with every seed. Otherwise
+// the pool could be overloaded before its fault, or not overloaded by it.
 func TestReplayKeepsTheScenariosMeans(t *testing.T) {
 	var trace Trace // bursts of twenty every ten seconds; answers are short but for one in ten
 	for i := range 2000 {
@@ -90,8 +89,10 @@ func TestReplayKeepsTheScenariosMeans(t *testing.T) {
 			}
 			count, prompts, outputs := seen[0]-before[0], seen[1]-before[1], seen[2]-before[2]
 			own := s.Config.Workload
-			if math.Abs(count/3600-own.Rate) > 0.02*own.Rate || math.Abs(prompts/count-own.Prompt.Mean) > 0.01*own.Prompt.Mean || math.Abs(outputs/count-own.Output.Mean) > 0.02*own.Output.Mean {
-				t.Errorf("seed %d, hour %d: %.2f requests a second of %.0f and %.0f tokens, want %g of %g and %g", seed, hour, count/3600, prompts/count, outputs/count,
+			if math.Abs(count/3600-own.Rate) > 0.02*own.Rate || math.Abs(prompts/count-own.Prompt.Mean) > 0.01*own.Prompt.Mean ||
+				math.Abs(outputs/count-own.Output.Mean) > 0.02*own.Output.Mean {
+				t.Errorf("seed %d, hour %d: %.2f requests a second of %.0f and %.0f tokens, want %g of %g and %g", seed, hour, count/3600,
+					prompts/count, outputs/count,
 					own.Rate, own.Prompt.Mean, own.Output.Mean)
 			}
 			before = seen
@@ -117,8 +118,8 @@ func TestReplayKeepsTheScenariosMeans(t *testing.T) {
 	}
 }
 
-// A pool is sized for its peak: what comes three times as fast for ten minutes of an hour comes at
-// a third of the rate in the mean of the rest.
+// A pool is sized for its peak. A trace that is three times as fast for ten minutes of an hour has
+// a third of the rate otherwise.
 func TestReplayPeaksAtTheScenariosRate(t *testing.T) {
 	s, err := NewScenario(GPUThrottle, 1)
 	if err != nil {
@@ -145,7 +146,8 @@ func TestReplayPeaksAtTheScenariosRate(t *testing.T) {
 }
 
 func TestRecordedTracesAreRead(t *testing.T) {
-	for name, want := range map[string]int{"azure_llm_2023_conv.csv": 19366, "azure_llm_2023_code.csv": 8819, "mooncake_conversation.jsonl": 12031} {
+	for name, want := range map[string]int{"azure_llm_2023_conv.csv": 19366, "azure_llm_2023_code.csv": 8819,
+		"mooncake_conversation.jsonl": 12031} {
 		f, err := os.Open(filepath.Join("..", "..", "shared", "data", "traces", name))
 		if err != nil {
 			t.Skip("SKIPPED: no ../shared/data/traces beside the checkout; recorded traces were not read:", err)
@@ -158,12 +160,13 @@ func TestRecordedTracesAreRead(t *testing.T) {
 	}
 }
 
-// With a capacity of its slots over the time that a request takes, a pool finishes what arrives
-// below it; above it, the rest waits.
+// A pool's capacity is its slots divided by the time of a request. Below it, all arrivals finish;
+// above it, the rest waits.
 func TestArrivalsBeyondCapacityWait(t *testing.T) {
 	load := func(rate float64) (waiting, done float64) {
-		// No shared starts, no retries, nobody gives up: what comes is what has to be done.
-		w := Workload{Rate: rate, GroupShare: 1e-9, Prompt: Lengths{Mean: 100}, Output: Lengths{Mean: 200}, Patience: time.Hour, Timeout: time.Hour, Retries: -1}
+		// No shared starts, retries or cancellations: the load is the arrivals.
+		w := Workload{Rate: rate, GroupShare: 1e-9, Prompt: Lengths{Mean: 100}, Output: Lengths{Mean: 200}, Patience: time.Hour,
+			Timeout: time.Hour, Retries: -1}
 		f := newFleet(t, Config{Seed: 2, Engine: Engine{MaxNumSeqs: 4}, Workload: w})
 		f.Advance(f.Start().Add(10 * time.Minute))
 		for _, x := range f.workers {
@@ -173,7 +176,8 @@ func TestArrivalsBeyondCapacityWait(t *testing.T) {
 		return waiting, done / 600
 	}
 	cost := Cost{}.withDefaults(2)
-	capacity := 4 * 4 / (200*cost.Step(0, 4, 4*200) + 4*cost.PerPrefillToken*100) // slots over the time in one, with the prefills of its neighbours
+	// Slots divided by the time in one, with the prefills of the other slots.
+	capacity := 4 * 4 / (200*cost.Step(0, 4, 4*200) + 4*cost.PerPrefillToken*100)
 	if waiting, done := load(0.7 * capacity); waiting > 20 || math.Abs(done/(0.7*capacity)-1) > 0.08 {
 		t.Errorf("at 0.7 of the capacity %.0f requests wait and %.2f of %.2f a second are done", waiting, done, 0.7*capacity)
 	}
@@ -191,7 +195,8 @@ func TestShapes(t *testing.T) {
 		shape Shape
 		at    float64
 		want  float64
-	}{{Step, 1, 1}, {Pulse, 60, 1}, {Pulse, 180, 0}, {Pulse, 250, 1}, {Sawtooth, 60, .25}, {Sawtooth, 300, .25}, {Gradual, 90, .5}, {Gradual, 400, 1}} {
+	}{{Step, 1, 1}, {Pulse, 60, 1}, {Pulse, 180, 0}, {Pulse, 250, 1}, {Sawtooth, 60, .25}, {Sawtooth, 300, .25}, {Gradual, 90, .5},
+		{Gradual, 400, 1}} {
 		f := newFleet(t, Config{Seed: 1})
 		if err := f.Inject(Fault{Name: KVExhaustion, Shape: c.shape}); err != nil {
 			t.Fatal(err)
@@ -205,7 +210,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// Missing scrapes are missing to everybody at the same moment, and as often as asked.
+// Missing scrapes have the configured share, and all readers miss the same ones.
 func TestNoiseLosesScrapes(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1, Noise: Noise{Missing: 0.2, Gauges: 0.05}})
 	lost, all := 0, 0
@@ -225,8 +230,7 @@ func TestNoiseLosesScrapes(t *testing.T) {
 	}
 }
 
-// A metric that nobody exports is on no page, whichever it would be on; the rest of the page is as
-// it was.
+// An excluded metric is on no page; the rest of each page is unchanged.
 func TestExcludedMetricIsOnNoPage(t *testing.T) {
 	count := func(without ...string) (xids, running int) {
 		f := newFleet(t, Config{Seed: 1, Without: without})

@@ -1,12 +1,12 @@
 package lab
 
-// trtllmStats is what a TensorRT-LLM worker counts otherwise than vLLM, and when. Everything of a
-// request is observed when it ends, its first token too. The gauges are of the last iteration, so
-// that they stand still in a hang, and are not there before the first one. A nil *trtllmStats
-// counts nothing: the worker is of another kind.
+// trtllmStats holds a TensorRT-LLM worker's counters that differ from vLLM's. A request is observed
+// when it ends, including its first token. The gauges describe the last iteration: they freeze in a
+// hang, and are absent before the first iteration. A nil *trtllmStats stands for another kind and
+// counts nothing.
 type trtllmStats struct {
 	iterated                   bool
-	active, queued             int // requests taken in, and those for which the batch has no place
+	active, queued             int // requests accepted, and those beyond the largest batch
 	context, generation        int // requests in the last iteration
 	paused                     int // by the last iteration
 	contextTokens, preemptions int
@@ -22,7 +22,7 @@ func newTRTLLMStats() *trtllmStats {
 		iterationPrefill: h(trtllmIterationEdges)}
 }
 
-// step is an iteration with a batch of so much prefill, which will take so long.
+// step records an iteration with its tokens of prefill and its duration.
 func (s *trtllmStats) step(e *engine, prefill int, took float64) {
 	if s == nil {
 		return
@@ -39,9 +39,8 @@ func (s *trtllmStats) step(e *engine, prefill int, took float64) {
 	}
 }
 
-// look takes stock of the requests, as iterations do many times between two ticks. The executor
-// takes in as many as its largest batch holds, and calls them active, whether they have KV blocks
-// or wait for them.
+// look counts the requests, as iterations do many times between two ticks. The executor accepts as
+// many as its largest batch holds and counts them as active, with or without KV blocks.
 func (s *trtllmStats) look(e *engine) {
 	if s == nil || e.hung {
 		return
@@ -51,7 +50,7 @@ func (s *trtllmStats) look(e *engine) {
 	s.queued = load - s.active
 }
 
-// complete observes a request that has its answer.
+// complete observes a request with a complete answer.
 func (s *trtllmStats) complete(r *request) {
 	if s == nil {
 		return
@@ -72,7 +71,7 @@ func (s *trtllmStats) ended(r *request) {
 	s.cachedTokens.observe(float64(r.cachedHit))
 }
 
-// The bucket edges of TensorRT-LLM (its metrics/collector.py) where they are not vLLM's.
+// The bucket edges of TensorRT-LLM (its metrics/collector.py) that differ from vLLM's.
 var (
 	trtllmPrefillEdges   = []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 640, 2560}
 	trtllmCachedEdges    = []float64{0, 64, 128, 256, 512, 1024, 2048, 4096, 8192}

@@ -11,7 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// The page has every family of the collector that such a worker has values for, and no other.
+// The page has every family of the collector for which such a worker has values, and no other.
 func TestTRTLLMPageMatchesItsCollector(t *testing.T) {
 	body, err := os.ReadFile("testdata/trtllm.prom.txt")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestTRTLLMPageMatchesItsCollector(t *testing.T) {
 	}
 }
 
-// A series with labels is not there before it has a value, and a fresh worker has hardly any.
+// A series with labels is absent before it has a value.
 func TestFreshTRTLLMWorkerExportsOneCounter(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1, Kind: TRTLLM, Workload: Workload{Rate: 1e-9}})
 	f.Advance(f.Start().Add(time.Minute))
@@ -44,8 +44,8 @@ func TestFreshTRTLLMWorkerExportsOneCounter(t *testing.T) {
 	}
 }
 
-// Tokens and times are counted when a request ends, and gauges set by an iteration: a hang moves
-// none of them.
+// Tokens and times are counted when a request ends, and each iteration sets the gauges. So a hang
+// changes none of them.
 func TestHangFreezesTRTLLMsPage(t *testing.T) {
 	s, err := NewScenario(EngineHang, 3)
 	if err != nil {
@@ -74,15 +74,17 @@ func TestHangFreezesTRTLLMsPage(t *testing.T) {
 	}
 }
 
-// The executor takes in what its largest batch holds: what waits there for KV blocks runs, as its
-// page has it, and is not scheduled.
+// The executor accepts as many requests as its largest batch holds. Its page counts those that wait
+// for KV blocks as running, but not as scheduled.
 func TestTRTLLMCountsRequestsWithoutBlocksAsRunning(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1, Kind: TRTLLM, Engine: Engine{NumGPUBlocks: 2048, MaxNumSeqs: 200}, Workload: Workload{Rate: 20}})
 	f.Advance(f.Start().Add(30 * time.Second))
 	e, page := f.workers[0].eng, workerPage(t, f, 0)
-	running, waiting, scheduled := value(page, "trtllm_num_requests_running"), value(page, "trtllm_num_requests_waiting"), value(page, "trtllm_num_scheduled_requests")
+	running, waiting, scheduled := value(page, "trtllm_num_requests_running"), value(page, "trtllm_num_requests_waiting"),
+		value(page, "trtllm_num_scheduled_requests")
 	if len(e.waiting) == 0 || waiting > 0 || scheduled >= running || running < float64(len(e.running)) {
-		t.Errorf("%d run and %d wait; the page has %g running, %g waiting, %g scheduled", len(e.running), len(e.waiting), running, waiting, scheduled)
+		t.Errorf("%d run and %d wait; the page has %g running, %g waiting, %g scheduled", len(e.running), len(e.waiting), running, waiting,
+			scheduled)
 	}
 }
 
@@ -92,7 +94,8 @@ func TestTRTLLMsFlagsAreItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := f.Deployment()
-	if d.Args[0] != "serve" || d.Args[1] != "llama-70b" || !slices.Contains(d.Args, "--max_batch_size=64") || f.engineOf(d.Args).MaxNumSeqs != 64 {
+	if d.Args[0] != "serve" || d.Args[1] != "llama-70b" || !slices.Contains(d.Args, "--max_batch_size=64") ||
+		f.engineOf(d.Args).MaxNumSeqs != 64 {
 		t.Errorf("the arguments are %v", d.Args)
 	}
 	if slices.ContainsFunc(d.Args, func(a string) bool { return strings.HasPrefix(a, "--max-") }) {
@@ -100,7 +103,7 @@ func TestTRTLLMsFlagsAreItsOwn(t *testing.T) {
 	}
 }
 
-// workerPage is the page of the n-th worker.
+// workerPage returns the page of the n-th worker.
 func workerPage(t *testing.T, f *Fleet, n int) map[string]*dto.MetricFamily {
 	t.Helper()
 	body, err := encode(f.enginePage(f.workers[n]).families)

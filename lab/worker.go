@@ -12,7 +12,7 @@ const (
 	podLoading              // the container runs and loads the model
 	podReady
 	podBackOff // the container died and waits to be started again
-	podLost    // its node does not answer; nobody knows what became of it
+	podLost    // its node does not answer
 	podGone
 	podPulling // its image cannot be pulled
 )
@@ -22,7 +22,7 @@ type worker struct {
 	name, uid, hash, ip string
 	args                []string
 	image               string
-	flawed              float64 // the share of requests that its revision fails
+	flawed              float64 // share of requests that its revision fails
 	node                *node
 	gpus                []*gpu
 
@@ -31,7 +31,7 @@ type worker struct {
 	created    float64
 	started    float64 // the container, last
 	inService  bool
-	leaving    bool // it is being terminated
+	leaving    bool // it terminates
 	leaveBy    float64
 	restarts   int
 	lastReason string // of the last termination
@@ -45,13 +45,13 @@ type worker struct {
 	memory   float64 // working set of the container
 	leakRate float64 // bytes a second
 	gpuLeak  float64 // MiB a second on each of its GPUs
-	burst    float64 // bytes a second, once it has served for a while
-	// CFS periods of the container, and those in which its CPU limit held it back.
+	burst    float64 // bytes a second, from burstAfter on
+	// CFS periods of the container, and those in which it was throttled.
 	cpuPeriods, cpuThrottled float64
 
-	spoiled float64 // how far its chat template is off
-	words   string  // what it logs now that its end is near
-	failing float64 // since when every request fails; 0: they do not
+	spoiled float64 // how badly its chat template fits the model
+	words   string  // its last log lines if it dies now
+	failing float64 // the time at which all requests began to fail; 0: they do not
 }
 
 func (w *worker) serves() bool { return w.phase == podReady && w.inService && !w.leaving }
@@ -66,7 +66,7 @@ func (w *worker) load() int {
 // start begins the container's process on the pod's GPUs.
 func (w *worker) start(now, load float64) {
 	w.phase, w.started, w.until = podLoading, now, now+load
-	w.memory, w.rss, w.failing = 18<<30, 0, 0 // the weights pass through memory on their way to the GPU
+	w.memory, w.rss, w.failing = 18<<30, 0, 0 // the weights pass through host memory
 	w.eng = nil
 }
 
@@ -88,8 +88,8 @@ func (w *worker) serve(f *Fleet) {
 	}
 }
 
-// die ends the container's process: what it was doing is lost, and the kubelet starts it again
-// after a back-off.
+// die ends the container's process. Its requests fail, and the kubelet restarts it after a
+// back-off.
 func (w *worker) die(f *Fleet, reason string, code int) {
 	f.abandon(w, true)
 	w.lastReason, w.lastCode, w.lastAt = reason, code, f.now
@@ -102,7 +102,7 @@ func (w *worker) die(f *Fleet, reason string, code int) {
 	w.phase, w.until = podBackOff, f.now+backOff(w.restarts)
 }
 
-// backOff is the kubelet's: at once, then 10 s, 20 s and so on up to 5 minutes.
+// backOff returns the kubelet's delay: 1 s for the first restart, then 10 s, 20 s, up to 5 minutes.
 func backOff(restarts int) float64 {
 	if restarts <= 1 {
 		return 1
@@ -124,8 +124,8 @@ func (w *worker) waitingReason() string {
 
 const podLetters = "bcdfghjklmnpqrstvwxz2456789"
 
-// hashLetters are all that a pod-template-hash is made of: Kubernetes spells the digits of a number
-// with them.
+// hashLetters are the letters of a pod-template-hash: Kubernetes encodes a number's digits with
+// them.
 const hashLetters = "456789bcdf"
 
 func randomName(rng *rand.Rand, n int) string {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A Workload is what the clients ask of the whole pool. Arrivals are a Poisson process.
+// A Workload describes the requests of all clients. Arrivals are a Poisson process unless Trace is
+// set.
 type Workload struct {
 	Rate   float64 // requests a second over the pool; default 2.3
 	Prompt Lengths // default mean 1000, sigma 0.5
@@ -18,25 +19,24 @@ type Workload struct {
 	GroupTokens int
 	GroupShare  float64
 
-	LongShare float64 // of the requests have prompts of Long instead
+	LongShare float64 // share of the requests with prompts of Long
 	Long      Lengths
-	LongScore bool // and ask for the probabilities of their prompts
+	LongScore bool // they request prompt_logprobs, too
 
-	WordyShare float64 // of the requests have answers of Wordy instead
+	WordyShare float64 // share of the requests with answers of Wordy
 	Wordy      Lengths
 
-	// by how much of itself the rate swings over a day: its trough is at 03:00, its top at 15:00, by Config.Start
-	Daily float64
-	Trace Trace // recorded requests, played at Rate; nil: a Poisson process
+	Daily float64 // relative change of the rate over a day: lowest at 03:00, highest at 15:00
+	Trace Trace   // recorded requests, played at Rate; nil: a Poisson process
 
-	Patience    time.Duration // a client hangs up after so long without a first token; default 20 s
-	Timeout     time.Duration // or without the whole answer; default 150 s
-	Retries     int           // and tries again so often; default 2, negative: never
-	CancelShare float64       // of the requests are cancelled half-way through their answer
+	Patience    time.Duration // a client cancels without a first token after this; default 20 s
+	Timeout     time.Duration // or without the whole answer after this; default 150 s
+	Retries     int           // of a failed or timed-out request; default 2, negative: none
+	CancelShare float64       // share of the requests that are cancelled half-way through their answer
 
 	clock float64 // minutes after midnight at the fleet's start
 
-	// On and Off make the traffic come in bursts: on for so long, then off. Zero Off: always on.
+	// On and Off are the lengths of bursts and of the pauses between them. Zero Off: no pauses.
 	On, Off time.Duration
 }
 
@@ -68,10 +68,10 @@ func (l Lengths) draw(rng *rand.Rand, limit int) int {
 	return min(max(n, 1), limit)
 }
 
-// rateAt is the arrival rate at a time since the start.
+// rateAt returns the arrival rate at a time since the start.
 func (w Workload) rateAt(t float64) float64 {
 	rate := w.Rate
-	if w.Daily != 0 { // steps of a minute, so that not every look at it draws a new arrival
+	if w.Daily != 0 { // in steps of a minute, because each change draws a new arrival
 		rate *= max(0, 1-w.Daily*math.Cos(2*math.Pi*(math.Floor(t/60)+w.clock-3*60)/1440))
 	}
 	if w.Off <= 0 {
@@ -84,7 +84,7 @@ func (w Workload) rateAt(t float64) float64 {
 	return 0
 }
 
-// draw makes the next request.
+// draw returns the next request.
 func (w Workload) draw(rng *rand.Rand, maxLen int) *request {
 	r := &request{group: -1, attempt: 1}
 	lengths := w.Prompt

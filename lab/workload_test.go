@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A day's traffic rises while a scenario is played, and is at its scenario's rate when the fault
-// comes; a day before, it was as much.
+// Diurnal traffic rises during a scenario, has the scenario's rate when the fault comes, and had
+// the same rate a day before.
 func TestRateVariesOverTheDay(t *testing.T) {
 	s, err := NewScenario(GPUThrottle, 1)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestRateVariesOverTheDay(t *testing.T) {
 	}
 }
 
-// A scenario that begins at another moment has the traffic that it had.
+// A scenario with another start keeps its traffic's hours.
 func TestMovedScenarioKeepsItsTrafficHours(t *testing.T) {
 	s, err := NewScenario(GPUThrottle, 1)
 	if err != nil {
@@ -63,7 +63,8 @@ func TestMovedScenarioKeepsItsTrafficHours(t *testing.T) {
 	moved := s.Beginning(time.Date(2027, 3, 1, 17, 42, 31, 0, time.UTC))
 	was, is := s.Config.withDefaults(), moved.Config.withDefaults()
 	if is.Start.Hour() != 17 || is.Workload.clock != was.Workload.clock {
-		t.Errorf("it begins at %s, with the traffic of minute %g of a day, want that of minute %g", is.Start, is.Workload.clock, was.Workload.clock)
+		t.Errorf("it begins at %s, with the traffic of minute %g of a day, want that of minute %g", is.Start, is.Workload.clock,
+			was.Workload.clock)
 	}
 	if is = moved.Later(time.Hour).Config.withDefaults(); is.Workload.clock != was.Workload.clock-60 {
 		t.Errorf("an hour earlier it has the traffic of minute %g, want %g", is.Workload.clock, was.Workload.clock-60)

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// The bounds of a message: a huge incident makes a message of the same size as any other, and the
-// page has the rest.
+// The bounds of a message. An incident of any size makes a message within them; the page shows the
+// rest.
 const (
 	maxText     = 2000
 	maxLine     = 600
@@ -22,7 +22,7 @@ const (
 	maxEntries  = 500
 )
 
-// Facts are what a message is made of.
+// Facts holds everything that a message is composed of.
 type Facts struct {
 	Incident state.Incident
 	Actions  []state.Action
@@ -30,13 +30,13 @@ type Facts struct {
 	Evidence state.Evidence
 	Playbook Playbook
 	Links    Links
-	Alerts   []state.AlertRecord // those that the operator's templates see; nil where there are none
-	Several  bool                // clusters are told of, so that a name says which
-	// Root is the incident that this one was merged into, where it was.
+	Alerts   []state.AlertRecord // for the operator's templates; nil if there are none
+	Several  bool                // messages are about several clusters, so that a name includes its cluster
+	// Root is the incident that this one was merged into, if any.
 	Root *state.Incident
 }
 
-// Compose makes the message of an incident. It is pure.
+// Compose returns the message of an incident. It is pure.
 func Compose(f Facts) Message {
 	in, d := &f.Incident, &f.Incident.Diagnosis
 	m := Message{
@@ -82,13 +82,12 @@ func Compose(f Facts) Message {
 			Fact{Text: line(x.Text, maxLine), Signal: x.Signal, Pod: line(x.Pod, maxLine), Weight: x.Weight})
 	}
 	m.Actions = offers(f.Actions)
-	m.Entries = spoken(f.Timeline)
+	m.Entries = shownEntries(f.Timeline)
 	m.fill(in)
 	return m
 }
 
-// fill says in plain words what the story leaves out: an incident is told before it has a verdict,
-// too.
+// fill sets the texts that the story lacks, such as before the first verdict.
 func (m *Message) fill(in *state.Incident) {
 	if m.What == "" {
 		m.What = fmt.Sprintf("%s firing in %s.", count(in.ActiveAlerts, "alert"), m.Where)
@@ -118,7 +117,7 @@ func (m *Message) fill(in *state.Incident) {
 	}
 }
 
-// Took is a duration as people say it.
+// Took returns a duration in words.
 func Took(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -131,7 +130,7 @@ func Took(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
 
-// line returns foreign text cleaned and cut.
+// line returns outside text cleaned and cut.
 func line(s string, limit int) string { return text.Line(s, limit) }
 
 func count(n int, noun string) string {
@@ -141,7 +140,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// several are the first lines of a list, each once.
+// several returns the first lines of a list, each once.
 func several(limit int, list []string) []string {
 	var out []string
 	for _, s := range list {
@@ -166,7 +165,7 @@ func title(in *state.Incident) string {
 	return "Trouble in " + where(in)
 }
 
-// where is the scope as people say it, widest first.
+// where returns the scope in words, widest first.
 func where(in *state.Incident) string {
 	s := in.Scope
 	parts := []string{}
@@ -193,7 +192,7 @@ func where(in *state.Incident) string {
 	return strings.Join(parts, " · ")
 }
 
-// few names the first of a list and counts the others.
+// few names the first items of a list and counts the others.
 func few(names []string) string {
 	const shown = 2
 	if len(names) <= shown {
@@ -213,8 +212,8 @@ func symptoms(in *state.Incident) []string {
 	return out
 }
 
-// offers returns the actions that matter, those that wait for a person first. A plan that was
-// superseded before it wrote, or that ended so and was made again later, is left out.
+// offers returns the actions that matter. Those that wait for a person come first. It leaves out a
+// plan that was superseded before it wrote, and one that was planned again later.
 func offers(actions []state.Action) []Offer {
 	var out []Offer
 	for i, a := range actions {
@@ -261,8 +260,9 @@ func rank(o Offer) int {
 	return 3
 }
 
-// spoken are the entries that are not only for the record; of a very long timeline the newest.
-func spoken(entries []state.Entry) []state.Entry {
+// shownEntries returns the entries that are shown, without those that are only for the record. Of a
+// very long timeline it returns the newest.
+func shownEntries(entries []state.Entry) []state.Entry {
 	var out []state.Entry
 	for _, e := range entries {
 		if e.Quiet {

@@ -19,8 +19,7 @@ var onset = time.Date(2026, 11, 20, 3, 12, 0, 0, time.UTC)
 
 func number(f float64) *float64 { return &f }
 
-// sample is a KV cache exhaustion with first aid on offer: the incident that the adapters' tests
-// show.
+// sample returns a KV cache exhaustion with offered first aid: the incident in the adapters' tests.
 func sample() Facts {
 	id := state.NewIncidentID(onset, "sample")
 	in := state.Incident{
@@ -82,7 +81,7 @@ func sample() Facts {
 }
 
 // The adapters' tests read this file, so that all of them show the same incident.
-func TestSampleIsCurrent(t *testing.T) {
+func TestSampleFileIsCurrent(t *testing.T) {
 	want, err := json.MarshalIndent(sample(), "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +101,7 @@ func TestSampleIsCurrent(t *testing.T) {
 	}
 }
 
-func TestComposeTellsTheWholeStory(t *testing.T) {
+func TestComposeHoldsTheWholeStory(t *testing.T) {
 	m := Compose(sample())
 	if m.URL != "https://paramedic.example.com/incidents/"+string(m.Incident) ||
 		m.PlaybookURL != "https://paramedic.example.com/playbooks/kv_exhaustion" {
@@ -122,9 +121,9 @@ func TestComposeTellsTheWholeStory(t *testing.T) {
 	}
 }
 
-// Nobody is told that first aid is about to start, or that it helped, and not that somebody wanted
-// it stopped.
-func TestComposeSaysWhatBecameOfACallToStop(t *testing.T) {
+// After a call to stop, the message no longer claims that first aid is about to start, or that it
+// helped.
+func TestComposeShowsResultOfCallToStop(t *testing.T) {
 	f := sample()
 	a := &f.Actions[0]
 	a.Journal = map[string]string{state.CalledOff: "asha"}
@@ -140,8 +139,8 @@ func TestComposeSaysWhatBecameOfACallToStop(t *testing.T) {
 	}
 }
 
-// An offer that nobody took in time is made again: people see the one that they can take.
-func TestRenewedOfferReplacesTheOldOne(t *testing.T) {
+// An offer that expired is made again. The message shows the new one.
+func TestRenewedOfferReplacesExpiredOne(t *testing.T) {
 	f := sample()
 	old, other := f.Actions[0].Clone(), f.Actions[0].Clone()
 	old.ID, old.State = "ACT-00", state.Expired
@@ -150,7 +149,7 @@ func TestRenewedOfferReplacesTheOldOne(t *testing.T) {
 	if o := Compose(f).Actions; len(o) != 2 || o[0].ID != "ACT-01" || o[1].ID != "ACT-02" {
 		t.Errorf("%+v", o)
 	}
-	f.Actions = f.Actions[:2] // nothing came after it
+	f.Actions = f.Actions[:2] // no later offer
 	if o := Compose(f).Actions; len(o) != 2 {
 		t.Errorf("%+v", o)
 	}

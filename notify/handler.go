@@ -12,40 +12,39 @@ import (
 
 // A Notifier shows incidents on one channel.
 //
-// Show makes the channel show the message, whatever it showed before. It MUST be safe to repeat:
-// told is what the channel is known to have shown, and fresh says that nothing can have been shown
-// since; where it is false an earlier attempt may have got through without our hearing of it, and
-// Show finds out before it repeats it. It returns the channel's handles as they are now, also
-// beside an error where a part was done. It blocks no longer than its context. Errors are marked
-// with Refused and Later where the adapter knows.
+// Show replaces what the channel shows by the message. It MUST be safe to repeat. told is what the
+// channel certainly shows. fresh is true if nothing can have been shown since. If it is false, an
+// earlier attempt may have succeeded without a known outcome, and Show finds out before it repeats
+// it. Show returns the channel's present handles, also beside an error if a part was done. It
+// blocks no longer than its context. It marks errors with Refused and Later if it knows the reason.
 type Notifier interface {
 	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
 }
 
-// A Noter writes a message into another tool's incident. Before is the cause that the last note
-// there named; empty: there is none. It MUST leave one note for the same message and the same cause
-// before it, however often it is called.
+// A Noter writes a message into another tool's incident. before is the cause that the last note
+// there named, or empty if there is none. Note MUST leave one note for the same message and the
+// same cause before it, however often it is called.
 type Noter interface {
 	Note(ctx context.Context, m Message, ref string, before state.Cause) error
 }
 
-// A HandlerConfig is what a Handler needs.
+// A HandlerConfig configures a Handler.
 type HandlerConfig struct {
 	View      state.View
 	Clock     state.Clock
 	Notifiers map[state.Channel]Notifier
-	Noter     Noter // nil: foreign incidents get no notes
+	Noter     Noter // nil: no notes in incidents of other tools
 	Links     Links
-	Several   bool // clusters are told of, so that an incident's name says which
-	// Wording gives the operator's own words for a channel; nil: there are none.
+	Several   bool // messages are about several clusters, so that a name includes its cluster
+	// Wording returns the operator's own texts for a channel; nil: there are none.
 	Wording func(ctx context.Context, ch state.Channel, f Facts, m Message) Words
-	// Playbook is the playbook that fits the incident, with its checks answered from the evidence.
-	// Nil: messages have none.
+	// Playbook returns the playbook of the incident, with its checks answered from the evidence. If
+	// it is nil, messages have none.
 	Playbook func(in *state.Incident, ev *state.Evidence) Playbook
-	// Since is when this process began to deliver a cluster's effects: what was wanted before may
-	// have been tried by another. Nil: when the handler was made.
+	// Since returns when this process began to deliver a cluster's effects. An older effect may
+	// have been tried by another process. nil: when the handler was made.
 	Since func(cluster string) time.Time
-	// Timeout bounds one attempt; 20 s where it is zero.
+	// Timeout bounds one attempt; zero means 20 s.
 	Timeout time.Duration
 }
 
@@ -58,14 +57,13 @@ type Handler struct {
 	tried map[state.EffectID]attempt
 }
 
-// An attempt is what is remembered of the last delivery of an effect, for the case that its outcome
-// could not be kept.
+// An attempt records the last delivery of an effect, in case its outcome could not be stored.
 type attempt struct {
 	turn  uint64
 	ended bool // the notifier returned
 }
 
-// NewHandler makes a handler.
+// NewHandler returns a handler.
 func NewHandler(cfg HandlerConfig) *Handler {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 20 * time.Second
@@ -73,11 +71,11 @@ func NewHandler(cfg HandlerConfig) *Handler {
 	return &Handler{cfg: cfg, since: cfg.Clock.Now(), tried: map[state.EffectID]attempt{}}
 }
 
-// refDoubt is the handle that the handler itself keeps in a channel's Ref: an attempt ended without
-// our knowing whether it got through.
+// refDoubt is the handle that the handler itself keeps in a channel's Ref. It is set if an attempt
+// ended without a known outcome.
 const refDoubt = "doubt"
 
-// Handle delivers one effect and says what came of it.
+// Handle delivers one effect and returns its outcome.
 func (h *Handler) Handle(ctx context.Context, e state.Effect) state.Outcome {
 	out := state.Outcome{Effect: e.ID, Turn: e.Turn}
 	in, ok := h.cfg.View.Incident(e.Incident)
@@ -110,8 +108,8 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 		return
 	}
 	if h.cfg.Clock.Now().Before(in.SilencedUntil) {
-		// Nothing is lost: what is not shown is wanted again when the silence ends, or when a rise
-		// in severity ends it.
+		// Nothing is lost: the effect is wanted again when the silence ends, or when a rise in
+		// severity ends it.
 		out.Done, out.Error = true, fmt.Sprintf("silenced until %s", in.SilencedUntil.UTC().Format(time.RFC3339))
 		return
 	}
@@ -119,7 +117,7 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 	ref, showErr := n.Show(ctx, m, told, h.fresh(e, told))
 	h.ended(e)
 	out.Ref = maps.Clone(ref)
-	if doubtful(showErr) || told.Ref[refDoubt] != "" {
+	if mayBeShown(showErr) || told.Ref[refDoubt] != "" {
 		if out.Ref == nil {
 			out.Ref = map[string]string{}
 		}
@@ -153,7 +151,7 @@ func (h *Handler) note(ctx context.Context, e state.Effect, in *state.Incident, 
 	h.settle(out, e, h.cfg.Noter.Note(ctx, m, e.Ref, before))
 }
 
-// settle turns an attempt's error into the outcome.
+// settle sets the outcome from an attempt's error.
 func (h *Handler) settle(out *state.Outcome, e state.Effect, err error) {
 	if err == nil {
 		out.Done = true
@@ -172,8 +170,8 @@ func (h *Handler) settle(out *state.Outcome, e state.Effect, err error) {
 	out.RetryAt = h.cfg.Clock.Now().Add(wait)
 }
 
-// message gathers what is known and composes it. The message is good even where it returns an
-// error: then it lacks the timeline.
+// message collects the facts and composes the message. If it returns an error, the message is
+// valid, but lacks the timeline.
 func (h *Handler) message(ctx context.Context, ch state.Channel, in *state.Incident) (Message, error) {
 	f := Facts{Incident: *in, Links: h.cfg.Links, Several: h.cfg.Several}
 	f.Evidence, _ = h.cfg.View.Evidence(in.ID)
@@ -202,12 +200,12 @@ func (h *Handler) message(ctx context.Context, ch state.Channel, in *state.Incid
 	return m, err
 }
 
-// maxTried bounds what the handler remembers of its attempts.
+// maxTried bounds the number of attempts that the handler remembers.
 const maxTried = 4096
 
-// fresh says whether nothing of this effect can have been shown unknown to us: this process has
-// delivered the cluster's effects since before it was wanted, every attempt so far ended in a known
-// way, and the same turn was not tried here before.
+// fresh reports whether certainly nothing of this effect was shown since told. This process must
+// have delivered the cluster's effects since before the effect was wanted. Every attempt so far
+// must have a known outcome. This turn must not have been tried here before.
 func (h *Handler) fresh(e state.Effect, told state.Told) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +217,7 @@ func (h *Handler) fresh(e state.Effect, told state.Told) bool {
 	}
 	last, again := h.tried[e.ID]
 	if len(h.tried) >= maxTried {
-		// What is forgotten counts as tried: all that was wanted before now.
+		// Attempts that are forgotten count as tried: all effects wanted before now.
 		clear(h.tried)
 		h.since = h.cfg.Clock.Now()
 	}
@@ -228,7 +226,7 @@ func (h *Handler) fresh(e state.Effect, told state.Told) bool {
 	return known && e.Since.After(since) && told.Ref[refDoubt] == ""
 }
 
-// ended notes that the notifier returned: what it could not know is in the outcome now.
+// ended records that the notifier returned. From now on the outcome holds what is not known.
 func (h *Handler) ended(e state.Effect) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

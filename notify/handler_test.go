@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// view is what the bot remembers in these tests: one incident.
+// view holds the bot's state in these tests: one incident.
 type view struct {
 	state.View
 	in       state.Incident
@@ -36,7 +36,7 @@ type channel struct {
 	err   error
 	shown []Message
 	fresh []bool
-	notes []state.Cause // what each note was said to come in place of
+	notes []state.Cause // the cause that each note replaces
 }
 
 func (c *channel) Show(_ context.Context, m Message, told state.Told, fresh bool) (map[string]string, error) {
@@ -73,7 +73,7 @@ func TestHandlerShowsTheNewestRevision(t *testing.T) {
 	}
 }
 
-func TestHandlerSkipsWhatIsShown(t *testing.T) {
+func TestHandlerSkipsShownRevision(t *testing.T) {
 	h, v, ch, _, e := bench()
 	v.in.Told = map[state.Channel]state.Told{state.ChannelSlack: {Rev: 3, Ref: map[string]string{"ts": "1"}}}
 	if out := h.Handle(t.Context(), e); !out.Done || out.Rev != 3 || len(ch.shown) != 0 {
@@ -81,7 +81,7 @@ func TestHandlerSkipsWhatIsShown(t *testing.T) {
 	}
 }
 
-func TestHandlerJudgesFailures(t *testing.T) {
+func TestHandlerClassifiesFailures(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		err      error
@@ -107,7 +107,7 @@ func TestHandlerJudgesFailures(t *testing.T) {
 	}
 }
 
-func TestHandlerDoubtsWhatItCannotKnow(t *testing.T) {
+func TestHandlerMarksUnknownOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func(*Handler, *view, *state.Effect)
@@ -149,7 +149,7 @@ func TestHandlerForgetsSafely(t *testing.T) {
 	}
 }
 
-func TestSilenceIsKept(t *testing.T) {
+func TestSilencedIncidentIsNotShown(t *testing.T) {
 	h, v, ch, ck, e := bench()
 	v.in.SilencedUntil = onset.Add(time.Hour)
 	if out := h.Handle(t.Context(), e); !out.Done || out.Rev != 0 || !strings.Contains(out.Error, "silenced until") || len(ch.shown) != 0 {
@@ -161,7 +161,7 @@ func TestSilenceIsKept(t *testing.T) {
 	}
 }
 
-func TestHandlerWithoutATimelineStillSpeaks(t *testing.T) {
+func TestHandlerDeliversWithoutTimeline(t *testing.T) {
 	h, v, ch, _, e := bench()
 	v.timeline = errors.New("the store is slow")
 	out := h.Handle(t.Context(), e)
@@ -170,7 +170,7 @@ func TestHandlerWithoutATimelineStillSpeaks(t *testing.T) {
 	}
 }
 
-func TestHandlerSaysWhatIsWrong(t *testing.T) {
+func TestHandlerReportsErrors(t *testing.T) {
 	h, _, _, _, e := bench()
 	for want, e := range map[string]state.Effect{
 		"not known":             {Kind: e.Kind, Incident: "INC-0"},
@@ -183,7 +183,7 @@ func TestHandlerSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestNotesAreHandled(t *testing.T) {
+func TestHandlerWritesNotes(t *testing.T) {
 	h, v, ch, _, e := bench()
 	e.Kind, e.Ref = state.EffectNote, "P1"
 	v.in.External = []state.External{{ID: "P0", Cause: "kv_leak"}, {ID: "P1", Cause: "unknown"}}

@@ -11,31 +11,30 @@ import (
 	"paramedic/state"
 )
 
-// A Limiter keeps calls below a channel's rate, on the clock that it is given. It is safe for
-// concurrent use.
+// A Limiter keeps calls below a channel's rate, on the given clock. It is safe for concurrent use.
 type Limiter struct {
 	clock state.Clock
 	rate  *rate.Limiter
-	// patience is the longest that Wait blocks; a longer wait is given back to the outbox as a
-	// Later.
+	// patience is the longest time that Wait blocks. For a longer wait it returns a Later to the
+	// outbox.
 	patience time.Duration
 
 	every time.Duration
 
 	mu      sync.Mutex
-	closed  time.Time // no call before this: the other side asked for it
+	closed  time.Time // no call before this time, as the vendor asked
 	waiting int       // calls in Wait
 }
 
-// NewLimiter is a limiter of one call in every interval, with a burst.
+// NewLimiter returns a limiter of one call per interval, with a burst.
 func NewLimiter(clock state.Clock, every time.Duration, burst int, patience time.Duration) *Limiter {
 	return &Limiter{clock: clock, rate: rate.NewLimiter(rate.Every(every), burst), patience: patience, every: every}
 }
 
 var errTooFast = errors.New("waiting for our own rate limit")
 
-// Wait blocks until a call may be made. Where that takes longer than the limiter's patience it
-// returns a Later instead, and the call must not be made.
+// Wait blocks until a call may be made. If that takes longer than the limiter's patience, it
+// returns a Later, and the call must not be made.
 func (l *Limiter) Wait(ctx context.Context) error {
 	now := l.clock.Now()
 	if err := l.shut(now); err != nil {
@@ -61,7 +60,7 @@ func (l *Limiter) Wait(ctx context.Context) error {
 	}
 }
 
-// WaitBehind is Wait for a call that lets those in Wait go first.
+// WaitBehind is Wait for a call that lets the calls in Wait go first.
 func (l *Limiter) WaitBehind(ctx context.Context) error {
 	for waited := time.Duration(0); ; waited += l.every {
 		now := l.clock.Now()
@@ -101,7 +100,7 @@ func (l *Limiter) count(n int) {
 	l.waiting += n
 }
 
-// Close makes every call wait until d has passed: the other side said that we were too fast.
+// Close makes every call wait until d has passed, after the vendor reported too many calls.
 func (l *Limiter) Close(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"paramedic/state"
 )
 
-// A Message is an incident as every channel tells it. All of its text is clean (see Clean),
-// bounded, and data: an adapter escapes what its medium would read as markup.
+// A Message is an incident in the form that every channel shows. All of its text is clean (see
+// text.Clean), bounded, and data: an adapter escapes what its medium would read as markup.
 type Message struct {
 	Incident   state.IncidentID
 	Number     int
-	Cluster    string // of an incident whose name needs it: several clusters are told of
+	Cluster    string // only if messages are about several clusters
 	Rev        uint64
 	Status     state.Status
 	Severity   state.Severity
@@ -28,7 +28,7 @@ type Message struct {
 	What  string
 	Why   string
 	Else  string
-	Time  string // where the time of late requests goes
+	Time  string // the phases of late requests
 	Do    []string
 	Avoid []string
 
@@ -40,7 +40,7 @@ type Message struct {
 	Actions  []Offer
 	Escalate string
 
-	URL           string // the incident's page; empty where the bot has no address
+	URL           string // the incident's page; empty if the bot has no public URL
 	PlaybookID    string
 	PlaybookTitle string
 	PlaybookURL   string
@@ -52,18 +52,18 @@ type Message struct {
 	ResolvedAt time.Time
 	ResolvedBy string
 	MergedInto string // "#41 KV cache exhausted …"
-	// HandedAt is when first aid last needed a person; zero while it needs none.
+	// HandedAt holds the time at which first aid last needed a person. It is zero if it needs none.
 	HandedAt time.Time
 
-	// Words are the operator's own, in place of the built-in ones.
+	// Words holds the operator's own texts, which replace the built-in ones.
 	Words Words
 
-	// Entries is the timeline but for what is only for the record, oldest first.
+	// Entries is the timeline, oldest first, without the entries that are only for the record.
 	Entries []state.Entry
 }
 
-// Words are what the operator's templates say on one channel; where a field is empty the built-in
-// words stand.
+// Words holds the texts of the operator's templates for one channel. An empty field keeps the
+// built-in text.
 type Words struct {
 	Title  string // one line of plain text
 	Text   string // Slack's mrkdwn, safe to show; PagerDuty's details
@@ -76,7 +76,7 @@ type Words struct {
 // A Link is a named address.
 type Link struct{ URL, Text string }
 
-// A Fact is one piece of evidence. Its weight is in decibans: positive speaks for the cause.
+// A Fact is one piece of evidence. Its weight is in decibans; a positive weight supports the cause.
 type Fact struct {
 	Text   string
 	Signal string
@@ -84,7 +84,7 @@ type Fact struct {
 	Weight float64
 }
 
-// A Check is one question of the playbook, with the live answer. State is ok, info, warn, bad or
+// A Check is one question of the playbook with its live answer. State is ok, info, warn, bad or
 // unknown.
 type Check struct {
 	Ask    string
@@ -92,8 +92,8 @@ type Check struct {
 	State  string
 }
 
-// A Playbook is what a message says of the playbook that fits the incident. Whoever has the
-// playbooks fills it in.
+// A Playbook is the part of the incident's playbook that a message shows. HandlerConfig.Playbook
+// fills it in.
 type Playbook struct {
 	ID       string
 	Title    string
@@ -102,7 +102,7 @@ type Playbook struct {
 	Escalate string
 }
 
-// An Offer is first aid: planned, offered, running or done.
+// An Offer is an action of first aid: planned, offered, running or done.
 type Offer struct {
 	ID        state.ActionID
 	Kind      string
@@ -117,10 +117,10 @@ type Offer struct {
 	Approvers []string
 	ExpiresAt time.Time
 	DecidedBy string
-	Result    string // why it ended as it did, what verification found, or what became of a call to stop it
-	Stopping  bool   // a person called it off, and whether that was in time is not known yet
-	// NeedsPerson: the run ended half-way, or with no verdict. A person has to see to it and then
-	// cancel it. ReleasedBy is who did.
+	Result    string // why it ended, what verification found, or the result of a call to stop it
+	Stopping  bool   // a person called it off, and it is not known yet whether in time
+	// NeedsPerson is true if the run ended half-way or without a verdict. A person has to take care
+	// of it and then cancel it. ReleasedBy is that person.
 	NeedsPerson bool
 	ReleasedBy  string
 }
@@ -143,9 +143,8 @@ func (m Message) Handed() (Offer, bool) {
 	return Offer{}, false
 }
 
-// Stopped returns the guards' answers that keep the action from running; none where all allow it.
-// It leaves out that an action which waits for approval, or just got it, had none when it was
-// planned.
+// Stopped returns the guards' answers that keep the action from running, or none if all allow it.
+// It leaves out the missing approval of an action that waits for one or just got it.
 func (o Offer) Stopped() []state.GuardResult {
 	var out []state.GuardResult
 	for _, g := range o.Guards {
@@ -157,8 +156,8 @@ func (o Offer) Stopped() []state.GuardResult {
 	return out
 }
 
-// Links make the addresses of the bot's own pages. Base is the address that people reach it at;
-// without it there are no links.
+// Links returns the addresses of the bot's own pages. Base is the public URL. Without it there are
+// no links.
 type Links struct{ Base string }
 
 // Incident is the address of an incident's page.

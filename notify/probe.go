@@ -1,11 +1,10 @@
 package notify
 
-// A Probe is one thing that a channel was asked to prove, and the answer. Asking tells nobody
-// anything.
+// A Probe is the result of one check of a channel. A check shows nothing to people.
 type Probe struct {
 	What string
-	// Err says what is wrong and what to click to put it right; nil where nothing is.
+	// Err describes the fault and its remedy. It is nil if nothing is wrong.
 	Err error
-	// Off says what the operator left out on purpose, and what to set to have it.
+	// Off names a part that the operator left out on purpose, and the setting that enables it.
 	Off string
 }

@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// A Route sends the incidents that it matches to its channels. An empty field matches everything;
-// all fields have to match. The first route that matches decides.
+// A Route sends the incidents that it matches to its channels. An empty field matches everything,
+// and all fields must match. The first matching route decides.
 type Route struct {
 	Severity  []state.Severity `yaml:"severity,omitempty" json:"severity,omitempty"`
 	Cause     []state.Cause    `yaml:"cause,omitempty" json:"cause,omitempty"`
@@ -20,8 +20,7 @@ type Route struct {
 	Channels  []state.Channel  `yaml:"channels" json:"channels"`
 }
 
-// Validate reports every problem of a route. Causes are checked against the catalogue by whoever
-// has it.
+// Validate reports every problem of a route. The caller checks causes against the catalogue.
 func (r Route) Validate() error {
 	var errs []error
 	for _, s := range r.Severity {
@@ -40,7 +39,7 @@ func (r Route) Validate() error {
 	return errors.Join(errs...)
 }
 
-// known are the channels, the one that wakes people first.
+// known lists the channels. The one that pages comes first.
 var known = []state.Channel{state.ChannelPagerDuty, state.ChannelSlack, state.ChannelConsole}
 
 func (r Route) matches(in *state.Incident) bool {
@@ -52,13 +51,13 @@ func (r Route) matches(in *state.Incident) bool {
 
 func same(want, have string) bool { return want == "" || want == have }
 
-// A Router chooses the channels that hear of an incident. It is pure.
+// A Router chooses the channels of an incident. It is pure.
 type Router struct {
 	routes  []Route
 	enabled []state.Channel
 }
 
-// NewRouter checks routes against the channels that are configured. Every problem is reported.
+// NewRouter checks the routes against the channels that are configured, and reports every problem.
 func NewRouter(routes []Route, enabled []state.Channel) (*Router, error) {
 	var errs []error
 	for i, r := range routes {
@@ -78,11 +77,11 @@ func NewRouter(routes []Route, enabled []state.Channel) (*Router, error) {
 	return &Router{routes: slices.Clone(routes), enabled: slices.Clone(enabled)}, nil
 }
 
-// Channels returns the channels that hear of the incident. Without routes critical pages, warning
-// posts and info is logged. An alert that fires on a healthy engine never pages, whatever a route
-// says. While first aid needs a person, the channels of a critical incident hear of it, too: what
-// was begun and not ended is urgent whatever it was begun for. A channel that was told once goes on
-// being told, so that its message stays true and its page is closed.
+// Channels returns the channels of an incident. Without routes, critical incidents page, warnings
+// post and info is logged. An alert that fires on a healthy engine never pages, even if a route
+// names a pager. While first aid needs a person, the incident also goes to the channels of a
+// critical one, because a write may be unfinished. A channel that has shown the incident keeps
+// getting it, so that its message stays true and its page is closed.
 func (r *Router) Channels(in *state.Incident) []state.Channel {
 	want := r.routed(in)
 	handed := !in.HandedAt.IsZero()

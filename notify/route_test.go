@@ -37,9 +37,8 @@ func TestDefaultRoutes(t *testing.T) {
 	}
 }
 
-// What first aid began and could not end is urgent, whatever the trouble was; whom that wakes is
-// for the routes to say.
-func TestHandedOverIsRoutedAsCritical(t *testing.T) {
+// An unfinished write is urgent at any severity of the incident. The routes decide whom it pages.
+func TestRunThatNeedsAPersonIsRoutedAsCritical(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	standard, err := NewRouter(nil, all)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// SecretFile reads a secret from a file anew at every call, so that a rotated secret is used at
-// once. The error names the file, never what is in it.
+// SecretFile returns a source of the secret in a file. It reads the file at every call, so that a
+// rotated secret is used at once. An error names the file, never its content.
 func SecretFile(path string) func() (string, error) {
 	return func() (string, error) {
 		f, err := os.Open(path)
@@ -29,5 +29,5 @@ func SecretFile(path string) func() (string, error) {
 	}
 }
 
-// ErrNoSecret means that a secret's file is empty.
+// ErrNoSecret reports that a secret's file is empty.
 var ErrNoSecret = errors.New("the file is empty")

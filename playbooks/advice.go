@@ -9,58 +9,58 @@ import (
 	"paramedic/state"
 )
 
-// Advise says in the story of an incident what to do now and what not to do: the playbook's steps
-// in their order, and what the verdict says and the playbook does not, where the playbook has a
-// place for it, or last. It is the one place where the two meet, so that Slack, PagerDuty, the
-// page, the API, the report and the terminal all give the same lines.
+// Advise returns the story of an incident with the steps to take and to avoid: the playbook's steps
+// in their order, and those of the verdict that the playbook lacks. The verdict's steps go to the
+// place that the playbook marks for them, or last. Slack, PagerDuty, the page, the API, the report
+// and the terminal all use it, so that they give the same lines.
 func (pb Playbook) Advise(in state.Incident, ev state.Evidence) state.Story {
 	story, names := in.Diagnosis.Story, scopeNames(in, ev)
 	d := dialectOf(names.engine)
 	var do, avoid []string
-	place := -1 // of the verdict's steps
+	place := -1 // index of the verdict's steps
 	for _, r := range pb.FirstAid {
 		if r.Verdict && len(story.Do) > 0 {
 			place = len(do)
 			continue
 		}
-		r.Text, r.When = d.line(r.Text), d.line(r.When)
+		r.Text, r.When = d.adapt(r.Text), d.adapt(r.When)
 		do = append(do, names.fill(r.String()))
 	}
 	for _, w := range pb.Worse {
-		avoid = append(avoid, names.fill(d.line(w)))
+		avoid = append(avoid, names.fill(d.adapt(w)))
 	}
-	if place >= 0 { // they are the steps for this very trouble: nothing general takes the place of one
-		story.Do = slices.Insert(do, place, d.lines(story.Do)...)
+	if place >= 0 { // these steps are for this very incident, so no general step replaces one of them
+		story.Do = slices.Insert(do, place, d.adaptAll(story.Do)...)
 	} else {
-		story.Do = slices.Concat(do, unsaid(do, d.lines(story.Do)))
+		story.Do = slices.Concat(do, withoutRepeats(do, d.adaptAll(story.Do)))
 	}
-	story.Avoid = slices.Concat(avoid, unsaid(avoid, d.lines(story.Avoid)))
-	if in.Cause() != state.Unknown { // that story lists signals by their IDs, which are the same for all engines
-		story.What, story.Why = d.line(story.What), d.line(story.Why)
+	story.Avoid = slices.Concat(avoid, withoutRepeats(avoid, d.adaptAll(story.Avoid)))
+	if in.Cause() != state.Unknown { // the unknown's story lists signals by ID, and IDs are the same for all engines
+		story.What, story.Why = d.adapt(story.What), d.adapt(story.Why)
 	}
 	return story
 }
 
-// Findings are the incident's findings in the words of its engine.
+// Findings returns the incident's findings with the names of its engine.
 func Findings(in state.Incident, ev state.Evidence) []state.Finding {
 	d := dialectOf(scopeNames(in, ev).engine)
 	out := slices.Clone(in.Diagnosis.Findings)
 	for i := range out {
-		out[i].Text = d.line(out[i].Text)
+		out[i].Text = d.adapt(out[i].Text)
 	}
 	return out
 }
 
-func (d *dialect) lines(list []string) []string {
+func (d *dialect) adaptAll(list []string) []string {
 	var out []string
 	for _, l := range list {
-		out = append(out, d.line(l))
+		out = append(out, d.adapt(l))
 	}
 	return out
 }
 
-// String is the step in one line. The condition belongs to it: steps that are for another case must
-// not read as the next of a sequence.
+// String returns the step in one line, with its condition. Without the condition, a step for
+// another case would read as the next of a sequence.
 func (r Remedy) String() string {
 	when := strings.TrimSuffix(r.When, ".")
 	if when == "" || strings.EqualFold(when, "always") {
@@ -69,21 +69,21 @@ func (r Remedy) String() string {
 	return fmt.Sprintf("%s [when: %s]", strings.TrimSuffix(r.Text, "."), when)
 }
 
-// unsaid are the lines that none of what was said says already. Two sources give advice on the same
-// cause: the playbook, in its own order, and the verdict's story, which names the workers and nodes
-// at hand. Where both say the same in other words a person under stress should read it once.
+// withoutRepeats returns the lines that none of the other lines already says. Two sources give
+// advice on the same cause: the playbook, in its own order, and the verdict's story, which names
+// the workers and nodes. If both say the same in other words, a person should read it once.
 //
-// A line counts as said only where one other line has most of its words, and every identifier,
-// number and direction in it: "raise max_num_seqs" is never the same advice as "lower
-// max_num_seqs", nor "cordon gpu-7" as "cordon the node". In doubt both are kept.
-func unsaid(said, lines []string) []string {
-	known := make([]map[string]float64, len(said))
-	for i, s := range said {
-		known[i] = meaning(s)
+// A line counts as a repetition only if one other line has most of its words, and every identifier,
+// number and direction in it. "raise max_num_seqs" never repeats "lower max_num_seqs", and "cordon
+// gpu-7" never repeats "cordon the node". In doubt both lines are kept.
+func withoutRepeats(of, lines []string) []string {
+	known := make([]map[string]float64, len(of))
+	for i, s := range of {
+		known[i] = keywords(s)
 	}
 	var out []string
 	for _, l := range lines {
-		m, told := meaning(l), false
+		m, told := keywords(l), false
 		for _, k := range known {
 			told = told || covers(k, m)
 		}
@@ -94,34 +94,35 @@ func unsaid(said, lines []string) []string {
 	return out
 }
 
-// enough is the share of a line's weight that another has to have to say the same.
-const enough = 0.33
+// sameShare is the share of a line's weight that another line needs to repeat it.
+const sameShare = 0.33
 
-// identifierWeight is how much more an identifier tells than a word.
+// identifierWeight is the weight of an identifier, where a word has the weight 1.
 const identifierWeight = 2
 
-func covers(said, line map[string]float64) bool {
+// covers reports whether one line's keywords cover another's.
+func covers(other, line map[string]float64) bool {
 	var all, found float64
 	for w, weight := range line {
 		all += weight
 		switch {
-		case said[w] > 0:
+		case other[w] > 0:
 			found += weight
 		case weight > 1:
 			return false
 		}
 	}
-	return all > 0 && found >= enough*all
+	return all > 0 && found >= sameShare*all
 }
 
-// meaning are a line's telling words without their endings, and what each weighs.
-func meaning(line string) map[string]float64 {
+// keywords returns a line's words without their endings, with their weights. It omits stop words.
+func keywords(line string) map[string]float64 {
 	out := map[string]float64{}
 	for w := range strings.FieldsFuncSeq(line, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
 	}) {
 		w = strings.Trim(strings.ToLower(w), "-_")
-		if w == "" || filler[w] {
+		if w == "" || stopWords[w] {
 			continue
 		}
 		if strings.ContainsAny(w, "_0123456789") {
@@ -140,8 +141,7 @@ func meaning(line string) map[string]float64 {
 	return out
 }
 
-// stem takes the endings off that do not matter here: restart, restarts and restarting are one
-// word.
+// stem removes endings, so that restart, restarts and restarting are one word.
 func stem(w string) string {
 	for _, end := range []string{"ing", "ies", "ed", "es", "s", "e"} {
 		if rest, ok := strings.CutSuffix(w, end); ok && len(rest) >= 3 {
@@ -155,12 +155,14 @@ func stem(w string) string {
 	return w
 }
 
-// filler are the words that say nothing about what to do.
-var filler = func() map[string]bool {
+// stopWords are the words that say nothing about what to do.
+var stopWords = func() map[string]bool {
 	out := map[string]bool{}
-	for w := range strings.FieldsSeq(`a an the and or of to in on at as is are be it its that this with for by from not no so than then one if when while
-		who what which their them they has have only all more most other others first now still would can could will do does was were under before after
-		into out up down until there here every any but also because each own rather such very per via make makes get gets`) {
+	for w := range strings.FieldsSeq(`
+		a an the and or of to in on at as is are be it its that this with for by from not no so than then
+		one if when while who what which their them they has have only all more most other others first now
+		still would can could will do does was were under before after into out up down until there here
+		every any but also because each own rather such very per via make makes get gets`) {
 		out[w] = true
 	}
 	return out

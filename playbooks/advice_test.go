@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAdviceThatWasGivenInOtherWordsIsGivenOnce(t *testing.T) {
+func TestRepeatedAdviceIsGivenOnce(t *testing.T) {
 	said := []string{
 		"Take load off first. Shed or rate-limit at the gateway, batch traffic and retries before interactive users.",
 		"Lower max_num_seqs so that what is admitted fits in the cache; requests then wait in the queue instead of being recomputed.",
@@ -25,10 +25,10 @@ func TestAdviceThatWasGivenInOtherWordsIsGivenOnce(t *testing.T) {
 		"Lower max_num_seqs to what the cache carries, as a rolling restart with the other workers ready.",
 		"Cordon gpu-7 before anything restarts, so that no worker lands on the same GPU.",
 	}, kept...)
-	if diff := cmp.Diff(kept, unsaid(said, lines)); diff != "" {
+	if diff := cmp.Diff(kept, withoutRepeats(said, lines)); diff != "" {
 		t.Error(diff)
 	}
-	if got := unsaid(nil, kept); len(got) != len(kept) {
+	if got := withoutRepeats(nil, kept); len(got) != len(kept) {
 		t.Errorf("without a playbook %d of %d lines are left", len(got), len(kept))
 	}
 }

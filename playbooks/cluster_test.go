@@ -5,11 +5,12 @@ import (
 	"testing"
 )
 
-// clusterCauses are those that are in how workers come to be.
+// clusterCauses lists the causes in the start and placement of workers.
 var clusterCauses = []string{"cold_start", "model_load_failure", "bad_rollout"}
 
-// What helps against a hang makes these worse: no playbook of theirs restarts or deletes anything.
-func TestStartsAreNotMendedByRestarts(t *testing.T) {
+// A restart helps against a hang and makes these causes worse. So their playbooks restart and
+// delete nothing.
+func TestColdStartPlaybooksNeverRestart(t *testing.T) {
 	lib := library(t)
 	for id, phrase := range map[string]string{"cold_start": "deleting or restarting the worker", "model_load_failure": "deleting the pod",
 		"bad_rollout": "restarting the bad workers"} {

@@ -1,14 +1,14 @@
-// Package playbooks is what a good on-call engineer knows about each cause: what it means, what to
-// check, what helps, what makes it worse and whom to call. A playbook is a Markdown file with YAML
-// front matter; the built-in ones are in library/, and a user's directory adds to them or replaces
-// them by ID.
+// Package playbooks holds the knowledge of an on-call engineer about each cause: its meaning, the
+// checks, the first aid, the steps that make it worse, and the people to call. A playbook is a
+// Markdown file with YAML front matter. The built-in playbooks are in library/, and a user's
+// directory adds to them or replaces them by ID.
 //
-// The package promises that a playbook that loads is whole: the front matter is decoded strictly,
-// every problem of every file is reported at once with its file and line, and the body has the
-// sections that a reader relies on. Rendering fills each check with the live answer from the
-// incident's evidence; what was not measured is said to be not measured, and never counts as
-// healthy. A playbook's text is trusted as far as Markdown goes: raw HTML in it is dropped, and so
-// is every link that is not http, https, mailto or local.
+// A playbook that loads is complete. The front matter is decoded strictly, every problem of every
+// file is reported at once with its file and line, and the body has the sections that a reader
+// relies on. Rendering fills each check with the answer from the incident's evidence. A signal that
+// was not measured is shown as not measured, and never counts as healthy. A playbook's text is
+// trusted as Markdown only: raw HTML is dropped, and so is every link that is not http, https,
+// mailto or local.
 //
 // The format:
 //
@@ -24,15 +24,15 @@
 //	    agg: max                 # over the pods: max, min, avg or sum
 //	    warn: 0.90               # the answer is a warning from here …
 //	    crit: 0.97               # … and bad from here
-//	    below: false             # true: low values are the bad ones
-//	    broken: false            # true: asked of the workers that the verdict names alone
+//	    below: false             # true: low values are bad
+//	    broken: false            # true: only for the workers that the verdict names
 //	    unit: ratio
-//	    bad: [OOMKilled]         # for signals that are words: these are the bad ones
-//	    by_hand: kubectl …       # how to answer it without Paramedic
+//	    bad: [OOMKilled]         # for text signals: these words are bad
+//	    by_hand: kubectl …       # the same answer without Paramedic
 //	first_aid:
 //	  - text: Lower max_num_seqs by a rolling restart.
 //	    when: Preemptions outrun finished requests.
-//	    action: set_engine_arg   # only where Paramedic can do it itself
+//	    action: set_engine_arg   # only if Paramedic can do it itself
 //	    params: {arg: max_num_seqs, direction: lower}
 //	worse:
 //	  - Restarting workers under load.
@@ -43,9 +43,11 @@
 //	## By hand
 //
 // In by_hand and in the body the words {cluster}, {namespace}, {model}, {pool}, {workload}, {pod}
-// and {node} are replaced by the incident's scope, but only by names that mean nothing to a shell.
+// and {node} are replaced by the names of the incident's scope. Only names without a meaning in a
+// shell are used.
 //
 // Settings and metrics are written with vLLM's names (max_num_seqs, vllm:kv_cache_usage_perc). For
-// an incident on SGLang, TensorRT-LLM or Dynamo they are rendered with that engine's (engines.go),
-// but not in a sentence that says vLLM by name; where nobody knows the engine, all are shown.
+// an incident on SGLang, TensorRT-LLM or Dynamo they are rendered with that engine's names
+// (engines.go), but not in a sentence that names vLLM. If the engine is unknown, the names of all
+// engines are shown.
 package playbooks

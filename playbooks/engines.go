@@ -7,31 +7,39 @@ import (
 	"strings"
 )
 
-// Playbooks name vLLM's settings and metrics, which most fleets run. A dialect is what another
-// engine calls them: with it a playbook speaks to the engineers of that engine. Sources: each
-// engine's server arguments, and the metrics that rules/catalog/signals.yaml reads.
+// A dialect holds the names of one engine. Playbooks are written with vLLM's settings and metrics,
+// and a dialect translates them for the people who run another engine. Sources: each engine's
+// server arguments, and the metrics that the catalogue of signals reads.
 type dialect struct {
-	engine   string            // as state.Worker has it
-	title    string            // as people write it
-	port     string            // of its metrics page
-	page     string            // what to look for on that page
-	settings map[string]string // vLLM's setting → this engine's; empty where it has none
-	metrics  map[string]string // vLLM's metric → this engine's, where the two can stand for each other in a query
+	engine   string            // the name in state.Worker
+	title    string            // the name that people read
+	port     string            // port of its metrics page
+	page     string            // pattern of the important metrics on that page
+	settings map[string]string // vLLM's setting → this engine's; empty if it has none
+	metrics  map[string]string // vLLM's metric → this engine's, if a query may exchange them
 	answers  map[string]string // a check's signal → the PromQL that answers it
 }
 
-// Dynamo has no settings of its own here: its workers take those of the engine that they run.
+// dialects lists the engines other than vLLM. Dynamo has no settings of its own, because its
+// workers take those of the engine that they run.
+//
+//nolint:lll // a query stays on one line, so that people can search for it and paste it
 var dialects = []*dialect{
 	{
-		engine: "sglang", title: "SGLang", port: "30000", page: `^sglang:(num_running_reqs|num_queue_reqs|token_usage|num_retracted_requests|generation_tokens)`,
+		engine: "sglang", title: "SGLang", port: "30000",
+		page: `^sglang:(num_running_reqs|num_queue_reqs|token_usage|num_retracted_requests|generation_tokens)`,
 		settings: map[string]string{
-			"max_num_seqs": "max_running_requests", "max_num_batched_tokens": "chunked_prefill_size", "max_model_len": "context_length",
+			"max_num_seqs": "max_running_requests", "max_num_batched_tokens": "chunked_prefill_size",
+			"max_model_len":          "context_length",
 			"gpu_memory_utilization": "mem_fraction_static", "--no-enable-prefix-caching": "--disable-radix-cache",
 		},
 		metrics: map[string]string{
-			"vllm:num_requests_running": "sglang:num_running_reqs", "vllm:num_requests_waiting": "sglang:num_queue_reqs", "vllm:kv_cache_usage_perc": "sglang:token_usage",
-			"vllm:request_success_total": "sglang:num_requests_total", "vllm:e2e_request_latency_seconds": "sglang:e2e_request_latency_seconds",
-			"vllm:request_queue_time_seconds": "sglang:queue_time_seconds",
+			"vllm:num_requests_running":        "sglang:num_running_reqs",
+			"vllm:num_requests_waiting":        "sglang:num_queue_reqs",
+			"vllm:kv_cache_usage_perc":         "sglang:token_usage",
+			"vllm:request_success_total":       "sglang:num_requests_total",
+			"vllm:e2e_request_latency_seconds": "sglang:e2e_request_latency_seconds",
+			"vllm:request_queue_time_seconds":  "sglang:queue_time_seconds",
 		},
 		answers: map[string]string{
 			"requests_running": `sum by (pod) (sglang:num_running_reqs{model_name="{model}",tp_rank=~"0|",pp_rank=~"0|"})`,
@@ -47,8 +55,8 @@ var dialects = []*dialect{
 			"ttft_p95":         `histogram_quantile(0.95, sum by (le) (rate(sglang:time_to_first_token_seconds_bucket{model_name="{model}"}[5m])))`,
 			"itl_p50":          `histogram_quantile(0.5, sum by (le) (rate(sglang:inter_token_latency_seconds_bucket{model_name="{model}"}[5m])))`,
 			"itl_p95":          `histogram_quantile(0.95, sum by (le, pod) (rate(sglang:inter_token_latency_seconds_bucket{model_name="{model}"}[5m])))`,
-			// The counter of generated tokens moves when a request ends; this one moves while it
-			// runs.
+			// The counter of generated tokens moves when a request ends. This one moves while the
+			// request runs.
 			"generation_tokens_rate": `sum by (pod) (rate(sglang:realtime_tokens_total{model_name="{model}",mode="decode"}[5m]))`,
 			"output_length_mean":     `sum(rate(sglang:generation_tokens_total{model_name="{model}"}[10m])) / sum(rate(sglang:num_requests_total{model_name="{model}"}[10m]))`,
 			"prompt_length_mean":     `sum(rate(sglang:prompt_tokens_total{model_name="{model}"}[10m])) / sum(rate(sglang:num_requests_total{model_name="{model}"}[10m]))`,
@@ -58,15 +66,18 @@ var dialects = []*dialect{
 		},
 	},
 	{
-		engine: "trtllm", title: "TensorRT-LLM", port: "8000", page: `^trtllm_(num_requests|kv_cache_utilization|num_scheduled_requests|generation_tokens)`,
+		engine: "trtllm", title: "TensorRT-LLM", port: "8000",
+		page: `^trtllm_(num_requests|kv_cache_utilization|num_scheduled_requests|generation_tokens)`,
 		settings: map[string]string{
 			"max_num_seqs": "max_batch_size", "max_num_batched_tokens": "max_num_tokens", "max_model_len": "max_seq_len",
-			"gpu_memory_utilization": "kv_cache_config.free_gpu_memory_fraction", "--no-enable-prefix-caching": "kv_cache_config.enable_block_reuse: false",
+			"gpu_memory_utilization":     "kv_cache_config.free_gpu_memory_fraction",
+			"--no-enable-prefix-caching": "kv_cache_config.enable_block_reuse: false",
 		},
 		metrics: map[string]string{
 			"vllm:num_requests_running": "trtllm_num_requests_running", "vllm:num_requests_waiting": "trtllm_num_requests_waiting",
 			"vllm:kv_cache_usage_perc": "trtllm_kv_cache_utilization", "vllm:request_success_total": "trtllm_request_success_total",
-			"vllm:e2e_request_latency_seconds": "trtllm_e2e_request_latency_seconds", "vllm:request_queue_time_seconds": "trtllm_request_queue_time_seconds",
+			"vllm:e2e_request_latency_seconds":  "trtllm_e2e_request_latency_seconds",
+			"vllm:request_queue_time_seconds":   "trtllm_request_queue_time_seconds",
 			"vllm:request_prefill_time_seconds": "trtllm_request_prefill_time_seconds",
 		},
 		answers: map[string]string{
@@ -94,8 +105,9 @@ var dialects = []*dialect{
 		},
 	},
 	{
-		engine: "dynamo", title: "Dynamo", port: "9090", page: `^(dynamo_component_|vllm:|sglang:|trtllm_)(.*)(running|waiting|queue|cache_usage|token_usage|utilization)`,
-		answers: map[string]string{ // its frontend writes models' names in lower case
+		engine: "dynamo", title: "Dynamo", port: "9090",
+		page: `^(dynamo_component_|vllm:|sglang:|trtllm_)(.*)(running|waiting|queue|cache_usage|token_usage|utilization)`,
+		answers: map[string]string{ // its frontend exports models' names in lower case
 			"requests_running":       `sum(dynamo_frontend_active_requests{model=~"(?i){model}"})`,
 			"requests_waiting":       `sum(dynamo_frontend_queued_requests{model=~"(?i){model}"})`,
 			"kv_usage":               `max by (pod) (dynamo_component_gpu_cache_usage_percent{namespace="{namespace}"})  # 0 to 1 in spite of its name`,
@@ -116,7 +128,7 @@ var dialects = []*dialect{
 	},
 }
 
-// dialectOf is the dialect of an engine; nil for vLLM, and for one that nobody knows.
+// dialectOf returns the dialect of an engine, or nil for vLLM and for an unknown engine.
 func dialectOf(engine string) *dialect {
 	for _, d := range dialects {
 		if d.engine == engine {
@@ -126,16 +138,15 @@ func dialectOf(engine string) *dialect {
 	return nil
 }
 
-// ownWords marks what is said of vLLM by name: it is not true of another engine by changing its
-// words.
-const ownWords = "vLLM"
+// vllmByName marks a text about vLLM itself. Other names would not make it true of another engine.
+const vllmByName = "vLLM"
 
-// line is a sentence or two in the engine's own words.
-func (d *dialect) line(s string) string {
-	if d == nil || strings.Contains(s, ownWords) {
+// adapt returns a short text with the engine's names, unless it is about vLLM by name.
+func (d *dialect) adapt(s string) string {
+	if d == nil || strings.Contains(s, vllmByName) {
 		return s
 	}
-	return d.words(s)
+	return d.translate(s)
 }
 
 var (
@@ -144,8 +155,8 @@ var (
 	pageGrep    = regexp.MustCompile(`grep -E '\^vllm:[^']*'`)
 )
 
-// words puts the engine's names in the place of vLLM's. A flag is a setting with dashes.
-func (d *dialect) words(s string) string {
+// translate replaces vLLM's names with the engine's. A flag is a setting with dashes.
+func (d *dialect) translate(s string) string {
 	s = pageGrep.ReplaceAllLiteralString(s, "grep -E '"+d.page+"'")
 	s = strings.ReplaceAll(s, ":8000/proxy", ":"+d.port+"/proxy")
 	s = metricWord.ReplaceAllStringFunc(s, func(w string) string {
@@ -168,17 +179,17 @@ func (d *dialect) words(s string) string {
 		switch {
 		case own == "":
 			return w
-		case d.engine == "sglang": // its flags have dashes, TensorRT-LLM's have not
+		case d.engine == "sglang": // its flags have dashes, TensorRT-LLM's have underscores
 			own = strings.ReplaceAll(own, "_", "-")
-		case strings.Contains(own, "."): // a key of its file, and no flag
+		case strings.Contains(own, "."): // a key of its configuration file, not a flag
 			return own
 		}
 		return "--" + own
 	})
 }
 
-// byHand is how to answer a check without Paramedic, in the words of the engine that runs, or where
-// nobody knows it in those of each.
+// byHand returns how to answer a check without Paramedic, with the names of the engine that runs.
+// If the engine is unknown, it returns the queries of all engines.
 func byHand(c Check, engine string) string {
 	d := dialectOf(engine)
 	switch {
@@ -187,7 +198,8 @@ func byHand(c Check, engine string) string {
 	case d != nil && d.answers[c.Signal] != "":
 		return "# PromQL\n" + d.answers[c.Signal]
 	case d != nil && d.settings == nil:
-		return "# " + d.title + " exports nothing for this. Where its workers run vLLM and export its metrics:\n" + c.ByHand
+		return "# " + d.title + " exports nothing for this. Where its workers run vLLM and export its metrics:\n" +
+			c.ByHand
 	case d != nil:
 		return "# " + d.title + " exports nothing that answers this."
 	}
@@ -200,7 +212,7 @@ func byHand(c Check, engine string) string {
 	return out
 }
 
-// settingsIn are vLLM's settings that a text names, as they stand there.
+// settingsIn returns vLLM's settings that a text names.
 func settingsIn(s string) []string {
 	var out []string
 	for _, w := range settingWord.FindAllString(s, -1) {
@@ -215,24 +227,24 @@ func settingsIn(s string) []string {
 	return out
 }
 
-// speak is a body in the engine's own words. What is said of vLLM by name stays as it is, and so
-// that nobody has to guess the names are explained at the end: to one engine's engineers, or to all
-// where nobody knows which runs. The rest is the playbook's other texts, whose names are explained
-// too.
-func speak(body, rest, engine string) string {
+// renderBody returns a body with the engine's names. Text about vLLM by name stays as it is, so its
+// names are explained at the end: in one engine's names, or in all if the engine is unknown. rest
+// is the playbook's other texts, whose names are explained too.
+func renderBody(body, rest, engine string) string {
 	d := dialectOf(engine)
 	switch {
 	case engine == "vllm":
 		return body
 	case d != nil:
-		body, rest = d.body(body), ""
+		body, rest = d.adaptBody(body), ""
 	}
 	left := settingsIn(body + "\n" + rest)
 	switch {
 	case len(left) == 0:
 		return body
 	case d != nil && d.settings == nil:
-		return body + fmt.Sprintf("\n## In Dynamo\n\nA worker takes the settings of the engine that it runs. %s above are vLLM's names.\n%s", codes(left), table(left))
+		return body + fmt.Sprintf("\n## In Dynamo\n\nA worker takes the settings of the engine that it runs. "+
+			"%s above are vLLM's names.\n%s", codes(left), table(left))
 	case d != nil:
 		body += "\n## In " + d.title + "\n\n"
 		for _, name := range left {
@@ -240,12 +252,14 @@ func speak(body, rest, engine string) string {
 		}
 		return body
 	}
-	return body + "\n## On other engines\n\nSettings above have vLLM's names; Dynamo's workers take those of the engine that they run.\n" + table(left)
+	return body + "\n## On other engines\n\nSettings above have vLLM's names; " +
+		"Dynamo's workers take those of the engine that they run.\n" + table(left)
 }
 
+// codes returns the names as Markdown code.
 func codes(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
 
-// table names settings in each engine's words.
+// table returns a Markdown table of settings in each engine's names.
 func table(settings []string) string {
 	var b strings.Builder
 	b.WriteString("\n| vLLM |")
@@ -267,21 +281,22 @@ func table(settings []string) string {
 	return b.String()
 }
 
-// body is Markdown in the engine's own words: by paragraph, list item, row and line of code, each
-// of which may be about vLLM by name.
-func (d *dialect) body(md string) string {
+// adaptBody adapts Markdown by paragraph, list item, row and line of code. Each of them may be
+// about vLLM by name.
+func (d *dialect) adaptBody(md string) string {
 	var out, unit []string
 	flush := func() {
 		text := strings.Join(unit, "\n")
 		if len(unit) > 0 {
-			out = append(out, d.line(text))
+			out = append(out, d.adapt(text))
 		}
 		unit = nil
 	}
 	code := false
 	for line := range strings.SplitSeq(md, "\n") {
 		fence := strings.HasPrefix(line, "```")
-		if fence || code || line == "" || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "#") {
+		if fence || code || line == "" || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "- ") ||
+			strings.HasPrefix(line, "#") {
 			flush()
 		}
 		unit = append(unit, line)

@@ -18,12 +18,12 @@ import (
 //go:embed library/*.md
 var builtin embed.FS
 
-// maxFile bounds one playbook: a person has to read it.
+// maxFile limits the size of one playbook, because a person has to read it.
 const maxFile = 256 << 10
 
 // Load reads the built-in playbooks and those of a directory (none if it is ""), which add to them
-// or replace them by ID. The error is [Problems] where playbooks are wrong: all problems of all
-// files.
+// or replace them by ID. If playbooks have mistakes, the error is of type [Problems] and lists
+// those of all files.
 func Load(dir string) (*Library, error) {
 	all := map[string]*Playbook{}
 	problems := readAll(builtin, "library", "library", all)
@@ -41,7 +41,7 @@ func Load(dir string) (*Library, error) {
 	return newLibrary(all), nil
 }
 
-// readAll parses every .md file of one directory into all; shown is the directory's name in
+// readAll parses every .md file of one directory into all. shown is the directory's name in
 // problems.
 func readAll(files fs.FS, dir, shown string, all map[string]*Playbook) Problems {
 	entries, err := fs.ReadDir(files, dir)
@@ -91,11 +91,12 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 	return data, nil
 }
 
-// Parse reads one playbook. It is good only if there are no problems.
+// Parse reads one playbook. The playbook is valid only if there are no problems.
 func Parse(file string, data []byte) (*Playbook, Problems) {
 	front, body, bodyLine, ok := split(string(data))
 	if !ok {
-		return nil, Problems{{File: file, Line: 1, Text: `starts with no front matter: the first line and the line after the YAML have to be "---"`}}
+		const text = `starts with no front matter: the first line and the line after the YAML have to be "---"`
+		return nil, Problems{{File: file, Line: 1, Text: text}}
 	}
 	var problems Problems
 	add := func(line int, format string, args ...any) {
@@ -138,7 +139,7 @@ func Parse(file string, data []byte) (*Playbook, Problems) {
 	return pb, problems
 }
 
-// split cuts a file into front matter and body; the line is where the body starts.
+// split returns the front matter, the body, and the line where the body starts.
 func split(s string) (front, body string, line int, ok bool) {
 	s = strings.ReplaceAll(strings.TrimPrefix(s, "\ufeff"), "\r\n", "\n")
 	rest, ok := strings.CutPrefix(s, "---\n")
@@ -174,10 +175,10 @@ func index(n *yaml.Node, path string, lines map[string]int) {
 	}
 }
 
-// Line is where a key of the front matter stands in the playbook's file.
+// Line returns the line of a front matter key in the playbook's file.
 func (pb *Playbook) Line(key string) int { return pb.line(key) }
 
-// line is where a key stands, or where its nearest parent does.
+// line returns the line of a key, or else that of its nearest parent.
 func (pb *Playbook) line(path string) int {
 	for path != "" {
 		if n, ok := pb.lines[path]; ok {
@@ -188,7 +189,7 @@ func (pb *Playbook) line(path string) int {
 	return 1
 }
 
-// yamlLine takes the line out of an error text of the YAML package ("line 3: …" or "yaml: line 3:
+// yamlLine cuts the line number out of an error of the YAML package ("line 3: …" or "yaml: line 3:
 // …").
 func yamlLine(s string) (int, string) {
 	s = strings.TrimPrefix(s, "yaml: ")
@@ -202,7 +203,7 @@ func yamlLine(s string) (int, string) {
 	return 0, s
 }
 
-// friendly turns the YAML package's words into ours.
+// friendly returns an error of the YAML package in plain words.
 func friendly(s string) string {
 	if rest, ok := strings.CutPrefix(s, "field "); ok {
 		if key, _, ok := strings.Cut(rest, " not found in type "); ok {
@@ -212,37 +213,39 @@ func friendly(s string) string {
 	return s
 }
 
-// frontMatter is the file's form of a playbook.
+// frontMatter is the front matter of a playbook's file.
+//
+//nolint:lll // struct tags cannot be wrapped
 type frontMatter struct {
-	ID       string `yaml:"id" jsonschema:"required,pattern=^[a-z][a-z0-9_]*$" jsonschema_description:"The name that others refer to it by, and the file's name without .md."`
-	Title    string `yaml:"title" jsonschema:"required" jsonschema_description:"What a person reads."`
+	ID       string `yaml:"id" jsonschema:"required,pattern=^[a-z][a-z0-9_]*$" jsonschema_description:"The ID, and the file's name without .md."`
+	Title    string `yaml:"title" jsonschema:"required" jsonschema_description:"The title that people read."`
 	Cause    string `yaml:"cause" jsonschema:"required,pattern=^[a-z][a-z0-9_]*$" jsonschema_description:"The cause that it answers."`
-	Severity string `yaml:"severity" jsonschema:"required,enum=critical,enum=warning,enum=info" jsonschema_description:"How urgent the trouble is for users."`
+	Severity string `yaml:"severity" jsonschema:"required,enum=critical,enum=warning,enum=info" jsonschema_description:"The urgency for users."`
 	Checks   []struct {
 		ID     string   `yaml:"id" jsonschema:"required,pattern=^[a-z][a-z0-9_]*$" jsonschema_description:"A name, unique in the playbook."`
 		Ask    string   `yaml:"ask" jsonschema:"required" jsonschema_description:"The question."`
 		Signal string   `yaml:"signal" jsonschema:"required" jsonschema_description:"The signal that answers it."`
-		Agg    string   `yaml:"agg" jsonschema:"enum=max,enum=min,enum=avg,enum=sum" jsonschema_description:"Over the workers; max where it is left out, min with below."`
+		Agg    string   `yaml:"agg" jsonschema:"enum=max,enum=min,enum=avg,enum=sum" jsonschema_description:"Aggregate over the workers. Default: max, or min with below."`
 		Warn   *float64 `yaml:"warn" jsonschema_description:"The answer is a warning at or past this."`
 		Crit   *float64 `yaml:"crit" jsonschema_description:"The answer is bad at or past this."`
-		Below  bool     `yaml:"below" jsonschema_description:"Low values are the bad ones."`
-		Broken bool     `yaml:"broken" jsonschema_description:"Asked of the workers that the verdict names alone, where it names some."`
+		Below  bool     `yaml:"below" jsonschema_description:"Low values are bad."`
+		Broken bool     `yaml:"broken" jsonschema_description:"Checks only the workers that the verdict names, if it names some."`
 		Unit   string   `yaml:"unit" jsonschema_description:"The unit of warn and crit."`
-		Bad    []string `yaml:"bad" jsonschema_description:"For signals that are words: the answer is bad if it contains one of these."`
-		ByHand string   `yaml:"by_hand" jsonschema_description:"The kubectl, curl or PromQL that answers it without Paramedic, with placeholders such as {namespace}, {pod}, {model}, {workload}."`
-	} `yaml:"checks" jsonschema:"required" jsonschema_description:"Questions whose answers are filled in from live signals."`
+		Bad    []string `yaml:"bad" jsonschema_description:"For text signals: the answer is bad if it contains one of these."`
+		ByHand string   `yaml:"by_hand" jsonschema_description:"A kubectl, curl or PromQL command that answers it without Paramedic. It may have placeholders such as {namespace}, {pod}, {model}, {workload}."`
+	} `yaml:"checks" jsonschema:"required" jsonschema_description:"Questions that live signals answer."`
 	FirstAid []struct {
-		Action  string            `yaml:"action" jsonschema_description:"What Paramedic can do itself; without it the step is for people."`
+		Action  string            `yaml:"action" jsonschema_description:"The action that Paramedic can take. Without it the step is for people."`
 		Params  map[string]string `yaml:"params" jsonschema_description:"Of set_engine_arg: arg, and direction (lower or raise)."`
 		Text    string            `yaml:"text" jsonschema:"required" jsonschema_description:"What to do."`
 		When    string            `yaml:"when" jsonschema_description:"When it is the right step."`
-		Verdict bool              `yaml:"verdict" jsonschema_description:"In an incident the verdict's own steps stand here instead of the text; without such a step they come last."`
-	} `yaml:"first_aid" jsonschema:"required" jsonschema_description:"Steps in the order in which to try them."`
-	Worse    []string `yaml:"worse" jsonschema:"required" jsonschema_description:"What looks like help and is not."`
+		Verdict bool              `yaml:"verdict" jsonschema_description:"In an incident the verdict's own steps replace this one. Without such a step they come last."`
+	} `yaml:"first_aid" jsonschema:"required" jsonschema_description:"Steps, in the order to try."`
+	Worse    []string `yaml:"worse" jsonschema:"required" jsonschema_description:"Steps that make it worse."`
 	Escalate struct {
 		After string `yaml:"after" jsonschema:"required" jsonschema_description:"A duration such as 30m, or \"at once\"."`
 		To    string `yaml:"to" jsonschema:"required" jsonschema_description:"Whom to call."`
-	} `yaml:"escalate" jsonschema:"required" jsonschema_description:"When to stop trying alone."`
+	} `yaml:"escalate" jsonschema:"required" jsonschema_description:"When to call for help, and whom."`
 }
 
 func (fm *frontMatter) playbook() *Playbook {

@@ -14,8 +14,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown never passes raw HTML (goldmark's default) and sees only links that linkGuard let
-// through.
+// markdown returns the renderer. It drops raw HTML (goldmark's default), and linkGuard checks every
+// link.
 func markdown() goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
@@ -23,7 +23,7 @@ func markdown() goldmark.Markdown {
 	)
 }
 
-// HTML turns Markdown into HTML without raw HTML, images or links that could run anything.
+// HTML returns Markdown as HTML without raw HTML, images, or links that could run code.
 func HTML(md string) (string, error) {
 	var out stdbytes.Buffer
 	if err := markdown().Convert([]byte(md), &out); err != nil {
@@ -32,8 +32,8 @@ func HTML(md string) (string, error) {
 	return out.String(), nil
 }
 
-// linkGuard empties the destination of links that are not http, https, mailto or on this page or
-// site, and turns images, which would make a reader's browser call somebody, into links.
+// linkGuard empties the destination of links that are not http, https, mailto or local. It turns
+// images into links, because an image makes the reader's browser send a request to another host.
 type linkGuard struct{}
 
 // Transform implements parser.ASTTransformer.
@@ -73,8 +73,8 @@ func (linkGuard) Transform(doc *ast.Document, reader text.Reader, _ parser.Conte
 	}
 }
 
-// safeLink judges the destination as a browser would read it: control characters and spaces in a
-// scheme do not hide it.
+// safeLink reports whether the destination is safe. It parses it as a browser does: control
+// characters and spaces in a scheme do not hide it.
 func safeLink(dest string) bool {
 	clean := strings.ToLower(strings.Map(func(r rune) rune {
 		if r <= ' ' || r == 0x7f {
@@ -92,8 +92,8 @@ func safeLink(dest string) bool {
 	return scheme == "http" || scheme == "https" || scheme == "mailto"
 }
 
-// Text turns Markdown into plain text for a terminal: headings, list items and code stand on lines
-// of their own.
+// Text returns Markdown as plain text for a terminal. Headings, list items and code are on lines of
+// their own.
 func Text(md string) string {
 	src := []byte(md)
 	doc := markdown().Parser().Parse(text.NewReader(src))
@@ -150,7 +150,7 @@ func block(b *strings.Builder, n ast.Node, src []byte, indent string) {
 	}
 }
 
-// inline is the text of a block's inline content.
+// inline returns the text of a block's inline content.
 func inline(n ast.Node, src []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -180,11 +180,11 @@ func inline(n ast.Node, src []byte) string {
 	return b.String()
 }
 
-// HTML is the body as HTML.
+// HTML returns the body as HTML.
 func (r Rendered) HTML() (string, error) { return HTML(r.Body) }
 
-// Text is the whole playbook for a terminal: answers first, because that is what somebody needs
-// first.
+// Text returns the whole playbook for a terminal. The answers come first, because the reader needs
+// them first.
 func (r Rendered) Text() string {
 	var b strings.Builder
 	r.checks(&b)
@@ -206,8 +206,8 @@ func (r Rendered) Text() string {
 	return b.String()
 }
 
-// BesideStory is the playbook for a terminal without what to do and what not: the story above it
-// has said so.
+// BesideStory returns the playbook for a terminal without its steps, for use below a story that has
+// them.
 func (r Rendered) BesideStory() string {
 	var b strings.Builder
 	r.checks(&b)

@@ -9,20 +9,20 @@ import (
 	"paramedic/state"
 )
 
-// A Playbook is what to do about one cause.
+// A Playbook describes one cause: its checks, the first aid, and the mistakes to avoid.
 type Playbook struct {
 	ID       string     `json:"id"`
 	Title    string     `json:"title"`
 	Cause    string     `json:"cause"`
-	Severity string     `json:"severity"` // critical, warning or info: how urgent the trouble is for users
+	Severity string     `json:"severity"` // critical, warning or info: the urgency for users
 	Checks   []Check    `json:"checks"`
-	FirstAid []Remedy   `json:"first_aid"` // in the order in which to try them
-	Worse    []string   `json:"worse"`     // what looks like help and is not
+	FirstAid []Remedy   `json:"first_aid"` // in the order to try
+	Worse    []string   `json:"worse"`     // steps that make it worse
 	Escalate Escalation `json:"escalate"`
 	Body     string     `json:"body"` // Markdown
-	File     string     `json:"file"` // where it was read from; embedded files start with "library/"
+	File     string     `json:"file"` // the path; embedded files start with "library/"
 
-	lines map[string]int // where each key stands in File, for problems that are found later
+	lines map[string]int // the line of each key in File, for problems that are found later
 }
 
 // A Check is one question with the signal that answers it.
@@ -30,38 +30,38 @@ type Check struct {
 	ID     string   `json:"id"`
 	Ask    string   `json:"ask"`
 	Signal string   `json:"signal"`
-	Agg    string   `json:"agg,omitempty"`    // max, min, avg or sum over the pods; empty means max, or min where Below is set
+	Agg    string   `json:"agg,omitempty"`    // max, min, avg or sum over the pods; empty is max, or min if Below is set
 	Warn   *float64 `json:"warn,omitempty"`   // the answer is a warning at or past this
 	Crit   *float64 `json:"crit,omitempty"`   // the answer is bad at or past this
-	Below  bool     `json:"below,omitempty"`  // low values are the bad ones
-	Broken bool     `json:"broken,omitempty"` // asked of the workers that the verdict names alone, where it names some
+	Below  bool     `json:"below,omitempty"`  // low values are bad
+	Broken bool     `json:"broken,omitempty"` // only for the workers that the verdict names, if it names some
 	Unit   string   `json:"unit,omitempty"`
-	Bad    []string `json:"bad,omitempty"`     // for signals that are words: the answer is bad if it contains one of them
-	ByHand string   `json:"by_hand,omitempty"` // the kubectl, curl or PromQL that answers it without Paramedic
+	Bad    []string `json:"bad,omitempty"`     // for text signals: the answer is bad if it contains one of them
+	ByHand string   `json:"by_hand,omitempty"` // a kubectl, curl or PromQL command for the same answer
 }
 
-// A Remedy is one step of first aid. Without an Action it is for people.
+// A Remedy is one step of first aid. Without an Action a person takes it.
 type Remedy struct {
 	Action  string            `json:"action,omitempty"` // set_engine_arg, restart_worker or empty
 	Params  map[string]string `json:"params,omitempty"` // set_engine_arg: arg and direction (lower or raise)
 	Text    string            `json:"text"`
 	When    string            `json:"when,omitempty"`    // the condition under which it is the right step
-	Verdict bool              `json:"verdict,omitempty"` // here come the steps of the verdict, where there is one
+	Verdict bool              `json:"verdict,omitempty"` // the verdict's own steps replace this one
 }
 
-// An Escalation says when to stop trying alone, and whom to call.
+// An Escalation holds the time after which to call for help, and the people to call.
 type Escalation struct {
 	After string `json:"after"` // a duration such as 30m, or "at once"
 	To    string `json:"to"`
 }
 
-// The names of the actions that Paramedic can do itself.
+// The actions that Paramedic can take itself.
 const (
 	ActionSetEngineArg  = "set_engine_arg"
 	ActionRestartWorker = "restart_worker"
 )
 
-// Actions are the actions that a remedy may name.
+// Actions lists the actions that a remedy may name.
 func Actions() []string { return []string{ActionSetEngineArg, ActionRestartWorker} }
 
 // A Library is a set of playbooks by ID. It does not change once it is loaded.
@@ -70,7 +70,7 @@ type Library struct {
 	ids  []string
 }
 
-// Get is the playbook of an ID.
+// Get returns the playbook of an ID.
 func (l *Library) Get(id string) (Playbook, bool) {
 	if l == nil || l.byID[id] == nil {
 		return Playbook{}, false
@@ -78,8 +78,7 @@ func (l *Library) Get(id string) (Playbook, bool) {
 	return *l.byID[id], true
 }
 
-// For is the playbook for a verdict: the one that the cause names, else what the cause has by
-// itself.
+// For returns the playbook for a verdict: the one that the verdict names, or else the cause's own.
 func (l *Library) For(d state.Diagnosis) (Playbook, bool) {
 	if pb, ok := l.Get(d.Playbook); ok {
 		return pb, true
@@ -87,8 +86,8 @@ func (l *Library) For(d state.Diagnosis) (Playbook, bool) {
 	return l.ForCause(string(d.Cause))
 }
 
-// ForCause is the playbook of a cause that names none: the one of its name, else one that says it
-// answers that cause, else "unknown", which tells how to triage by hand.
+// ForCause returns the playbook with the cause's name, or else one that answers the cause. Without
+// either it is "unknown", which describes triage by hand.
 func (l *Library) ForCause(cause string) (Playbook, bool) {
 	if pb, ok := l.Get(cause); ok {
 		return pb, true
@@ -122,14 +121,14 @@ func newLibrary(all map[string]*Playbook) *Library {
 	return l
 }
 
-// A Problem is one thing that is wrong with one playbook.
+// A Problem is one mistake in one playbook.
 type Problem struct {
 	File string
 	Line int
 	Text string
 }
 
-// Error is the problem as file:line: text.
+// Error returns the problem as file:line: text.
 func (p Problem) Error() string {
 	if p.Line == 0 {
 		return fmt.Sprintf("%s: %s", p.File, p.Text)
@@ -137,10 +136,10 @@ func (p Problem) Error() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// Problems are all that is wrong, in the order of file and line.
+// Problems lists all mistakes, in the order of file and line.
 type Problems []Problem
 
-// Error lists every problem, one a line.
+// Error returns every problem, one a line.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -149,7 +148,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err is nil where there are no problems.
+// err returns the problems as an error, or nil if there are none.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
@@ -163,7 +162,7 @@ func (ps Problems) err() error {
 	return ps
 }
 
-// AsProblems is the list behind an error of [Load] or [Library.Validate].
+// AsProblems returns the list behind an error of [Load] or [Library.Validate].
 func AsProblems(err error) (Problems, bool) {
 	var ps Problems
 	ok := errors.As(err, &ps)

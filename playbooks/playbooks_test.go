@@ -11,13 +11,14 @@ import (
 	"paramedic/state"
 )
 
-// causes are those that the first catalogue knows.
-var causes = slices.Concat([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
+// causes lists the causes of the first catalogue.
+var causes = slices.Concat([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew",
+	"prefix_cache_collapse",
 	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
 	"gpu_underutilization", "quality_regression",
 	"gateway_failure", "monitoring_gap", "unknown"}, machineCauses, demandCauses, clusterCauses)
 
-// signals are those that evidence can carry.
+// signals lists the signals that evidence can hold.
 var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95
 	itl_p50 itl_p95 e2e_p95 queue_time_p95 prefill_time_p95 decode_time_p95 arrival_rate finish_rate abort_rate error_rate prompt_tokens_rate
 	generation_tokens_rate prompt_length_p95 prompt_length_mean output_length_mean prefix_hit_ratio prefix_query_rate kv_blocks_total
@@ -37,7 +38,7 @@ func library(t *testing.T) *Library {
 	return lib
 }
 
-func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
+func TestBuiltinLibraryNamesOnlyKnownSignals(t *testing.T) {
 	lib := library(t)
 	if err := lib.Validate(signals); err != nil {
 		t.Error(err)
@@ -59,14 +60,14 @@ func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
 	}
 }
 
-// Facts of which popular advice has the opposite.
+// These facts contradict popular advice.
 func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	want := map[string]string{
 		"gpu_throttle": "", "node_failure": "", "oom_killed": "", "cuda_oom": "", "gpu_memory_leak": "restart_worker",
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
-		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at
-		// the engines; healthy is left alone.
+		// A deleted pod can be scheduled on the same broken GPU. A change of the engines does not
+		// fix a router. A healthy pool is left alone.
 		"gpu_fault": "", "routing_skew": "", "prefix_cache_collapse": "", "prefill_starvation": "", "benign_alert": "", "unknown": "", "gateway_failure": "", "monitoring_gap": "",
 	}
 	lib := library(t)
@@ -86,9 +87,11 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		}
 	}
 	for id, phrase := range map[string]string{
-		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force", "gpu_memory_leak": "raising gpu_memory_utilization", "cuda_oom": "raising gpu_memory_utilization", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
+		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force",
+		"gpu_memory_leak": "raising gpu_memory_utilization", "cuda_oom": "raising gpu_memory_utilization", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
-		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
+		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs",
+		"gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
 	} {
 		pb, _ := lib.Get(id)
 		if !strings.Contains(strings.ToLower(strings.Join(pb.Worse, "\n")), phrase) {
@@ -97,7 +100,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	}
 }
 
-func TestAUsersDirectoryAddsAndReplaces(t *testing.T) {
+func TestUserDirectoryAddsAndReplaces(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "kv_exhaustion.md", good("kv_exhaustion", "Our own way"))
 	write(t, dir, "our_cause.md", good("our_cause", "Ours"))
@@ -168,8 +171,10 @@ var onset = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 func ptr(v float64) *float64 { return &v }
 
 func kvEvidence() (state.Incident, state.Evidence) {
-	in := state.Incident{Scope: state.Scope{Cluster: "default", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama", Pods: []string{"vllm-llama-7d9f8b6c5-aaaaa"}}}
-	ev := state.Evidence{At: onset, Workers: []state.Worker{{Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", PoolKind: "StatefulSet", Node: "gpu-1"}},
+	in := state.Incident{Scope: state.Scope{Cluster: "default", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama",
+		Pods: []string{"vllm-llama-7d9f8b6c5-aaaaa"}}}
+	ev := state.Evidence{At: onset,
+		Workers: []state.Worker{{Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", PoolKind: "StatefulSet", Node: "gpu-1"}},
 		Missing: []state.Missing{{Signal: "kv_idle_usage", Reason: "no worker was idle"}}}
 	for i, pod := range []string{"vllm-llama-7d9f8b6c5-aaaaa", "vllm-llama-7d9f8b6c5-bbbbb"} {
 		e := state.Entity{Pod: pod}
@@ -182,14 +187,15 @@ func kvEvidence() (state.Incident, state.Evidence) {
 	return in, ev
 }
 
-// A question about the broken worker is not answered by a healthy one.
-func TestAQuestionAboutTheBrokenWorkerIsAnsweredByIt(t *testing.T) {
+// A check of the broken worker ignores healthy ones.
+func TestBrokenWorkerCheckIgnoresHealthyWorkers(t *testing.T) {
 	pb, _ := library(t).Get("engine_hang")
 	in := state.Incident{}
 	in.Diagnosis.Scope.Pods = []string{"vllm-1"}
 	ev := state.Evidence{At: time.Now()}
 	for pod, running := range map[string]float64{"vllm-0": 60, "vllm-1": 3} {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: "requests_running", Value: running, Unit: "requests", Entity: state.Entity{Pod: pod}})
+		ev.Samples = append(ev.Samples,
+			state.Sample{Signal: "requests_running", Value: running, Unit: "requests", Entity: state.Entity{Pod: pod}})
 	}
 	holds := func() string {
 		for _, a := range Run(pb, in, ev).Answers {
@@ -241,12 +247,13 @@ func TestChecksAreAnsweredFromTheEvidence(t *testing.T) {
 	}
 }
 
-func TestWordsAreJudgedByWords(t *testing.T) {
+func TestTextSignalsAreJudgedByText(t *testing.T) {
 	c := Check{ID: "killed", Signal: "pod_last_terminated", Bad: []string{"OOMKilled"}}
 	s := func(pod, text string) state.Sample {
 		return state.Sample{Signal: c.Signal, Text: text, Value: 137, Entity: state.Entity{Pod: pod}}
 	}
-	if a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "Error"), s("b", "OOMKilled")}}); a.State != StateBad || a.Text != "OOMKilled on b; Error on a" {
+	if a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "Error"), s("b", "OOMKilled")}}); a.State != StateBad ||
+		a.Text != "OOMKilled on b; Error on a" {
 		t.Errorf("got %s %q", a.State, a.Text)
 	}
 	if a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "Completed")}}); a.State != StateOK {
@@ -328,7 +335,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func good(id, title string) string {
-	return "---\nid: " + id + "\ntitle: " + title + "\ncause: " + id + "\nseverity: warning\nchecks:\n  - {id: a, ask: 'is it?', signal: kv_usage, crit: 1}\n" +
+	return "---\nid: " + id + "\ntitle: " + title + "\ncause: " + id +
+		"\nseverity: warning\nchecks:\n  - {id: a, ask: 'is it?', signal: kv_usage, crit: 1}\n" +
 		"first_aid:\n  - text: help\nworse: [panic]\nescalate: {after: 5m, to: us}\n---\n## What it means\nx\n## Who is affected\nx\n## By hand\nx\n"
 }
 
@@ -339,15 +347,17 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// Whoever could not read a page has not seen every worker, however well those are that were read.
-func TestAPageThatCannotBeReadIsNoYes(t *testing.T) {
-	ask := Check{ID: "targets", Ask: "Do we see every worker at all?", Signal: "up", Agg: "min", Crit: new(float64), Below: true, Unit: "bool"}
+// If a page could not be read, not every worker was seen, however healthy the others are.
+func TestUnreadPageIsNoGoodAnswer(t *testing.T) {
+	ask := Check{ID: "targets", Ask: "Do we see every worker at all?", Signal: "up", Agg: "min", Crit: new(float64), Below: true,
+		Unit: "bool"}
 	ev := state.Evidence{Samples: []state.Sample{{Signal: "up", Entity: state.Entity{Pod: "vllm-0"}, Value: 1, Unit: "bool"}}}
 	if a := answer(ask, ev); a.State != StateOK {
 		t.Errorf("all were read: %+v", a)
 	}
 	ev.Missing = []state.Missing{{Signal: "engines", Reason: "10.0.0.7:8000: answers 503 to a scrape"}}
-	if a := answer(ask, ev); a.State != StateUnknown || !strings.HasSuffix(a.Text, "could not be read: 10.0.0.7:8000: answers 503 to a scrape") {
+	if a := answer(ask, ev); a.State != StateUnknown ||
+		!strings.HasSuffix(a.Text, "could not be read: 10.0.0.7:8000: answers 503 to a scrape") {
 		t.Errorf("one was not read: %+v", a)
 	}
 	ev.Samples = append(ev.Samples, state.Sample{Signal: "up", Entity: state.Entity{Pod: "vllm-1"}, Unit: "bool"})

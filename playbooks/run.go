@@ -3,7 +3,6 @@ package playbooks
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,11 +10,11 @@ import (
 	"paramedic/state"
 )
 
-// AnswerState says what a check's answer means.
+// An AnswerState is the result of a check.
 type AnswerState string
 
-// The states of an answer. Info is an answer without a threshold, for the reader to judge; unknown
-// was not measured.
+// The states of an answer. StateInfo is a measured value without a threshold. StateUnknown was not
+// measured.
 const (
 	StateOK      AnswerState = "ok"
 	StateWarn    AnswerState = "warn"
@@ -24,10 +23,10 @@ const (
 	StateUnknown AnswerState = "unknown"
 )
 
-// A Rendered is a playbook with its checks run against one incident's evidence.
+// A Rendered is a playbook with its checks answered from one incident's evidence.
 type Rendered struct {
 	Playbook Playbook
-	Answers  []Answer // one for each check, in their order
+	Answers  []Answer // one for each check, in the checks' order
 	FirstAid []Remedy // with the incident's names filled in
 	Worse    []string
 	Escalate string // when and to whom, as a sentence
@@ -35,29 +34,29 @@ type Rendered struct {
 	At       time.Time
 }
 
-// An Answer is what the evidence says to a check.
+// An Answer is the answer of the evidence to a check.
 type Answer struct {
 	Check    Check
 	State    AnswerState
 	Text     string // "98 % on vllm-llama-…-x2k (was 61 %)", or "not measured: why"
 	Measured bool
-	Value    float64 // meaningful where Measured is set and the signal is a number
+	Value    float64 // valid if Measured is set and the signal is a number
 	Unit     string
-	Pod      string   // the worst pod, or what stands for it
-	Baseline *float64 // of the same series, an hour before the onset
+	Pod      string   // the worst pod, or its node, GPU or instance
+	Baseline *float64 // of the same series, from before the onset
 	Limit    string   // "bad from 95 %", in words; empty without a threshold
 	ByHand   string   // the check's commands with the incident's names filled in
 	At       time.Time
 }
 
-// Run answers a playbook's checks from the evidence of an incident. It asks nobody: what the
-// evidence lacks is unknown.
+// Run answers a playbook's checks from the evidence of an incident. It makes no request: a signal
+// that the evidence lacks is unknown.
 func Run(pb Playbook, in state.Incident, ev state.Evidence) Rendered {
 	names := scopeNames(in, ev)
 	d := dialectOf(names.engine)
-	r := Rendered{Playbook: pb, Body: names.fill(speak(pb.Body, pb.said(), names.engine)), At: ev.At}
+	r := Rendered{Playbook: pb, Body: names.fill(renderBody(pb.Body, pb.stepTexts(), names.engine)), At: ev.At}
 	for _, c := range pb.Checks {
-		a := answer(c, asked(c, in, ev))
+		a := answer(c, samplesFor(c, in, ev))
 		own := names
 		if a.Pod != "" && safeName.MatchString(a.Pod) {
 			own.pod = a.Pod
@@ -66,18 +65,18 @@ func Run(pb Playbook, in state.Incident, ev state.Evidence) Rendered {
 		r.Answers = append(r.Answers, a)
 	}
 	for _, rem := range pb.FirstAid {
-		rem.Text, rem.When = names.fill(d.line(rem.Text)), names.fill(d.line(rem.When))
+		rem.Text, rem.When = names.fill(d.adapt(rem.Text)), names.fill(d.adapt(rem.When))
 		r.FirstAid = append(r.FirstAid, rem)
 	}
 	for _, w := range pb.Worse {
-		r.Worse = append(r.Worse, names.fill(d.line(w)))
+		r.Worse = append(r.Worse, names.fill(d.adapt(w)))
 	}
 	r.Escalate = pb.Escalate.String()
 	return r
 }
 
-// said are the texts of the front matter in which settings are named.
-func (pb Playbook) said() string {
+// stepTexts returns the texts of the front matter that may name settings.
+func (pb Playbook) stepTexts() string {
 	out := slices.Clone(pb.Worse)
 	for _, r := range pb.FirstAid {
 		out = append(out, r.Text, r.When)
@@ -85,7 +84,7 @@ func (pb Playbook) said() string {
 	return strings.Join(out, "\n")
 }
 
-// String is the escalation as a sentence.
+// String returns the escalation as a sentence.
 func (e Escalation) String() string {
 	if e.After == "at once" {
 		return "At once, call " + e.To + "."
@@ -93,9 +92,9 @@ func (e Escalation) String() string {
 	return fmt.Sprintf("If it is not better after %s, call %s.", e.After, e.To)
 }
 
-// asked is the evidence that a check is about: all of it, or for a question about what is broken
-// that of the workers which the verdict names.
-func asked(c Check, in state.Incident, ev state.Evidence) state.Evidence {
+// samplesFor returns the evidence that a check is about. A check with Broken takes only the samples
+// of the workers that the verdict names, if there are any.
+func samplesFor(c Check, in state.Incident, ev state.Evidence) state.Evidence {
 	if !c.Broken {
 		return ev
 	}
@@ -142,9 +141,10 @@ func answer(c Check, ev state.Evidence) Answer {
 	return a
 }
 
-// number answers with the aggregate over the pods, or over what there is where no pod is known.
+// number answers with the aggregate over the pods. If no sample names a pod, it takes all samples.
 func (a *Answer) number(samples []state.Sample) {
-	if pods := slices.DeleteFunc(slices.Clone(samples), func(s state.Sample) bool { return s.Entity.Pod == "" }); len(pods) > 0 {
+	if pods := slices.DeleteFunc(slices.Clone(samples),
+		func(s state.Sample) bool { return s.Entity.Pod == "" }); len(pods) > 0 {
 		samples = pods
 	}
 	c := a.Check
@@ -215,11 +215,12 @@ func totalBaseline(samples []state.Sample, agg string) *float64 {
 	return &sum
 }
 
-// words answers with what the samples say, bad ones first.
+// words answers with the samples' texts, bad ones first.
 func (a *Answer) words(samples []state.Sample) {
 	c := a.Check
 	isBad := func(s state.Sample) bool {
-		return slices.ContainsFunc(c.Bad, func(b string) bool { return strings.Contains(strings.ToLower(s.Text), strings.ToLower(b)) })
+		return slices.ContainsFunc(c.Bad,
+			func(b string) bool { return strings.Contains(strings.ToLower(s.Text), strings.ToLower(b)) })
 	}
 	a.Measured, a.State = true, StateInfo
 	if len(c.Bad) > 0 {
@@ -254,7 +255,7 @@ func (a *Answer) words(samples []state.Sample) {
 	}
 }
 
-// state says what a value means under the check's thresholds.
+// state returns the state of a value under the check's thresholds.
 func (c Check) state(v float64) AnswerState {
 	past := func(limit *float64) bool {
 		return limit != nil && ((!c.Below && v >= *limit) || (c.Below && v <= *limit))
@@ -270,7 +271,7 @@ func (c Check) state(v float64) AnswerState {
 	return StateOK
 }
 
-// limit is the check's thresholds in words.
+// limit returns the check's thresholds as text.
 func (c Check) limit() string {
 	word := "from"
 	switch {
@@ -292,7 +293,7 @@ func (c Check) limit() string {
 	return strings.Join(parts, ", ")
 }
 
-// missing is why a signal has no answer.
+// missing returns why a signal has no answer.
 func missing(signal string, ev state.Evidence) string {
 	switch r := reason(signal, ev); {
 	case r != "":
@@ -303,7 +304,8 @@ func missing(signal string, ev state.Evidence) string {
 	return "no source gave " + signal
 }
 
-// reason is what the sources said of a signal that they could not read, or not whole.
+// reason returns the reason that the evidence has for a signal that could not be read, or only in
+// part.
 func reason(signal string, ev state.Evidence) string {
 	for _, m := range ev.Missing {
 		if m.Signal == signal && m.Reason != "" {
@@ -313,7 +315,7 @@ func reason(signal string, ev state.Evidence) string {
 	return ""
 }
 
-// entityName is the most telling name of an entity.
+// entityName returns the most specific name of an entity.
 func entityName(e state.Entity) string {
 	switch {
 	case e.Pod != "":
@@ -326,70 +328,4 @@ func entityName(e state.Entity) string {
 		return e.Instance
 	}
 	return e.Pool
-}
-
-// names are what the placeholders of a playbook stand for; empty ones stay as they are, for the
-// reader to fill in.
-type names struct {
-	cluster, namespace, model, pool, workload, pod, node string
-	engine                                               string // not a placeholder: whose words are spoken
-}
-
-// safeName is what may be put into a command that somebody will paste: labels come from outside,
-// and a name that a shell, PromQL or Markdown could read as anything but a name is left out.
-var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,252}$`)
-
-func scopeNames(in state.Incident, ev state.Evidence) names {
-	n := names{cluster: in.Scope.Cluster, namespace: in.Scope.Namespace, model: in.Scope.Model, pool: in.Scope.Pool}
-	if n.cluster == "" {
-		n.cluster = in.Cluster
-	}
-	if len(in.Scope.Pods) > 0 {
-		n.pod = in.Scope.Pods[0]
-	}
-	if len(in.Scope.Nodes) > 0 {
-		n.node = in.Scope.Nodes[0]
-	}
-	kind := "deployment"
-	for _, w := range ev.Workers {
-		if n.pool != "" && w.Pool != n.pool {
-			continue
-		}
-		if n.pod == "" {
-			n.pod = w.Pod
-		}
-		if n.engine == "" {
-			n.engine = w.Engine
-		}
-		if w.Pod != n.pod {
-			continue
-		}
-		if w.PoolKind != "" {
-			kind = strings.ToLower(w.PoolKind)
-		}
-		if n.node == "" {
-			n.node = w.Node
-		}
-		if n.namespace == "" {
-			n.namespace = w.Namespace
-		}
-	}
-	if n.pool != "" {
-		n.workload = kind + "/" + n.pool
-	}
-	return n
-}
-
-func (n names) fill(s string) string {
-	if !strings.Contains(s, "{") {
-		return s
-	}
-	var pairs []string
-	for _, p := range [][2]string{{"{cluster}", n.cluster}, {"{namespace}", n.namespace}, {"{model}", n.model}, {"{pool}", n.pool},
-		{"{workload}", n.workload}, {"{pod}", n.pod}, {"{node}", n.node}} {
-		if safeName.MatchString(p[1]) {
-			pairs = append(pairs, p[0], p[1])
-		}
-	}
-	return strings.NewReplacer(pairs...).Replace(s)
 }

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated instead of comparing it")
 
-// The schema for editors is made of what the loader decodes, so that they cannot disagree.
+// The schema for editors is generated from the type that the loader decodes, so that they agree.
 func TestGeneratedSchemaIsCurrent(t *testing.T) {
 	const file = "../docs/reference/playbook.schema.json"
 	r := jsonschema.Reflector{DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "yaml"}

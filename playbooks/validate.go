@@ -9,27 +9,28 @@ import (
 	"time"
 )
 
-// Sections are the headings that every playbook's body has.
+// Sections returns the headings that every playbook's body must have.
 func Sections() []string { return []string{"What it means", "Who is affected", "By hand"} }
 
 var idPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// Validate checks what a playbook names outside itself: that its signals are declared (known lists
-// their IDs). The error is [Problems].
+// Validate returns an error of type [Problems] if a playbook uses an undeclared signal. known lists
+// the declared IDs.
 func (l *Library) Validate(known []string) error {
 	var problems Problems
 	for _, pb := range l.All() {
 		for i, c := range pb.Checks {
 			if !slices.Contains(known, c.Signal) {
 				problems = append(problems, Problem{File: pb.File, Line: pb.line(fmt.Sprintf("checks.%d.signal", i)),
-					Text: fmt.Sprintf("check %s asks signal %q, which is not declared%s", c.ID, c.Signal, nearest(c.Signal, known))})
+					Text: fmt.Sprintf("check %s asks signal %q, which is not declared%s", c.ID, c.Signal,
+						nearest(c.Signal, known))})
 			}
 		}
 	}
 	return problems.err()
 }
 
-// nearest suggests a known name that shares the longest beginning.
+// nearest suggests the known name with the longest common prefix.
 func nearest(name string, known []string) string {
 	best, length := "", 3
 	for _, k := range known {
@@ -47,7 +48,7 @@ func nearest(name string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// check finds what is wrong with the playbook itself.
+// check returns the mistakes of the playbook itself.
 func (pb *Playbook) check() Problems {
 	var problems Problems
 	add := func(path, format string, args ...any) {
@@ -121,7 +122,8 @@ func (c Check) check(add func(key, format string, args ...any)) {
 	if c.Warn != nil && c.Crit != nil {
 		switch {
 		case !c.Below && *c.Crit < *c.Warn:
-			add("crit", "crit %v is less than warn %v: set below: true where low values are the bad ones", *c.Crit, *c.Warn)
+			add("crit", "crit %v is less than warn %v: set below: true where low values are the bad ones", *c.Crit,
+				*c.Warn)
 		case c.Below && *c.Crit > *c.Warn:
 			add("crit", "crit %v is more than warn %v although below is true", *c.Crit, *c.Warn)
 		}
@@ -143,7 +145,8 @@ func (r Remedy) check(add func(key, format string, args ...any)) {
 		if arg := r.Params["arg"]; arg == "" {
 			add("params", "set_engine_arg needs params.arg: max_num_seqs")
 		} else if arg != "max_num_seqs" {
-			add("params.arg", "set_engine_arg sets max_num_seqs only, by each engine's own name for it, and not %q", arg)
+			add("params.arg", "set_engine_arg sets max_num_seqs only, by each engine's own name for it, and not %q",
+				arg)
 		}
 		if d := r.Params["direction"]; d != "lower" && d != "raise" {
 			add("params.direction", "set_engine_arg needs params.direction: lower or raise, not %q", d)
@@ -156,7 +159,8 @@ func (r Remedy) check(add func(key, format string, args ...any)) {
 			}
 		}
 	default:
-		add("action", "action %q is not one of %s; leave it out where a person has to do it", r.Action, strings.Join(Actions(), ", "))
+		add("action", "action %q is not one of %s; leave it out where a person has to do it", r.Action,
+			strings.Join(Actions(), ", "))
 		return
 	}
 	for k := range r.Params {
@@ -166,7 +170,7 @@ func (r Remedy) check(add func(key, format string, args ...any)) {
 	}
 }
 
-// hasSection says whether the body has a level-two heading of that name, outside code.
+// hasSection reports whether the body has a level-two heading of that name, outside code.
 func hasSection(body, name string) bool {
 	code := false
 	for line := range strings.Lines(body) {

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// freshIntent is how long the guards' answers that led to an intent are good for its write. Usually
-// the write follows within a second. A crash, a busy queue or an unreachable API server delays it.
+// freshIntent limits the age of the guards' answers on which a write may follow. Usually the write
+// follows within a second. A crash, a busy queue or an unreachable API server delays it.
 const freshIntent = 10 * time.Second
 
 // late reports whether the guards' answers that led to the intent are too old to write on.

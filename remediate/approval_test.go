@@ -21,7 +21,7 @@ func TestUnlistedApproverIsRefused(t *testing.T) { // 17
 	w.wantWrites(0)
 }
 
-func TestUnverifiedNameIsNoApprovers(t *testing.T) {
+func TestUnverifiedNameIsNoApprover(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Policies = []policy.Policy{{Name: "gpu team", Approvers: []string{"asha"}}}
 	w.plan()
@@ -32,9 +32,10 @@ func TestUnverifiedNameIsNoApprovers(t *testing.T) {
 	w.wantWrites(0)
 }
 
-// Whose approval counts depends on the person, not on the door that the person came through.
-func TestGuardAsksWhoNotWhichDoor(t *testing.T) { // 17
-	slack, api := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Responder, Alias: "asha"}, state.Actor{ID: "asha", Name: "asha", Via: "api", Role: state.Responder, Alias: "U0ASHA"}
+// An approval counts for the person, not for the channel through which it came.
+func TestApprovalDependsOnPersonNotChannel(t *testing.T) { // 17
+	slack, api := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Responder, Alias: "asha"}, state.Actor{ID: "asha", Name: "asha",
+		Via: "api", Role: state.Responder, Alias: "U0ASHA"}
 	guest := state.Actor{ID: "U0GUEST", Via: "slack"}
 	viewer := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Viewer, Alias: "asha"}
 	for _, c := range []struct {
@@ -73,8 +74,7 @@ func TestGuardAsksWhoNotWhichDoor(t *testing.T) { // 17
 	}
 }
 
-// Where two policies leave no person who may approve, the plan says so at once instead of waiting
-// for an approval that cannot come.
+// If two policies leave no person who may approve, the plan says so at once and does not wait.
 func TestDisjointApproversDenyThePlan(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Policies = []policy.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
@@ -91,7 +91,7 @@ func TestDisjointApproversDenyThePlan(t *testing.T) {
 	w.wantWrites(0)
 }
 
-// A plan is shown anew when a changed configuration names others to approve it.
+// A plan is shown again if a changed configuration names other approvers.
 func TestNewApproversGetANewPlan(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	old := w.plan()
@@ -102,7 +102,7 @@ func TestNewApproversGetANewPlan(t *testing.T) {
 	}
 }
 
-// The general limits loosen the defaults; a policy tightens them again where it matches.
+// The general limits loosen the defaults. A matching policy tightens them again.
 func TestGeneralLimitsReplaceTheDefaults(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Limits = policy.Limits{ApprovalTTL: time.Hour, PerIncident: 4}
@@ -112,19 +112,21 @@ func TestGeneralLimitsReplaceTheDefaults(t *testing.T) {
 	w.clock.now = w.clock.now.Add(59 * time.Minute)
 	w.approve(sre)
 	a := w.step()
-	if i := slices.IndexFunc(a.Guards, func(g state.GuardResult) bool { return g.Guard == "history" }); i < 0 || !strings.Contains(a.Guards[i].Reason, "0 of 4 actions in this incident") || a.State == state.Expired {
+	if i := slices.IndexFunc(a.Guards, func(g state.GuardResult) bool { return g.Guard == "history" }); i < 0 ||
+		!strings.Contains(a.Guards[i].Reason, "0 of 4 actions in this incident") || a.State == state.Expired {
 		t.Errorf("%s: %+v", a.State, a.Guards)
 	}
 
 	w = newWorld(t, setArg, policy.Approve)
 	w.cfg.Limits = policy.Limits{ApprovalTTL: time.Hour}
-	w.cfg.Policies = []policy.Policy{{Name: "1", Pools: []string{"vllm-llama"}, Limits: policy.Limits{ApprovalTTL: 10 * time.Minute}}, {Name: "2", Pools: []string{"other"}, Limits: policy.Limits{ApprovalTTL: time.Minute}}}
+	w.cfg.Policies = []policy.Policy{{Name: "1", Pools: []string{"vllm-llama"}, Limits: policy.Limits{ApprovalTTL: 10 * time.Minute}},
+		{Name: "2", Pools: []string{"other"}, Limits: policy.Limits{ApprovalTTL: time.Minute}}}
 	if a := w.plan(); !a.ExpiresAt.Equal(w.clock.now.Add(10 * time.Minute)) {
 		t.Errorf("it waits for approval until %s, want ten minutes", a.ExpiresAt)
 	}
 }
 
-// Limits beyond their bounds, and policies that would loosen, are refused by first aid itself.
+// First aid refuses limits beyond their bounds, and policies that would loosen.
 func TestFirstAidRefusesWrongLimits(t *testing.T) {
 	for want, change := range map[string]func(*remediate.Config){
 		"remediate.limits.cooldown: must be from 5m to 24h, and is 1m": func(c *remediate.Config) { c.Limits.Cooldown = time.Minute },
@@ -143,8 +145,7 @@ func TestFirstAidRefusesWrongLimits(t *testing.T) {
 	}
 }
 
-// Two policies that match one pool may leave no value between floor and ceiling: then nothing is
-// set.
+// Two policies for one pool may leave no value between floor and ceiling. Then no value is set.
 func TestFloorAboveTheCeilingSetsNothing(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Policies = []policy.Policy{{Name: "1", Limits: policy.Limits{Floor: 256}}, {Name: "2", Limits: policy.Limits{Ceiling: 128}}}
@@ -154,14 +155,15 @@ func TestFloorAboveTheCeilingSetsNothing(t *testing.T) {
 	}
 }
 
-// A step upwards is bounded by max_factor as one downwards is.
+// max_factor bounds a step upwards as it bounds one downwards.
 func TestFactorBoundsAStepUpwards(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.remedy.Params["direction"] = "raise"
 	w.cfg.Limits.MaxFactor = 1.25
 	w.sick = func(string, int) map[string]float64 {
-		return map[string]float64{"kv_usage": .2, "kv_blocks_total": 100000, "kv_block_size": 16, "prompt_length_mean": 500, "output_length_mean": 100,
-			"requests_running": 256, "requests_waiting": 90, "ttft_p95": 8, "preemption_rate": 0, "error_rate": 0}
+		return map[string]float64{"kv_usage": .2, "kv_blocks_total": 100000, "kv_block_size": 16, "prompt_length_mean": 500,
+			"output_length_mean": 100,
+			"requests_running":   256, "requests_waiting": 90, "ttft_p95": 8, "preemption_rate": 0, "error_rate": 0}
 	}
 	if a := w.plan(); a.Params["to"] != "320" {
 		t.Errorf("%s %s: %s", a.Change, a.Why, a.Reason)

@@ -9,14 +9,16 @@ import (
 	"paramedic/state"
 )
 
-// fail records that first aid failed twice, on pools of the same cluster, as where a bad rule fires
-// everywhere.
+// fail records that first aid failed twice, on pools of the same cluster, as with a bad rule that
+// fires everywhere.
 func (w *world) fail(ends ...state.ActionState) {
 	for i, end := range ends {
 		at := w.clock.now.Add(-time.Minute)
 		steps := []state.ActionStep{{State: state.Intent, At: at}, {State: state.Applied, At: at}, {State: end, At: at}}
-		w.actions = append(w.actions, state.Action{ID: state.ActionID(fmt.Sprintf("ACT-0%d", i)), Incident: state.IncidentID(fmt.Sprintf("INC-0%d", i)),
-			Kind: setArg, State: end, Steps: steps, Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: fmt.Sprint("other-", i), Pool: fmt.Sprint("other-", i)}})
+		w.actions = append(w.actions, state.Action{ID: state.ActionID(fmt.Sprintf("ACT-0%d", i)),
+			Incident: state.IncidentID(fmt.Sprintf("INC-0%d", i)),
+			Kind:     setArg, State: end, Steps: steps, Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment",
+				Name: fmt.Sprint("other-", i), Pool: fmt.Sprint("other-", i)}})
 	}
 }
 

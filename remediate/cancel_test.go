@@ -11,7 +11,7 @@ import (
 	"paramedic/state"
 )
 
-// reading is a cluster that lets something happen with each of the runner's reads.
+// reading is a cluster that runs a hook at each of the runner's reads.
 type reading struct {
 	*simcluster.Cluster
 	during func()
@@ -35,9 +35,10 @@ func (c reading) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, e
 	return pods, err
 }
 
-// A step reads the cluster before it writes, which takes a while. Whoever says no in between was
-// told that nothing is written any more: the record is asked once more right before each write.
-func TestANoThatComesWhileAStepReadsStopsItsWrite(t *testing.T) {
+// A step reads the cluster before it writes, which takes a while. A person who cancels in between
+// was told that nothing will be written. So the runner reads the record again right before each
+// write.
+func TestDenyDuringReadStopsTheWrite(t *testing.T) {
 	for name, say := range map[string]func(w *world){
 		"cancelled": func(w *world) { w.actions[0].Journal[state.CalledOff] = "asha" },
 		"halted":    func(w *world) { w.halt = &state.Halt{Actor: sre} },
@@ -70,7 +71,8 @@ func TestANoThatComesWhileAStepReadsStopsItsWrite(t *testing.T) {
 					w.step()
 				}
 				a := w.actions[0]
-				if !strings.Contains(a.Reason, "called off by asha") && !strings.Contains(a.Reason, "halted by asha") || evictions(w.cluster) != 0 {
+				if !strings.Contains(a.Reason, "called off by asha") && !strings.Contains(a.Reason, "halted by asha") ||
+					evictions(w.cluster) != 0 {
 					t.Errorf("%s: %s, %d evictions", a.State, a.Reason, evictions(w.cluster))
 				}
 				if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] != "yes" {

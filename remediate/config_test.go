@@ -15,7 +15,7 @@ func TestGivenConfigIsKept(t *testing.T) {
 	if c := r.Run.cfg; c.Clock == nil || c.Clock.Now().IsZero() || c.Logger == nil || c.ManagedLabel != "paramedic.dev/managed=true" {
 		t.Errorf("%+v", c)
 	}
-	given := Config{Site: guard.Site{Clock: still{noon}, Rules: policy.Rules{ManagedLabel: "team=llm"}}, Logger: quietLogger}
+	given := Config{Site: guard.Site{Clock: fixedClock{noon}, Rules: policy.Rules{ManagedLabel: "team=llm"}}, Logger: quietLogger}
 	if r, err = New(given); err != nil {
 		t.Fatal(err)
 	}

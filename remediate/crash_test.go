@@ -14,12 +14,12 @@ import (
 	"paramedic/state"
 )
 
-// TestKilledAtEveryBoundary runs both actions, helpful, harmful and without effect, under seeded
-// interleavings of: the process killed before a write, after it, and before its record; answers
-// lost; halts; a person who edits the target, calls the run off or sets the mode to observe.
-// Whatever comes, one attempt has one effect at most, a rollback that was decided happens, a
-// person's edit stands, and what was called off only undoes.
-func TestKilledAtEveryBoundary(t *testing.T) {
+// TestCrashAtEveryStepHasOneEffect runs both actions, helpful, harmful and without effect, under
+// seeded interleavings. The process is killed before a write, after it, and before its record.
+// Answers are lost. First aid is halted. A person edits the target, cancels the run, or sets the
+// mode to observe. In every case one attempt has at most one effect, a decided rollback happens, a
+// person's edit is kept, and a cancelled run only undoes.
+func TestCrashAtEveryStepHasOneEffect(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(600) {
 		s := &storm{rand: rand.New(rand.NewPCG(seed, 1)), before: -1}
@@ -27,14 +27,16 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, kind, policy.Approve)
 			if kind == setArg {
-				w.sick = []func(string, int) map[string]float64{exhausted, harmed, func(p string, _ int) map[string]float64 { return exhausted(p, 256) }}[seed/2%3]
+				w.sick = []func(string, int) map[string]float64{exhausted, harmed,
+					func(p string, _ int) map[string]float64 { return exhausted(p, 256) }}[seed/2%3]
 			}
 			s.run(t, w)
 			ends[kind+" "+string(w.actions[len(w.actions)-1].State)]++
 		})
 	}
 	t.Log(ends)
-	for _, want := range []string{"set_engine_arg succeeded", "set_engine_arg rolled_back", "set_engine_arg needs_human", "set_engine_arg superseded", "restart_worker succeeded", "restart_worker needs_human"} {
+	for _, want := range []string{"set_engine_arg succeeded", "set_engine_arg rolled_back", "set_engine_arg needs_human",
+		"set_engine_arg superseded", "restart_worker succeeded", "restart_worker needs_human"} {
 		if ends[want] == 0 {
 			t.Errorf("no interleaving ended in %s", want)
 		}
@@ -83,7 +85,7 @@ func (s *storm) run(t *testing.T, w *world) {
 	t.Fatalf("no end: %s %v", a.State, a.Journal)
 }
 
-// deliver takes one step, and may kill the process at any of its boundaries.
+// deliver takes one step, and may kill the process before or after any of its calls.
 func (s *storm) deliver(w *world, a state.Action) {
 	if a.NextAt.After(w.clock.now) {
 		w.clock.now = a.NextAt
@@ -138,7 +140,7 @@ func (s *storm) edit(w *world, a state.Action) {
 	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", s.edited)
 }
 
-// check asserts what must hold however it went.
+// check asserts the invariants that hold after every interleaving.
 func (s *storm) check(t *testing.T, w *world, a state.Action) {
 	count := map[string]int{}
 	for _, c := range w.cluster.Changes() {
@@ -165,7 +167,8 @@ func (s *storm) check(t *testing.T, w *world, a state.Action) {
 	if s.edited != "" {
 		return
 	}
-	want := map[state.ActionState]string{state.Succeeded: "128", state.RolledBack: "256", state.Denied: "256", state.Superseded: "256"}[a.State]
+	want := map[state.ActionState]string{state.Succeeded: "128", state.RolledBack: "256", state.Denied: "256",
+		state.Superseded: "256"}[a.State]
 	if want != "" && !slices.Contains(args, "--max-num-seqs="+want) {
 		t.Errorf("%s (%s) and the args are %v", a.State, a.Reason, args)
 	}

@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-// isolate runs a restart until its worker is out of serving, and returns when it was.
+// isolate runs a restart until its worker no longer serves, and returns that time.
 func isolate(t *testing.T, w *world) time.Time {
 	t.Helper()
 	w.plan()
@@ -27,13 +27,14 @@ func isolate(t *testing.T, w *world) time.Time {
 
 func (w *world) drained() bool { return w.actions[0].Journal["drained"] != "" }
 
-// What a worker ran when it still served says nothing of what it runs.
+// A sample from before the isolation does not show that the worker is idle.
 func TestDrainWaitsForALaterScrape(t *testing.T) { // 30
 	for _, c := range []struct {
 		name string
 		late time.Duration // after the isolation
 		want bool
-	}{{"from before it", -time.Second, false}, {"of the same moment", 0, false}, {"while Services follow the label", time.Second, false}, {"from after it", 6 * time.Second, true}} {
+	}{{"from before it", -time.Second, false}, {"of the same moment", 0, false}, {"while Services follow the label", time.Second,
+		false}, {"from after it", 6 * time.Second, true}} {
 		w := newWorld(t, restart, policy.Approve)
 		at := isolate(t, w)
 		w.scraped = func() time.Time { return at.Add(c.late) }
@@ -46,8 +47,8 @@ func TestDrainWaitsForALaterScrape(t *testing.T) { // 30
 	}
 }
 
-// The API server may take its time to take the worker out of serving, which serves meanwhile.
-func TestIsolationIsOfTheEndOfItsWrite(t *testing.T) {
+// The API server may answer late. The worker serves until then.
+func TestIsolationTimeIsEndOfItsWrite(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.cluster.Before = func(string, string) error {
 		w.clock.now = w.clock.now.Add(14 * time.Second)
@@ -55,12 +56,13 @@ func TestIsolationIsOfTheEndOfItsWrite(t *testing.T) {
 	}
 	before := w.clock.now
 	at := isolate(t, w)
-	if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] == "yes" || at.Sub(before) < 14*time.Second {
+	if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] == "yes" ||
+		at.Sub(before) < 14*time.Second {
 		t.Errorf("isolated %s after the intent: %v %v", at.Sub(before), p.Labels, err)
 	}
 }
 
-func TestDrainTakesNoNumberForNothing(t *testing.T) { // 30
+func TestDrainNeedsAMeasuredZero(t *testing.T) { // 30
 	for name, set := range map[string]func(v map[string]float64){
 		"NaN":     func(v map[string]float64) { v["requests_running"] = math.NaN() },
 		"missing": func(v map[string]float64) { delete(v, "requests_running") },

@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-// A node whose kubelet is gone never confirms that its pod ended.
+// An unreachable kubelet never confirms that its pod ended.
 func TestWorkerThatNeverEndsNeedsHuman(t *testing.T) {
 	for _, evicted := range []bool{true, false} {
 		w := newWorld(t, restart, policy.Approve)

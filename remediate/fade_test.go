@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// One reading that fails at the end of the window is made up for.
-func TestLastReadingIsMadeUpFor(t *testing.T) {
+// One failed reading at the end of the window is repeated.
+func TestFailedLastReadingIsRepeated(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
@@ -23,8 +23,8 @@ func TestLastReadingIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// What the verdict rests on may go dark when the trouble comes back.
-func TestSignalThatFadesIsNoSuccess(t *testing.T) {
+// A signal that the verdict rests on may become unreadable when the symptom returns.
+func TestFadingSignalIsNoSuccess(t *testing.T) {
 	for _, signal := range []string{"preemption_rate", "error_rate"} {
 		w := newWorld(t, setArg, policy.Approve)
 		w.plan()

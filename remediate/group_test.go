@@ -20,8 +20,8 @@ func ranks(p cluster.Pod) (state.Worker, bool) {
 	return w, ok
 }
 
-// A rank that is restarted alone takes its engine down, and the engine waits for it in vain.
-func TestRankOfAGroupIsNotRestarted(t *testing.T) {
+// Restarting one rank alone stops its engine, which then waits for it in vain.
+func TestGroupMemberIsNotRestarted(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  func(*world)
@@ -78,8 +78,7 @@ func TestRankOfAGroupIsNotRestarted(t *testing.T) {
 	}
 }
 
-// A group may be seen only after the plan was made: the guards ask again before anything is
-// written.
+// The evidence may show a group only after the plan. The guards ask again before the write.
 func TestGroupSeenLateStopsTheRestart(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.plan()

@@ -36,29 +36,33 @@ func TestEveryReasonIsShown(t *testing.T) {
 	}
 }
 
-// redeploy replaces the pool by a changed one, deployed before the trouble began.
+// redeploy replaces the pool by a changed one that was deployed before the incident began.
 func redeploy(change func(*simcluster.Deployment)) func(*world) {
 	return func(w *world) {
 		was := w.clock.now
 		w.clock.now = onset
-		d := simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"}, PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
+		d := simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"},
+			PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
 			Container: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=256"}, Replicas: 5, MaxSurge: 1, Pods: pods(5)}
 		change(&d)
 		w.cluster = simcluster.New(w.clock)
 		w.cfg.Clusters["prod"] = w.cluster
-		w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
+		w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"},
+			cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
 		w.cluster.AddDeployment(d)
 		w.clock.now = was
 	}
 }
 
-func TestGuards(t *testing.T) {
+func TestGuardsAnswerPerScene(t *testing.T) {
 	past := func(kind string, ago time.Duration, end state.ActionState, n int) func(*world) {
 		return func(w *world) {
 			for i := range n {
 				at := w.clock.now.Add(-ago)
-				w.actions = append(w.actions, state.Action{ID: state.ActionID(fmt.Sprintf("ACT-%d", i)), Incident: "INC-0", Kind: kind, State: end,
-					Target: state.Target{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama"}, Journal: map[string]string{state.Released: "asha"},
+				w.actions = append(w.actions, state.Action{ID: state.ActionID(fmt.Sprintf("ACT-%d", i)), Incident: "INC-0", Kind: kind,
+					State: end,
+					Target: state.Target{Cluster: "prod", Namespace: "llm",
+						Pool: "vllm-llama"}, Journal: map[string]string{state.Released: "asha"},
 					Steps: []state.ActionStep{{State: state.Intent, At: at}, {State: end, At: at}}})
 			}
 		}
@@ -81,7 +85,8 @@ func TestGuards(t *testing.T) {
 		}, "no longer true"},
 		{"alert gone", setArg, "evidence", func(w *world) { w.in.ActiveAlerts = 0 }, "no alert"},
 		{"storm", restart, "shared_cause", func(w *world) {
-			w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
+			w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen,
+				Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
 		}, "5 of 5"},
 		{"Argo CD", setArg, "ownership", redeploy(func(d *simcluster.Deployment) {
 			d.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "llm:apps/Deployment:llm/x"}
@@ -101,7 +106,8 @@ func TestGuards(t *testing.T) {
 			}
 		}, "could not carry"},
 		{"only the controller's labels", restart, "plan", func(w *world) {
-			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm"}})
+			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"},
+				cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm"}})
 		}, "paramedic.dev/serving"},
 		{"dry run forbidden", setArg, "verifiability", func(w *world) { w.cfg.Clusters["prod"] = readOnly{w.cluster} }, "apply the namespaced Role"},
 		{"no cluster access", setArg, "plan", func(w *world) { w.cfg.Clusters = nil }, "no write access"},
@@ -117,7 +123,8 @@ func TestGuards(t *testing.T) {
 			if !strings.Contains(a.Reason, c.want) {
 				t.Errorf("reason %q lacks %q", a.Reason, c.want)
 			}
-			if again := w.bot().Plan.Deliver(context.Background(), state.Effect{Incident: w.in.ID}); len(again.Inputs) > 0 || again.Outcome.Done {
+			if again := w.bot().Plan.Deliver(context.Background(), state.Effect{Incident: w.in.ID}); len(again.Inputs) > 0 ||
+				again.Outcome.Done {
 				t.Errorf("a denied plan is recorded again, or never looked at again: %+v", again.Outcome)
 			}
 		})
@@ -130,7 +137,7 @@ func (readOnly) PatchWorkload(context.Context, cluster.Ref, []byte, bool) (clust
 	return cluster.Workload{}, cluster.ErrForbidden
 }
 
-func TestOneSignalIsEnoughOnlyWhereAPersonJudges(t *testing.T) {
+func TestSingleSignalNeedsAnApproval(t *testing.T) {
 	for mode, want := range map[policy.Mode]state.ActionState{policy.Auto: state.Denied, policy.Approve: state.AwaitingApproval} {
 		w := newWorld(t, setArg, mode)
 		w.in.Diagnosis.Findings = append(w.in.Diagnosis.Findings[:1], state.Finding{Signal: "symptom:preemptions", Weight: 4})
@@ -140,12 +147,14 @@ func TestOneSignalIsEnoughOnlyWhereAPersonJudges(t *testing.T) {
 	}
 }
 
-func TestSmallPoolNeedsAPersonUnlessTheRolloutAddsFirst(t *testing.T) {
+func TestSmallPoolNeedsPersonUnlessRolloutSurges(t *testing.T) {
 	w := newWorld(t, restart, policy.Auto)
 	w.cluster = simcluster.New(w.clock)
 	w.cfg.Clusters["prod"] = w.cluster
-	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, cluster.Selection{Name: "vllm", Selector: map[string]string{"serving": "yes"}})
-	w.cluster.AddDeployment(simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"}, PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
+	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"},
+		cluster.Selection{Name: "vllm", Selector: map[string]string{"serving": "yes"}})
+	w.cluster.AddDeployment(simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"},
+		PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
 		Container: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=256"}, Replicas: 4, Pods: pods(4)})
 	w.wantDenied(w.plan(), "capacity")
 	w.cfg.Mode = policy.Approve
@@ -176,9 +185,10 @@ func TestFreezeWindowHolds(t *testing.T) {
 	}
 }
 
-func TestTheStrictestPolicyHolds(t *testing.T) {
+func TestStrictestPolicyHolds(t *testing.T) {
 	w := newWorld(t, setArg, policy.Auto)
-	w.cfg.Policies = []policy.Policy{{Name: "a", Mode: policy.Auto, Approvers: []string{"asha", "lin"}}, {Name: "b", Mode: policy.Approve, Approvers: []string{"lin"}, Limits: policy.Limits{Floor: 160}},
+	w.cfg.Policies = []policy.Policy{{Name: "a", Mode: policy.Auto, Approvers: []string{"asha", "lin"}},
+		{Name: "b", Mode: policy.Approve, Approvers: []string{"lin"}, Limits: policy.Limits{Floor: 160}},
 		{Name: "elsewhere", Namespaces: []string{"other"}, Mode: policy.Observe}}
 	a := w.plan()
 	if a.Mode != "approve" || len(a.Approvers) != 1 || a.Params["to"] != "160" {
@@ -215,13 +225,13 @@ func TestSafeValueComesFromTheCacheAndTheLengths(t *testing.T) {
 	}
 }
 
-// Of a model some of whose layers keep a window or a state, such as Gemma 3, a block keeps tokens
-// of a few layers only, and a request takes blocks for each group of them. The bot does not know
-// the model: what its requests really hold decides, in both directions, and where that cannot be
-// read nothing is raised.
+// If some layers of a model keep a window or a state, as in Gemma 3, a block keeps tokens of a few
+// layers only. A request then takes blocks for each group of layers. The bot does not know the
+// model, so the cache that its requests hold decides, in both directions. If that cannot be read,
+// nothing is raised.
 func TestSafeValueHoldsForModelsWhoseLayersDiffer(t *testing.T) {
-	// 512 tokens are 32 blocks of a model whose layers are alike, and 7 · 32 of Gemma 3 27B, with
-	// its ten layers of 62 that keep everything.
+	// 512 tokens take 32 blocks in a model with equal layers. In Gemma 3 27B they take 7 · 32,
+	// because ten of its 62 layers keep every token.
 	const blocks, taken = 20000, 7 * 32
 	for _, c := range []struct {
 		name, direction string
@@ -244,8 +254,9 @@ func TestSafeValueHoldsForModelsWhoseLayersDiffer(t *testing.T) {
 			})(w)
 			w.remedy.Params["direction"] = c.direction
 			w.sick = func(string, int) map[string]float64 {
-				v := map[string]float64{"kv_blocks_total": blocks, "kv_block_size": 16, "prompt_length_mean": 412, "output_length_mean": 100,
-					"requests_running": float64(c.running), "kv_usage": float64(c.running) * taken / blocks, "requests_waiting": 20}
+				v := map[string]float64{"kv_blocks_total": blocks, "kv_block_size": 16, "prompt_length_mean": 412,
+					"output_length_mean": 100,
+					"requests_running":   float64(c.running), "kv_usage": float64(c.running) * taken / blocks, "requests_waiting": 20}
 				delete(v, c.unread)
 				return v
 			}
@@ -257,7 +268,7 @@ func TestSafeValueHoldsForModelsWhoseLayersDiffer(t *testing.T) {
 	}
 }
 
-func TestWithoutAPersonMoreIsForbidden(t *testing.T) {
+func TestAutoModeForbidsMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		guard string
 		set   func(*world)

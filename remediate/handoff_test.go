@@ -11,7 +11,7 @@ import (
 	"paramedic/state"
 )
 
-// putBack is what a GitOps tool does that finds a value which its source does not have.
+// putBack changes the value as a GitOps tool does that finds a value other than its source's.
 func (w *world) putBack() {
 	w.cluster.SetArgs(pool, "argocd-controller", "--model=llama", "--max-num-seqs=256")
 }
@@ -30,7 +30,9 @@ func TestGitOpsRevertSupersedes(t *testing.T) { // 24
 				w.step()
 			}
 			a, _ := w.Action(id)
-			if a.State != state.Superseded || !strings.Contains(a.Reason, "argocd-controller sets the pod template of vllm-llama: set it in its source") || a.NeedsPerson() {
+			if a.State != state.Superseded ||
+				!strings.Contains(a.Reason, "argocd-controller sets the pod template of vllm-llama: set it in its source") ||
+				a.NeedsPerson() {
 				t.Fatalf("%s: %s", a.State, a.Reason)
 			}
 			w.wantWrites(1)
@@ -47,7 +49,8 @@ func TestGitOpsRevertSupersedes(t *testing.T) { // 24
 	}
 }
 
-// Who put it back left no mark: the next incident of the pool must not write it again all the same.
+// The hand that put the value back left no mark. The next incident of the pool must not write it
+// again.
 func TestPutBackIsNotTriedAgain(t *testing.T) {
 	w := newWorld(t, setArg, policy.Auto)
 	w.plan()
@@ -68,7 +71,7 @@ func TestPutBackIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWrittenNothingLocksNothing(t *testing.T) {
+func TestRunWithoutWriteLocksNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   string
 		happen func(w *world)
@@ -109,7 +112,7 @@ func TestWrittenNothingLocksNothing(t *testing.T) {
 	}
 }
 
-// What a dry run does not show may refuse every real write: the bot does not ask for ever.
+// The cluster may refuse every real write after an accepted dry run. The bot stops asking.
 func TestRefusedWritesAreBounded(t *testing.T) { // 44
 	w := newWorld(t, setArg, policy.Approve)
 	asked := 0
@@ -134,8 +137,7 @@ func always(err error) func(string, string) error {
 	return func(string, string) error { return err }
 }
 
-// A write that the cluster takes for a conflict, or does not answer, again and again: each ends,
-// and none is tried in a loop without a pause.
+// A write may conflict or fail again and again. Each run ends, and none repeats without a pause.
 func TestWriteWithoutEndComesToAnEnd(t *testing.T) { // 44
 	for name, err := range map[string]error{"conflict": cluster.ErrConflict, "no answer": errLost, "gone": cluster.ErrNotFound} {
 		for what, c := range map[string]struct {
@@ -174,7 +176,7 @@ func TestWriteWithoutEndComesToAnEnd(t *testing.T) { // 44
 	}
 }
 
-// untilNoted steps until the run has journalled a step.
+// untilNoted takes steps until the run has a journal entry.
 func (w *world) untilNoted(key string) {
 	w.t.Helper()
 	for range 500 {
@@ -186,9 +188,9 @@ func (w *world) untilNoted(key string) {
 	w.t.Fatalf("never %s: %s %v", key, w.actions[0].State, w.actions[0].Journal)
 }
 
-// The API server turns requests away for a while: the run waits, writes once, and costs no budget
-// that it did not use.
-func TestTurnedAwayForAWhileWritesOnce(t *testing.T) { // 44
+// The API server refuses requests for a while. The run waits, writes once, and uses the budget
+// once.
+func TestRefusedForAWhileWritesOnce(t *testing.T) { // 44
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)

@@ -50,7 +50,7 @@ func TestHoldLastsUntilItsTime(t *testing.T) {
 	}
 }
 
-// A hold that names no end may never end: it is given up, and planned again then.
+// A hold without an end is given up, and the remedy is planned again.
 func TestHoldWithoutAnEndIsGivenUp(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -60,7 +60,8 @@ func TestHoldWithoutAnEndIsGivenUp(t *testing.T) {
 		Steps:  []state.ActionStep{{State: state.Intent, At: w.clock.now.Add(-8 * time.Hour)}}})
 	began := w.clock.now
 	a := w.until(state.Denied)
-	if took := w.clock.now.Sub(began); took < 15*time.Minute || took > 17*time.Minute || !strings.Contains(a.Reason, "held for too long: lock") {
+	if took := w.clock.now.Sub(began); took < 15*time.Minute || took > 17*time.Minute ||
+		!strings.Contains(a.Reason, "held for too long: lock") {
 		t.Errorf("after %s: %s", took, a.Reason)
 	}
 	w.actions = w.actions[:1]
@@ -69,7 +70,7 @@ func TestHoldWithoutAnEndIsGivenUp(t *testing.T) {
 	}
 }
 
-// An approval is not kept for a bot that was away: only a hold that was on record keeps it.
+// An approval does not outlive a bot that was down. Only a recorded hold extends it.
 func TestApprovalExpiresWhileTheBotIsAway(t *testing.T) { // 14
 	for _, begun := range []state.ActionState{state.Approved, state.Admitted} {
 		w := newWorld(t, setArg, policy.Approve)
@@ -87,7 +88,8 @@ func TestApprovalExpiresWhileTheBotIsAway(t *testing.T) { // 14
 
 func TestHealedPoolIsNotTreatedAfterAHold(t *testing.T) { // 13
 	w := newWorld(t, setArg, policy.Approve)
-	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(3 * time.Hour)}}}}
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now,
+		End: w.clock.now.Add(3 * time.Hour)}}}}
 	w.plan()
 	w.approve(sre)
 	w.step()
@@ -98,8 +100,8 @@ func TestHealedPoolIsNotTreatedAfterAHold(t *testing.T) { // 13
 	w.wantWrites(0)
 }
 
-// Nobody can approve what was planned to ask nobody: where people are to be asked now, it is
-// planned for them.
+// A run that was planned in mode auto cannot be approved. If people are to be asked now, it is
+// planned again for them.
 func TestStricterModeIsPlannedAgain(t *testing.T) {
 	for mode, want := range map[policy.Mode]state.ActionState{policy.Approve: state.AwaitingApproval, policy.Suggest: state.Proposed} {
 		w := newWorld(t, setArg, policy.Auto)
@@ -113,11 +115,11 @@ func TestStricterModeIsPlannedAgain(t *testing.T) {
 	}
 }
 
-// What is held in mode auto is not planned anew because the time in which people would approve is
-// over.
+// A held run in mode auto is not planned again when the time for an approval is over.
 func TestHeldRunStaysTheSamePlan(t *testing.T) {
 	w := newWorld(t, setArg, policy.Auto)
-	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(9 * time.Hour)}}}}
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now,
+		End: w.clock.now.Add(9 * time.Hour)}}}}
 	w.plan()
 	w.step()
 	w.clock.now = w.clock.now.Add(time.Hour)
@@ -164,7 +166,7 @@ func TestUnwrittenEndIsPlannedAgain(t *testing.T) {
 	}
 }
 
-// What is denied for the reasons that stopped it before is not told again and again.
+// A denial for the same reasons is not recorded again.
 func TestSameDenialIsRecordedOnce(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -184,7 +186,7 @@ func TestSameDenialIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// However short an approval is good for, the window before the write fits in.
+// The window before the write fits into every approval, however short.
 func TestShortApprovalOutlastsBaseline(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute, 15 * time.Minute} {
 		w := newWorld(t, setArg, policy.Approve)

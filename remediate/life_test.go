@@ -11,7 +11,7 @@ import (
 	"paramedic/state"
 )
 
-// later are changes of the world after an intent was recorded, each of which makes its write wrong.
+// later lists changes after an intent was recorded, each of which makes its write wrong.
 var later = map[string]func(*world){
 	"mode is observe":             func(w *world) { w.cfg.Mode = policy.Observe },
 	"the incident is resolved":    func(w *world) { w.in.Status = state.StatusResolved },
@@ -23,7 +23,7 @@ var later = map[string]func(*world){
 	"verdict is now host_failure": func(w *world) { w.in.Diagnosis.Cause = "host_failure" },
 }
 
-// healed lets the pool get well by itself.
+// healed makes the pool recover by itself.
 func healed(w *world) {
 	w.sick = func(pod string, n int) map[string]float64 {
 		v := exhausted(pod, 8)
@@ -32,7 +32,7 @@ func healed(w *world) {
 	}
 }
 
-// tripped lets two actions on another pool fail.
+// tripped makes two actions on another pool fail.
 func tripped(w *world) {
 	for _, id := range []state.ActionID{"ACT-8", "ACT-9"} {
 		w.actions = append(w.actions, state.Action{ID: id, Incident: "INC-0", Kind: setArg, State: state.RolledBack,
@@ -97,7 +97,8 @@ func TestHeldIntentWritesNothing(t *testing.T) {
 	w.approve(sre)
 	a := w.until(state.Intent)
 	w.clock.now = w.clock.now.Add(time.Minute)
-	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now.Add(-time.Second), End: w.clock.now.Add(time.Hour)}}}}
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now.Add(-time.Second),
+		End: w.clock.now.Add(time.Hour)}}}}
 	if got := w.step(); got.State != state.Intent || !strings.Contains(reasonOf(got, "freeze_window"), "launch") {
 		t.Fatalf("%s %s", got.State, got.Reason)
 	}
@@ -115,7 +116,7 @@ func TestHeldIntentWritesNothing(t *testing.T) {
 	w.wantWrites(0)
 }
 
-// reasonOf returns what a guard answered last.
+// reasonOf returns the last answer of a guard.
 func reasonOf(a state.Action, guard string) string {
 	i := slices.IndexFunc(a.Guards, func(g state.GuardResult) bool { return g.Guard == guard })
 	if i < 0 {
@@ -124,13 +125,15 @@ func reasonOf(a state.Action, guard string) string {
 	return a.Guards[i].Reason
 }
 
-// A drain takes minutes. Who forbids the action meanwhile keeps the worker.
+// A drain takes minutes. If the action is forbidden meanwhile, the worker is kept.
 func TestEvictionIsJudgedAgain(t *testing.T) {
 	freeze := func(w *world) {
-		w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now, End: w.clock.now.Add(time.Hour)}}}}
+		w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now,
+			End: w.clock.now.Add(time.Hour)}}}}
 	}
 	storm := func(w *world) {
-		w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
+		w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen,
+			Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
 	}
 	for want, change := range map[string]func(*world){
 		"mode is observe":       later["mode is observe"],
@@ -157,7 +160,8 @@ func TestEvictionIsJudgedAgain(t *testing.T) {
 	}
 }
 
-// A worker that is out of its Service is often out of Prometheus too: that is no reason to keep it.
+// A worker that left its Service is often missing from Prometheus too. That is no reason to keep
+// it.
 func TestIsolatedWorkerMayVanishFromTheMetrics(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.plan()
@@ -175,7 +179,7 @@ func TestIsolatedWorkerMayVanishFromTheMetrics(t *testing.T) {
 	w.until(state.Applied)
 }
 
-// Two runs of one pool cannot hold each other up: the one that recorded its intent goes first.
+// Two runs of one pool cannot block each other: the run with the intent goes first.
 func TestIntentGoesBeforeAnAdmittedRun(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()

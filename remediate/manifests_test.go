@@ -56,7 +56,7 @@ func rulesOf(t *testing.T, file, kind string) []Verb {
 	return out
 }
 
-func TestFirstAidRoleGrantsExactlyWhatActionsDeclare(t *testing.T) {
+func TestFirstAidRoleMatchesDeclaredVerbs(t *testing.T) {
 	granted, declared := rulesOf(t, "first-aid.yaml", "Role"), WriteVerbs()
 	for _, v := range granted {
 		if !slices.Contains(declared, v) {
@@ -70,7 +70,7 @@ func TestFirstAidRoleGrantsExactlyWhatActionsDeclare(t *testing.T) {
 	}
 }
 
-func TestObserverReadsOnlyAndAllThatIsRead(t *testing.T) {
+func TestObserverRoleGrantsExactlyTheReads(t *testing.T) {
 	granted := rulesOf(t, "observer.yaml", "ClusterRole")
 	for _, v := range granted {
 		if !slices.Contains([]string{"get", "list", "watch"}, v.Verb) {

@@ -15,13 +15,17 @@ import (
 	"paramedic/state"
 )
 
-// The tests of this file are named after failures that users of other tools have reported. Each
-// says what happened there, and shows that it cannot happen here.
+// The tests of this file are named after failures that users of other tools reported. Each comment
+// says what happened there. The test shows that it cannot happen here.
+//
+// Keep, issue 5038: automation ran again whenever its alert fired, even if it was useless. Here a
+// failed action is not tried again for a day, also not by a new incident. After a success there is
+// a pause, and a limit of actions a day.
 
 // Keep, issue 5038: automation ran again with every firing of its alert, however useless. Here what
 // did not help is not tried again for a day, by a new incident neither, and after a success there
 // is a pause and a number that it does not exceed.
-func TestKeep5038WhatDidNotHelpIsNotRunAgain(t *testing.T) {
+func TestKeep5038FailedActionIsNotRepeated(t *testing.T) {
 	w := newWorld(t, setArg, policy.Auto)
 	w.sick = harmed
 	w.plan()
@@ -53,7 +57,7 @@ func TestKeep5038WhatDidNotHelpIsNotRunAgain(t *testing.T) {
 	}
 }
 
-// sickens lets another worker of the pool leak until it is gone, which is a new incident.
+// sickens makes another worker of the pool leak until it is gone, which is a new incident.
 func (w *world) sickens(n int) {
 	wl, err := w.cluster.Workload(context.Background(), pool)
 	if err != nil {
@@ -72,7 +76,8 @@ func (w *world) sickens(n int) {
 		}
 		return leaking(pod, seqs)
 	}
-	w.in.ID, w.in.OpenedAt, w.in.StartedAt = state.IncidentID(fmt.Sprint("INC-", n)), w.clock.now.Add(-time.Minute), w.clock.now.Add(-time.Minute)
+	w.in.ID, w.in.OpenedAt, w.in.StartedAt = state.IncidentID(fmt.Sprint("INC-",
+		n)), w.clock.now.Add(-time.Minute), w.clock.now.Add(-time.Minute)
 	w.in.Scope.Pods, w.in.Diagnosis.Scope.Pods = []string{bad}, []string{bad}
 	for i := range w.in.Diagnosis.Findings {
 		w.in.Diagnosis.Findings[i].Pod = bad
@@ -88,10 +93,10 @@ func evictions(c *simcluster.Cluster) (n int) {
 	return n
 }
 
-// NVSentinel, issue 450: when its breaker was reset, events of days ago were acted on. Here what
-// was begun before a halt, or before the bot was stopped, is old days later: an approval has run
-// out, an intent that was not written is given up, and nothing is written.
-func TestNVSentinel450WhatIsDaysOldIsNotDone(t *testing.T) {
+// NVSentinel, issue 450: when its breaker was reset, it acted on events from days before. Here a
+// run that began before a halt or a stop of the bot is stale days later. Its approval has expired,
+// its intent is given up, and nothing is written.
+func TestNVSentinel450OldPlanIsNotCarriedOut(t *testing.T) {
 	for _, begun := range []state.ActionState{state.Approved, state.Admitted, state.Intent} {
 		for _, kind := range []string{setArg, restart} {
 			for _, halted := range []bool{true, false} {
@@ -121,10 +126,10 @@ func TestNVSentinel450WhatIsDaysOldIsNotDone(t *testing.T) {
 	}
 }
 
-// NVSentinel, issue 121: a drain was cancelled, and the node, healthy by now, was rebooted all the
-// same. Here whatever calls a drain off keeps the worker: a person who cancels it, or a halt, gives
-// it back to its Service, and nobody is evicted.
-func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
+// NVSentinel, issue 121: a drain was cancelled, and the node was rebooted although it was healthy
+// by then. Here a cancelled drain keeps the worker. If a person cancels it, or halts first aid, the
+// worker returns to its Service, and no pod is evicted.
+func TestNVSentinel121CancelledDrainEvictsNoPod(t *testing.T) {
 	for name, callOff := range map[string]func(w *world){
 		"cancelled": func(w *world) { w.actions[0].Journal[state.CalledOff] = "asha" },
 		"halted":    func(w *world) { w.halt = &state.Halt{Actor: sre} },
@@ -160,7 +165,8 @@ func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 			if name == "went away" {
 				return
 			}
-			if name == "cancelled" && (a.Journal[state.Released] != "asha" || !strings.Contains(a.Reason, "called off by asha; the worker serves again")) {
+			if name == "cancelled" && (a.Journal[state.Released] != "asha" ||
+				!strings.Contains(a.Reason, "called off by asha; the worker serves again")) {
 				t.Errorf("%s, released by %q", a.Reason, a.Journal[state.Released])
 			}
 			if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] != "yes" {
@@ -170,9 +176,9 @@ func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 	}
 }
 
-// Called off means called off, where nobody is asked before: a run that had recorded its intent and
-// then wrote nothing is not planned anew.
-func TestWhatWasCalledOffIsNotPlannedAgain(t *testing.T) {
+// A cancelled run that had recorded its intent and wrote nothing is not planned again, also in mode
+// auto.
+func TestCancelledRemedyIsNotPlannedAgain(t *testing.T) {
 	for name, changed := range map[string]bool{"in time": false, "and overtaken by another change": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, setArg, policy.Auto)
@@ -194,10 +200,10 @@ func TestWhatWasCalledOffIsNotPlannedAgain(t *testing.T) {
 	}
 }
 
-// NVSentinel, issue 1808: a reboot that had failed looked as if it went on, for ever. Here every
-// wait has an end: a replacement that never gets ready and a rollout that never completes end with
-// a person, and what cannot be written is called off.
-func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {
+// NVSentinel, issue 1808: a failed reboot looked as if it continued, without an end. Here every
+// wait has an end. A replacement that never gets ready and a rollout that never completes end with
+// a person. A write that never succeeds is cancelled.
+func TestNVSentinel1808EndlessStepTimesOut(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
 		spoil      func(w *world)
@@ -225,10 +231,10 @@ func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {
 	}
 }
 
-// k8sgpt-operator, issue 717: what a language model wrote as a patch could not be applied, and
-// people had been offered it. Here a patch is made of two numbers and the object as it is, and the
-// API server tries it before anybody is asked: what it refuses is not offered.
-func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
+// k8sgpt-operator, issue 717: a patch written by a language model was offered to people and could
+// not be applied. Here a patch is made of two numbers and the object as it is. The API server
+// judges it as a dry run before a person is asked, and a refused patch is not offered.
+func TestK8sGPT717PatchIsDryRunBeforeApproval(t *testing.T) {
 	for _, kind := range []string{setArg, restart} {
 		w := newWorld(t, kind, policy.Approve)
 		w.cfg.Clusters["prod"] = refusing{w.cluster}
@@ -242,8 +248,7 @@ func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
 		}
 		w.wantWrites(0)
 	}
-	// And what is offered applies: the real patch, on the object that it was made for, is taken at
-	// the first try.
+	// An offered patch applies: the real patch succeeds at the first try on its object.
 	for _, kind := range []string{setArg, restart} {
 		w := newWorld(t, kind, policy.Approve)
 		w.plan()
@@ -252,7 +257,7 @@ func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
 	}
 }
 
-// refusing is a cluster whose admission takes no change.
+// refusing is a cluster whose admission refuses every change.
 type refusing struct{ *simcluster.Cluster }
 
 var errAdmission = fmt.Errorf("admission webhook denied the request: %w", cluster.ErrRefused)
@@ -268,10 +273,9 @@ func (refusing) PatchPod(context.Context, string, string, []byte, bool) (cluster
 func (refusing) Evict(context.Context, string, string, string, bool) error { return errAdmission }
 
 // HolmesGPT, pull request 2388: commands on an allow-list could write, or run others, through their
-// arguments. Here an action has no command and takes no free text: only its own arguments with
-// values of its own making, and names of a cluster's objects stay one word of the command that
-// people are shown.
-func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
+// arguments. Here an action has no command and takes no free text, only its own arguments with
+// computed values. Names of a cluster's objects stay one word of the command that people are shown.
+func TestHolmes2388ArgumentsInjectNothing(t *testing.T) {
 	for _, params := range []map[string]string{
 		{"arg": "model=x; rm -rf /", "direction": "lower"},
 		{"arg": "max_num_seqs=1 --trust-remote-code", "direction": "lower"},
@@ -304,7 +308,7 @@ func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
 		t.Errorf("%q is %d words: %q %v", a.Command, len(words), words, err)
 	}
 
-	// An action that a playbook makes up is none.
+	// An action that a playbook invents does not exist.
 	w = newWorld(t, setArg, policy.Auto)
 	w.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
 		return playbooks.Playbook{FirstAid: []playbooks.Remedy{{Action: "exec", Params: map[string]string{"command": "reboot"}}}}, true
@@ -314,8 +318,8 @@ func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
 	}
 }
 
-// shellWords splits a command at the blanks outside of single quotes, which are the only quotes
-// that the bot writes.
+// shellWords splits a command at the blanks outside of single quotes, the only quotes that the bot
+// writes.
 func shellWords(command string) ([]string, error) {
 	if strings.Count(strings.ReplaceAll(command, `\'`, ""), "'")%2 != 0 {
 		return nil, fmt.Errorf("a quote is not closed in %q", command)
@@ -323,13 +327,14 @@ func shellWords(command string) ([]string, error) {
 	return regexp.MustCompile(`(?:'[^']*'|\\'|[^\s'])+`).FindAllString(command, -1), nil
 }
 
-// vLLM, issue 5784: an engine that hung after running out of memory stayed so until somebody
-// restarted it. Here, where the owner allows it, the hung worker is taken out of service and
-// replaced, and its drain does not wait for requests that can never end.
-func TestVLLM5784AHungEngineIsReplaced(t *testing.T) {
+// vLLM, issue 5784: an engine that hung after running out of memory stayed so until a person
+// restarted it. Here, if the owner allows it, the hung worker is taken out of service and replaced.
+// Its drain does not wait for requests that never end.
+func TestVLLM5784HungEngineIsReplaced(t *testing.T) {
 	w := newWorld(t, restart, policy.Auto)
 	hung := func(pod string) map[string]float64 {
-		v := map[string]float64{"requests_running": 10, "requests_waiting": 0, "generation_tokens_rate": 400, "ttft_p95": 1, "error_rate": 0}
+		v := map[string]float64{"requests_running": 10, "requests_waiting": 0, "generation_tokens_rate": 400, "ttft_p95": 1,
+			"error_rate": 0}
 		if pod == "vllm-llama-1" {
 			v["requests_running"], v["requests_waiting"], v["generation_tokens_rate"] = 30, 12, 0
 		}

@@ -18,11 +18,11 @@ import (
 	"paramedic/state/outbox"
 )
 
-// A Planner delivers plan effects: it works out and guards the remedies that the incident's
-// playbook offers. It only reads, but for dry runs in the modes that may write.
+// A Planner delivers plan effects: it plans the remedies that the incident's playbook offers, and
+// asks the guards about them. It only reads, except for dry runs in the modes that may write.
 type Planner struct{ cfg *Config }
 
-// Deliver plans for the effect's incident. Delivered again, it finds what it planned in the view
+// Deliver plans for the effect's incident. If it is delivered again, it finds its plan in the view
 // and adds nothing.
 func (p *Planner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	now := p.cfg.Clock.Now()
@@ -32,7 +32,7 @@ func (p *Planner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	}
 	if !in.Open() {
 		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true},
-			Inputs: p.callOff(in, nil, state.Cancelled, "the incident is resolved")}
+			Inputs: p.cancelPlans(in, nil, state.Cancelled, "the incident is resolved")}
 	}
 	inputs, again := p.plan(ctx, in)
 	if err := ctx.Err(); err != nil {
@@ -46,23 +46,24 @@ func (p *Planner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	return out
 }
 
+// done is the result of an effect that needs nothing more.
 func done(e state.Effect) outbox.Result {
 	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}}
 }
 
-// plan gives the events of the new plan, and whether to plan again later because something was
-// denied that may come to be allowed.
+// plan returns the events of the new plan. It also reports whether to plan again later, because a
+// guard denied something that it may allow then.
 func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.Input, again bool) {
 	pb, ok := p.cfg.Playbook(in.Diagnosis)
-	if in.Diagnosis.Playbook == "" || !ok || pb.ID == string(state.Unknown) { // how to triage by hand is for people
-		return p.callOff(in, nil, state.Superseded, "there is no playbook for it"), false
+	if in.Diagnosis.Playbook == "" || !ok || pb.ID == string(state.Unknown) { // the unknown's playbook is for people
+		return p.cancelPlans(in, nil, state.Superseded, "there is no playbook for it"), false
 	}
 	if p.overtaken(in.ID) >= overtakenMost {
-		return p.callOff(in, nil, state.Superseded,
+		return p.cancelPlans(in, nil, state.Superseded,
 			"its plans come to nothing at their write: the workload changes, or the cluster refuses"), false
 	}
 	if p.cfg.Clusters[in.Cluster] == nil && !p.cfg.Mode.Writes() {
-		return nil, false // nothing to propose where the workload cannot even be read; the playbook says it in words
+		return nil, false // the workload cannot be read; the playbook says what to do
 	}
 	ev, _ := p.cfg.View.Evidence(in.ID)
 	keep := map[state.ActionID]bool{}
@@ -71,13 +72,13 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 	for _, r := range pb.FirstAid {
 		kind, ok := actionOf(r.Action)
 		if !ok {
-			continue // for people
+			continue // a person's step
 		}
 		a, refused := p.draft(ctx, in, ev, kind, r)
 		if p.declined(a) {
 			continue
 		}
-		old, same := p.standing(a, refused)
+		old, same := p.currentRun(a, refused)
 		switch {
 		case same && !refused:
 			keep[old.ID] = true
@@ -93,15 +94,15 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		fresh = append(fresh, p.events(p.identify(a, in, planned), refused)...)
 		planned++
 	}
-	return append(p.callOff(in, keep, state.Superseded, "the plan changed"), fresh...), again
+	return append(p.cancelPlans(in, keep, state.Superseded, "the plan changed"), fresh...), again
 }
 
-// overtakenMost is how many plans of one incident may come to nothing at their write before the bot
-// stays out of the way.
+// overtakenMost is the number of plans of one incident that may fail at their write before the bot
+// stops planning.
 const overtakenMost = 3
 
-// overtaken counts the incident's runs that recorded an intent, and were superseded by another hand
-// or refused by the cluster.
+// overtaken counts the incident's runs that recorded an intent and were then superseded by another
+// hand or refused by the cluster.
 func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	for _, a := range p.cfg.View.ActionsOf(id) {
 		if (a.State == state.Superseded || a.State == state.Denied) && !guard.Written(a).IsZero() {
@@ -111,10 +112,12 @@ func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	return n
 }
 
-// draft is the action that the remedy amounts to now. It is refused where it cannot be, or where a
-// guard denies it in a mode that would write: it is then recorded with every reason.
-func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action,
-	r playbooks.Remedy) (state.Action, bool) {
+// draft returns the action that the remedy stands for now. It reports true if the action is
+// refused: it is impossible, or a guard denies it in a mode that would write. A refused action is
+// recorded with every reason.
+func (p *Planner) draft(
+	ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy,
+) (state.Action, bool) {
 	now := p.cfg.Clock.Now()
 	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed,
 		Params: map[string]string{}}
@@ -154,8 +157,8 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 }
 
 // identify returns the action with its hash and its ID. A second delivery of the same plan gets the
-// same ID. The IDs of an incident's actions are in the order in which they were planned: before
-// counts those of this plan that come first.
+// same ID. The IDs of an incident's actions are in the order of planning. before counts the actions
+// of this plan that come first.
 func (p *Planner) identify(a state.Action, in state.Incident, before int) state.Action {
 	a.PlanHash = guard.PlanHash(&a)
 	n := len(p.cfg.View.ActionsOf(in.ID)) + before
@@ -165,11 +168,11 @@ func (p *Planner) identify(a state.Action, in state.Incident, before int) state.
 	return a
 }
 
-// standing returns the incident's newest run of the remedy, and whether it stands for the same
-// plan. A value that moved by less than a quarter is the same plan, so that people are not shown a
-// new one with every breath of the load. A denied run stands for a plan that the same guards
-// refuse; where they allow it now it is offered again.
-func (p *Planner) standing(a state.Action, refused bool) (state.Action, bool) {
+// currentRun returns the incident's newest run of the remedy, and whether it is the same plan. A
+// value that moved by less than a quarter is the same plan, so that small changes of the load make
+// no new plan. A denied run is the same plan while the same guards deny it. If they allow it now,
+// it is offered again.
+func (p *Planner) currentRun(a state.Action, refused bool) (state.Action, bool) {
 	for _, b := range p.cfg.View.ActionsOf(a.Incident) { // newest first
 		if !b.SameRemedy(&a) {
 			continue
@@ -182,14 +185,15 @@ func (p *Planner) standing(a state.Action, refused bool) (state.Action, bool) {
 		}
 		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) &&
 			b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] &&
-			near(b.Params["to"], a.Params["to"])
+			similar(b.Params["to"], a.Params["to"])
 		expired := b.State == state.AwaitingApproval && !b.ExpiresAt.After(p.cfg.Clock.Now())
 		return b, same && !expired
 	}
 	return state.Action{}, false
 }
 
-func near(a, b string) bool {
+// similar reports whether two numbers differ by at most a quarter of the larger one.
+func similar(a, b string) bool {
 	x, err1 := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)
 	if err1 != nil || err2 != nil {
@@ -198,7 +202,7 @@ func near(a, b string) bool {
 	return math.Abs(x-y) <= max(x, y)/4
 }
 
-// denials are the names of the guards that deny.
+// denials returns the names of the guards that deny.
 func denials(a state.Action) string {
 	var out []string
 	for _, g := range a.Guards {
@@ -209,15 +213,15 @@ func denials(a state.Action) string {
 	return strings.Join(out, " ")
 }
 
-// declined says whether a person said no to the remedy, in whatever form it was planned then: it is
-// not proposed to them again.
+// declined reports whether a person declined the remedy in this incident, in whatever form it was
+// planned. It is not proposed again.
 func (p *Planner) declined(a state.Action) bool {
 	return slices.ContainsFunc(p.cfg.View.ActionsOf(a.Incident),
 		func(b state.Action) bool { return b.SameRemedy(&a) && b.Declined() })
 }
 
-// events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are
-// on record.
+// events returns the inputs of a new run. A refused run is proposed and denied, so that its reasons
+// are on record.
 func (p *Planner) events(a state.Action, refused bool) []state.Input {
 	now := p.cfg.Clock.Now()
 	a.Steps = []state.ActionStep{{State: a.State, At: now, Text: a.Change, Actor: self}}
@@ -234,9 +238,10 @@ func (p *Planner) events(a state.Action, refused bool) []state.Input {
 	return []state.Input{first, event(now, state.Proposed, a)}
 }
 
-// callOff ends the incident's actions that have not written anything, but for those to keep.
-func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to state.ActionState,
-	why string) []state.Input {
+// cancelPlans ends the incident's actions that have not written anything, except those to keep.
+func (p *Planner) cancelPlans(
+	in state.Incident, keep map[state.ActionID]bool, to state.ActionState, why string,
+) []state.Input {
 	var out []state.Input
 	now := p.cfg.Clock.Now()
 	for _, a := range p.cfg.View.ActionsOf(in.ID) {
@@ -251,7 +256,7 @@ func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to st
 	return out
 }
 
-// event is a step of a run as an input. Its ID names the step, so that the log can tell a
+// event returns a step of a run as an input. Its ID names the step, so that the log recognises a
 // repetition.
 func event(now time.Time, from state.ActionState, a state.Action) state.Input {
 	return state.Input{

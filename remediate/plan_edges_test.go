@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-// A remedy that is refused is planned again later, whatever comes of the others.
+// A refused remedy is planned again later, also if another one is accepted.
 func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 	lower := playbooks.Remedy{Action: setEngineArgKind, Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}
 	refused := playbooks.Remedy{Action: restartWorkerKind} // no worker is named
@@ -28,14 +28,14 @@ func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 		p, _ := planned()
 		p.cfg.Mode = policy.Suggest
 		p.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{FirstAid: c.list}, true }
-		if out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done == c.again || out.Outcome.RetryAt.IsZero() == c.again {
+		if out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done == c.again ||
+			out.Outcome.RetryAt.IsZero() == c.again {
 			t.Errorf("%s: %+v", name, out.Outcome)
 		}
 	}
 }
 
-// A plan that waits ends when a guard comes to deny it, and the denial is on record with its
-// reasons.
+// A waiting plan ends if a guard now denies it. The denial is recorded with its reasons.
 func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 	p, m := planned(waiting(func(a *state.Action) { a.Params["to"], a.Params["labels"] = "48", "" }))
 	p.cfg.Mode = policy.Approve
@@ -52,9 +52,10 @@ func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 	}
 }
 
-// What only reads never runs out, and what waits for a person does.
+// A plan in a mode that only reads does not expire. A plan that waits for a person does.
 func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
-	for mode, expires := range map[policy.Mode]time.Time{policy.Observe: {}, policy.Suggest: {}, policy.Approve: noon.Add(15 * time.Minute), policy.Auto: noon.Add(15 * time.Minute)} {
+	for mode, expires := range map[policy.Mode]time.Time{policy.Observe: {}, policy.Suggest: {}, policy.Approve: noon.Add(15 * time.Minute),
+		policy.Auto: noon.Add(15 * time.Minute)} {
 		p, m := planned()
 		p.cfg.Mode = mode
 		inputs, _ := p.plan(t.Context(), m.Incidents[0])
@@ -64,7 +65,7 @@ func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
 	}
 }
 
-// The IDs of an incident's actions are those of a second delivery, and in the order of the plans.
+// A second delivery gives the same IDs, and the IDs are in the order of the plans.
 func TestActionIDsRepeatAndKeepTheirOrder(t *testing.T) {
 	p, m := planned()
 	in := m.Incidents[0]
@@ -74,8 +75,9 @@ func TestActionIDsRepeatAndKeepTheirOrder(t *testing.T) {
 		before int
 	}{{nil, 0}, {nil, 1}, {func(a *state.Action) { a.Kind = restartWorkerKind }, 2}, {func(a *state.Action) { a.Target.Name = "b" }, 3}} {
 		first := p.identify(waiting(c.change), in, c.before)
-		p.cfg.Clock = still{noon.Add(time.Duration(n) * time.Hour)}
-		if again := p.identify(waiting(c.change), in, c.before); again.ID != first.ID || again.PlanHash != first.PlanHash || first.PlanHash == "" {
+		p.cfg.Clock = fixedClock{noon.Add(time.Duration(n) * time.Hour)}
+		if again := p.identify(waiting(c.change), in, c.before); again.ID != first.ID || again.PlanHash != first.PlanHash ||
+			first.PlanHash == "" {
 			t.Errorf("%s, then %s", first.ID, again.ID)
 		}
 		ids = append(ids, first.ID)

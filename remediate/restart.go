@@ -15,16 +15,17 @@ import (
 	"paramedic/state"
 )
 
-// restartWorker takes one worker out of serving by changing a label that Services select on and its
-// controller does not, waits until it runs nothing, evicts it under its disruption budget, and
-// waits for the replacement. There is no way back from an eviction; until then the label is put
-// back where the run cannot go on.
+// restartWorker replaces one worker. It changes a label that Services select on and the controller
+// does not, so that the worker no longer serves. It waits until the worker is idle, evicts it under
+// its disruption budget, and waits for the replacement. An eviction cannot be undone. Until then
+// the label is put back if the run cannot continue.
 type restartWorker struct{}
 
-// isolated is the value that a label is set to while the worker is out of serving.
+// isolated is the value of the changed label while the worker does not serve.
 const isolated = "isolated-by-paramedic"
 
-// The journal's keys: times at which a step was found to be done, and why the worker is put back.
+// The journal's keys: the time at which a step was found to be done, and why the worker is put
+// back.
 const (
 	keyIsolated = "isolated"
 	keyDrained  = "drained"
@@ -58,8 +59,9 @@ func (restartWorker) Metrics() []verify.Metric {
 	}
 }
 
-// target chooses the one broken worker, which must be an engine by itself. Of several it is the one
-// that the strongest finding names; the storm guard then has its say.
+// target chooses the one broken worker, which must be an engine by itself. Of several it takes the
+// worker that the strongest finding names. The guard shared_cause then judges whether several fail
+// at once.
 func (restartWorker) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	t, err := poolTarget(in, ev)
 	if err != nil {
@@ -101,18 +103,22 @@ func (restartWorker) draft(s *guard.Scene) error {
 	a.Target.UID = s.Pod.UID
 	a.Params["pod"] = s.Pod.Name
 	a.Params["labels"] = strings.Join(labels, ",")
-	a.Why = fmt.Sprintf("A restart frees what only this worker holds. It is taken out of serving (%s), runs what it has begun for up to %s, and is then evicted under its disruption budget; what still runs then is lost, and so is its prefix cache.",
+	a.Why = fmt.Sprintf("A restart frees what only this worker holds. It is taken out of serving (%s), "+
+		"runs what it has begun for up to %s, and is then evicted under its disruption budget; "+
+		"what still runs then is lost, and so is its prefix cache.",
 		a.Params["labels"], state.FormatDuration(drainTime(a, s.Site.Timing)))
 	set := make([]string, len(labels))
 	for i, l := range labels {
 		set[i] = l + "=" + isolated
 	}
-	a.Command = fmt.Sprintf("kubectl -n %[1]s label pod %[2]s --overwrite %[3]s && sleep %.0[4]f && kubectl create --raw /api/v1/namespaces/%[1]s/pods/%[2]s/eviction -f - <<< %[5]s",
+	a.Command = fmt.Sprintf("kubectl -n %[1]s label pod %[2]s --overwrite %[3]s && sleep %.0[4]f && "+
+		"kubectl create --raw /api/v1/namespaces/%[1]s/pods/%[2]s/eviction -f - <<< %[5]s",
 		a.Target.Namespace, s.Pod.Name, strings.Join(set, " "), drainTime(a,
 			s.Site.Timing).Seconds(), quote(evictionBody(a.Target)))
 	return nil
 }
 
+// evictionBody returns the request that evicts the pod, for a person to send.
 func evictionBody(t state.Target) string {
 	b, err := json.Marshal(map[string]any{"apiVersion": "policy/v1", "kind": "Eviction",
 		"metadata":      map[string]string{"name": t.Name, "namespace": t.Namespace},
@@ -123,9 +129,9 @@ func evictionBody(t state.Target) string {
 	return string(b)
 }
 
-// isolation are the labels to change so that no Service selects the worker any more, while its
-// controller and its disruption budget still do: a controller that lost it would start another
-// worker, a budget that lost it would not protect the pool.
+// isolation returns the labels to change so that no Service selects the worker any more, while its
+// controller and its disruption budget still do. A controller without the pod would start another
+// one. A budget without it would not protect the pool.
 func isolation(s *guard.Scene) ([]string, error) {
 	if s.Workload.ComplexSelector {
 		return nil, fmt.Errorf("the selector of %s is not only labels, so it is not certain which label is free to change", s.Workload.Name)
@@ -147,7 +153,8 @@ func isolation(s *guard.Scene) ([]string, error) {
 		free := slices.DeleteFunc(slices.Sorted(maps.Keys(svc.Selector)),
 			func(k string) bool { _, is := taken[k]; return is })
 		if len(free) == 0 {
-			return nil, fmt.Errorf("every label that Service %s selects on is also its controller's or disruption budget's: add a label such as paramedic.dev/serving=true to the pod template and to that Service's selector", svc.Name)
+			return nil, fmt.Errorf("every label that Service %s selects on is also its controller's or disruption budget's: "+
+				"add a label such as paramedic.dev/serving=true to the pod template and to that Service's selector", svc.Name)
 		}
 		if !slices.ContainsFunc(free, func(k string) bool { return slices.Contains(out, k) }) {
 			out = append(out, free[0])

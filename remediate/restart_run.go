@@ -15,8 +15,9 @@ import (
 	"paramedic/state"
 )
 
-// apply takes the next of the steps isolate, drain, evict. Each step's end is in the journal before
-// the next one's effect, so the record that the worker is drained is the intent to evict it.
+// apply takes the next of the steps isolate, drain, evict. The journal has the end of each step
+// before the effect of the next one. So the record that the worker is drained is the intent to
+// evict it.
 func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	a, wr := r.act, r.act.Write
 	pod, err := r.cluster.Pod(ctx, a.Target.Namespace, a.Target.Name)
@@ -37,12 +38,13 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 		return k.putBack(ctx, r, pod)
 	case a.Journal[keyIsolated] == "":
 		return k.isolate(ctx, r, pod)
-	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
+	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.isIsolated(pod, wr):
 		return advance{to: state.NeedsHuman, text: relabelled}
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
 	}
-	if why := cmp.Or(r.stopped(), r.watch(ctx, k)); why != "" { // the others carry its load: if they fail at that, it is put back
+	// The other workers carry its load. If they fail at that, it is put back.
+	if why := cmp.Or(r.stopped(), r.watch(ctx, k)); why != "" {
 		r.note(keyUndo, why)
 		return r.stay(0)
 	}
@@ -52,8 +54,8 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	return k.evict(ctx, r, pod)
 }
 
-// ending waits for a worker to be gone. It may never be: a kubelet that is away confirms no end,
-// and a finalizer may stay.
+// ending waits until a worker is gone. It may never be: an unreachable kubelet confirms no end, and
+// a finalizer may stay.
 func (r *stage) ending(pod cluster.Pod) advance {
 	most := r.cfg.Timing.Rollout
 	switch since := r.stamp(keyEvicted); {
@@ -70,9 +72,9 @@ func (r *stage) ending(pod cluster.Pod) advance {
 
 const relabelled = "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"
 
-// out reports whether every label that was changed still has the isolating value. Of a record that
-// cannot be read none has.
-func (restartWorker) out(pod cluster.Pod, wr state.Write) bool {
+// isIsolated reports whether every label that was changed still has the isolating value. It reports
+// false if the record cannot be read.
+func (restartWorker) isIsolated(pod cluster.Pod, wr state.Write) bool {
 	old := oldLabels(wr)
 	for l := range old {
 		if pod.Labels[l] != wr.New {
@@ -82,6 +84,7 @@ func (restartWorker) out(pod cluster.Pod, wr state.Write) bool {
 	return len(old) > 0
 }
 
+// oldLabels returns the labels that the write changes, with their values before it.
 func oldLabels(wr state.Write) map[string]string {
 	old := map[string]string{}
 	if json.Unmarshal([]byte(wr.Old), &old) != nil {
@@ -90,16 +93,17 @@ func oldLabels(wr state.Write) map[string]string {
 	return old
 }
 
+// isolate changes the labels, or finds that they are changed.
 func (k restartWorker) isolate(ctx context.Context, r *stage, pod cluster.Pod) advance {
 	wr := r.act.Write
-	// It served until its labels were seen changed, or the write was answered: not the delivery's
-	// time.
+	// The worker served until its labels were seen changed or the write was answered, which may be
+	// long after the delivery began.
 	done := func() advance {
 		r.note(keyIsolated, r.cfg.Clock.Now().Format(time.RFC3339Nano))
 		return r.stay(0)
 	}
 	switch ours := pod.Annotations[cluster.OpIDAnnotation] == wr.OpID; {
-	case ours && k.out(pod, wr):
+	case ours && k.isIsolated(pod, wr):
 		return done()
 	case ours: // the answer was lost, and some of the labels may still keep the worker from serving
 		return advance{to: state.NeedsHuman, text: relabelled}
@@ -127,8 +131,8 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod cluster.Pod) a
 	return r.retry(err)
 }
 
-// drainTime is how long what the worker runs may go on: what a hung engine runs is lost already, so
-// that its playbook asks for less.
+// drainTime returns how long the worker's requests may continue. The requests of a hung engine are
+// lost already, so its playbook asks for less.
 func drainTime(a *state.Action, t policy.Timing) time.Duration {
 	if d, err := time.ParseDuration(a.Params["drain"]); err == nil && d > 0 {
 		return min(d, t.Drain)
@@ -136,17 +140,17 @@ func drainTime(a *state.Action, t policy.Timing) time.Duration {
 	return t.Drain
 }
 
-// following is how long Services and gateways may take to follow a label. The clocks of the bot and
-// of what scrapes may be as far apart.
-const following = 5 * time.Second
+// labelDelay is the longest time in which Services and gateways notice a label. The clocks of the
+// bot and of the scraped targets may differ by as much.
+const labelDelay = 5 * time.Second
 
-// drain waits until the worker runs nothing, as a scrape shows that was made after the isolation,
-// or until the deadline.
+// drain waits until a scrape from after the isolation shows that the worker is idle, or until the
+// deadline.
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
 	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, guard.PoolScope(a.Target, ""), r.in.StartedAt,
 		[]string{"requests_running"})
-	v := guard.ValuesOf(ev, "requests_running", since.Add(following),
+	v := guard.ValuesOf(ev, "requests_running", since.Add(labelDelay),
 		func(e state.Entity) bool { return e.Pod == a.Target.Name })
 	switch {
 	case len(v) > 0 && slices.Max(v) == 0:
@@ -164,6 +168,7 @@ func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	return r.stay(0)
 }
 
+// evict evicts the drained worker, unless a guard or a person stops it.
 func (k restartWorker) evict(ctx context.Context, r *stage, pod cluster.Pod) advance {
 	a := r.act
 	if instead, ok := k.mayEvict(ctx, r); !ok {
@@ -180,20 +185,24 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod cluster.Pod) adv
 		r.note(keyUndo, "the eviction was refused: "+err.Error())
 		return r.stay(0)
 	}
-	// The next look tells whether it happened: another pod of this name, or none.
+	// The next read shows whether it happened: another pod of this name, or none.
 	return r.contend("evict_trouble", err, func(why string) advance {
 		r.note(keyUndo, "the worker could not be evicted: "+why)
 		return r.stay(0)
 	})
 }
 
-// noOtherReady asks again, right before the eviction, whether another worker is ready: the drain may have
-// taken minutes.
+// poolOf names the workload that the worker belongs to.
+func poolOf(a *state.Action) cluster.Ref {
+	kind := cmp.Or(a.Params["pool_kind"], "Deployment")
+	return cluster.Ref{Namespace: a.Target.Namespace, Kind: kind, Name: a.Target.Pool}
+}
+
+// noOtherReady returns why the eviction would leave no ready worker, or "". It is asked right
+// before the eviction, because the drain may have taken minutes.
 func (restartWorker) noOtherReady(ctx context.Context, r *stage) string {
 	a := r.act
-	w, err := r.cluster.Workload(ctx,
-		cluster.Ref{Namespace: a.Target.Namespace, Kind: cmp.Or(a.Params["pool_kind"], "Deployment"),
-			Name: a.Target.Pool})
+	w, err := r.cluster.Workload(ctx, poolOf(a))
 	if err != nil {
 		return fmt.Sprintf("the pool could not be read before the eviction: %v", err)
 	}
@@ -208,17 +217,17 @@ func (restartWorker) noOtherReady(ctx context.Context, r *stage) string {
 	return ""
 }
 
-// putBack restores the labels, and hands over.
+// putBack restores the labels, and hands the run to a person.
 func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) advance {
 	a, wr := r.act, r.act.Write
 	why := a.Journal[keyUndo]
 	switch {
 	case pod.Annotations[cluster.OpIDAnnotation] == wr.OpID+undone:
 		if by := a.Journal[state.CalledOff]; by != "" {
-			r.note(state.Released, by) // who called it off knows
+			r.note(state.Released, by) // the person who cancelled it knows
 		}
 		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
-	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
+	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.isIsolated(pod, wr):
 		return advance{to: state.NeedsHuman,
 			text: why + "; the worker's labels were changed, and not by Paramedic: they are left as they are"}
 	}
@@ -234,14 +243,11 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) a
 	})
 }
 
-// live waits until the pool has its number of workers again, all of them ready, without the old
-// one.
+// live waits until the pool has its number of workers again without the old one, all of them ready.
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
 	since := guard.FirstStep(*a, state.Applied).At
-	w, err := r.cluster.Workload(ctx,
-		cluster.Ref{Namespace: a.Target.Namespace, Kind: cmp.Or(a.Params["pool_kind"], "Deployment"),
-			Name: a.Target.Pool})
+	w, err := r.cluster.Workload(ctx, poolOf(a))
 	if err == nil {
 		var pods []cluster.Pod
 		if pods, err = r.cluster.Pods(ctx, w); err == nil {
@@ -259,8 +265,8 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 	return r.stay(r.cfg.Timing.Poll)
 }
 
-// drainedAt is when the eviction was about to be asked for. What is found to be gone after a crash
-// went at some time after that.
+// drainedAt returns when the run was about to ask for the eviction. A worker that is found gone
+// after a crash went after that.
 func drainedAt(a *state.Action) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, a.Journal[keyDrained])
 	if err != nil {
@@ -269,7 +275,8 @@ func drainedAt(a *state.Action) time.Time {
 	return t
 }
 
-// replacement is the ready worker that came after the drain. Kubernetes' times are whole seconds.
+// replacement returns the ready worker that was created after the drain. Kubernetes' times are
+// whole seconds.
 func replacement(pods []cluster.Pod, a *state.Action, drained time.Time) string {
 	for _, p := range pods {
 		if p.UID != a.Write.UID && p.Ready && !p.Terminating &&

@@ -13,17 +13,17 @@ import (
 	"paramedic/state/outbox"
 )
 
-// A Runner delivers run effects: each delivery takes one step of the run.
+// A Runner delivers run effects. Each delivery takes one step of the run.
 type Runner struct{ cfg *Config }
 
-// moved is a view in which one run has taken the step that is about to be recorded.
-type moved struct {
+// A viewAfter is a view in which one run has taken the step that is about to be recorded.
+type viewAfter struct {
 	state.View
 	run state.Action
 }
 
-// BegunActions returns the view's begun actions with that run as it will be.
-func (m moved) BegunActions() []state.Action {
+// BegunActions returns the view's begun actions, with that run after its step.
+func (m viewAfter) BegunActions() []state.Action {
 	all := slices.DeleteFunc(m.View.BegunActions(), func(a state.Action) bool { return a.ID == m.run.ID })
 	if m.run.Begun() {
 		all = append(all, m.run)
@@ -31,8 +31,8 @@ func (m moved) BegunActions() []state.Action {
 	return all
 }
 
-// ActionsOf returns the incident's actions with that run as it will be.
-func (m moved) ActionsOf(id state.IncidentID) []state.Action {
+// ActionsOf returns the incident's actions, with that run after its step.
+func (m viewAfter) ActionsOf(id state.IncidentID) []state.Action {
 	all := m.View.ActionsOf(id)
 	for i := range all {
 		if all[i].ID == m.run.ID {
@@ -42,10 +42,10 @@ func (m moved) ActionsOf(id state.IncidentID) []state.Action {
 	return all
 }
 
-// Deliver takes the run's next step, as the view has it now.
+// Deliver takes the run's next step, from its state in the view.
 func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	now := r.cfg.Clock.Now()
-	a, _ := r.cfg.View.Action(e.Action) // one that is not known has no state
+	a, _ := r.cfg.View.Action(e.Action) // an unknown run has no state
 	if !a.State.Running() && !(a.State == state.Proposed && policy.Mode(a.Mode) == policy.Auto) {
 		return done(e)
 	}
@@ -77,13 +77,14 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}, Inputs: inputs}
 }
 
-// interruptible says whether a step that was cut off by a shutdown or a deadline proves nothing:
-// then nothing of it is recorded, and it is taken again. Progress that was seen is recorded.
+// interruptible reports whether a step that a shutdown or a deadline interrupted proves nothing.
+// Such a step is not recorded, and is taken again. Progress that was seen is recorded.
 func interruptible(from, to state.ActionState) bool {
 	return to == from || from.BeforeEffect() || to == state.NeedsHuman || to == state.Denied
 }
 
-// giveUp ends a run that cannot go on: without a trace if nothing was written, else with a person.
+// giveUp ends a run that cannot continue. It is denied if nothing was written, and handed to a
+// person otherwise.
 func (r *stage) giveUp(why string) advance {
 	if r.act.State.BeforeEffect() {
 		return advance{to: state.Denied, text: why}
@@ -91,7 +92,7 @@ func (r *stage) giveUp(why string) advance {
 	return r.person(why)
 }
 
-// advance makes the event of a step.
+// advance returns the inputs of a step: its event, and the new plan if the run was superseded.
 func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState, adv advance) []state.Input {
 	a := st.act
 	a.NextAt = time.Time{}
@@ -114,14 +115,14 @@ func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState,
 	inputs := []state.Input{event(st.now, from, *a)}
 	if adv.to == state.Superseded && st.in.Open() {
 		cfg := *r.cfg
-		cfg.View = moved{cfg.View, *a}
+		cfg.View = viewAfter{cfg.View, *a}
 		fresh, _ := (&Planner{cfg: &cfg}).plan(ctx, st.in)
 		inputs = append(inputs, fresh...)
 	}
 	return inputs
 }
 
-// step dispatches on the run's state.
+// step takes the step of the run's state.
 func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	a := st.act
 	if a.State.BeforeEffect() {
@@ -145,8 +146,9 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	return r.undo(ctx, st, kind)
 }
 
-// admit asks all guards, on fresh reads: once to admit the run, which takes its lock, and once
-// more, under the lock, before it records the intent. In between it reads the baseline's window.
+// admit asks all guards on fresh reads. It asks them once to admit the run, which takes its lock,
+// and once more under the lock, before it records the intent. In between it reads the baseline's
+// window.
 func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	a := st.act
 	if !st.in.Open() {
@@ -158,8 +160,8 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if policy.Mode(a.Mode) != policy.Auto && !a.DecidedAt.Before(a.ExpiresAt) {
 		return advance{to: state.Expired, text: "the approval came too late"}
 	}
-	if end := r.cfg.ApprovedUntil(a, r.cfg.For(a.Cause, a.Kind, a.Target)); policy.Mode(a.Mode) != policy.Auto &&
-		!st.now.Before(end) {
+	end := r.cfg.ApprovedUntil(a, r.cfg.For(a.Cause, a.Kind, a.Target))
+	if policy.Mode(a.Mode) != policy.Auto && !st.now.Before(end) {
 		return advance{to: state.Expired,
 			text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
@@ -167,7 +169,7 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if s.Problem == nil {
 		s.PeersEvidence(ctx)
 	}
-	begun := len(a.Verify.Before) > 0 // its first reading was taken when it was admitted
+	begun := len(a.Verify.Before) > 0 // the first reading was taken at admission
 	if begun && s.Observe(st.due) {
 		return st.stay(r.cfg.Timing.Interval)
 	}
@@ -195,9 +197,9 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	return advance{to: state.Intent, text: "all guards allow, on fresh reads"}
 }
 
-// held waits for what holds the run. A hold that names its end lasts until then, and keeps the
-// approval: people saw it when they approved, and every guard is asked again. One that only asks to
-// be asked again may last for ever, and is given up after a while.
+// held waits while a guard holds the run. A hold that names its end lasts until then and keeps the
+// approval, because people saw it when they approved and every guard is asked again. A hold without
+// an end may last for ever, so it is given up after Timing.Blocked.
 func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	a := st.act
 	if retry.Sub(st.now) > time.Minute {
@@ -212,5 +214,5 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	return advance{to: a.State, wait: pause(st.now, retry, time.Minute)}
 }
 
-// keyHeld is the journal's key for since when the run is held by what names no end.
+// keyHeld is the journal's key for the time since which a hold without an end has lasted.
 const keyHeld = "held"

@@ -17,7 +17,7 @@ import (
 )
 
 // setEngineArg sets max_num_seqs of a Deployment, which SGLang calls max_running_requests and
-// TensorRT-LLM max_batch_size: it replaces the one string of the pod template that holds the flag,
+// TensorRT-LLM max_batch_size. It replaces the one string of the pod template that holds the flag,
 // which rolls the pool.
 type setEngineArg struct{}
 
@@ -39,7 +39,7 @@ func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[stri
 	return t, err
 }
 
-// poolTarget is the pool that the incident is about.
+// poolTarget returns the pool of the incident.
 func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
 	sc := in.Diagnosis.Scope
 	t := state.Target{Cluster: in.Cluster, Namespace: cmp.Or(sc.Namespace, in.Scope.Namespace),
@@ -57,7 +57,7 @@ func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
 
 func (setEngineArg) draft(s *guard.Scene) error {
 	a, arg := s.Action, engineflag.CapFlag(s.Workload.Containers)
-	a.Change = arg // until the values are known, for refusals
+	a.Change = arg // in refusals, until the values are known
 	if s.Workload.Kind != "Deployment" {
 		return fmt.Errorf("%s is a %s: set %s in it by hand", s.Workload.Name, s.Workload.Kind, arg)
 	}
@@ -69,7 +69,8 @@ func (setEngineArg) draft(s *guard.Scene) error {
 	if p.Absent {
 		v := s.Of("max_num_seqs")
 		if len(v) == 0 || slices.Min(v) != slices.Max(v) {
-			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force", engineflag.Spelled(arg))
+			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force",
+				engineflag.Spelled(arg))
 		}
 		from = int(v[0])
 	}
@@ -85,8 +86,7 @@ func (setEngineArg) draft(s *guard.Scene) error {
 	return nil
 }
 
-// tokenOf and replaceOf are the value that has to be there before, and the operation that changes
-// it; an absent flag is appended where the list ends now.
+// tokenOf returns the value that the write expects to find.
 func tokenOf(p engineflag.Place) any {
 	if p.Absent {
 		return nil
@@ -94,6 +94,7 @@ func tokenOf(p engineflag.Place) any {
 	return p.Token
 }
 
+// replaceOf returns the operation that sets the value. A missing flag is appended to the list.
 func replaceOf(p engineflag.Place, value string) op {
 	if p.Absent {
 		return add(pathOf(p), value)
@@ -121,8 +122,8 @@ func (setEngineArg) Write(s *guard.Scene, opID string) (state.Write, error) {
 		s.Workload.Containers[p.Container].Name)
 	value := p.With(flag, to)
 	// The generation changes with the spec and not with the status: a rollout that begins now fails
-	// the test, a heartbeat does not. An absent flag has no old value to test; the generation
-	// vouches for the list instead.
+	// the test, a heartbeat does not. A missing flag has no old value to test, so the generation
+	// tests the list instead.
 	ops := []op{uid, test(pointer("metadata", "generation"), s.Workload.Generation), name}
 	back := []op{uid, test(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID), name,
 		test(pathOf(p), value)}
@@ -147,7 +148,7 @@ func (setEngineArg) DryRun(ctx context.Context, s *guard.Scene, w state.Write) e
 	return err
 }
 
-// valueAt is the string of a workload's pod template at a path that a place made.
+// valueAt returns the string of a workload's pod template at a path made by pathOf.
 func valueAt(w cluster.Workload, path string) (string, bool) {
 	t := strings.Split(path, "/")
 	if len(t) != 8 {
@@ -163,7 +164,7 @@ func valueAt(w cluster.Workload, path string) (string, bool) {
 		list = w.Containers[c].Command
 	}
 	if i >= len(list) {
-		return "", true // absent, which is the old value of a flag that was appended
+		return "", true // missing, which is the old value of a flag that was appended
 	}
 	return list[i], true
 }
@@ -205,8 +206,8 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	return r.retry(err)
 }
 
-// ours says whether the live value is still what the run wrote.
-func ours(w cluster.Workload, wr state.Write) bool {
+// isOurs reports whether the live value is still the one that the run wrote.
+func isOurs(w cluster.Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
 	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[cluster.OpIDAnnotation] == wr.OpID
 }
@@ -223,7 +224,7 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	switch {
 	case err == nil && putBack(w, a.Write):
 		return handedOff(w)
-	case err != nil || !ours(w, a.Write):
+	case err != nil || !isOurs(w, a.Write):
 		return advance{to: state.NeedsHuman,
 			text: "the workload was changed after the write, and not by Paramedic: it is left as it is"}
 	case !w.RollingOut() && w.Ready >= w.Replicas:
@@ -244,7 +245,7 @@ func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 		return advance{}, err
 	case err == nil && putBack(w, r.act.Write):
 		return handedOff(w), nil
-	case err != nil || !ours(w, r.act.Write):
+	case err != nil || !isOurs(w, r.act.Write):
 		return advance{to: state.NeedsHuman,
 				text: "the workload was changed while the write was verified, and not by Paramedic: it is left as it is"},
 			nil
@@ -281,14 +282,14 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return handedOff(w)
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid before the rollback")
-	case !ours(w, wr):
+	case !isOurs(w, wr):
 		return advance{to: state.NeedsHuman,
 			text: "the workload was changed after the write: it is not rolled back over that change"}
 	}
 	_, err = r.cluster.PatchWorkload(ctx, ref, []byte(wr.Inverse), false)
 	switch {
 	case err == nil:
-		return r.stay(0) // the next look tells
+		return r.stay(0) // the next read shows whether it is back
 	case errors.Is(err, cluster.ErrConflict):
 		return r.contend("undo_conflict", err,
 			func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
@@ -299,18 +300,19 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		func(why string) advance { return r.person("the rollback could not be written: " + why) })
 }
 
-// kubectl is the command that does what a patch does.
+// kubectl returns the command that does what a patch does.
 func kubectl(t state.Target, patch string) string {
 	return fmt.Sprintf("kubectl -n %s patch %s %s --type=json -p %s", t.Namespace, strings.ToLower(t.Kind), t.Name,
 		quote(patch))
 }
 
+// undoCommand returns the command that undoes the run's write.
 func undoCommand(a *state.Action) string { return kubectl(a.Target, a.Write.Inverse) }
 
-// quote is a string as one word of a shell.
+// quote returns a string as one word of a shell command.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// path is the JSON pointer of the string within a workload.
+// pathOf returns the JSON pointer of the string within a workload.
 func pathOf(p engineflag.Place) string {
 	return pointer("spec", "template", "spec", "containers", p.Container, p.List, p.Index)
 }

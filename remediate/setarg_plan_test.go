@@ -10,9 +10,9 @@ import (
 	"paramedic/state"
 )
 
-// drafted plans a cap for the calm pool as the evidence and the template say.
+// drafted plans a cap from the scene's evidence and template.
 func drafted(direction string, set func(*guard.Scene)) (*guard.Scene, error) {
-	s := calm(setEngineArgKind)
+	s := sceneOf(setEngineArgKind)
 	s.Action.Params = map[string]string{"arg": "max_num_seqs", "direction": direction}
 	s.Workload.Containers[0].Args = []string{"--model=m", "--max-num-seqs=96"}
 	if set != nil {
@@ -22,7 +22,7 @@ func drafted(direction string, set func(*guard.Scene)) (*guard.Scene, error) {
 }
 
 func TestCapIsPlannedOnlyFromWhatIsKnown(t *testing.T) {
-	// 64 running requests that use .85 of the cache: what fits is 64.
+	// 64 running requests use .85 of the cache, so 64 fit.
 	use := func(running, used float64) func(*guard.Scene) {
 		return func(s *guard.Scene) { each(s, "requests_running", running); each(s, "kv_usage", used) }
 	}
@@ -102,9 +102,9 @@ func TestCapIsPlannedOnlyFromWhatIsKnown(t *testing.T) {
 	}
 }
 
-// One worker's number counts only where both of its signals are known.
+// A worker's number counts only if both of its signals are known.
 func TestUseCountsWholeWorkersOnly(t *testing.T) {
-	s := calm(setEngineArgKind)
+	s := sceneOf(setEngineArgKind)
 	sample(s, "kv_usage", "vllm-0", .85, 0)
 	sample(s, "requests_running", "vllm-0", 64, 0)
 	sample(s, "kv_usage", "vllm-1", .85, 0)
@@ -114,7 +114,7 @@ func TestUseCountsWholeWorkersOnly(t *testing.T) {
 	}
 }
 
-// A flag that is not set is appended where the list ended, and its inverse takes it away again.
+// A missing flag is appended to the list, and the inverse removes it.
 func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
 	s, err := drafted("lower", func(s *guard.Scene) {
 		s.Workload.Containers[0].Args = []string{"--model=m"}
@@ -139,7 +139,7 @@ func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
 }
 
 func TestRestartIsDryRunInBothSteps(t *testing.T) {
-	b, s := attend(restartWorkerKind, state.Admitted), calm(restartWorkerKind)
+	b, s := newRun(restartWorkerKind, state.Admitted), sceneOf(restartWorkerKind)
 	s.Cluster = b.p
 	if err := (restartWorker{}).DryRun(t.Context(), s, state.Write{}); err != nil || len(b.p.wrote) != 0 {
 		t.Errorf("%v %v", err, b.p.wrote)

@@ -7,17 +7,17 @@ import (
 	"paramedic/remediate/guard"
 )
 
-// KVFill is how much of the KV cache a safe max_num_seqs plans for; the rest is for requests that
-// are longer than the average one. The tuning formula of the source articles has it.
+// KVFill is the share of the KV cache that a safe max_num_seqs plans for. The rest is for requests
+// that are longer than the average. The tuning formula of the source articles has it.
 const KVFill = .85
 
-// compute is the safe value, or where it is not known half of the present value and, for raising,
-// what goes by the cache's use alone; never against the remedy's direction, within the limits, and
-// rounded down to a multiple of eight, which engines capture graphs for. Where the cache's use is
-// not known nothing is raised.
+// compute returns the new value, and the reason for it. That is the safe value. If it is unknown,
+// it is half of the present value, or for raising the value by the cache's use. It returns an error
+// if the result is against the remedy's direction, or if the cache's use is unknown for raising. It
+// keeps the limits, and rounds down to a multiple of eight, for which engines capture graphs.
 func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 	safe, how := safe(s)
-	bound := "" // what keeps the value from being the wanted one
+	bound := "" // the limit that changed the wanted value
 	to, why := from/2, fmt.Sprintf("half of %d, for the safe value cannot be computed: %s", from, how)
 	if safe > 0 {
 		to, why = safe, how
@@ -67,13 +67,14 @@ func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 	return to, fmt.Sprintf("%d is %s.", to, why), nil
 }
 
-// safe is max_num_seqs by what a request takes of the KV cache; 0 where that is not known.
+// safe returns the max_num_seqs at which the KV cache suffices, and how that was computed. It
+// returns 0 if it is unknown.
 //
 // It is the smaller of two numbers. One goes by tokens: as many requests of the mean length as the
-// cache has blocks for. It is right only where every block keeps its tokens for all layers: of a
-// model with windows, chunks or states in some layers, each group of layers has blocks of its own,
-// and a request takes several times as many. Nothing that engines export says what model it is, so
-// the other number goes by what the running requests hold, whatever their layers keep.
+// cache has blocks for. It is right only if every block keeps its tokens for all layers. In a model
+// with windows, chunks or states in some layers, each group of layers has blocks of its own, and a
+// request takes several times as many. Engines do not export which model it is. So the other number
+// goes by the cache that the running requests hold, for any kind of layer.
 func safe(s *guard.Scene) (int, string) {
 	n, how := safeByTokens(s)
 	if held, text := safeByUse(s); n > 0 && held < n {
@@ -82,8 +83,8 @@ func safe(s *guard.Scene) (int, string) {
 	return n, how
 }
 
-// safeByUse goes by what the requests hold that run now, over the pool: it is one worker's number,
-// for all have one template.
+// safeByUse goes by the cache that the running requests hold, over the pool. The result is for one
+// worker, because all have one template.
 func safeByUse(s *guard.Scene) (int, string) {
 	var used, running float64
 	for _, p := range s.Pods {

@@ -11,16 +11,17 @@ import (
 	"paramedic/state"
 )
 
-// Whoever approves reads why it is this value: also where a bound, and not the formula, makes it
-// so.
-func TestTheReasonIsOfTheValue(t *testing.T) {
+// The approver reads why the value is this one, also if a bound and not the formula decides it.
+func TestReasonExplainsTheValue(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	scene := func(blocks float64) *guard.Scene {
 		s := &guard.Scene{Now: at, Pods: []cluster.Pod{{Name: "vllm-0"}}}
 		s.Rule.Limits = policy.Limits{}.OrDefaults()
-		for signal, v := range map[string]float64{"kv_blocks_total": blocks, "kv_block_size": 16, "prompt_length_mean": 2000, "output_length_mean": 530,
-			"requests_running": 70, "kv_usage": .9} {
-			s.Evidence.Samples = append(s.Evidence.Samples, state.Sample{Signal: signal, Entity: state.Entity{Pod: "vllm-0"}, Value: v, At: at})
+		for signal, v := range map[string]float64{"kv_blocks_total": blocks, "kv_block_size": 16, "prompt_length_mean": 2000,
+			"output_length_mean": 530,
+			"requests_running":   70, "kv_usage": .9} {
+			s.Evidence.Samples = append(s.Evidence.Samples,
+				state.Sample{Signal: signal, Entity: state.Entity{Pod: "vllm-0"}, Value: v, At: at})
 		}
 		return s
 	}
@@ -47,7 +48,8 @@ func TestTheReasonIsOfTheValue(t *testing.T) {
 			s.Value = 1
 		}
 	}
-	if _, why, err := compute(sglang, 128, "lower"); err != nil || !strings.Contains(why, "what 85 % of 187376 tokens of KV cache hold at 2530 tokens a sequence") {
+	if _, why, err := compute(sglang, 128, "lower"); err != nil ||
+		!strings.Contains(why, "what 85 % of 187376 tokens of KV cache hold at 2530 tokens a sequence") {
 		t.Errorf("an engine that counts tokens: %q, %v", why, err)
 	}
 }

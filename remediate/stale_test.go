@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-// unread are the ways in which what was read says nothing of now.
+// unread lists the ways in which the values read are not present ones.
 var unread = map[string]func(w *world){
 	"stale": func(w *world) { w.scraped = func() time.Time { return w.clock.now.Add(-2*time.Minute - time.Second) } },
 	"NaN":   func(w *world) { w.spoil(math.NaN()) },
@@ -29,7 +29,7 @@ func (w *world) spoil(v float64) {
 	}
 }
 
-func TestUnreadValuesAllowNothing(t *testing.T) { // 30
+func TestUnreadValuesDenyTheWrite(t *testing.T) { // 30
 	for name, spoil := range unread {
 		for _, kind := range []string{setArg, restart} {
 			w := newWorld(t, kind, policy.Approve)
@@ -71,7 +71,7 @@ func TestUnreadValuesVerifyNothing(t *testing.T) { // 30
 	}
 }
 
-// What was scraped before the change settled shows the time before it.
+// A scrape from before the settling time shows the time before the change.
 func TestScrapeFromBeforeSettlingIsNoSample(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()

@@ -15,38 +15,42 @@ import (
 	"paramedic/state"
 )
 
-// planned is a planner of one remedy, with what it remembers of the incident.
+// planned returns a planner of one remedy, and its view.
 func planned(remember ...state.Action) (*Planner, *remediatetest.View) {
-	s := calm(setEngineArgKind)
+	s := sceneOf(setEngineArgKind)
 	m := s.Site.View.(*remediatetest.View)
 	s.Incident.Diagnosis.Playbook = "pb"
 	m.Incidents, m.Actions = []state.Incident{s.Incident}, remember
 	cfg := &Config{Site: *s.Site, Logger: quietLogger}
-	cfg.Clock, cfg.Gauge = still{noon}, gauged{&s.Evidence}
-	cfg.Clusters = map[string]cluster.Cluster{"prod": &patient{w: s.Workload, pods: s.Pods, ns: s.Namespace}}
+	cfg.Clock, cfg.Gauge = fixedClock{noon}, fixedGauge{&s.Evidence}
+	cfg.Clusters = map[string]cluster.Cluster{"prod": &fakeCluster{w: s.Workload, pods: s.Pods, ns: s.Namespace}}
 	cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
-		return playbooks.Playbook{FirstAid: []playbooks.Remedy{{Action: setEngineArgKind, Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}}}, true
+		return playbooks.Playbook{FirstAid: []playbooks.Remedy{{Action: setEngineArgKind,
+			Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}}}, true
 	}
 	return &Planner{cfg: cfg}, m
 }
 
-// a plan of the pool that waits for approval.
+// waiting returns a plan of the pool that waits for approval.
 func waiting(change func(*state.Action)) state.Action {
-	a := state.Action{ID: "ACT-1", Incident: "INC-1", Kind: setEngineArgKind, Mode: "approve", State: state.AwaitingApproval, ExpiresAt: noon.Add(time.Minute),
-		Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "vllm", UID: "dep-1", Pool: "vllm"},
-		Params: map[string]string{"from": "100", "to": "80", "labels": "a"}, Steps: []state.ActionStep{{State: state.AwaitingApproval, At: noon}}}
+	a := state.Action{ID: "ACT-1", Incident: "INC-1", Kind: setEngineArgKind, Mode: "approve", State: state.AwaitingApproval,
+		ExpiresAt: noon.Add(time.Minute),
+		Target:    state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "vllm", UID: "dep-1", Pool: "vllm"},
+		Params:    map[string]string{"from": "100", "to": "80", "labels": "a"}, Steps: []state.ActionStep{{State: state.AwaitingApproval,
+			At: noon}}}
 	if change != nil {
 		change(&a)
 	}
 	return a
 }
 
-func TestStandingPlanIsTheSameInAllThatMatters(t *testing.T) {
+func TestPlanIsSameByTargetModeAndValue(t *testing.T) {
 	denied := func(names ...string) func(*state.Action) {
 		return func(a *state.Action) {
 			a.State = state.Denied
 			for _, n := range names {
-				a.Guards = append(a.Guards, state.GuardResult{Guard: n, Decision: state.Deny}, state.GuardResult{Guard: "x" + n, Decision: state.Hold})
+				a.Guards = append(a.Guards, state.GuardResult{Guard: n, Decision: state.Deny},
+					state.GuardResult{Guard: "x" + n, Decision: state.Hold})
 			}
 		}
 	}
@@ -79,20 +83,20 @@ func TestStandingPlanIsTheSameInAllThatMatters(t *testing.T) {
 		"denied, nothing denies": {old: denied(), stands: true},
 	} {
 		p, m := planned(waiting(c.old))
-		got, same := p.standing(waiting(c.fresh), c.refused)
+		got, same := p.currentRun(waiting(c.fresh), c.refused)
 		if (got.ID != "") != c.stands || same != c.same {
 			t.Errorf("%s: %q stands, same %t", name, got.ID, same)
 		}
 		if m.Actions = nil; !c.stands {
 			continue
 		}
-		if _, same := p.standing(waiting(c.fresh), c.refused); same {
+		if _, same := p.currentRun(waiting(c.fresh), c.refused); same {
 			t.Errorf("%s: nothing stands, and is the same", name)
 		}
 	}
 }
 
-func TestPlanningStopsWhereItHelpsNobody(t *testing.T) {
+func TestPlanningStopsWithoutAUsefulRemedy(t *testing.T) {
 	overtaken := func(id state.ActionID) state.Action {
 		return waiting(func(a *state.Action) {
 			a.ID, a.State, a.Target.Name = id, state.Superseded, "b"
@@ -146,19 +150,21 @@ func TestPlanningStopsWhereItHelpsNobody(t *testing.T) {
 			t.Errorf("%s: %d planned, done %t, again at %s", name, fresh, out.Outcome.Done, out.Outcome.RetryAt)
 		}
 	}
-	// A plan that was cut off is made again, and nothing of it is recorded.
+	// An interrupted plan is made again, and nothing of it is recorded.
 	p, _ := planned()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if out := p.Deliver(ctx, state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done || len(out.Inputs) > 0 || !out.Outcome.RetryAt.Equal(noon.Add(poll)) {
+	if out := p.Deliver(ctx, state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done || len(out.Inputs) > 0 ||
+		!out.Outcome.RetryAt.Equal(noon.Add(poll)) {
 		t.Errorf("%+v", out)
 	}
 }
 
-// What waits ends with its reason; what has written, or is kept, goes on.
+// A waiting run ends with its reason. A run that has written, or that is kept, continues.
 func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
-	for st, ends := range map[state.ActionState]bool{state.Proposed: true, state.AwaitingApproval: true, state.Approved: true, state.Admitted: true,
-		state.Intent: false, state.Verifying: false, state.Succeeded: false, state.Denied: false} {
+	for st, ends := range map[state.ActionState]bool{state.Proposed: true, state.AwaitingApproval: true, state.Approved: true,
+		state.Admitted: true,
+		state.Intent:   false, state.Verifying: false, state.Succeeded: false, state.Denied: false} {
 		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
 		m.Incidents[0].Status = state.StatusResolved
 		out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"})
@@ -168,34 +174,34 @@ func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 	}
 	for _, st := range []state.ActionState{state.Intent, state.Applied, state.Verifying, state.RollbackIntent} {
 		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
-		if got := p.callOff(m.Incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
+		if got := p.cancelPlans(m.Incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
 			t.Errorf("%s: a run under way was superseded by a plan", st)
 		}
 	}
 	p, m := planned(waiting(nil))
-	if got := p.callOff(m.Incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
+	if got := p.cancelPlans(m.Incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestDryRunRefusedIsNoPlan(t *testing.T) {
 	for name, c := range map[string]struct {
-		set  func(*bedside, *guard.Scene)
+		set  func(*runCase, *guard.Scene)
 		want state.Decision
 		says string
 	}{
-		"passes":                {func(*bedside, *guard.Scene) {}, state.Allow, "the dry run passed"},
-		"only reads":            {func(b *bedside, s *guard.Scene) { s.Rule.Mode, b.p.dry = policy.Suggest, cluster.ErrForbidden }, state.Allow, "only reads"},
-		"forbidden":             {func(b *bedside, _ *guard.Scene) { b.p.dry = cluster.ErrForbidden }, state.Deny, "apply the namespaced Role"},
-		"blocked":               {func(b *bedside, _ *guard.Scene) { b.p.dry = cluster.ErrBlocked }, state.Hold, "is refused now"},
-		"failed":                {func(b *bedside, _ *guard.Scene) { b.p.dry = errAway }, state.Deny, "a dry run failed"},
-		"nothing to read":       {func(_ *bedside, s *guard.Scene) { s.Evidence.Samples = nil }, state.Deny, "would show an improvement"},
-		"only guardrails":       {func(_ *bedside, s *guard.Scene) { s.Evidence.Samples = nil; each(s, "ttft_p95", 1) }, state.Deny, "would show an improvement"},
-		"the value moved on":    {func(_ *bedside, s *guard.Scene) { s.Action.Params["from"] = "64" }, state.Deny, "cannot be prepared"},
-		"the plan has no value": {func(_ *bedside, s *guard.Scene) { s.Action.Params["to"] = "" }, state.Deny, "cannot be prepared"},
-		"the value is unsure":   {func(_ *bedside, s *guard.Scene) { s.Workload.Containers = nil }, state.Deny, "cannot be prepared"},
+		"passes":                {func(*runCase, *guard.Scene) {}, state.Allow, "the dry run passed"},
+		"only reads":            {func(b *runCase, s *guard.Scene) { s.Rule.Mode, b.p.dry = policy.Suggest, cluster.ErrForbidden }, state.Allow, "only reads"},
+		"forbidden":             {func(b *runCase, _ *guard.Scene) { b.p.dry = cluster.ErrForbidden }, state.Deny, "apply the namespaced Role"},
+		"blocked":               {func(b *runCase, _ *guard.Scene) { b.p.dry = cluster.ErrBlocked }, state.Hold, "is refused now"},
+		"failed":                {func(b *runCase, _ *guard.Scene) { b.p.dry = errAway }, state.Deny, "a dry run failed"},
+		"nothing to read":       {func(_ *runCase, s *guard.Scene) { s.Evidence.Samples = nil }, state.Deny, "would show an improvement"},
+		"only guardrails":       {func(_ *runCase, s *guard.Scene) { s.Evidence.Samples = nil; each(s, "ttft_p95", 1) }, state.Deny, "would show an improvement"},
+		"the value moved on":    {func(_ *runCase, s *guard.Scene) { s.Action.Params["from"] = "64" }, state.Deny, "cannot be prepared"},
+		"the plan has no value": {func(_ *runCase, s *guard.Scene) { s.Action.Params["to"] = "" }, state.Deny, "cannot be prepared"},
+		"the value is unsure":   {func(_ *runCase, s *guard.Scene) { s.Workload.Containers = nil }, state.Deny, "cannot be prepared"},
 	} {
-		b, s := attend(setEngineArgKind, state.Admitted), calm(setEngineArgKind)
+		b, s := newRun(setEngineArgKind, state.Admitted), sceneOf(setEngineArgKind)
 		s.Cluster, s.Action.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
 		each(s, "kv_usage", .99)
 		each(s, "preemption_rate", 5)
@@ -233,7 +239,7 @@ func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
 		"two labels for two services":   {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("zone")) }, []string{"serving", "zone"}, ""},
 		"a value that is not the pod's": {func(s *guard.Scene) { s.Pod.Labels["serving"] = "2" }, nil, "no Service selects"},
 	} {
-		s := calm(restartWorkerKind)
+		s := sceneOf(restartWorkerKind)
 		s.Pod.Labels = map[string]string{"app": "1", "serving": "1", "zone": "1"}
 		s.Workload.Selector = map[string]string{"app": "1"}
 		s.Namespace.Services = []cluster.Selection{service("app", "serving")}
@@ -242,7 +248,7 @@ func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
 		if !slices.Equal(got, c.want) || (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
-		// The write is of the labels that were planned, or none.
+		// The write changes exactly the planned labels.
 		s.Action.Params["labels"] = "serving"
 		if _, err := (restartWorker{}).Write(s, "op"); (err == nil) != slices.Equal(c.want, []string{"serving"}) {
 			t.Errorf("%s: writes %v", name, err)
@@ -276,15 +282,15 @@ func TestRestartNeedsOneKnownWorker(t *testing.T) {
 			in.Diagnosis.Scope, in.Scope = state.Scope{Pool: "vllm", Pods: []string{"a"}}, state.Scope{}
 		}, ""},
 	} {
-		in := calm(restartWorkerKind).Incident
+		in := sceneOf(restartWorkerKind).Incident
 		c.set(&in)
 		got, err := restartWorker{}.target(in, state.Evidence{}, map[string]string{})
 		if (err == nil) != (c.want != "") || err == nil && got.Name != c.want {
 			t.Errorf("%s: %q %v", name, got.Name, err)
 		}
 	}
-	// It has to be one of the pool's, by its UID.
-	s := calm(restartWorkerKind)
+	// It has to be a pod of the pool, by its UID.
+	s := sceneOf(restartWorkerKind)
 	s.Pod.UID = "pod-9"
 	if err := (restartWorker{}).draft(s); err == nil || !strings.Contains(err.Error(), "does not belong to vllm") {
 		t.Errorf("%v", err)
@@ -301,7 +307,8 @@ func TestPoolKindComesFromItsWorkers(t *testing.T) {
 		"another's":     {[]state.Worker{{Pool: "b", PoolKind: "StatefulSet"}}, "Deployment"},
 		"not told last": {[]state.Worker{{Pool: "vllm", PoolKind: "StatefulSet"}, {Pool: "vllm"}}, "StatefulSet"},
 	} {
-		if got, err := poolTarget(calm(setEngineArgKind).Incident, state.Evidence{Workers: c.workers}); err != nil || got.Kind != c.want {
+		if got, err := poolTarget(sceneOf(setEngineArgKind).Incident, state.Evidence{Workers: c.workers}); err != nil ||
+			got.Kind != c.want {
 			t.Errorf("%s: %s %v", name, got.Kind, err)
 		}
 	}

@@ -12,51 +12,51 @@ import (
 	"paramedic/state"
 )
 
-// label is the worker's label that is changed, which says whether it serves.
-func (b *bedside) label(value, op string) *bedside {
+// label changes the worker's label, which decides whether it serves.
+func (b *runCase) label(value, op string) *runCase {
 	b.p.pod.Labels["serving"], b.p.pod.Annotations[cluster.OpIDAnnotation] = value, op
 	return b
 }
 
-// isolatedWorker is a run whose worker was taken out of serving a minute ago.
-func isolatedWorker() *bedside {
-	b := attend(restartWorkerKind, state.Intent).label(isolated, "op")
+// isolatedWorker returns a run whose worker was taken out of serving a minute ago.
+func isolatedWorker() *runCase {
+	b := newRun(restartWorkerKind, state.Intent).label(isolated, "op")
 	b.note(keyIsolated, ago(time.Minute))
 	return b
 }
 
-// drainedWorker is a run whose worker runs nothing any more.
-func drainedWorker() *bedside {
+// drainedWorker returns a run whose worker is idle.
+func drainedWorker() *runCase {
 	b := isolatedWorker()
 	b.note(keyDrained, ago(time.Second))
 	return b
 }
 
 func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
-	begin := func() *bedside { return attend(restartWorkerKind, state.Intent) }
-	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.patchErr = err } }
-	runStrides(t, begin, restartWorker{}.apply, []stride{
+	begin := func() *runCase { return newRun(restartWorkerKind, state.Intent) }
+	failing := func(err error) func(*runCase) { return func(b *runCase) { b.p.patchErr = err } }
+	runSteps(t, begin, restartWorker{}.apply, []stepCase{
 		{name: "as planned", to: state.Intent, wrote: "patch"},
-		{name: "isolated already", set: func(b *bedside) { b.label(isolated, "op") }, to: state.Intent},
-		{name: "gone", set: func(b *bedside) { b.p.podErr = cluster.ErrNotFound }, to: state.Superseded, says: "went away by itself"},
-		{name: "another of its name", set: func(b *bedside) { b.p.pod.UID = "pod-9" }, to: state.Superseded, says: "went away by itself"},
-		{name: "not readable", set: func(b *bedside) { b.p.podErr = errAway }, to: state.Intent, wait: poll},
-		{name: "terminating", set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
-		{name: "labelled otherwise", set: func(b *bedside) { b.label("no", "") }, to: state.Superseded, says: "labels were changed before"},
-		{name: "isolated by another", set: func(b *bedside) { b.label(isolated, "op-2") }, to: state.Superseded, says: "labels were changed before"},
-		{name: "isolated, and labelled otherwise since", set: func(b *bedside) { b.label("no", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
-		{name: "no record of the labels", set: func(b *bedside) { b.act.Write.Old = "{}" }, to: state.Superseded, says: "labels were changed before"},
-		{name: "an unreadable record of the labels", set: func(b *bedside) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels were changed before"},
-		{name: "a record of the labels that is readable in part", set: func(b *bedside) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels were changed before"},
-		{name: "isolated, by an unreadable record", set: func(b *bedside) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels were changed after"},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
+		{name: "isolated already", set: func(b *runCase) { b.label(isolated, "op") }, to: state.Intent},
+		{name: "gone", set: func(b *runCase) { b.p.podErr = cluster.ErrNotFound }, to: state.Superseded, says: "went away by itself"},
+		{name: "another of its name", set: func(b *runCase) { b.p.pod.UID = "pod-9" }, to: state.Superseded, says: "went away by itself"},
+		{name: "not readable", set: func(b *runCase) { b.p.podErr = errAway }, to: state.Intent, wait: poll},
+		{name: "terminating", set: func(b *runCase) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
+		{name: "labelled otherwise", set: func(b *runCase) { b.label("no", "") }, to: state.Superseded, says: "labels were changed before"},
+		{name: "isolated by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.Superseded, says: "labels were changed before"},
+		{name: "isolated, and labelled otherwise since", set: func(b *runCase) { b.label("no", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "no record of the labels", set: func(b *runCase) { b.act.Write.Old = "{}" }, to: state.Superseded, says: "labels were changed before"},
+		{name: "an unreadable record of the labels", set: func(b *runCase) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels were changed before"},
+		{name: "a record of the labels that is readable in part", set: func(b *runCase) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels were changed before"},
+		{name: "isolated, by an unreadable record", set: func(b *runCase) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "halted", set: func(b *runCase) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
 		{name: "conflict", set: failing(cluster.ErrConflict), to: state.Intent, wait: poll, wrote: "patch"},
-		{name: "conflict for long", set: func(b *bedside) {
+		{name: "conflict for long", set: func(b *runCase) {
 			failing(cluster.ErrConflict)(b)
 			b.note("isolate_conflict", ago(10*time.Minute+moment))
 		},
 			to: state.Superseded, says: "did not succeed for 10m", wrote: "patch"},
-		{name: "conflict for a while", set: func(b *bedside) { failing(cluster.ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute)) },
+		{name: "conflict for a while", set: func(b *runCase) { failing(cluster.ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute)) },
 			to: state.Intent, wait: time.Minute, wrote: "patch"},
 		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
 		{name: "refused", set: failing(cluster.ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
@@ -65,29 +65,31 @@ func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
 }
 
 func TestIsolatedWorkerIsDrained(t *testing.T) {
-	reports := func(value float64, age time.Duration) func(*bedside) {
-		return func(b *bedside) {
-			b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: "requests_running", Value: value, At: noon.Add(-age), Entity: state.Entity{Namespace: "llm", Pod: "vllm-0"}})
+	reports := func(value float64, age time.Duration) func(*runCase) {
+		return func(b *runCase) {
+			b.ev.Samples = append(b.ev.Samples,
+				state.Sample{Signal: "requests_running", Value: value, At: noon.Add(-age),
+					Entity: state.Entity{Namespace: "llm", Pod: "vllm-0"}})
 		}
 	}
-	both := func(all ...func(*bedside)) func(*bedside) {
-		return func(b *bedside) {
+	both := func(all ...func(*runCase)) func(*runCase) {
+		return func(b *runCase) {
 			for _, set := range all {
 				set(b)
 			}
 		}
 	}
-	isolatedFor := func(d time.Duration) func(*bedside) { return func(b *bedside) { b.note(keyIsolated, ago(d)) } }
-	asked := func(drain string) func(*bedside) { return func(b *bedside) { b.act.Params["drain"] = drain } }
-	runStrides(t, isolatedWorker, restartWorker{}.apply, []stride{
+	isolatedFor := func(d time.Duration) func(*runCase) { return func(b *runCase) { b.note(keyIsolated, ago(d)) } }
+	asked := func(drain string) func(*runCase) { return func(b *runCase) { b.act.Params["drain"] = drain } }
+	runSteps(t, isolatedWorker, restartWorker{}.apply, []stepCase{
 		{name: "runs nothing", set: reports(0, time.Second), to: state.Intent},
 		{name: "runs something", set: reports(3, time.Second), to: state.Intent, wait: poll},
 		{name: "reports nothing", to: state.Intent, wait: poll},
-		{name: "reported before Services followed", set: reports(0, time.Minute-following+moment), to: state.Intent, wait: poll},
-		{name: "reported since Services followed", set: reports(0, time.Minute-following), to: state.Intent},
+		{name: "reported before Services followed", set: reports(0, time.Minute-labelDelay+moment), to: state.Intent, wait: poll},
+		{name: "reported since Services followed", set: reports(0, time.Minute-labelDelay), to: state.Intent},
 		{name: "reports no number", set: reports(math.NaN(), time.Second), to: state.Intent, wait: poll},
-		{name: "another worker runs nothing", set: both(reports(0, time.Second), func(b *bedside) { b.ev.Samples[0].Entity.Pod = "vllm-1" }), to: state.Intent, wait: poll},
-		{name: "another worker runs something", set: both(reports(9, time.Second), func(b *bedside) { b.ev.Samples[0].Entity.Pod = "vllm-1" }, reports(0, time.Second)), to: state.Intent},
+		{name: "another worker runs nothing", set: both(reports(0, time.Second), func(b *runCase) { b.ev.Samples[0].Entity.Pod = "vllm-1" }), to: state.Intent, wait: poll},
+		{name: "another worker runs something", set: both(reports(9, time.Second), func(b *runCase) { b.ev.Samples[0].Entity.Pod = "vllm-1" }, reports(0, time.Second)), to: state.Intent},
 		{name: "runs something for long", set: both(reports(3, time.Second), isolatedFor(10*time.Minute)), to: state.Intent},
 		{name: "runs something for less", set: both(reports(3, time.Second), isolatedFor(10*time.Minute-moment)), to: state.Intent, wait: poll},
 		{name: "asked for less", set: asked("1m"), to: state.Intent},
@@ -96,12 +98,12 @@ func TestIsolatedWorkerIsDrained(t *testing.T) {
 		{name: "asked for nothing", set: asked("0s"), to: state.Intent, wait: poll},
 		{name: "asked for less than nothing", set: asked("-1h"), to: state.Intent, wait: poll},
 		{name: "asked for what is no time", set: asked("soon"), to: state.Intent, wait: poll},
-		{name: "labelled otherwise", set: func(b *bedside) { b.label("yes", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
-		{name: "written by another", set: func(b *bedside) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "labels were changed after"},
-		{name: "opted out", set: func(b *bedside) { b.optedOut = true }, to: state.NeedsHuman, says: "opted out of first aid while"},
+		{name: "labelled otherwise", set: func(b *runCase) { b.label("yes", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "written by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "opted out", set: func(b *runCase) { b.optedOut = true }, to: state.NeedsHuman, says: "opted out of first aid while"},
 	})
 	for name, c := range map[string]struct {
-		set  func(*bedside)
+		set  func(*runCase)
 		says string
 	}{
 		"nothing":   {reports(0, time.Second), "it runs nothing"},
@@ -118,46 +120,47 @@ func TestIsolatedWorkerIsDrained(t *testing.T) {
 }
 
 func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
-	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.evictErr = err } }
-	others := func(ready bool) func(*bedside) {
-		return func(b *bedside) {
+	failing := func(err error) func(*runCase) { return func(b *runCase) { b.p.evictErr = err } }
+	others := func(ready bool) func(*runCase) {
+		return func(b *runCase) {
 			for i := range b.p.pods {
 				b.p.pods[i].Ready = ready == (i > 0)
 			}
 		}
 	}
-	runStrides(t, drainedWorker, restartWorker{}.apply, []stride{
+	runSteps(t, drainedWorker, restartWorker{}.apply, []stepCase{
 		{name: "as planned", to: state.Intent, wait: poll, wrote: "evict pod-0"},
-		{name: "gone", set: func(b *bedside) { b.p.podErr = cluster.ErrNotFound }, to: state.Applied, says: "is gone"},
-		{name: "another of its name", set: func(b *bedside) { b.p.pod.UID = "pod-9" }, to: state.Applied, says: "is gone"},
-		{name: "terminating", set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
+		{name: "gone", set: func(b *runCase) { b.p.podErr = cluster.ErrNotFound }, to: state.Applied, says: "is gone"},
+		{name: "another of its name", set: func(b *runCase) { b.p.pod.UID = "pod-9" }, to: state.Applied, says: "is gone"},
+		{name: "terminating", set: func(b *runCase) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
 		{name: "no other worker is ready", set: others(false), to: state.Intent},
-		{name: "one other worker is ready", set: func(b *bedside) { b.p.pods = b.p.pods[:2] }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
-		{name: "the pool is not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Intent},
-		{name: "the workers are not readable", set: func(b *bedside) { b.p.podsErr = errAway }, to: state.Intent},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Intent},
-		{name: "late: the guards deny", set: func(b *bedside) {
+		{name: "one other worker is ready", set: func(b *runCase) { b.p.pods = b.p.pods[:2] }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
+		{name: "the pool is not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Intent},
+		{name: "the workers are not readable", set: func(b *runCase) { b.p.podsErr = errAway }, to: state.Intent},
+		{name: "halted", set: func(b *runCase) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Intent},
+		{name: "late: the guards deny", set: func(b *runCase) {
 			b.act.Write.At, b.in.Status = noon.Add(-freshIntent-moment), state.StatusResolved
 			b.act.Target.UID = "x"
 		}, to: state.Intent},
-		{name: "late: the guards hold", set: func(b *bedside) { b.act.Write.At, b.p.w.Paused = noon.Add(-freshIntent-moment), true }, to: state.Intent, wait: poll},
-		{name: "late: the guards allow", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
+		{name: "late: the guards hold", set: func(b *runCase) { b.act.Write.At, b.p.w.Paused = noon.Add(-freshIntent-moment), true }, to: state.Intent, wait: poll},
+		{name: "late: the guards allow", set: func(b *runCase) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "blocked", set: failing(cluster.ErrBlocked), to: state.Intent, wait: poll, wrote: "evict pod-0"},
-		{name: "blocked for less than it may", set: func(b *bedside) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute-moment)) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
-		{name: "blocked for long", set: func(b *bedside) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, to: state.Intent, wrote: "evict pod-0"},
+		{name: "blocked for less than it may", set: func(b *runCase) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute-moment)) }, to: state.Intent, wait: poll,
+			wrote: "evict pod-0"},
+		{name: "blocked for long", set: func(b *runCase) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, to: state.Intent, wrote: "evict pod-0"},
 		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Intent, wrote: "evict pod-0"},
 		{name: "refused", set: failing(cluster.ErrRefused), to: state.Intent, wrote: "evict pod-0"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "evict pod-0"},
 	})
 	for name, c := range map[string]struct {
-		set  func(*bedside)
+		set  func(*runCase)
 		undo string
 	}{
-		"as planned":       {func(*bedside) {}, ""},
+		"as planned":       {func(*runCase) {}, ""},
 		"no other worker":  {others(false), "no other worker is ready any more"},
-		"pool unknown":     {func(b *bedside) { b.p.wErr = errAway }, "the pool could not be read before the eviction: connection refused"},
-		"workers unknown":  {func(b *bedside) { b.p.podsErr = errAway }, "the pool's workers could not be read before the eviction: connection refused"},
-		"blocked for long": {func(b *bedside) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, "the eviction was refused for 15m: blocked by a disruption budget"},
+		"pool unknown":     {func(b *runCase) { b.p.wErr = errAway }, "the pool could not be read before the eviction: connection refused"},
+		"workers unknown":  {func(b *runCase) { b.p.podsErr = errAway }, "the pool's workers could not be read before the eviction: connection refused"},
+		"blocked for long": {func(b *runCase) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, "the eviction was refused for 15m: blocked by a disruption budget"},
 		"forbidden":        {failing(cluster.ErrForbidden), "the eviction was refused: forbidden"},
 		"refused":          {failing(cluster.ErrRefused), "the eviction was refused: refused"},
 		"answer lost":      {failing(errAway), ""},
@@ -172,22 +175,22 @@ func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
 }
 
 func TestWorkerIsPutBackOnlyIfItIsStillOut(t *testing.T) {
-	begin := func() *bedside {
+	begin := func() *runCase {
 		b := drainedWorker()
 		b.note(keyUndo, "why")
 		return b
 	}
-	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.patchErr = err } }
-	runStrides(t, begin, restartWorker{}.apply, []stride{
+	failing := func(err error) func(*runCase) { return func(b *runCase) { b.p.patchErr = err } }
+	runSteps(t, begin, restartWorker{}.apply, []stepCase{
 		{name: "out", to: state.Intent, wrote: "inverse"},
-		{name: "back", set: func(b *bedside) { b.label("yes", "op"+undone) }, to: state.NeedsHuman, says: "why; the worker serves again"},
-		{name: "labelled otherwise", set: func(b *bedside) { b.label("no", "op") }, to: state.NeedsHuman, says: "left as they are"},
-		{name: "written by another", set: func(b *bedside) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "left as they are"},
+		{name: "back", set: func(b *runCase) { b.label("yes", "op"+undone) }, to: state.NeedsHuman, says: "why; the worker serves again"},
+		{name: "labelled otherwise", set: func(b *runCase) { b.label("no", "op") }, to: state.NeedsHuman, says: "left as they are"},
+		{name: "written by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "left as they are"},
 		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "could not be put back into serving: forbidden", wrote: "inverse"},
 		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "could not be put back into serving: refused", wrote: "inverse"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "inverse"},
 	})
-	// A person who called it off has taken care of it by that; one who did not is still asked for.
+	// A person who cancelled the run has acknowledged it. Otherwise the run still needs a person.
 	for by, released := range map[string]string{"": "", "asha": "asha"} {
 		b := begin().label("yes", "op"+undone)
 		if by != "" {
@@ -201,46 +204,46 @@ func TestWorkerIsPutBackOnlyIfItIsStillOut(t *testing.T) {
 }
 
 func TestReplacementIsANewReadyWorker(t *testing.T) {
-	fresh := func(change func(*cluster.Pod)) func(*bedside) {
-		return func(b *bedside) {
+	fresh := func(change func(*cluster.Pod)) func(*runCase) {
+		return func(b *runCase) {
 			p := cluster.Pod{Namespace: "llm", Name: "vllm-9", UID: "pod-9", Ready: true, Created: noon.Add(-time.Minute)}
 			change(&p)
 			b.p.pods = append(b.p.pods[1:], p)
 		}
 	}
-	long := func(d time.Duration) func(*bedside) { return func(b *bedside) { b.act.Steps[1].At = noon.Add(-d) } }
-	begin := func() *bedside {
-		b := attend(restartWorkerKind, state.Applied)
+	long := func(d time.Duration) func(*runCase) { return func(b *runCase) { b.act.Steps[1].At = noon.Add(-d) } }
+	begin := func() *runCase {
+		b := newRun(restartWorkerKind, state.Applied)
 		b.note(keyDrained, ago(time.Minute))
 		return b
 	}
-	runStrides(t, begin, restartWorker{}.live, []stride{
+	runSteps(t, begin, restartWorker{}.live, []stepCase{
 		{name: "a new one", set: fresh(func(*cluster.Pod) {}), to: state.Verifying, says: "replaced by vllm-9"},
 		{name: "one of the same second", set: fresh(func(p *cluster.Pod) { p.Created = p.Created.Add(-time.Second) }), to: state.Verifying},
 		{name: "an older one", set: fresh(func(p *cluster.Pod) { p.Created = p.Created.Add(-time.Second - moment) }), to: state.Applied, wait: poll},
 		{name: "the old one", set: fresh(func(p *cluster.Pod) { p.UID = "pod-0" }), to: state.Applied, wait: poll},
 		{name: "not ready", set: fresh(func(p *cluster.Pod) { p.Ready = false }), to: state.Applied, wait: poll},
 		{name: "terminating", set: fresh(func(p *cluster.Pod) { p.Terminating = true }), to: state.Applied, wait: poll},
-		{name: "not ready, in a pool that has enough", set: func(b *bedside) { fresh(func(p *cluster.Pod) { p.Ready = false })(b); b.p.w.Replicas = 4 }, to: state.Applied, wait: poll},
-		{name: "too few in all", set: func(b *bedside) { fresh(func(*cluster.Pod) {})(b); b.p.w.Replicas = 6 }, to: state.Applied, wait: poll},
+		{name: "not ready, in a pool that has enough", set: func(b *runCase) { fresh(func(p *cluster.Pod) { p.Ready = false })(b); b.p.w.Replicas = 4 }, to: state.Applied, wait: poll},
+		{name: "too few in all", set: func(b *runCase) { fresh(func(*cluster.Pod) {})(b); b.p.w.Replicas = 6 }, to: state.Applied, wait: poll},
 		{name: "none", to: state.Applied, wait: poll},
-		{name: "the pool is not readable", set: func(b *bedside) { fresh(func(*cluster.Pod) {})(b); b.p.wErr = errAway }, to: state.Applied, wait: poll},
-		{name: "the workers are not readable", set: func(b *bedside) { fresh(func(*cluster.Pod) {})(b); b.p.podsErr = errAway }, to: state.Applied, wait: poll},
+		{name: "the pool is not readable", set: func(b *runCase) { fresh(func(*cluster.Pod) {})(b); b.p.wErr = errAway }, to: state.Applied, wait: poll},
+		{name: "the workers are not readable", set: func(b *runCase) { fresh(func(*cluster.Pod) {})(b); b.p.podsErr = errAway }, to: state.Applied, wait: poll},
 		{name: "none for as long as it may take", set: long(30 * time.Minute), to: state.Applied, wait: poll},
 		{name: "none for longer", set: long(30*time.Minute + moment), to: state.NeedsHuman, says: "no ready replacement after 30m"},
-		{name: "no record of the drain", set: func(b *bedside) { fresh(func(*cluster.Pod) {})(b); delete(b.act.Journal, keyDrained) }, to: state.Verifying},
+		{name: "no record of the drain", set: func(b *runCase) { fresh(func(*cluster.Pod) {})(b); delete(b.act.Journal, keyDrained) }, to: state.Verifying},
 	})
 	for name, c := range map[string]struct {
-		set    func(*bedside)
+		set    func(*runCase)
 		to     state.ActionState
 		failed bool
 	}{
-		"there":        {set: func(*bedside) {}},
-		"not readable": {set: func(b *bedside) { b.p.podErr = errAway }, failed: true},
-		"gone":         {set: func(b *bedside) { b.p.podErr = cluster.ErrNotFound }, to: state.NeedsHuman},
-		"terminating":  {set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.NeedsHuman},
+		"there":        {set: func(*runCase) {}},
+		"not readable": {set: func(b *runCase) { b.p.podErr = errAway }, failed: true},
+		"gone":         {set: func(b *runCase) { b.p.podErr = cluster.ErrNotFound }, to: state.NeedsHuman},
+		"terminating":  {set: func(b *runCase) { b.p.pod.Terminating = true }, to: state.NeedsHuman},
 	} {
-		b := attend(restartWorkerKind, state.Verifying)
+		b := newRun(restartWorkerKind, state.Verifying)
 		c.set(b)
 		if got, err := (restartWorker{}).still(t.Context(), b.stage); got.to != c.to || (err != nil) != c.failed {
 			t.Errorf("the replacement is %s: %s %v", name, got.to, err)
@@ -248,27 +251,27 @@ func TestReplacementIsANewReadyWorker(t *testing.T) {
 	}
 }
 
-// A second bot, or the same after a crash, may find the run's stage in the middle: what it knows is
-// only the journal.
+// A second bot, or the same one after a crash, may find the run in the middle of its steps. It
+// knows only the journal.
 func TestRunnerIgnoresUnknownAndEarlyWork(t *testing.T) {
 	for name, c := range map[string]struct {
-		set  func(*bedside)
+		set  func(*runCase)
 		done bool
 		to   state.ActionState
 	}{
-		"no such run":                          {func(b *bedside) { b.cfg.View.(*remediatetest.View).Recorded = nil }, true, ""},
-		"proposed, to be approved":             {func(b *bedside) { b.act.State, b.act.Mode = state.Proposed, "approve" }, true, ""},
-		"awaiting, planned as auto":            {func(b *bedside) { b.act.State = state.AwaitingApproval }, true, ""},
-		"ended":                                {func(b *bedside) { b.act.State = state.Succeeded }, true, ""},
-		"not due":                              {func(b *bedside) { b.act.NextAt = noon.Add(moment) }, false, ""},
-		"due":                                  {func(b *bedside) { b.act.NextAt = noon }, true, state.Superseded},
-		"an unknown action":                    {func(b *bedside) { b.act.Kind = "reboot" }, true, state.NeedsHuman},
-		"an unknown cluster":                   {func(b *bedside) { b.cfg.Clusters = nil }, true, state.NeedsHuman},
-		"an unknown action, nothing written":   {func(b *bedside) { b.act.Kind, b.act.State = "reboot", state.Admitted }, true, state.Denied},
-		"an unknown incident, nothing written": {func(b *bedside) { b.act.State = state.Admitted; b.cfg.View.(*remediatetest.View).Incidents = nil }, true, state.Cancelled},
-		"an unknown incident, about to write":  {func(b *bedside) { b.cfg.View.(*remediatetest.View).Incidents = nil }, true, state.Superseded},
+		"no such run":                          {func(b *runCase) { b.cfg.View.(*remediatetest.View).Recorded = nil }, true, ""},
+		"proposed, to be approved":             {func(b *runCase) { b.act.State, b.act.Mode = state.Proposed, "approve" }, true, ""},
+		"awaiting, planned as auto":            {func(b *runCase) { b.act.State = state.AwaitingApproval }, true, ""},
+		"ended":                                {func(b *runCase) { b.act.State = state.Succeeded }, true, ""},
+		"not due":                              {func(b *runCase) { b.act.NextAt = noon.Add(moment) }, false, ""},
+		"due":                                  {func(b *runCase) { b.act.NextAt = noon }, true, state.Superseded},
+		"an unknown action":                    {func(b *runCase) { b.act.Kind = "reboot" }, true, state.NeedsHuman},
+		"an unknown cluster":                   {func(b *runCase) { b.cfg.Clusters = nil }, true, state.NeedsHuman},
+		"an unknown action, nothing written":   {func(b *runCase) { b.act.Kind, b.act.State = "reboot", state.Admitted }, true, state.Denied},
+		"an unknown incident, nothing written": {func(b *runCase) { b.act.State = state.Admitted; b.cfg.View.(*remediatetest.View).Incidents = nil }, true, state.Cancelled},
+		"an unknown incident, about to write":  {func(b *runCase) { b.cfg.View.(*remediatetest.View).Incidents = nil }, true, state.Superseded},
 	} {
-		b := attend(restartWorkerKind, state.Intent)
+		b := newRun(restartWorkerKind, state.Intent)
 		m := b.cfg.View.(*remediatetest.View)
 		b.in.Status = state.StatusResolved // so that nothing is planned again
 		m.Recorded, m.Incidents = b.act, []state.Incident{b.in}

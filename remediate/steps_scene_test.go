@@ -19,8 +19,8 @@ var errAway = errors.New("connection refused")
 
 var quietLogger = slog.New(slog.DiscardHandler)
 
-// A patient is a cluster of one pool that answers as a test says, and notes what is written.
-type patient struct {
+// A fakeCluster is a cluster of one pool with the answers of a test. It records the writes.
+type fakeCluster struct {
 	w                                                     cluster.Workload
 	pod                                                   cluster.Pod
 	pods                                                  []cluster.Pod
@@ -29,15 +29,19 @@ type patient struct {
 	wrote                                                 []string
 }
 
-func (p *patient) Workload(context.Context, cluster.Ref) (cluster.Workload, error) {
+func (p *fakeCluster) Workload(context.Context, cluster.Ref) (cluster.Workload, error) {
 	return p.w, p.wErr
 }
-func (p *patient) Pod(context.Context, string, string) (cluster.Pod, error) { return p.pod, p.podErr }
-func (p *patient) Pods(context.Context, cluster.Workload) ([]cluster.Pod, error) {
+func (p *fakeCluster) Pod(context.Context, string, string) (cluster.Pod, error) {
+	return p.pod, p.podErr
+}
+func (p *fakeCluster) Pods(context.Context, cluster.Workload) ([]cluster.Pod, error) {
 	return p.pods, p.podsErr
 }
-func (p *patient) Namespace(context.Context, string) (cluster.Namespace, error) { return p.ns, p.nsErr }
-func (p *patient) note(dryRun bool, what string, err error) error {
+func (p *fakeCluster) Namespace(context.Context, string) (cluster.Namespace, error) {
+	return p.ns, p.nsErr
+}
+func (p *fakeCluster) note(dryRun bool, what string, err error) error {
 	if dryRun {
 		return p.dry
 	}
@@ -45,48 +49,50 @@ func (p *patient) note(dryRun bool, what string, err error) error {
 	return err
 }
 
-func (p *patient) PatchWorkload(_ context.Context, _ cluster.Ref, patch []byte, dryRun bool) (cluster.Workload, error) {
+func (p *fakeCluster) PatchWorkload(_ context.Context, _ cluster.Ref, patch []byte, dryRun bool) (cluster.Workload, error) {
 	return p.w, p.note(dryRun, string(patch), p.patchErr)
 }
 
-func (p *patient) PatchPod(_ context.Context, _, _ string, patch []byte, dryRun bool) (cluster.Pod, error) {
+func (p *fakeCluster) PatchPod(_ context.Context, _, _ string, patch []byte, dryRun bool) (cluster.Pod, error) {
 	return p.pod, p.note(dryRun, string(patch), p.patchErr)
 }
 
-func (p *patient) Evict(_ context.Context, _, _, uid string, dryRun bool) error {
+func (p *fakeCluster) Evict(_ context.Context, _, _, uid string, dryRun bool) error {
 	return p.note(dryRun, "evict "+uid, p.evictErr)
 }
 
-// still is a clock that stands at a time.
-type still struct{ time.Time }
+// A fixedClock always returns one time.
+type fixedClock struct{ time.Time }
 
-func (c still) Now() time.Time                     { return c.Time }
-func (still) After(time.Duration) <-chan time.Time { return nil }
+func (c fixedClock) Now() time.Time                     { return c.Time }
+func (fixedClock) After(time.Duration) <-chan time.Time { return nil }
 
-// gauged is a gauge that reads what it holds.
-type gauged struct{ ev *state.Evidence }
+// A fixedGauge returns the evidence that it holds.
+type fixedGauge struct{ ev *state.Evidence }
 
-func (g gauged) Read(_ context.Context, _ string, sc state.Scope, _ time.Time, _ []string) state.Evidence {
+func (g fixedGauge) Read(_ context.Context, _ string, sc state.Scope, _ time.Time, _ []string) state.Evidence {
 	ev := *g.ev
-	ev.Samples = slices.DeleteFunc(slices.Clone(ev.Samples), func(v state.Sample) bool { return sc.Pool != "" && v.Entity.Pool != "" && v.Entity.Pool != sc.Pool })
+	ev.Samples = slices.DeleteFunc(slices.Clone(ev.Samples),
+		func(v state.Sample) bool { return sc.Pool != "" && v.Entity.Pool != "" && v.Entity.Pool != sc.Pool })
 	return ev
 }
 
-// A bedside is a run of a calm scene in one state, with its patient.
-type bedside struct {
+// A runCase is a run in one state, with its fakeCluster.
+type runCase struct {
 	*stage
-	p  *patient
+	p  *fakeCluster
 	ev *state.Evidence
 }
 
-// attend returns a run that recorded its intent just now and came to its state a minute ago: for a
-// pool, --max-num-seqs 100 becomes 50, for a worker, its label serving is changed. What was written
-// by then is in place.
-func attend(kind string, st state.ActionState) *bedside {
-	s := calm(kind)
+// newRun returns a run that recorded its intent just now and came to its state a minute ago. For a
+// pool, --max-num-seqs 100 becomes 50. For a worker, its label serving changes. The writes up to
+// that state are in place.
+func newRun(kind string, st state.ActionState) *runCase {
+	s := sceneOf(kind)
 	a := s.Action
 	a.State, a.Journal = st, map[string]string{}
-	a.Write = state.Write{OpID: "op", UID: "dep-1", Path: "/spec/template/spec/containers/0/args/0", Old: "--max-num-seqs=100", New: "--max-num-seqs=50", Patch: "patch", Inverse: "inverse", At: noon}
+	a.Write = state.Write{OpID: "op", UID: "dep-1", Path: "/spec/template/spec/containers/0/args/0", Old: "--max-num-seqs=100",
+		New: "--max-num-seqs=50", Patch: "patch", Inverse: "inverse", At: noon}
 	s.Workload.Annotations = map[string]string{}
 	s.Pod.Labels = map[string]string{"app": "vllm", "serving": "yes"}
 	s.Pod.Annotations = map[string]string{}
@@ -98,25 +104,25 @@ func attend(kind string, st state.ActionState) *bedside {
 		a.Steps = append(a.Steps, state.ActionStep{State: st, At: noon.Add(-time.Minute), Text: "because"})
 		s.Workload.Containers[0].Args[0], s.Workload.Annotations[cluster.OpIDAnnotation] = a.Write.New, "op"
 	}
-	p := &patient{w: s.Workload, pod: s.Pod, pods: s.Pods, ns: s.Namespace}
+	p := &fakeCluster{w: s.Workload, pod: s.Pod, pods: s.Pods, ns: s.Namespace}
 	cfg := &Config{Site: *s.Site}
-	cfg.Clock, cfg.Clusters = still{noon}, map[string]cluster.Cluster{"prod": p}
-	b := &bedside{stage: &stage{cfg: cfg, cluster: p, act: a, in: s.Incident, now: noon}, p: p, ev: &s.Evidence}
-	cfg.Gauge = gauged{b.ev}
+	cfg.Clock, cfg.Clusters = fixedClock{noon}, map[string]cluster.Cluster{"prod": p}
+	b := &runCase{stage: &stage{cfg: cfg, cluster: p, act: a, in: s.Incident, now: noon}, p: p, ev: &s.Evidence}
+	cfg.Gauge = fixedGauge{b.ev}
 	return b
 }
 
-// A stride is a case of one step of a run: what is different, and what comes of it.
-type stride struct {
+// A stepCase is a case of one step: the changes before it, and its result.
+type stepCase struct {
 	name  string
-	set   func(*bedside)
+	set   func(*runCase)
 	to    state.ActionState
 	says  string
 	wait  time.Duration
 	wrote string // what is written, all of it
 }
 
-func runStrides(t *testing.T, begin func() *bedside, step func(context.Context, *stage) advance, cases []stride) {
+func runSteps(t *testing.T, begin func() *runCase, step func(context.Context, *stage) advance, cases []stepCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,9 +141,9 @@ func runStrides(t *testing.T, begin func() *bedside, step func(context.Context, 
 	}
 }
 
-// dryRuns is a cluster whose dry runs of a patch and of an eviction end as a test says.
+// dryRuns is a cluster with given results for the dry runs of a patch and of an eviction.
 type dryRuns struct {
-	*patient
+	*fakeCluster
 	patch, evict error
 }
 
@@ -148,15 +154,16 @@ func (d *dryRuns) Evict(context.Context, string, string, string, bool) error { r
 
 var noon = remediatetest.Noon
 
-// moment is the shortest time: a bound is tested at it, and one moment before.
+// moment is the shortest time. Tests check a bound at it, and one moment before it.
 const moment = time.Nanosecond
 
 func ptr(v float64) *float64 { return &v }
 
-// calm returns a scene of a sick pool for which every guard that it is made for allows.
-func calm(kind string) *guard.Scene {
-	c := remediatetest.Calm(kind)
-	s := &guard.Scene{Site: &guard.Site{Rules: c.Rules, View: c.View}, Now: noon, Incident: c.Incident, Action: c.Action, Namespace: c.Namespace, Workload: c.Workload, Pods: c.Pods, Pod: c.Pod, Evidence: c.Evidence}
+// sceneOf returns a scene that every guard allows.
+func sceneOf(kind string) *guard.Scene {
+	c := remediatetest.NewCase(kind)
+	s := &guard.Scene{Site: &guard.Site{Rules: c.Rules, View: c.View}, Now: noon, Incident: c.Incident, Action: c.Action,
+		Namespace: c.Namespace, Workload: c.Workload, Pods: c.Pods, Pod: c.Pod, Evidence: c.Evidence}
 	s.Kind, _ = actionOf(kind)
 	s.Rule = s.Site.For(s.Action.Cause, kind, s.Action.Target)
 	return s
@@ -164,7 +171,7 @@ func calm(kind string) *guard.Scene {
 
 // sample adds a value that a worker reports.
 func sample(s *guard.Scene, signal, pod string, value float64, age time.Duration) {
-	remediatetest.Add(&s.Evidence, signal, pod, value, s.Now.Add(-age))
+	remediatetest.AddSample(&s.Evidence, signal, pod, value, s.Now.Add(-age))
 }
 
 // each adds a value that every worker of the pool reports now.
@@ -174,7 +181,7 @@ func each(s *guard.Scene, signal string, value float64) {
 	}
 }
 
-// asked is a gauge that notes the signals that it is asked for.
+// asked is a gauge that records the signals that it is asked for.
 type asked struct{ signals []string }
 
 func (a *asked) Read(_ context.Context, _ string, _ state.Scope, _ time.Time, signals []string) state.Evidence {
@@ -182,7 +189,7 @@ func (a *asked) Read(_ context.Context, _ string, _ state.Scope, _ time.Time, si
 	return state.Evidence{}
 }
 
-// answer returns what one guard says of a scene.
+// answer returns the answer of one guard.
 func answer(ctx context.Context, s *guard.Scene, name string) state.GuardResult {
 	for _, g := range guard.Ask(ctx, s, guard.All()) {
 		if g.Guard == name {

@@ -16,69 +16,69 @@ const poll = 10 * time.Second
 func ago(d time.Duration) string { return noon.Add(-d).Format(time.RFC3339Nano) }
 
 func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
-	begin := func() *bedside { return attend(setEngineArgKind, state.Intent) }
-	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.patchErr = err } }
-	runStrides(t, begin, setEngineArg{}.apply, []stride{
+	begin := func() *runCase { return newRun(setEngineArgKind, state.Intent) }
+	failing := func(err error) func(*runCase) { return func(b *runCase) { b.p.patchErr = err } }
+	runSteps(t, begin, setEngineArg{}.apply, []stepCase{
 		{name: "as planned", to: state.Applied, says: "was written", wrote: "patch"},
-		{name: "written already", set: func(b *bedside) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op" }, to: state.Applied, says: "the cluster has it"},
-		{name: "of another UID", set: func(b *bedside) { b.p.w.UID = "dep-2" }, to: state.Superseded, says: "was replaced"},
-		{name: "deleted", set: func(b *bedside) { b.p.wErr = cluster.ErrNotFound }, to: state.Superseded, says: "was replaced"},
-		{name: "not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Intent, wait: poll},
-		{name: "another value", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.Superseded, says: "was changed to"},
-		{name: "another container list", set: func(b *bedside) { b.p.w.Containers = nil }, to: state.Superseded, says: "was changed to"},
-		{name: "fewer args", set: func(b *bedside) { b.p.w.Containers[0].Args = nil }, to: state.Superseded, says: "was changed to"},
-		{name: "a place that is none", set: func(b *bedside) { b.act.Write.Path = "/spec/replicas" }, to: state.Superseded, says: "was changed to"},
-		{name: "a container that is none", set: func(b *bedside) { b.act.Write.Path = "/spec/template/spec/containers/x/args/0" }, to: state.Superseded, says: "was changed to"},
-		{name: "an arg that is none", set: func(b *bedside) { b.act.Write.Path = "/spec/template/spec/containers/0/args/x" }, to: state.Superseded, says: "was changed to"},
-		{name: "in the command", set: func(b *bedside) {
+		{name: "written already", set: func(b *runCase) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op" }, to: state.Applied, says: "the cluster has it"},
+		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.Superseded, says: "was replaced"},
+		{name: "deleted", set: func(b *runCase) { b.p.wErr = cluster.ErrNotFound }, to: state.Superseded, says: "was replaced"},
+		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Intent, wait: poll},
+		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.Superseded, says: "was changed to"},
+		{name: "another container list", set: func(b *runCase) { b.p.w.Containers = nil }, to: state.Superseded, says: "was changed to"},
+		{name: "fewer args", set: func(b *runCase) { b.p.w.Containers[0].Args = nil }, to: state.Superseded, says: "was changed to"},
+		{name: "a place that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/replicas" }, to: state.Superseded, says: "was changed to"},
+		{name: "a container that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/x/args/0" }, to: state.Superseded, says: "was changed to"},
+		{name: "an arg that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/0/args/x" }, to: state.Superseded, says: "was changed to"},
+		{name: "in the command", set: func(b *runCase) {
 			b.act.Write.Path = "/spec/template/spec/containers/0/command/1"
 			b.p.w.Containers[0].Command, b.p.w.Containers[0].Args = []string{"vllm", "--max-num-seqs=100"}, nil
 		}, to: state.Applied, says: "was written", wrote: "patch"},
-		{name: "appended", set: func(b *bedside) {
+		{name: "appended", set: func(b *runCase) {
 			b.act.Write.Path, b.act.Write.Old = "/spec/template/spec/containers/0/args/1", ""
 		}, to: state.Applied, says: "was written", wrote: "patch"},
-		{name: "after a conflict", set: func(b *bedside) { b.note("conflict", "x") }, to: state.Superseded, says: "changed under the plan"},
-		{name: "called off", set: func(b *bedside) {
+		{name: "after a conflict", set: func(b *runCase) { b.note("conflict", "x") }, to: state.Superseded, says: "changed under the plan"},
+		{name: "called off", set: func(b *runCase) {
 			b.cfg.View.(*remediatetest.View).Recorded = &state.Action{Journal: map[string]string{state.CalledOff: "asha"}}
 		}, to: state.Denied, says: "called off by asha"},
-		{name: "not called off", set: func(b *bedside) { b.cfg.View.(*remediatetest.View).Recorded = b.act }, to: state.Applied, wrote: "patch"},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
-		{name: "opted out", set: func(b *bedside) { b.optedOut = true }, to: state.Denied, says: "opted out"},
-		{name: "as old as it may be", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent) }, to: state.Applied, wrote: "patch"},
-		{name: "older: the guards deny", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Denied, says: "stopped before the write"},
-		{name: "nearly far too old: the guards deny", set: func(b *bedside) { b.act.Write.At = noon.Add(-10 * time.Minute) }, to: state.Denied, says: "stopped before the write"},
-		{name: "far too old", set: func(b *bedside) { b.act.Write.At = noon.Add(-10*time.Minute - moment) }, to: state.Superseded, says: "too old"},
+		{name: "not called off", set: func(b *runCase) { b.cfg.View.(*remediatetest.View).Recorded = b.act }, to: state.Applied, wrote: "patch"},
+		{name: "halted", set: func(b *runCase) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
+		{name: "opted out", set: func(b *runCase) { b.optedOut = true }, to: state.Denied, says: "opted out"},
+		{name: "as old as it may be", set: func(b *runCase) { b.act.Write.At = noon.Add(-freshIntent) }, to: state.Applied, wrote: "patch"},
+		{name: "older: the guards deny", set: func(b *runCase) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Denied, says: "stopped before the write"},
+		{name: "nearly far too old: the guards deny", set: func(b *runCase) { b.act.Write.At = noon.Add(-10 * time.Minute) }, to: state.Denied, says: "stopped before the write"},
+		{name: "far too old", set: func(b *runCase) { b.act.Write.At = noon.Add(-10*time.Minute - moment) }, to: state.Superseded, says: "too old"},
 		{name: "conflict", set: failing(cluster.ErrConflict), to: state.Intent, wrote: "patch"},
 		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
 		{name: "refused", set: failing(cluster.ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "patch"},
-		{name: "answer lost for long", set: func(b *bedside) { failing(errAway)(b); b.note("trouble", ago(10*time.Minute+moment)) },
+		{name: "answer lost for long", set: func(b *runCase) { failing(errAway)(b); b.note("trouble", ago(10*time.Minute+moment)) },
 			to: state.NeedsHuman, says: "cannot be reached for 10m", wrote: "patch"},
-		{name: "answer lost for a while", set: func(b *bedside) { failing(errAway)(b); b.note("trouble", ago(10*time.Minute)) },
+		{name: "answer lost for a while", set: func(b *runCase) { failing(errAway)(b); b.note("trouble", ago(10*time.Minute)) },
 			to: state.Intent, wait: time.Minute, wrote: "patch"},
 	})
 }
 
 func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
-	begin := func() *bedside { return attend(setEngineArgKind, state.Applied) }
-	since := func(d time.Duration) func(*bedside) {
-		return func(b *bedside) { b.act.Steps[1].At = noon.Add(-d); b.p.w.Updated = 3 }
+	begin := func() *runCase { return newRun(setEngineArgKind, state.Applied) }
+	since := func(d time.Duration) func(*runCase) {
+		return func(b *runCase) { b.act.Steps[1].At = noon.Add(-d); b.p.w.Updated = 3 }
 	}
-	runStrides(t, begin, setEngineArg{}.live, []stride{
+	runSteps(t, begin, setEngineArg{}.live, []stepCase{
 		{name: "complete", to: state.Verifying, says: "rollout is complete"},
 		{name: "rolling", set: since(time.Minute), to: state.Applied, wait: poll},
-		{name: "rolled, and not ready", set: func(b *bedside) { b.p.w.Ready = 4 }, to: state.Applied, wait: poll},
+		{name: "rolled, and not ready", set: func(b *runCase) { b.p.w.Ready = 4 }, to: state.Applied, wait: poll},
 		{name: "rolling for as long as it may", set: since(30 * time.Minute), to: state.Applied, wait: poll},
 		{name: "rolling for longer", set: since(30*time.Minute + moment), to: state.RollbackIntent, says: "not complete after 30m"},
-		{name: "not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Applied, wait: poll},
-		{name: "deleted", set: func(b *bedside) { b.p.w, b.p.wErr = cluster.Workload{}, cluster.ErrNotFound }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "of another UID", set: func(b *bedside) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "another value", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "another writer of the value", set: func(b *bedside) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op-2" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "no place any more", set: func(b *bedside) { b.p.w.Containers, b.act.Write.New = nil, "" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "put back by another hand", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "Paramedic did not put it there"},
-		{name: "put back on another UID", set: func(b *bedside) { b.p.w.Containers[0].Args[0], b.p.w.UID = b.act.Write.Old, "dep-2" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "put back by a declared owner", set: func(b *bedside) {
+		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Applied, wait: poll},
+		{name: "deleted", set: func(b *runCase) { b.p.w, b.p.wErr = cluster.Workload{}, cluster.ErrNotFound }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "another writer of the value", set: func(b *runCase) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op-2" }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "no place any more", set: func(b *runCase) { b.p.w.Containers, b.act.Write.New = nil, "" }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "put back by another hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "Paramedic did not put it there"},
+		{name: "put back on another UID", set: func(b *runCase) { b.p.w.Containers[0].Args[0], b.p.w.UID = b.act.Write.Old, "dep-2" }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "put back by a declared owner", set: func(b *runCase) {
 			b.p.w.Containers[0].Args[0] = b.act.Write.Old
 			b.p.w.Labels = map[string]string{"argocd.argoproj.io/instance": "llama"}
 		}, to: state.Superseded, says: "set it in its source"},
@@ -87,18 +87,18 @@ func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 
 func TestChangedCapIsNoLongerVerified(t *testing.T) {
 	for name, c := range map[string]struct {
-		set    func(*bedside)
+		set    func(*runCase)
 		to     state.ActionState
 		failed bool
 	}{
-		"still ours":     {set: func(*bedside) {}},
-		"not readable":   {set: func(b *bedside) { b.p.wErr = errAway }, failed: true},
-		"deleted":        {set: func(b *bedside) { b.p.wErr = cluster.ErrNotFound }, to: state.NeedsHuman},
-		"another value":  {set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman},
-		"another writer": {set: func(b *bedside) { b.p.w.Annotations[cluster.OpIDAnnotation] = "x" }, to: state.NeedsHuman},
-		"put back":       {set: func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded},
+		"still ours":     {set: func(*runCase) {}},
+		"not readable":   {set: func(b *runCase) { b.p.wErr = errAway }, failed: true},
+		"deleted":        {set: func(b *runCase) { b.p.wErr = cluster.ErrNotFound }, to: state.NeedsHuman},
+		"another value":  {set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman},
+		"another writer": {set: func(b *runCase) { b.p.w.Annotations[cluster.OpIDAnnotation] = "x" }, to: state.NeedsHuman},
+		"put back":       {set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded},
 	} {
-		b := attend(setEngineArgKind, state.Verifying)
+		b := newRun(setEngineArgKind, state.Verifying)
 		c.set(b)
 		if got, err := (setEngineArg{}).still(t.Context(), b.stage); got.to != c.to || (err != nil) != c.failed {
 			t.Errorf("%s: %s %v", name, got.to, err)
@@ -107,49 +107,50 @@ func TestChangedCapIsNoLongerVerified(t *testing.T) {
 }
 
 func TestCapIsRolledBackOnlyOverItself(t *testing.T) {
-	begin := func() *bedside { return attend(setEngineArgKind, state.RollbackIntent) }
-	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.patchErr = err } }
-	done := func(change func(*bedside)) func(*bedside) {
-		return func(b *bedside) {
+	begin := func() *runCase { return newRun(setEngineArgKind, state.RollbackIntent) }
+	failing := func(err error) func(*runCase) { return func(b *runCase) { b.p.patchErr = err } }
+	done := func(change func(*runCase)) func(*runCase) {
+		return func(b *runCase) {
 			b.p.w.Annotations[cluster.OpIDAnnotation], b.p.w.Containers[0].Args[0] = "op"+undone, b.act.Write.Old
 			change(b)
 		}
 	}
-	runStrides(t, begin, setEngineArg{}.undo, []stride{
+	runSteps(t, begin, setEngineArg{}.undo, []stepCase{
 		{name: "ours", to: state.RollbackIntent, wrote: "inverse"},
-		{name: "undone and live", set: done(func(*bedside) {}), to: state.RolledBack, says: "live again (because)"},
-		{name: "undone and rolling", set: done(func(b *bedside) { b.p.w.Updated = 1 }), to: state.RollbackIntent, wait: poll},
-		{name: "undone and not ready", set: done(func(b *bedside) { b.p.w.Ready = 1 }), to: state.RollbackIntent, wait: poll},
-		{name: "undone, rolling as long as it may", set: done(func(b *bedside) { b.p.w.Updated = 1; b.act.Steps[1].At = noon.Add(-30 * time.Minute) }), to: state.RollbackIntent, wait: poll},
-		{name: "undone, rolling for longer", set: done(func(b *bedside) { b.p.w.Updated = 1; b.act.Steps[1].At = noon.Add(-30*time.Minute - moment) }),
+		{name: "undone and live", set: done(func(*runCase) {}), to: state.RolledBack, says: "live again (because)"},
+		{name: "undone and rolling", set: done(func(b *runCase) { b.p.w.Updated = 1 }), to: state.RollbackIntent, wait: poll},
+		{name: "undone and not ready", set: done(func(b *runCase) { b.p.w.Ready = 1 }), to: state.RollbackIntent, wait: poll},
+		{name: "undone, rolling as long as it may", set: done(func(b *runCase) { b.p.w.Updated = 1; b.act.Steps[1].At = noon.Add(-30 * time.Minute) }), to: state.RollbackIntent, wait: poll},
+		{name: "undone, rolling for longer", set: done(func(b *runCase) { b.p.w.Updated = 1; b.act.Steps[1].At = noon.Add(-30*time.Minute - moment) }),
 			to: state.NeedsHuman, says: "rollout is not complete"},
-		{name: "not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.RollbackIntent, wait: poll},
-		{name: "deleted", set: func(b *bedside) { b.p.wErr = cluster.ErrNotFound }, to: state.NeedsHuman, says: "was replaced"},
-		{name: "of another UID", set: func(b *bedside) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "was replaced"},
-		{name: "another value", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "not rolled back over that change"},
-		{name: "put back by another hand", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "did not put it there"},
-		{name: "opted out", set: func(b *bedside) { b.optedOut = true }, to: state.NeedsHuman, says: "to undo it by hand: kubectl"},
+		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.RollbackIntent, wait: poll},
+		{name: "deleted", set: func(b *runCase) { b.p.wErr = cluster.ErrNotFound }, to: state.NeedsHuman, says: "was replaced"},
+		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "was replaced"},
+		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "not rolled back over that change"},
+		{name: "put back by another hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "did not put it there"},
+		{name: "opted out", set: func(b *runCase) { b.optedOut = true }, to: state.NeedsHuman, says: "to undo it by hand: kubectl"},
 		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "rollback was refused", wrote: "inverse"},
 		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "rollback was refused", wrote: "inverse"},
 		{name: "answer lost", set: failing(errAway), to: state.RollbackIntent, wait: poll, wrote: "inverse"},
 	})
 }
 
-// The runner reads the namespace afresh before each effect: an opt-out stops it, and what cannot be
-// read is waited for.
+// The runner reads the namespace before each effect. An opt-out stops it, and it waits if the read
+// fails.
 func TestNamespaceIsReadBeforeEachEffect(t *testing.T) {
 	for _, st := range []state.ActionState{state.Intent, state.RollbackIntent} {
-		begin := func() *bedside { return attend(setEngineArgKind, st) }
+		begin := func() *runCase { return newRun(setEngineArgKind, st) }
 		step := func(ctx context.Context, s *stage) advance { return (&Runner{cfg: s.cfg}).step(ctx, s, setEngineArg{}) }
-		ends := stride{name: fmt.Sprintf("%s, opted out", st), set: func(b *bedside) { b.p.ns.Labels = nil }, to: state.Denied, says: "opted out"}
+		ends := stepCase{name: fmt.Sprintf("%s, opted out", st), set: func(b *runCase) { b.p.ns.Labels = nil }, to: state.Denied,
+			says: "opted out"}
 		if st == state.RollbackIntent {
 			ends.to = state.NeedsHuman
 		}
-		runStrides(t, begin, step, []stride{ends,
-			{name: fmt.Sprintf("%s, not readable", st), set: func(b *bedside) { b.p.nsErr = errAway }, to: st, wait: poll}})
+		runSteps(t, begin, step, []stepCase{ends,
+			{name: fmt.Sprintf("%s, not readable", st), set: func(b *runCase) { b.p.nsErr = errAway }, to: st, wait: poll}})
 	}
-	// What has been written is verified wherever it is.
-	b := attend(setEngineArgKind, state.Applied)
+	// A written change is verified in every namespace.
+	b := newRun(setEngineArgKind, state.Applied)
 	b.p.nsErr = errAway
 	if got := (&Runner{cfg: b.cfg}).step(t.Context(), b.stage, setEngineArg{}); got.to != state.Verifying {
 		t.Errorf("%s: %s", got.to, got.text)

@@ -35,7 +35,7 @@ func TestApprovedCapHealsThePool(t *testing.T) {
 	}
 }
 
-func TestAutoAsksNobody(t *testing.T) {
+func TestAutoNeedsNoApproval(t *testing.T) {
 	w := newWorld(t, setArg, policy.Auto)
 	if a := w.plan(); a.State != state.Proposed {
 		t.Fatalf("%s %s", a.State, a.Reason)
@@ -73,9 +73,9 @@ func TestLeakingWorkerIsDrainedEvictedAndReplaced(t *testing.T) {
 	w.wantWrites(2) // isolate, evict
 }
 
-// What a hung engine runs never ends: its playbook asks for a short drain, and the plan that people
-// approve says so.
-func TestAPlaybookMayAskForAShorterDrain(t *testing.T) {
+// The requests of a hung engine never end. So its playbook asks for a short drain, and the plan
+// that people approve shows it.
+func TestPlaybookShortensTheDrain(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.remedy.Params = map[string]string{"drain": "30s"}
 	if a := w.plan(); !strings.Contains(a.Why, "for up to 30s") || !strings.Contains(a.Command, "sleep 30 ") {
@@ -261,7 +261,7 @@ func TestShutdownWhileGuardsAreAskedDeniesNothing(t *testing.T) {
 	}
 }
 
-func TestBlockedEvictionEndsWithThePersonAndTheWorkerBack(t *testing.T) { // 26
+func TestBlockedEvictionReturnsTheWorker(t *testing.T) { // 26
 	w := newWorld(t, restart, policy.Approve)
 	w.plan()
 	w.approve(sre)
@@ -288,7 +288,7 @@ func TestTwoBudgetsAreExplained(t *testing.T) { // 27
 	w.wantDenied(w.plan(), "capacity")
 }
 
-func TestPrometheusDown(t *testing.T) { // 29, 30
+func TestPrometheusDownDeniesAndEndsVerification(t *testing.T) { // 29, 30
 	w := newWorld(t, setArg, policy.Approve)
 	w.blind = true
 	a := w.plan()
@@ -306,7 +306,7 @@ func TestPrometheusDown(t *testing.T) { // 29, 30
 	}
 }
 
-func TestNoClearChangeIsInconclusiveAndKept(t *testing.T) { // 30, 31
+func TestUnclearChangeIsInconclusiveAndKept(t *testing.T) { // 30, 31
 	w := newWorld(t, setArg, policy.Approve)
 	w.sick = func(p string, _ int) map[string]float64 { return exhausted(p, 256) }
 	w.plan()
@@ -375,8 +375,8 @@ func TestNamespaceOptedOutMidFlight(t *testing.T) { // 58
 	w.wantWrites(1)
 }
 
-// What nobody has written a playbook for is triaged by hand, by people.
-func TestThePlaybookOfTheUnknownTreatsNothing(t *testing.T) {
+// People triage an incident without a playbook by hand.
+func TestUnknownPlaybookPlansNoAction(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
 		return playbooks.Playbook{ID: "unknown", FirstAid: []playbooks.Remedy{w.remedy}}, true

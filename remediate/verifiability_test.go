@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// First tokens show whether a raised cap helps. Of a lowered one they show only harm, and without
+// First tokens show whether a raised cap helps. For a lowered cap they show only harm. Without
 // preemptions and the cache's use nothing would show that it helped.
 func TestUnverifiableRemedyIsDenied(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
@@ -27,7 +27,7 @@ func TestUnverifiableRemedyIsDenied(t *testing.T) {
 	}
 }
 
-// A metric of one cause verifies no other: a hung engine's tokens say nothing of a leak.
+// A metric of one cause verifies no other cause: the tokens of a hung engine do not show a leak.
 func TestForeignMetricVerifiesNothing(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.sick = func(pod string, seqs int) map[string]float64 {

@@ -11,11 +11,11 @@ import (
 	"paramedic/state"
 )
 
-// errorsToGiveUp is how many samplings in a row may come back with nothing.
+// errorsToGiveUp limits how many readings in a row may return nothing.
 const errorsToGiveUp = 4
 
-// verify takes one sample, and the verdict when it is time: harm as soon as there are enough
-// samples, anything else at the end.
+// verify takes one sample, and decides when it is time: for harm as soon as there are enough
+// samples, otherwise at the end of the window.
 func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	a, t := st.act, r.cfg.Timing
 	if st.now.Before(a.Verify.Settle) {
@@ -45,7 +45,7 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	until := a.Verify.Until
 	if dark := verify.Unseen(a, kind.Metrics(), got); verdict == state.Better && len(dark) > 0 {
 		verdict, text = state.Inconclusive, strings.Join(dark, ", ")+" cannot be read at the end; "+text
-		until = until.Add(errorsToGiveUp * t.Interval) // a failed scrape or two may be all of it
+		until = until.Add(errorsToGiveUp * t.Interval) // one or two failed scrapes may be the cause
 	}
 	a.Verify.Text = text
 	if verdict != state.Worse && st.now.Before(until) {
@@ -63,7 +63,7 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	return st.person("inconclusive, the change is kept: " + text)
 }
 
-// sample returns the action's metrics as they are now. It takes no value older than settled.
+// sample returns the action's metrics as they are now. It ignores values older than settled.
 func (r *Runner) sample(ctx context.Context, st *stage, settled time.Time) map[string]float64 {
 	a := st.act
 	s := r.cfg.survey(ctx, st.in, a)

@@ -12,13 +12,13 @@ import (
 	"paramedic/state"
 )
 
-// What verification found is read at night: as percent, GiB and seconds, never 0.8733333 or
-// 1.2e+09.
-func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
+// People read the verdict at night: as percent, GiB and seconds, never as 0.8733333 or 1.2e+09.
+func TestVerdictTextsUseUnits(t *testing.T) {
 	a := &state.Action{Cause: "host_memory_leak", Params: map[string]string{}}
 	a.Verify.Leading = []string{"container_memory"}
 	a.Verify.Baseline = map[string]float64{"container_memory": 61e9, "kv_usage": 0.8733333, verify.PeerPrefix + "kv_usage": 0.5}
-	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048}, verify.PeerPrefix + "kv_usage": {0.25, 0.25}}
+	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048},
+		verify.PeerPrefix + "kv_usage": {0.25, 0.25}}
 	verdict, text := verify.Judge(a, restartWorker{}.Metrics(), 2)
 	want := "better: kv_usage 87.3 % → 0.48 % (by its peers it would be 43.7 % untouched), container_memory 56.8 GiB → 1.12 GiB"
 	if verdict != state.Better || text != want {
@@ -33,10 +33,10 @@ func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 	}
 }
 
-// Quantiles look back over the rollout, and where the trouble was named at its beginning, the
-// baseline is nearly that of a healthy pool: first tokens that were late when the rollout ended and
-// come sooner and sooner are no harm. Those that stay late are.
-func TestWhatGetsWellAgainIsNoHarm(t *testing.T) {
+// Quantiles look back over the rollout. If the incident was found at its beginning, the baseline is
+// nearly that of a healthy pool. First tokens that were late when the rollout ended and get faster
+// are no harm. First tokens that stay late are.
+func TestRecoveredMetricIsNoHarm(t *testing.T) {
 	a := &state.Action{Cause: "kv_exhaustion", Params: map[string]string{"direction": "lower"}}
 	a.Verify.Leading = []string{"preemption_rate", "kv_usage"}
 	a.Verify.Baseline = map[string]float64{"preemption_rate": 0.35, "kv_usage": 0.99, "ttft_p95": 8.3}
@@ -56,7 +56,7 @@ func TestWhatGetsWellAgainIsNoHarm(t *testing.T) {
 	}
 }
 
-// A success is measured by what the verdict rests on, whatever else the action could measure.
+// A success needs the metrics that the verdict rests on, and no others.
 func TestLeadingSignalsAreTheVerdicts(t *testing.T) {
 	finding := func(signal string, value, usual, weight float64, reads ...string) state.Finding {
 		return state.Finding{Signal: signal, Value: value, Baseline: &usual, Weight: weight, Reads: reads}
@@ -71,7 +71,8 @@ func TestLeadingSignalsAreTheVerdicts(t *testing.T) {
 		want     []string
 	}{
 		"what was found": {setEngineArg{}, lower, "kv_exhaustion",
-			[]state.Finding{finding("kv_usage", .98, .6, 7), finding("ttft_p95", 16, .5, 2), finding("requests_waiting", 24, 0, 4), finding("error_rate", .2, 0, 1)},
+			[]state.Finding{finding("kv_usage", .98, .6, 7), finding("ttft_p95", 16, .5, 2), finding("requests_waiting", 24, 0, 4),
+				finding("error_rate", .2, 0, 1)},
 			map[string]float64{"kv_usage": .99, "ttft_p95": 18, "error_rate": .2}, []string{"kv_usage", "ttft_p95"}},
 		"what was over before the write": {setEngineArg{}, lower, "kv_exhaustion",
 			[]state.Finding{finding("kv_usage", .98, .6, 7), finding("ttft_p95", 16, .5, 2)},
@@ -100,7 +101,7 @@ func TestLeadingSignalsAreTheVerdicts(t *testing.T) {
 	}
 }
 
-// Peers that got worse show that it was not the change. They do not end the trouble.
+// Peers that got worse show that the change was not the cause. They do not end the symptoms.
 func TestSignalIsNamedOnce(t *testing.T) {
 	all := verify.Signals(setEngineArg{}.Metrics())
 	if n := len(all); n < 5 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
@@ -122,7 +123,8 @@ func TestPeersAloneMakeNothingBetter(t *testing.T) {
 	}
 }
 
-// A success takes all that is measured: nothing led, or a guardrail went blind, is not known.
+// A success needs every metric: without a leading signal, or with an unread guardrail, the result
+// is unknown.
 func TestUnknownIsNeverSuccess(t *testing.T) {
 	for name, change := range map[string]func(v *state.Verification){
 		"no leading signal on record": func(v *state.Verification) { v.Leading = nil },
@@ -147,7 +149,7 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 	}
 }
 
-func TestBaselineLacksWhatIsSeldomRead(t *testing.T) {
+func TestBaselineOmitsRarelyReadSignals(t *testing.T) {
 	s := &guard.Scene{Site: &guard.Site{Rules: policy.Rules{Timing: policy.Timing{}.OrDefaults()}}, Action: &state.Action{}}
 	s.Action.Verify.Before = map[string][]float64{"kv_usage": {.9, .99, .98}, "error_rate": {0, 0}}
 	if got := s.Baseline(); len(got) != 1 || got["kv_usage"] != .98 {
@@ -155,7 +157,7 @@ func TestBaselineLacksWhatIsSeldomRead(t *testing.T) {
 	}
 }
 
-// What the samples' course says decides, and a guardrail that happens to be better excuses no harm.
+// The course of the samples decides. A guardrail that happens to improve excuses no harm.
 func TestCourseOfTheSamplesDecides(t *testing.T) {
 	steady := func(v float64) []float64 { return slices.Repeat([]float64{v}, 9) }
 	late := func(first, last float64) []float64 {
@@ -176,11 +178,14 @@ func TestCourseOfTheSamplesDecides(t *testing.T) {
 		"worse again at the end": {setEngineArg{}, "kv_exhaustion", []string{"kv_usage"}, map[string]float64{"kv_usage": .99},
 			map[string][]float64{"kv_usage": late(.6, .99)}, state.Inconclusive},
 		"latency that the rollout cost": {setEngineArg{}, "kv_exhaustion", []string{"kv_usage", "ttft_p95"},
-			map[string]float64{"kv_usage": .99, "ttft_p95": 8}, map[string][]float64{"kv_usage": steady(.6), "ttft_p95": late(15, .5)}, state.Better},
+			map[string]float64{"kv_usage": .99, "ttft_p95": 8}, map[string][]float64{"kv_usage": steady(.6),
+				"ttft_p95": late(15, .5)}, state.Better},
 		"harm beside a guardrail that is better": {setEngineArg{}, "kv_exhaustion", []string{"kv_usage"},
-			map[string]float64{"kv_usage": .5, "ttft_p95": 8}, map[string][]float64{"kv_usage": steady(.9), "ttft_p95": steady(.5)}, state.Worse},
+			map[string]float64{"kv_usage": .5, "ttft_p95": 8}, map[string][]float64{"kv_usage": steady(.9),
+				"ttft_p95": steady(.5)}, state.Worse},
 		"harm beside what led": {restartWorker{}, "host_memory_leak", []string{"container_memory"},
-			map[string]float64{"container_memory": 90e9, "kv_usage": .5}, map[string][]float64{"container_memory": steady(40e9), "kv_usage": steady(.9)}, state.Inconclusive},
+			map[string]float64{"container_memory": 90e9, "kv_usage": .5}, map[string][]float64{"container_memory": steady(40e9),
+				"kv_usage": steady(.9)}, state.Inconclusive},
 	} {
 		a := &state.Action{Cause: c.cause, Params: map[string]string{"direction": "lower"}}
 		a.Verify.Leading, a.Verify.Baseline, a.Verify.Samples = c.leading, c.base, c.samples
@@ -190,8 +195,8 @@ func TestCourseOfTheSamplesDecides(t *testing.T) {
 	}
 }
 
-// The pool's own value stands in for its workers' alone, and only if it is the pool's and fresh.
-func TestPoolsValueStandsForItsWorkers(t *testing.T) {
+// The pool's own value replaces its workers' only if it belongs to the pool and is fresh.
+func TestPoolValueReplacesWorkerValues(t *testing.T) {
 	now := time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		pool string
@@ -202,14 +207,16 @@ func TestPoolsValueStandsForItsWorkers(t *testing.T) {
 		"of no pool":       {"", now, false},
 		"before the write": {"llama", now.Add(-90 * time.Second), false},
 	} {
-		s := &guard.Scene{Site: &guard.Site{}, Now: now, Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults()}, Kind: setEngineArg{}, Workload: cluster.Workload{Ref: cluster.Ref{Name: "llama"}},
-			Action: &state.Action{Params: map[string]string{"direction": "lower"}}}
+		s := &guard.Scene{Site: &guard.Site{}, Now: now, Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults()}, Kind: setEngineArg{},
+			Workload: cluster.Workload{Ref: cluster.Ref{Name: "llama"}},
+			Action:   &state.Action{Params: map[string]string{"direction": "lower"}}}
 		s.Evidence.Samples = []state.Sample{{Signal: "ttft_p95", Value: 8, At: c.at, Entity: state.Entity{Pool: c.pool}}}
 		if _, got := s.Measure("", now.Add(-time.Minute).UnixNano())["ttft_p95"]; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	s := &guard.Scene{Site: &guard.Site{}, Now: now, Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults()}, Kind: restartWorker{}, Workload: cluster.Workload{Ref: cluster.Ref{Name: "llama"}}, Action: &state.Action{}}
+	s := &guard.Scene{Site: &guard.Site{}, Now: now, Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults()}, Kind: restartWorker{},
+		Workload: cluster.Workload{Ref: cluster.Ref{Name: "llama"}}, Action: &state.Action{}}
 	s.Evidence.Samples = []state.Sample{{Signal: "kv_usage", Value: .9, At: now, Entity: state.Entity{Pool: "llama"}}}
 	if got, ok := s.Measure("llama-1", 0)["kv_usage"]; ok {
 		t.Errorf("the pool's value is the worker's: %v", got)

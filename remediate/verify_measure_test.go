@@ -15,7 +15,7 @@ import (
 	"paramedic/state"
 )
 
-// report adds a value that names its pool and its pod, or only one of the two.
+// report adds a value with the names of its pool and its pod, or with one of them.
 func report(s *guard.Scene, signal, pool, pod string, value float64, age time.Duration) {
 	s.Evidence.Samples = append(s.Evidence.Samples, state.Sample{Signal: signal, Value: value, At: s.Now.Add(-age),
 		Entity: state.Entity{Cluster: "prod", Namespace: "llm", Pool: pool, Pod: pod}})
@@ -64,7 +64,7 @@ func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
 			want: map[string]float64{"generation_tokens_rate": 7}},
 		"what shows another cause": {kind: restartWorkerKind, set: func(s *guard.Scene) { each(s, "generation_tokens_rate", 7) }},
 	} {
-		s := calm(cmp.Or(c.kind, setEngineArgKind))
+		s := sceneOf(cmp.Or(c.kind, setEngineArgKind))
 		s.Action.Cause, s.Action.Params["direction"] = cmp.Or(c.cause, s.Action.Cause), cmp.Or(c.direction, "lower")
 		c.set(s)
 		want := map[string]float64{"replicas_ready": 5, verify.WantedSignal: 5}
@@ -75,9 +75,9 @@ func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
 	}
 }
 
-// Without the workload and its workers no value can be told from another pool's.
+// Without the workload and its pods, a value may be another pool's.
 func TestUnreadPoolHasNoReading(t *testing.T) {
-	s := calm(setEngineArgKind)
+	s := sceneOf(setEngineArgKind)
 	s.Action.Params["direction"] = "lower"
 	s.Unread, s.Workload, s.Pods = errAway, cluster.Workload{}, nil
 	report(s, "error_rate", "", "", .4, 0)
@@ -96,13 +96,13 @@ func TestPeersAreTheModelsOtherPools(t *testing.T) {
 		"of no known model":    {setEngineArgKind, "", nil},
 		"one worker of a pool": {restartWorkerKind, "llama", nil},
 	} {
-		far := calm(c.kind)
+		far := sceneOf(c.kind)
 		report(far, "kv_usage", "b", "b-0", .5, 0)
 		report(far, "kv_usage", "", "x-0", .5, 0)
 		report(far, "kv_usage", "vllm", "vllm-9", .5, 0)
 		report(far, "kv_usage", "b", "vllm-0", .5, 0)
-		s := calm(c.kind)
-		s.Site.Gauge, s.Incident.Scope.Model = gauged{&far.Evidence}, c.model
+		s := sceneOf(c.kind)
+		s.Site.Gauge, s.Incident.Scope.Model = fixedGauge{&far.Evidence}, c.model
 		s.PeersEvidence(t.Context())
 		var got []string
 		for _, v := range s.Evidence.Samples {
@@ -114,7 +114,7 @@ func TestPeersAreTheModelsOtherPools(t *testing.T) {
 	}
 }
 
-// Two metrics of one signal would be two opinions on one series of samples.
+// Two metrics of one signal would judge one series twice.
 func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
 	for _, kind := range []action{setEngineArg{}, restartWorker{}} {
 		for _, m := range kind.Metrics() {
@@ -132,13 +132,13 @@ func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
 }
 
 func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
-	s := calm(setEngineArgKind)
+	s := sceneOf(setEngineArgKind)
 	s.Site.Timing = policy.Timing{Samples: 12}.OrDefaults() // six readings
 	s.Action.Verify.Before = map[string][]float64{"kv_usage": {.9, .9, .9}, "preemption_rate": {5, 5, 5, 5}}
 	if got := s.Baseline(); !maps.Equal(got, map[string]float64{"preemption_rate": 5}) {
 		t.Errorf("%v", got)
 	}
-	// A pause as long as the window is none of it yet.
+	// A pause as long as the window leaves no reading of it.
 	for pause, want := range map[time.Duration]int{6 * interval: 2, 6*interval + moment: 1} {
 		s.Action.Verify.Before = map[string][]float64{"kv_usage": {.9}}
 		s.Action.Params["direction"], s.Evidence.Samples = "lower", nil
@@ -149,8 +149,8 @@ func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
 	}
 }
 
-// What a finding weighs nothing for, and what is within the noise, no remedy is measured by.
-func TestNothingToImproveLeadsNothing(t *testing.T) {
+// A finding without weight, and a value within the noise, do not lead.
+func TestSignalWithinNoiseDoesNotLead(t *testing.T) {
 	for name, c := range map[string]struct {
 		base     map[string]float64
 		findings []state.Finding
@@ -161,7 +161,7 @@ func TestNothingToImproveLeadsNothing(t *testing.T) {
 		"without weight":       {map[string]float64{"kv_usage": .99}, []state.Finding{{Signal: "kv_usage", Value: .99}}, ""},
 		"with weight":          {map[string]float64{"kv_usage": .99}, []state.Finding{{Signal: "kv_usage", Value: .99, Weight: 1}}, "kv_usage"},
 	} {
-		s := calm(setEngineArgKind)
+		s := sceneOf(setEngineArgKind)
 		s.Action.Params["direction"], s.Incident.Diagnosis.Findings = "lower", c.findings
 		if got := strings.Join(s.Leading(c.base), " "); got != c.want {
 			t.Errorf("%s: %q", name, got)
@@ -169,8 +169,8 @@ func TestNothingToImproveLeadsNothing(t *testing.T) {
 	}
 }
 
-// First tokens show whether a raised cap helps. Of a lowered one they are only a guardrail.
-func TestGuardrailsAloneTellNothing(t *testing.T) {
+// First tokens show whether a raised cap helps. For a lowered cap they are only a guardrail.
+func TestGuardrailsAloneAreNotInformative(t *testing.T) {
 	got := map[string]float64{"ttft_p95": 1, "error_rate": 0, "replicas_ready": 5}
 	for direction, want := range map[string]bool{"lower": false, "raise": true} {
 		if verify.Informative(setEngineArg{}.Metrics(), &state.Action{Params: map[string]string{"direction": direction}}, got) != want {
@@ -179,7 +179,7 @@ func TestGuardrailsAloneTellNothing(t *testing.T) {
 	}
 }
 
-// An idle worker shows nothing of what a request takes.
+// An idle worker does not show what a request takes.
 func TestIdlePoolHasNoSafeValue(t *testing.T) {
 	for name, c := range map[string]struct {
 		used, running float64
@@ -191,7 +191,7 @@ func TestIdlePoolHasNoSafeValue(t *testing.T) {
 		"holds nothing":     {0, 10, 0, "it takes kv_usage and requests_running"},
 		"less than nothing": {-.5, 10, 0, "it takes kv_usage and requests_running"},
 	} {
-		s := calm(setEngineArgKind)
+		s := sceneOf(setEngineArgKind)
 		each(s, "kv_usage", c.used)
 		each(s, "requests_running", c.running)
 		if got, how := safeByUse(s); got != c.want || !strings.Contains(how, c.says) {
@@ -200,7 +200,7 @@ func TestIdlePoolHasNoSafeValue(t *testing.T) {
 	}
 }
 
-// What led before has to be readable now, and what is readable now has to have a baseline.
+// A leading signal must be readable now, and must have a baseline.
 func TestLeadingSignalNeedsBothEndsOfItsWay(t *testing.T) {
 	both := map[string][]float64{"kv_usage": slices.Repeat([]float64{.99}, 5), "preemption_rate": slices.Repeat([]float64{25}, 5)}
 	seldom := map[string][]float64{"kv_usage": {.99}, "preemption_rate": both["preemption_rate"]}
@@ -213,14 +213,15 @@ func TestLeadingSignalNeedsBothEndsOfItsWay(t *testing.T) {
 		"not now":              {both, []string{"preemption_rate"}, state.Deny},
 		"seldom in the window": {seldom, []string{"kv_usage", "preemption_rate"}, state.Deny},
 	} {
-		b, s := attend(setEngineArgKind, state.Admitted), calm(setEngineArgKind)
+		b, s := newRun(setEngineArgKind, state.Admitted), sceneOf(setEngineArgKind)
 		s.Cluster, s.Action.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
 		s.Incident.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .99, Baseline: ptr(.6), Weight: 5}}
 		s.Action.Verify.Before = c.before
 		for _, signal := range c.now {
 			each(s, signal, map[string]float64{"kv_usage": .99, "preemption_rate": 5}[signal])
 		}
-		if got := answer(t.Context(), s, "verifiability"); got.Decision != c.want || c.want == state.Deny && !strings.Contains(got.Reason, "kv_usage cannot be read") {
+		if got := answer(t.Context(), s, "verifiability"); got.Decision != c.want ||
+			c.want == state.Deny && !strings.Contains(got.Reason, "kv_usage cannot be read") {
 			t.Errorf("%s: %s, %s", name, got.Decision, got.Reason)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// barely is a pool whose cache empties a little under fewer sequences. All that users feel stays.
+// barely returns the signals of a pool whose cache gets a little emptier with fewer sequences,
+// while users see no change.
 func barely(pod string, seqs int) map[string]float64 {
 	v := exhausted(pod, 256)
 	if seqs <= 128 {
@@ -21,7 +22,7 @@ func barely(pod string, seqs int) map[string]float64 {
 	return v
 }
 
-func TestTroubleThatGoesOnIsNoSuccess(t *testing.T) {
+func TestPersistentSymptomIsNoSuccess(t *testing.T) {
 	for name, c := range map[string]struct {
 		sick func(string, int) map[string]float64
 		says string
@@ -43,7 +44,8 @@ func TestTroubleThatGoesOnIsNoSuccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, setArg, policy.Approve)
 			usual := .5
-			w.in.Diagnosis.Findings = append(w.in.Diagnosis.Findings, state.Finding{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 2, Unit: "s"})
+			w.in.Diagnosis.Findings = append(w.in.Diagnosis.Findings,
+				state.Finding{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 2, Unit: "s"})
 			w.sick = c.sick
 			w.plan()
 			w.approve(sre)
@@ -56,8 +58,8 @@ func TestTroubleThatGoesOnIsNoSuccess(t *testing.T) {
 	}
 }
 
-// What ends for a while and is back before the window ends has not ended.
-func TestTroubleThatIsBackInTheWindowIsNoSuccess(t *testing.T) {
+// A symptom that stops and returns before the window ends has not ended.
+func TestSymptomBackInTheWindowIsNoSuccess(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
@@ -74,7 +76,8 @@ func TestTroubleThatIsBackInTheWindowIsNoSuccess(t *testing.T) {
 	}
 }
 
-// A verdict's signal that cannot be read before the write could not show an improvement after it.
+// A signal of the verdict that cannot be read before the write could not show an improvement after
+// it.
 func TestUnreadLeadingSignalDeniesTheWrite(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.sick = func(p string, seqs int) map[string]float64 {
@@ -85,8 +88,8 @@ func TestUnreadLeadingSignalDeniesTheWrite(t *testing.T) {
 	w.wantDenied(w.plan(), "verifiability")
 }
 
-// First tokens may be late for many reasons: they alone do not show that this remedy helped.
-func TestVerdictThatNothingWouldShowIsDenied(t *testing.T) {
+// First tokens may be late for many reasons. They alone do not show that this remedy helped.
+func TestUnmeasurableVerdictIsDenied(t *testing.T) {
 	usual := .5
 	for _, f := range []state.Finding{
 		{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 5, Unit: "s"},
@@ -103,7 +106,8 @@ func TestVerdictThatNothingWouldShowIsDenied(t *testing.T) {
 	}
 }
 
-// A window in which nothing can be read is not waited for: the guards say why.
+// The run does not wait for a window in which nothing can be read, because the guards return the
+// reason.
 func TestBlindBaselineIsDeniedAtOnce(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -115,7 +119,7 @@ func TestBlindBaselineIsDeniedAtOnce(t *testing.T) {
 	}
 }
 
-// One odd moment before the write is not what the time after it is compared with.
+// One outlier before the write does not move the baseline.
 func TestBaselineIsTheMedianOfAWindow(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -138,7 +142,7 @@ func TestBaselineIsTheMedianOfAWindow(t *testing.T) {
 	}
 }
 
-// Readings of before a pause are not of the window before the write.
+// Readings from before a pause are not part of the window.
 func TestBaselineIsReadAnewAfterAPause(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -171,7 +175,7 @@ func (halfBlind) Workload(context.Context, cluster.Ref) (cluster.Workload, error
 	return cluster.Workload{}, errLost
 }
 
-func TestTroubleThatComesBackCountsAsFailed(t *testing.T) { // 53
+func TestReturningSymptomCountsAsFailure(t *testing.T) { // 53
 	for name, c := range map[string]struct {
 		opened time.Duration // of the next incident, after the success
 		ended  bool          // the incident that was treated
@@ -206,7 +210,7 @@ func TestTroubleThatComesBackCountsAsFailed(t *testing.T) { // 53
 	}
 }
 
-// A wrong rule that fires everywhere trips the breaker. No new run begins; a run under way is still
+// A wrong rule that fires everywhere trips the breaker. No new run begins. A run under way is still
 // verified and undone.
 func TestTrippedBreakerStopsNoRollback(t *testing.T) { // 33
 	w := newWorld(t, setArg, policy.Auto)
@@ -216,8 +220,10 @@ func TestTrippedBreakerStopsNoRollback(t *testing.T) { // 33
 	run := w.actions[0].ID
 	for _, other := range []string{"one", "two"} {
 		at := w.clock.now.Add(-time.Minute)
-		w.actions = append(w.actions, state.Action{ID: state.ActionID("ACT-" + other), Incident: state.IncidentID("INC-" + other), Kind: setArg, State: state.RolledBack,
-			Target: state.Target{Cluster: "prod", Namespace: other, Pool: other}, Steps: []state.ActionStep{{State: state.Intent, At: at}, {State: state.RolledBack, At: at}}})
+		w.actions = append(w.actions, state.Action{ID: state.ActionID("ACT-" + other), Incident: state.IncidentID("INC-" + other),
+			Kind: setArg, State: state.RolledBack,
+			Target: state.Target{Cluster: "prod", Namespace: other, Pool: other}, Steps: []state.ActionStep{{State: state.Intent, At: at},
+				{State: state.RolledBack, At: at}}})
 	}
 	w.until(state.RolledBack)
 	if a, _ := w.Action(run); a.State != state.RolledBack || !slices.Contains(w.args(), "--max-num-seqs=256") {
@@ -229,7 +235,7 @@ func TestTrippedBreakerStopsNoRollback(t *testing.T) { // 33
 	w.wantWrites(writes)
 }
 
-// A run that a newer version recorded may mean by its fields what this one does not know.
+// A newer version may give the run's fields a meaning that this version does not know.
 func TestNewerRecordIsLeftAlone(t *testing.T) { // 55
 	for _, at := range []state.ActionState{state.Approved, state.Intent, state.Verifying} {
 		w := newWorld(t, setArg, policy.Approve)
@@ -250,7 +256,7 @@ func TestNewerRecordIsLeftAlone(t *testing.T) { // 55
 	}
 }
 
-// What a hold or a pause lies between is no window.
+// A window does not span a hold or a pause.
 func TestHoldBeginsTheBaselineAnew(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -270,7 +276,7 @@ func TestHoldBeginsTheBaselineAnew(t *testing.T) {
 	}
 }
 
-// Some gateways tell latencies of the pool and of no worker.
+// Some gateways report latencies of the pool and not of its workers.
 func TestPoolsOwnValueIsMeasured(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Gauge = pooled{w}

@@ -12,12 +12,11 @@ import (
 	"paramedic/state"
 )
 
-// A rollback is over when what it was for is as it was, and never before what it restored has
-// settled.
-func TestRollbackWaitsForWhatItWasFor(t *testing.T) {
+// A rollback is over when the worsened metrics recovered, and never before the settling time.
+func TestRollbackWaitsForRecovery(t *testing.T) {
 	const settle, window = 2 * time.Minute, 10 * time.Minute
-	run := func(restored time.Duration, harmed bool, sampled int, now float64) func() *bedside {
-		return func() *bedside {
+	run := func(restored time.Duration, harmed bool, sampled int, now float64) func() *runCase {
+		return func() *runCase {
 			base := map[string]float64{"error_rate": .01, "kv_usage": .5}
 			during := map[string]float64{"kv_usage": .5, "error_rate": .01}
 			if harmed {
@@ -34,31 +33,31 @@ func TestRollbackWaitsForWhatItWasFor(t *testing.T) {
 	step := func(ctx context.Context, s *stage) advance { return (&Runner{cfg: s.cfg}).undo(ctx, s, setEngineArg{}) }
 	for _, c := range []struct {
 		name  string
-		begin func() *bedside
-		want  stride
+		begin func() *runCase
+		want  stepCase
 		exact bool
 	}{
-		{"settling", run(settle-moment, true, 9, .01), stride{to: state.RollbackIntent, wait: moment}, false},
-		{"settled", run(settle, true, 9, .01), stride{to: state.RolledBack, says: "the old value is live again (because); error_rate is 1 % again"}, true},
-		{"nothing had got worse", run(settle, false, 0, .01), stride{to: state.RolledBack, says: "the old value is live again (because)"}, true},
-		{"too few samples", run(settle, true, 8, .01), stride{to: state.RollbackIntent, wait: interval}, false},
-		{"still bad", run(settle, true, 9, .4), stride{to: state.RollbackIntent, wait: interval}, false},
-		{"still bad, nearly at the end", run(settle+window-moment, true, 9, .4), stride{to: state.RollbackIntent, wait: moment}, false},
-		{"still bad at the end", run(settle+window, true, 9, .4), stride{to: state.NeedsHuman,
+		{"settling", run(settle-moment, true, 9, .01), stepCase{to: state.RollbackIntent, wait: moment}, false},
+		{"settled", run(settle, true, 9, .01), stepCase{to: state.RolledBack, says: "the old value is live again (because); error_rate is 1 % again"}, true},
+		{"nothing had got worse", run(settle, false, 0, .01), stepCase{to: state.RolledBack, says: "the old value is live again (because)"}, true},
+		{"too few samples", run(settle, true, 8, .01), stepCase{to: state.RollbackIntent, wait: interval}, false},
+		{"still bad", run(settle, true, 9, .4), stepCase{to: state.RollbackIntent, wait: interval}, false},
+		{"still bad, nearly at the end", run(settle+window-moment, true, 9, .4), stepCase{to: state.RollbackIntent, wait: moment}, false},
+		{"still bad at the end", run(settle+window, true, 9, .4), stepCase{to: state.NeedsHuman,
 			says: "the old value is live again (because), and it did not help: error_rate is still 40 %, and was 1 %"}, true},
-		{"too few samples at the end", run(settle+window, true, 8, .01), stride{to: state.NeedsHuman,
+		{"too few samples at the end", run(settle+window, true, 8, .01), stepCase{to: state.NeedsHuman,
 			says: "the old value is live again (because); whether that helped could not be read: error_rate"}, true},
 	} {
 		c.want.name = c.name
-		runStrides(t, c.begin, step, []stride{c.want})
+		runSteps(t, c.begin, step, []stepCase{c.want})
 		if got := step(t.Context(), c.begin().stage).text; c.exact && got != c.want.says {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 }
 
-// Only what the change had made worse is asked for after a rollback.
-func TestRecoveryAsksForWhatGotWorse(t *testing.T) {
+// After a rollback only the metrics that the change had made worse have to recover.
+func TestRecoveryChecksWorsenedMetrics(t *testing.T) {
 	few := func(v float64) []float64 { return slices.Repeat([]float64{v}, 4) }
 	v := func(watched int, now map[string][]float64) state.Verification {
 		return state.Verification{
@@ -79,21 +78,22 @@ func TestRecoveryAsksForWhatGotWorse(t *testing.T) {
 		a := &state.Action{Params: map[string]string{"direction": "lower"}, Verify: c.v}
 		again, still, unread := verify.Recovered(a, setEngineArg{}.Metrics(), 4, 3)
 		slices.Sort(again)
-		if got := []string{strings.Join(again, ", "), strings.Join(still, ", "), strings.Join(unread, ", ")}; !slices.Equal(got, []string{c.again, c.still, c.unread}) {
+		if got := []string{strings.Join(again, ", "), strings.Join(still, ", "), strings.Join(unread, ", ")}; !slices.Equal(got,
+			[]string{c.again, c.still, c.unread}) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 }
 
-// A rollback that was not written yet is written, however late. If it meets other changes, it tries
-// for ten minutes.
+// A rollback that was not written yet is written, however late. If it conflicts with other changes,
+// it is tried for ten minutes.
 func TestLateRollbackIsWritten(t *testing.T) {
-	begin := func() *bedside { return attend(setEngineArgKind, state.RollbackIntent) }
-	conflict := func(since time.Duration) func(*bedside) {
-		return func(b *bedside) { b.p.patchErr = cluster.ErrConflict; b.note("undo_conflict", ago(since)) }
+	begin := func() *runCase { return newRun(setEngineArgKind, state.RollbackIntent) }
+	conflict := func(since time.Duration) func(*runCase) {
+		return func(b *runCase) { b.p.patchErr = cluster.ErrConflict; b.note("undo_conflict", ago(since)) }
 	}
-	runStrides(t, begin, setEngineArg{}.undo, []stride{
-		{name: "long ago", set: func(b *bedside) { b.act.Steps[1].At = noon.Add(-time.Hour) }, to: state.RollbackIntent, wrote: "inverse"},
+	runSteps(t, begin, setEngineArg{}.undo, []stepCase{
+		{name: "long ago", set: func(b *runCase) { b.act.Steps[1].At = noon.Add(-time.Hour) }, to: state.RollbackIntent, wrote: "inverse"},
 		{name: "conflicts for less than ten minutes", set: conflict(10 * time.Minute), to: state.RollbackIntent, wait: time.Minute, wrote: "inverse"},
 		{name: "conflicts for longer", set: conflict(10*time.Minute + moment), to: state.NeedsHuman, says: "the rollback conflicts with other changes", wrote: "inverse"},
 	})

@@ -11,8 +11,9 @@ import (
 	"paramedic/state"
 )
 
-// An on-call engineer reads the verdict's words at night: each tells what was seen, and no more.
-func TestVerdictNamesWhatWasSeen(t *testing.T) {
+// An on-call engineer reads the verdict's text at night: each text names what was measured, and no
+// more.
+func TestVerdictNamesTheMetrics(t *testing.T) {
 	type v = map[string]float64
 	lower, raise := map[string]string{"direction": "lower"}, map[string]string{"direction": "raise"}
 	for name, c := range map[string]struct {
@@ -59,12 +60,13 @@ func TestVerdictNamesWhatWasSeen(t *testing.T) {
 	}
 }
 
-// verified is a run whose window began just now and goes on for ten minutes, after so many samples.
-func verified(kind string, samples int, base, earlier, now map[string]float64) *bedside {
-	b := attend(kind, state.Verifying)
+// verified returns a run whose window began just now and lasts ten minutes, with this many samples.
+func verified(kind string, samples int, base, earlier, now map[string]float64) *runCase {
+	b := newRun(kind, state.Verifying)
 	b.note("replacement", "vllm-0")
 	b.act.Params["direction"] = "lower"
-	b.act.Verify = state.Verification{Settle: noon, Until: noon.Add(10 * time.Minute), Leading: []string{"kv_usage"}, Baseline: base, Samples: map[string][]float64{}}
+	b.act.Verify = state.Verification{Settle: noon, Until: noon.Add(10 * time.Minute), Leading: []string{"kv_usage"}, Baseline: base,
+		Samples: map[string][]float64{}}
 	for signal, v := range earlier {
 		b.act.Verify.Samples[signal] = slices.Repeat([]float64{v}, samples)
 	}
@@ -72,37 +74,38 @@ func verified(kind string, samples int, base, earlier, now map[string]float64) *
 	return b
 }
 
-// reads makes each worker report these values, and nothing else.
-func (b *bedside) reads(now map[string]float64) {
+// reads makes each worker report these values and no others.
+func (b *runCase) reads(now map[string]float64) {
 	b.ev.Samples = nil
 	for signal, v := range now {
 		for _, p := range b.p.pods {
-			b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: signal, Value: v, At: noon, Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: p.Name}})
+			b.ev.Samples = append(b.ev.Samples,
+				state.Sample{Signal: signal, Value: v, At: noon, Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: p.Name}})
 		}
 	}
 }
 
-// Harm is not waited for. What can be taken back is, and for anything else a person is called.
+// Harm ends the window early. A reversible change is rolled back, and any other needs a person.
 func TestHarmEndsTheVerification(t *testing.T) {
 	base := map[string]float64{"kv_usage": .5, "error_rate": 0}
 	harm := map[string]float64{"kv_usage": .5, "error_rate": .4}
 	step := func(kind action) func(context.Context, *stage) advance {
 		return func(ctx context.Context, s *stage) advance { return (&Runner{cfg: s.cfg}).verify(ctx, s, kind) }
 	}
-	after := func(kind string, n int) func() *bedside {
-		return func() *bedside { return verified(kind, n, base, harm, harm) }
+	after := func(kind string, n int) func() *runCase {
+		return func() *runCase { return verified(kind, n, base, harm, harm) }
 	}
-	runStrides(t, after(setEngineArgKind, 9), step(setEngineArg{}), []stride{
+	runSteps(t, after(setEngineArgKind, 9), step(setEngineArg{}), []stepCase{
 		{name: "of a cap", to: state.RollbackIntent, says: "guardrail breached: error_rate 0 % → 40 %"}})
-	runStrides(t, after(setEngineArgKind, 10), step(setEngineArg{}), []stride{
-		{name: "of a cap, while what leads cannot be read", set: func(b *bedside) { b.reads(map[string]float64{"error_rate": .4}) }, to: state.RollbackIntent, says: "guardrail breached"}})
-	runStrides(t, after(setEngineArgKind, 8), step(setEngineArg{}), []stride{
+	runSteps(t, after(setEngineArgKind, 10), step(setEngineArg{}), []stepCase{
+		{name: "of a cap, while what leads cannot be read", set: func(b *runCase) { b.reads(map[string]float64{"error_rate": .4}) }, to: state.RollbackIntent, says: "guardrail breached"}})
+	runSteps(t, after(setEngineArgKind, 8), step(setEngineArg{}), []stepCase{
 		{name: "of a cap, after too few samples", to: state.Verifying, wait: interval}})
-	runStrides(t, after(restartWorkerKind, 9), step(restartWorker{}), []stride{
+	runSteps(t, after(restartWorkerKind, 9), step(restartWorker{}), []stepCase{
 		{name: "of a restart", to: state.NeedsHuman, says: "guardrail breached: error_rate 0 % → 40 %; it cannot be undone"}})
 }
 
-// Where it is not known whether the change is still in place, nothing is a sample of it.
+// If the read of the change fails, no sample is taken.
 func TestUnknownReplacementIsNoSample(t *testing.T) {
 	now := map[string]float64{"kv_usage": .3}
 	b := verified(restartWorkerKind, 0, map[string]float64{"kv_usage": .9}, nil, now)
@@ -113,36 +116,38 @@ func TestUnknownReplacementIsNoSample(t *testing.T) {
 	}
 }
 
-// rollout is a run whose rollout goes on, and that has seen harm for so many readings.
-func rollout(seen int, now map[string]float64) *bedside {
-	b := verified(setEngineArgKind, 0, map[string]float64{"error_rate": .01, "ttft_p95": 1, "kv_usage": .5, "replicas_ready": 5, verify.WantedSignal: 5}, nil, now)
+// rollout returns a run whose rollout is under way, with this many harmful readings.
+func rollout(seen int, now map[string]float64) *runCase {
+	b := verified(setEngineArgKind, 0,
+		map[string]float64{"error_rate": .01, "ttft_p95": 1, "kv_usage": .5, "replicas_ready": 5, verify.WantedSignal: 5}, nil, now)
 	b.act.State, b.act.Steps[1].State = state.Applied, state.Applied
-	b.act.Verify.Watched = map[string][]float64{"error_rate": slices.Repeat([]float64{.4}, seen), "replicas_ready": slices.Repeat([]float64{4}, seen)}
+	b.act.Verify.Watched = map[string][]float64{"error_rate": slices.Repeat([]float64{.4}, seen),
+		"replicas_ready": slices.Repeat([]float64{4}, seen)}
 	b.p.w.Updated = 1
 	return b
 }
 
-// The readings before are four: one more makes a breach.
+// Four harmful readings precede, so one more makes a breach.
 func TestWatchedGuardrailsEndARollout(t *testing.T) {
 	calmly, harm := map[string]float64{"error_rate": .01, "ttft_p95": 1, "kv_usage": .5}, map[string]float64{"error_rate": .4}
 	for name, c := range map[string]struct {
 		seen int
 		now  map[string]float64
-		set  func(*bedside)
+		set  func(*runCase)
 		says string // empty: no breach
 	}{
 		"no harm":                           {seen: 4, now: calmly},
 		"harm for long enough":              {seen: 4, now: harm, says: "error_rate 1 % → 40 %"},
 		"harm for a reading less":           {seen: 3, now: harm},
-		"read an interval ago":              {seen: 4, now: harm, set: func(b *bedside) { b.note(keyWatched, ago(interval)) }, says: "error_rate"},
-		"read just now":                     {seen: 4, now: harm, set: func(b *bedside) { b.note(keyWatched, ago(interval-moment)) }},
-		"no time of the last reading":       {seen: 4, now: harm, set: func(b *bedside) { b.note(keyWatched, "lately") }, says: "error_rate"},
-		"what a rollout costs":              {seen: 4, now: map[string]float64{"ttft_p95": 60, "kv_usage": .99}, set: func(b *bedside) { b.seen("ttft_p95", "kv_usage") }},
-		"no baseline":                       {seen: 4, now: harm, set: func(b *bedside) { delete(b.act.Verify.Baseline, "error_rate") }},
-		"a worker lost":                     {seen: 4, now: calmly, set: func(b *bedside) { b.p.pods[0].Ready = false }, says: "replicas_ready 5 pods → 4 pods"},
-		"a worker that the change stops":    {seen: 4, now: calmly, set: func(b *bedside) { b.p.pods[0].Ready = false; b.p.w.MaxSurge, b.p.w.MaxUnavailable = 0, 1 }},
-		"all workers, as the strategy says": {seen: 4, now: calmly, set: func(b *bedside) { b.p.w.Recreate = true; b.p.pods = nil }},
-		"the pool is not readable":          {seen: 4, now: harm, set: func(b *bedside) { b.p.podsErr = errAway; delete(b.act.Verify.Baseline, verify.WantedSignal) }},
+		"read an interval ago":              {seen: 4, now: harm, set: func(b *runCase) { b.note(keyWatched, ago(interval)) }, says: "error_rate"},
+		"read just now":                     {seen: 4, now: harm, set: func(b *runCase) { b.note(keyWatched, ago(interval-moment)) }},
+		"no time of the last reading":       {seen: 4, now: harm, set: func(b *runCase) { b.note(keyWatched, "lately") }, says: "error_rate"},
+		"what a rollout costs":              {seen: 4, now: map[string]float64{"ttft_p95": 60, "kv_usage": .99}, set: func(b *runCase) { b.seen("ttft_p95", "kv_usage") }},
+		"no baseline":                       {seen: 4, now: harm, set: func(b *runCase) { delete(b.act.Verify.Baseline, "error_rate") }},
+		"a worker lost":                     {seen: 4, now: calmly, set: func(b *runCase) { b.p.pods[0].Ready = false }, says: "replicas_ready 5 pods → 4 pods"},
+		"a worker that the change stops":    {seen: 4, now: calmly, set: func(b *runCase) { b.p.pods[0].Ready = false; b.p.w.MaxSurge, b.p.w.MaxUnavailable = 0, 1 }},
+		"all workers, as the strategy says": {seen: 4, now: calmly, set: func(b *runCase) { b.p.w.Recreate = true; b.p.pods = nil }},
+		"the pool is not readable":          {seen: 4, now: harm, set: func(b *runCase) { b.p.podsErr = errAway; delete(b.act.Verify.Baseline, verify.WantedSignal) }},
 	} {
 		b := rollout(c.seen, c.now)
 		if c.set != nil {
@@ -155,46 +160,48 @@ func TestWatchedGuardrailsEndARollout(t *testing.T) {
 	}
 }
 
-// seen makes the signals ones that have been bad for all readings before.
-func (b *bedside) seen(signals ...string) {
+// seen marks the signals as harmful in all readings before.
+func (b *runCase) seen(signals ...string) {
 	for _, s := range signals {
 		b.act.Verify.Watched[s] = slices.Repeat([]float64{100}, 4)
 	}
 }
 
-// A change that another hand has taken back is not rolled back for its guardrails.
+// A change that another hand took back is not rolled back for its guardrails.
 func TestBreachRollsBackOnlyWhatIsInForce(t *testing.T) {
-	begin := func() *bedside { return rollout(4, map[string]float64{"error_rate": .4}) }
+	begin := func() *runCase { return rollout(4, map[string]float64{"error_rate": .4}) }
 	step := func(ctx context.Context, s *stage) advance {
 		return (&Runner{cfg: s.cfg}).takeEffect(ctx, s, setEngineArg{})
 	}
-	runStrides(t, begin, step, []stride{
+	runSteps(t, begin, step, []stepCase{
 		{name: "while it goes on", to: state.RollbackIntent, says: "guardrail breached while"},
-		{name: "put back by hand", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded},
-		{name: "changed by hand", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=8" }, to: state.NeedsHuman, says: "left as it is"},
-		{name: "complete", set: func(b *bedside) { b.p.w.Updated = 5 }, to: state.Verifying},
+		{name: "put back by hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded},
+		{name: "changed by hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=8" }, to: state.NeedsHuman, says: "left as it is"},
+		{name: "complete", set: func(b *runCase) { b.p.w.Updated = 5 }, to: state.Verifying},
 	})
 }
 
-// A success waits a little for what cannot be read at its end, and ends then without.
+// A success waits a little for a signal that cannot be read at the end. Then the run ends without
+// success.
 func TestSuccessWaitsForItsLastReading(t *testing.T) {
 	good := map[string]float64{"kv_usage": .6, "preemption_rate": 0}
 	step := func(ctx context.Context, s *stage) advance {
 		return (&Runner{cfg: s.cfg}).verify(ctx, s, setEngineArg{})
 	}
-	begin := func() *bedside {
-		b := verified(setEngineArgKind, 10, map[string]float64{"kv_usage": .99, "preemption_rate": 5}, good, map[string]float64{"preemption_rate": 0})
+	begin := func() *runCase {
+		b := verified(setEngineArgKind, 10, map[string]float64{"kv_usage": .99, "preemption_rate": 5}, good,
+			map[string]float64{"preemption_rate": 0})
 		b.act.Verify.Settle, b.act.Verify.Until = noon.Add(-10*time.Minute), noon
 		return b
 	}
-	ended := func(ago time.Duration) func(*bedside) {
-		return func(b *bedside) { b.act.Verify.Until = noon.Add(-ago) }
+	ended := func(ago time.Duration) func(*runCase) {
+		return func(b *runCase) { b.act.Verify.Until = noon.Add(-ago) }
 	}
-	runStrides(t, begin, step, []stride{
+	runSteps(t, begin, step, []stepCase{
 		{name: "dark", to: state.Verifying, wait: interval},
-		{name: "read", set: func(b *bedside) { b.reads(good) }, to: state.Succeeded},
-		{name: "all that leads is read", set: func(b *bedside) { b.reads(map[string]float64{"kv_usage": .6}) }, to: state.Succeeded},
-		{name: "read again", set: func(b *bedside) { b.reads(good); ended(interval)(b) }, to: state.Succeeded},
+		{name: "read", set: func(b *runCase) { b.reads(good) }, to: state.Succeeded},
+		{name: "all that leads is read", set: func(b *runCase) { b.reads(map[string]float64{"kv_usage": .6}) }, to: state.Succeeded},
+		{name: "read again", set: func(b *runCase) { b.reads(good); ended(interval)(b) }, to: state.Succeeded},
 		{name: "dark for two minutes, nearly", set: ended(4*interval - moment), to: state.Verifying, wait: moment},
 		{name: "dark for two minutes", set: ended(4 * interval), to: state.NeedsHuman, says: "kv_usage cannot be read at the end; better: "},
 	})

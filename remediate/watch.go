@@ -12,15 +12,15 @@ import (
 
 // The journal's keys of this file.
 const (
-	keyWatched  = "watched"  // when guardrails were last read while the change takes effect
-	keyRestored = "restored" // when a rollback was first seen to be live
+	keyWatched  = "watched"  // the last reading of the guardrails while the change takes effect
+	keyRestored = "restored" // the time at which a rollback was first seen to be live
 )
 
 // watch reads the guardrails while the change takes effect, and returns the breach or "". A rollout
-// costs single bad readings, so a breach has to last for as many readings as the baseline has.
+// causes single bad readings, so a breach has to last for as many readings as the baseline has.
 func (r *stage) watch(ctx context.Context, kind action) string {
 	a, t := r.act, r.cfg.Timing
-	last, _ := time.Parse(time.RFC3339Nano, a.Journal[keyWatched]) // before the first reading the zero time
+	last, _ := time.Parse(time.RFC3339Nano, a.Journal[keyWatched]) // zero before the first reading
 	if r.now.Sub(last) < t.Interval {
 		return ""
 	}
@@ -50,7 +50,7 @@ func (r *stage) watch(ctx context.Context, kind action) string {
 	return v.Text
 }
 
-// takeEffect waits until the change is in force, and ends it early if a guardrail is breached.
+// takeEffect waits until the change is in force, and stops waiting if a guardrail is breached.
 func (r *Runner) takeEffect(ctx context.Context, st *stage, kind action) advance {
 	adv := kind.live(ctx, st)
 	if adv.to != state.Applied {
@@ -66,9 +66,9 @@ func (r *Runner) takeEffect(ctx context.Context, st *stage, kind action) advance
 	}
 }
 
-// undo takes back what was written, and verifies that what had got worse is as it was. If it is
-// not, the change was not the only cause, and the run needs a person. The same holds if it cannot
-// be read.
+// undo takes the write back, and verifies that the metrics that had got worse recovered. If they
+// did not, the change was not the only cause, and the run needs a person. The same holds if they
+// cannot be read.
 func (r *Runner) undo(ctx context.Context, st *stage, kind action) advance {
 	adv := kind.undo(ctx, st)
 	if adv.to != state.RolledBack {

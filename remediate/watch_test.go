@@ -12,7 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// failing is a pool that answers with errors as soon as its template has fewer sequences.
+// failing returns the signals of a pool that answers with errors when its template has fewer
+// sequences.
 func failing(pod string, seqs int) map[string]float64 {
 	v := exhausted(pod, seqs)
 	if seqs <= 128 {
@@ -56,8 +57,8 @@ func TestGuardrailEndsARolloutThatDoesHarm(t *testing.T) { // 51
 	}
 }
 
-// Single bad readings are what rollouts cost, and an autoscaler may take a worker meanwhile.
-func TestWhatARolloutCostsEndsNone(t *testing.T) {
+// Rollouts cause single bad readings, and an autoscaler may remove a worker meanwhile.
+func TestRolloutCostIsNoBreach(t *testing.T) {
 	for name, cost := range map[string]func(w *world, since time.Duration){
 		"errors now and then": func(w *world, since time.Duration) {
 			w.sick = exhausted
@@ -108,8 +109,8 @@ func (w *world) scale(to float64) {
 	})
 }
 
-// Nothing brings an evicted worker back, so a person hears at once that the others fail.
-func TestHarmThatCannotBeUndoneCallsAPerson(t *testing.T) {
+// An eviction cannot be undone, so a person learns at once that the other workers fail.
+func TestIrreversibleHarmNeedsHuman(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.cluster.StartDelay = time.Hour
 	w.plan()
@@ -123,7 +124,7 @@ func TestHarmThatCannotBeUndoneCallsAPerson(t *testing.T) {
 	}
 }
 
-// The evicted worker is one that the change itself takes away.
+// The change itself takes the evicted worker away.
 func TestEvictedWorkerIsNotCountedAsLost(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.cluster.StartDelay = 15 * time.Minute
@@ -149,7 +150,7 @@ func TestEditAfterTheRollbackIsNotClaimed(t *testing.T) {
 	w.wantWrites(2)
 }
 
-// The others carry what an isolated worker carried. If they fail at that, it serves again.
+// The other workers carry the isolated worker's load. If they fail at that, it serves again.
 func TestGuardrailGivesADrainedWorkerBack(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.sick = func(pod string, seqs int) map[string]float64 {
@@ -189,7 +190,7 @@ func TestRollbackIsVerified(t *testing.T) {
 	}
 }
 
-func TestRollbackThatHelpsNothingNeedsAPerson(t *testing.T) { // 52
+func TestUselessRollbackNeedsHuman(t *testing.T) { // 52
 	for name, c := range map[string]struct {
 		after func(w *world)
 		says  string
@@ -223,7 +224,7 @@ func TestRollbackThatHelpsNothingNeedsAPerson(t *testing.T) { // 52
 	}
 }
 
-// What a guardrail saw while the rollout went on has to be over after the rollback, too.
+// A guardrail that was breached during the rollout has to recover after the rollback, too.
 func TestRollbackOfARolloutIsVerified(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cluster.Stuck = true
@@ -251,8 +252,8 @@ func (w *world) workers() []cluster.Pod {
 	return ps
 }
 
-// An autoscaler takes a worker when the fix has made room. A worker that dies is harm.
-func TestWorkerThatIsNotWantedIsNoHarm(t *testing.T) {
+// An autoscaler may remove a worker after the fix. A worker that dies is harm.
+func TestScaledDownWorkerIsNoHarm(t *testing.T) {
 	for name, c := range map[string]struct {
 		wanted float64
 		end    state.ActionState

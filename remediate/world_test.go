@@ -20,14 +20,14 @@ import (
 
 var onset = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 
-// clock is advanced by hand.
+// clock is a clock that a test advances.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time                       { return c.now }
 func (c *clock) After(time.Duration) <-chan time.Time { return nil }
 
-// world is a cluster, an incident in it, and what the bot remembers: a fold as small as it can be,
-// over the same rules as the real one.
+// world is a cluster, an incident in it, and the bot's view: a minimal fold with the rules of the
+// real one.
 type world struct {
 	state.View
 	t       testing.TB
@@ -102,7 +102,7 @@ func copied(a state.Action) state.Action {
 	return a
 }
 
-// Read makes the workers' signals of what their template says now.
+// Read returns the workers' signals for the present template.
 func (w *world) Read(_ context.Context, cluster string, scope state.Scope, _ time.Time, signals []string) state.Evidence {
 	ev, at := state.Evidence{At: w.clock.now}, w.clock.now
 	if w.scraped != nil {
@@ -145,16 +145,19 @@ func pods(n int) (out []string) {
 	return out
 }
 
-// exhausted is a pool whose cache is too small for what it takes in; half the sequences heal it.
+// exhausted returns the signals of a pool whose cache is too small for its requests. Half the
+// sequences fix it.
 func exhausted(_ string, seqs int) map[string]float64 {
-	v := map[string]float64{"kv_usage": .99, "preemption_rate": 5, "requests_running": 80, "requests_waiting": 20, "ttft_p95": 8, "error_rate": .01}
+	v := map[string]float64{"kv_usage": .99, "preemption_rate": 5, "requests_running": 80, "requests_waiting": 20, "ttft_p95": 8,
+		"error_rate": .01}
 	if seqs <= 128 {
-		v = map[string]float64{"kv_usage": .8, "preemption_rate": 0, "requests_running": 60, "requests_waiting": 22, "ttft_p95": 2, "error_rate": .01}
+		v = map[string]float64{"kv_usage": .8, "preemption_rate": 0, "requests_running": 60, "requests_waiting": 22, "ttft_p95": 2,
+			"error_rate": .01}
 	}
 	return v
 }
 
-// harmed gets worse by fewer sequences.
+// harmed returns the signals of a pool that gets worse with fewer sequences.
 func harmed(pod string, seqs int) map[string]float64 {
 	v := exhausted(pod, 256)
 	if seqs <= 128 {
@@ -163,14 +166,15 @@ func harmed(pod string, seqs int) map[string]float64 {
 	return v
 }
 
-// single is a worker that runs an engine by itself.
+// single returns a worker that runs an engine by itself.
 func single(p cluster.Pod) (state.Worker, bool) {
 	return state.Worker{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Pool: "vllm-llama", PoolKind: "Deployment", Ready: p.Ready}, true
 }
 
-// leaking is a pool of which the worker vllm-llama-1 leaks.
+// leaking returns the signals of a pool in which the worker vllm-llama-1 leaks.
 func leaking(pod string, _ int) map[string]float64 {
-	v := map[string]float64{"kv_usage": .3, "kv_idle_usage": 0, "requests_running": 10, "requests_waiting": 0, "container_memory": 40e9, "ttft_p95": 1, "error_rate": 0}
+	v := map[string]float64{"kv_usage": .3, "kv_idle_usage": 0, "requests_running": 10, "requests_waiting": 0, "container_memory": 40e9,
+		"ttft_p95": 1, "error_rate": 0}
 	if pod == "vllm-llama-1" {
 		v["kv_usage"], v["kv_idle_usage"], v["container_memory"], v["requests_running"] = .9, .6, 90e9, 0
 	}
@@ -183,22 +187,26 @@ func newWorld(t testing.TB, kind string, mode policy.Mode) *world {
 	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"},
 		cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
 	w.cluster.AddDeployment(simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"},
-		PodLabels: map[string]string{"app": "vllm", "serving": "yes"}, Container: "vllm", Image: "vllm/vllm-openai", Args: []string{"--model=llama", "--max-num-seqs=256"},
+		PodLabels: map[string]string{"app": "vllm",
+			"serving": "yes"}, Container: "vllm", Image: "vllm/vllm-openai", Args: []string{"--model=llama", "--max-num-seqs=256"},
 		Replicas: 5, MaxSurge: 1, Pods: pods(5)})
 	w.clock.now = onset.Add(3 * time.Hour)
 	f := func(signal, pod string, v, b float64) state.Finding {
 		return state.Finding{Signal: signal, Pod: pod, Value: v, Baseline: &b, Weight: 5, Unit: "ratio"}
 	}
-	d := state.Diagnosis{Cause: "kv_exhaustion", Playbook: "pb", Findings: []state.Finding{f("kv_usage", "", .99, .6), f("preemption_rate", "", 5, 0)}}
+	d := state.Diagnosis{Cause: "kv_exhaustion", Playbook: "pb",
+		Findings: []state.Finding{f("kv_usage", "", .99, .6), f("preemption_rate", "", 5, 0)}}
 	w.remedy = playbooks.Remedy{Action: kind, Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}
 	sc := state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama", Model: "llama"}
 	if kind == playbooks.ActionRestartWorker {
 		w.sick, sc.Pods = leaking, []string{"vllm-llama-1"}
-		d = state.Diagnosis{Cause: "kv_leak", Playbook: "pb", Findings: []state.Finding{f("kv_idle_usage", "vllm-llama-1", .6, 0), f("kv_usage", "vllm-llama-1", .9, .3)}}
+		d = state.Diagnosis{Cause: "kv_leak", Playbook: "pb",
+			Findings: []state.Finding{f("kv_idle_usage", "vllm-llama-1", .6, 0), f("kv_usage", "vllm-llama-1", .9, .3)}}
 		w.remedy.Params = nil
 	}
 	d.Scope = sc
-	w.in = state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, Diagnosis: d, ActiveAlerts: 3, StartedAt: w.clock.now.Add(-10 * time.Minute), OpenedAt: w.clock.now.Add(-9 * time.Minute)}
+	w.in = state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, Diagnosis: d, ActiveAlerts: 3,
+		StartedAt: w.clock.now.Add(-10 * time.Minute), OpenedAt: w.clock.now.Add(-9 * time.Minute)}
 	w.cfg = remediate.Config{
 		Site: guard.Site{Rules: policy.Rules{Mode: mode}, View: w, Gauge: w, Clock: w.clock,
 			Clusters: map[string]cluster.Cluster{"prod": w.cluster}},
@@ -247,7 +255,7 @@ func (w *world) take(inputs []state.Input) {
 	}
 }
 
-// plan plans, and gives the newest action.
+// plan delivers the plan effect, and returns the newest action.
 func (w *world) plan() state.Action {
 	w.t.Helper()
 	w.take(w.bot().Plan.Deliver(context.Background(), state.Effect{ID: "plan", Incident: w.in.ID}).Inputs)
@@ -267,7 +275,7 @@ func (w *world) approve(by state.Actor) {
 	}
 }
 
-// step delivers one run effect of the newest action, at the time at which it is due.
+// step delivers one run effect of the newest action at its due time.
 func (w *world) step() state.Action {
 	w.t.Helper()
 	a := w.actions[0]
@@ -280,7 +288,7 @@ func (w *world) step() state.Action {
 	return got
 }
 
-// until steps until the run is in a state, or ends.
+// until takes steps until the run is in a state, or ends.
 func (w *world) until(s state.ActionState) state.Action {
 	w.t.Helper()
 	id := w.actions[0].ID

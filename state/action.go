@@ -257,7 +257,7 @@ func (a *Action) SameRemedy(b *Action) bool {
 	return a.Kind == b.Kind && a.Target.Namespace == b.Target.Namespace && a.Target.Name == b.Target.Name
 }
 
-// Declined reports whether a person refused the run, whatever its final state. The remedy is then
+// Declined reports whether a person refused the run, in any final state. The remedy is then
 // not proposed again for the incident. An approval that a guard or the incident's end overruled is
 // no refusal.
 func (a *Action) Declined() bool {

@@ -11,8 +11,9 @@ type Triage interface {
 	Correlate(s Sign, workers []Worker, open []*Incident, now time.Time) (IncidentID, bool)
 	// Diagnose weighs the evidence. It always returns a verdict, which may be Unknown.
 	Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis
-	// Aside returns the incident's alerts that belong to another trouble than its verdict, or none.
-	Aside(in *Incident, alerts []*AlertRecord, ev *Evidence) []*AlertRecord
+	// SplitOff returns the incident's alerts that belong to another trouble than its verdict, or
+	// none.
+	SplitOff(in *Incident, alerts []*AlertRecord, ev *Evidence) []*AlertRecord
 	// Absorbs reports whether all of the other incident is a consequence of the root's cause.
 	Absorbs(root, other *Incident) bool
 }

@@ -12,12 +12,12 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// smallerGroups is what to do about a payload that is too large. Not max_alerts: what Alertmanager
-// then leaves out nobody sees.
+// smallerGroups is the advice for a payload that is too large. It warns of max_alerts, because the
+// alerts that Alertmanager then leaves out reach no one.
 const smallerGroups = "let Alertmanager group_by more labels, and shorten the annotations of the rules; max_alerts " +
 	"would only hide alerts"
 
-// alertmanager takes a webhook. Only a nil Append is answered with 200.
+// alertmanager handles a webhook. It answers 200 only after the append succeeded.
 func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	if deny, cause := s.Alertmanager.Allow(r); deny != nil {
 		if cause != nil {
@@ -30,9 +30,10 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		return deny
 	}
 	if !httpio.SentJSON(r) {
-		return httpio.Fail(http.StatusUnsupportedMediaType, `send the payload as Content-Type: application/json, as Alertmanager does (curl: -H "Content-Type: application/json")`)
+		return httpio.Fail(http.StatusUnsupportedMediaType, "send the payload as Content-Type: application/json, "+
+			`as Alertmanager does (curl: -H "Content-Type: application/json")`)
 	}
-	if len(s.Clusters) == 1 { // it takes every alert, so that there is no need to read them
+	if len(s.Clusters) == 1 { // it takes every alert, so the gate needs no look at the labels
 		if err := s.admit(s.Clusters[0]); err != nil {
 			return err
 		}
@@ -87,18 +88,18 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	s.setAside(p.Receiver, p.Aside) // not before the others are durable: a payload that comes again is counted once
+	s.setAside(p.Receiver, p.Aside) // after the append: a payload that is sent again is counted once
 	if rec, ok := w.(*recorder); ok {
 		rec.alerts = count
 	}
 	return httpio.WriteJSON(w, http.StatusOK, taken(count, p.Aside))
 }
 
-// mostProblems bounds how many alerts that were set aside an answer explains.
+// mostProblems bounds how many of the alerts that were set aside an answer explains.
 const mostProblems = 5
 
-// taken answers a payload. What it says of alerts that were set aside is for people who send a
-// payload by hand.
+// taken returns the answer to a payload. The explanations are for people who send a payload by
+// hand.
 func taken(count int, lost []alertmanager.SetAside) map[string]any {
 	answer := map[string]any{"accepted": count}
 	var problems []string
@@ -117,8 +118,8 @@ func taken(count int, lost []alertmanager.SetAside) map[string]any {
 	return answer
 }
 
-// takeSlot bounds how many payloads are in memory at once. A burst waits a moment for its turn;
-// then the sender is asked to come back.
+// takeSlot bounds how many payloads are in memory at once. A payload waits for Limits.QueueWait;
+// then the sender is asked to retry.
 func (s *Server) takeSlot(ctx context.Context) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -138,7 +139,7 @@ func (s *Server) takeSlot(ctx context.Context) error {
 	}
 }
 
-// setAside counts, shows and logs what a payload lost.
+// setAside counts, shows and logs the alerts of a payload that cannot be taken.
 func (s *Server) setAside(receiver string, lost []alertmanager.SetAside) {
 	if len(lost) == 0 {
 		return

@@ -21,7 +21,7 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-// recorded finds the recorded payloads beside the repository.
+// recorded returns the recorded payloads from shared/data beside the repository.
 func recorded(t testing.TB) []string {
 	dir, err := os.Getwd()
 	for err == nil && dir != "/" {
@@ -35,7 +35,7 @@ func recorded(t testing.TB) []string {
 	return nil
 }
 
-func TestRecordedPayloadsOfRealAlertmanagersAreTaken(t *testing.T) {
+func TestRecordedPayloadsAreAccepted(t *testing.T) {
 	for _, file := range recorded(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			body, err := os.ReadFile(file)
@@ -64,7 +64,7 @@ func TestRecordedPayloadsOfRealAlertmanagersAreTaken(t *testing.T) {
 	}
 }
 
-func TestBadPayloadsAreRefusedAndNothingIsKept(t *testing.T) {
+func TestBadPayloadsAreRefusedAndNotKept(t *testing.T) {
 	good := hooktest.Alert("prod", 1)
 	bad := func(old, new string) string { return hooktest.Payload(good, strings.Replace(good, old, new, 1)) }
 	for name, c := range map[string]struct {
@@ -97,7 +97,7 @@ func TestBadPayloadsAreRefusedAndNothingIsKept(t *testing.T) {
 	}
 }
 
-func TestHostileTextIsKeptAsData(t *testing.T) {
+func TestHostileLabelTextIsKeptUnchanged(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, nil)
 	evil := "$(rm -rf /) {{ .Secret }} <!channel> <script>alert(1)</script> | `x`"
@@ -112,7 +112,7 @@ func TestHostileTextIsKeptAsData(t *testing.T) {
 	}
 }
 
-func TestUnknownAndAbsentFieldsAreTolerated(t *testing.T) {
+func TestUnknownAndMissingFieldsAreAccepted(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, nil)
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager",
@@ -164,7 +164,7 @@ func TestPayloadIsSplitByClusterAndSizeInOneAppend(t *testing.T) {
 	}
 }
 
-func TestTooManyAlertsAtOnce(t *testing.T) {
+func TestPayloadAboveAlertLimitIsRefused(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { c.Limits.Alerts = 3 })
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alerts("prod", 4)...)), 413, "at most 3")
@@ -173,7 +173,7 @@ func TestTooManyAlertsAtOnce(t *testing.T) {
 	}
 }
 
-func TestFailingLogIs503AndNothingIsKept(t *testing.T) {
+func TestFailedAppendIs503AndKeepsNothing(t *testing.T) {
 	for name, err := range map[string]error{
 		"unavailable": fmt.Errorf("disk full: %w", state.ErrUnavailable),
 		"deadline":    context.DeadlineExceeded,
@@ -192,7 +192,7 @@ func TestFailingLogIs503AndNothingIsKept(t *testing.T) {
 	}
 }
 
-func TestSlowLogAndOverloadAre503(t *testing.T) {
+func TestSlowLogAndFullQueueAre503(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := hooktest.NewWorld()
 		w.Block, w.Entered = make(chan struct{}), make(chan struct{}, 1)
@@ -202,20 +202,20 @@ func TestSlowLogAndOverloadAre503(t *testing.T) {
 			first <- hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alert("prod", 1)))
 		}()
 		<-w.Entered
-		// The only place is taken: the second waits a second, and is asked to come again.
+		// The only slot is taken: the second request waits a second, and is refused.
 		got := hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alert("prod", 2)))
 		hooktest.Expect(t, got, 503, "too many payloads")
 		if got.Header().Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
-		hooktest.Expect(t, <-first, 503, "send it again") // the log never answers; its deadline does
+		hooktest.Expect(t, <-first, 503, "send it again") // the log never answers; the append timeout does
 		if len(w.Inputs) != 0 {
 			t.Error("something was kept")
 		}
 	})
 }
 
-func TestBodyThatDoesNotArriveIs503(t *testing.T) {
+func TestBodyTimeoutIs503(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { c.Limits.ReadTimeout = 50 * time.Millisecond })
 	srv := httptest.NewServer(s)

@@ -15,9 +15,8 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// One alert that cannot be taken costs none of the others of its payload, and says what is wrong
-// with it.
-func TestBadAlertIsSetAsideAndTheRestTaken(t *testing.T) {
+// One alert that cannot be taken costs no other alert of its payload, and the answer explains it.
+func TestBadAlertIsSetAsideAndOthersAccepted(t *testing.T) {
 	big := strings.Repeat("x", 20<<10)
 	many := make([]string, 0, 10_000)
 	for i := range 10_000 {
@@ -66,16 +65,16 @@ func TestBadAlertIsSetAsideAndTheRestTaken(t *testing.T) {
 	}
 }
 
-// A firing alert's end says nothing, so that one which cannot be read costs nothing.
-func TestFiringAlertsEndIsNotRead(t *testing.T) {
+// The end of a firing alert is not used, so an invalid one costs nothing.
+func TestEndOfFiringAlertIsIgnored(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, nil)
 	body := hooktest.Payload(strings.Replace(hooktest.Alert("prod", 1), `"endsAt":"0001-01-01T00:00:00Z"`, `"endsAt":"soon"`, 1))
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", body), 200, `"accepted":1}`)
 }
 
-// Alerts that cannot be taken count against the bound, too: each takes memory before it is known to
-// be bad.
+// Alerts that cannot be taken count against the limit, because each takes memory before it is
+// checked.
 func TestTooManyBadAlertsAreRefused(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, nil)
@@ -89,9 +88,9 @@ func TestTooManyBadAlertsAreRefused(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(strings.Repeat("{},", most-1)+"{}")), 200, `"accepted":0`, fmt.Sprintf(`"set_aside":%d`, most))
 }
 
-// A payload of which nothing can be taken is answered with 200: Alertmanager would drop it all the
-// same, and it is on the list.
-func TestPayloadOfBadAlertsOnlyIsCounted(t *testing.T) {
+// A payload without any valid alert is answered with 200: Alertmanager would drop it otherwise, and
+// the list shows it.
+func TestPayloadWithOnlyBadAlertsIsCounted(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, nil)
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(`{}`, `{"labels":{}}`)), 200, `"accepted":0`, `"set_aside":2`)
@@ -100,9 +99,8 @@ func TestPayloadOfBadAlertsOnlyIsCounted(t *testing.T) {
 	}
 }
 
-// What Alertmanager itself left out, and a payload that is refused whole, are on the list too: no
-// one else tells.
-func TestAlertsThatNeverCameAreCounted(t *testing.T) {
+// The list shows alerts that Alertmanager left out, and payloads that were refused as a whole.
+func TestTruncatedAndRefusedAlertsAreCounted(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { c.Limits.Alerts = 3 })
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", strings.Replace(hooktest.Payload(hooktest.Alert("prod", 1)), `"truncatedAlerts":0`, `"truncatedAlerts":40`, 1)), 200, `{"accepted":1}`)
@@ -111,8 +109,7 @@ func TestAlertsThatNeverCameAreCounted(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/status", ""), 200, `"total":48`, `"reason":"truncated"`, "max_alerts", `"reason":"payload_too_large"`, "group_by")
 }
 
-// The log tells of a reason and a receiver once, however many alerts there are and however often
-// they come.
+// The log reports each reason and receiver once, however many alerts come.
 func TestSetAsideAlertsAreLoggedOnce(t *testing.T) {
 	w := hooktest.NewWorld()
 	var log bytes.Buffer
@@ -145,9 +142,8 @@ func TestSetAsideAlertsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// An alert that is set aside is counted when its payload is taken, not at each try of one that
-// cannot be made durable.
-func TestSetAsideIsCountedWhenTheRestIsDurable(t *testing.T) {
+// An alert that is set aside is counted once its payload is durable, not at each failed attempt.
+func TestSetAsideIsCountedAfterTheAppend(t *testing.T) {
 	w := hooktest.NewWorld()
 	w.Err = state.ErrUnavailable
 	s, _ := hooktest.Serve(t, w, nil)
@@ -160,8 +156,8 @@ func TestSetAsideIsCountedWhenTheRestIsDurable(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/status", ""), 200, `"total":1`)
 }
 
-// A sender reads which field is wrong, not how the program calls it.
-func TestWrongKindsAreNamedInWords(t *testing.T) {
+// The answer names the wrong field as the sender knows it, without Go's types.
+func TestDecodingErrorsNameTheField(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld(), nil)
 	for body, want := range map[string]string{
 		`[1]`: "the value must be an object, not array",

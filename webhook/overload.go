@@ -12,27 +12,27 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// A Backlog tells how far the triage is behind. *keeper.Keeper is one.
+// A Backlog reports how far triage is behind. *keeper.Keeper is one.
 type Backlog interface {
 	Lag() []state.Lag
 	LagOf(cluster string) state.Lag
 }
 
-// A gate refuses alerts of a partition that is too far behind, and takes them again when half of it
-// is done. Only alerts: Alertmanager keeps them and sends them again, while a person's word,
-// Slack's and PagerDuty's come once.
+// A gate refuses the alerts of a partition that is too far behind, until half of the backlog is
+// done. It refuses only alerts, because Alertmanager sends them again. Requests by people, Slack
+// and PagerDuty come once.
 type gate struct {
 	mu   sync.Mutex
 	shut map[int]refusing // by partition
 }
 
-// refusing is how long a partition's alerts have been refused, and how many payloads were.
+// refusing holds since when a partition's alerts are refused, and how many payloads were.
 type refusing struct {
 	since    time.Time
 	payloads int
 }
 
-// admit refuses a payload for clusters one of which is too far behind its log.
+// admit refuses a payload if one of its clusters is too far behind.
 func (s *Server) admit(clusters ...string) error {
 	if s.Backlog == nil || s.Limits.Lag <= 0 {
 		return nil
@@ -45,7 +45,7 @@ func (s *Server) admit(clusters ...string) error {
 			continue
 		}
 		seen[lag.Partition] = true
-		if wait := s.gate.look(s, lag); wait > 0 && refused == nil {
+		if wait := s.gate.refuseFor(s, lag); wait > 0 && refused == nil {
 			refused = httpio.Fail(http.StatusServiceUnavailable,
 				"%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
 				lag.Alerts, lag.Behind().Round(time.Second))
@@ -58,9 +58,9 @@ func (s *Server) admit(clusters ...string) error {
 	return refused
 }
 
-// look says how long alerts of the lag's partition are to be refused for; zero: they are taken. It
-// logs when that begins and ends.
-func (g *gate) look(s *Server, lag state.Lag) time.Duration {
+// refuseFor returns how long the alerts of the lag's partition are refused; zero accepts them. It
+// logs when refusing begins and ends.
+func (g *gate) refuseFor(s *Server, lag state.Lag) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, behind := s.Clock.Now(), lag.Behind()
@@ -68,25 +68,26 @@ func (g *gate) look(s *Server, lag state.Lag) time.Duration {
 	switch {
 	case !shut && behind <= s.Limits.Lag:
 		return 0
-	case shut && g.opened(s, lag):
+	case shut && g.reopen(s, lag):
 		return 0
 	case !shut:
 		if g.shut == nil {
 			g.shut = map[int]refusing{}
 		}
 		was.since = now
-		s.Logger.Warn("alerts are refused with 503 until half of what waits is triaged; Alertmanager sends them again", "partition", lag.Partition,
-			"inputs", lag.Inputs, "alerts", lag.Alerts, "oldest", lag.Age.Round(time.Second).String(), "work",
-			lag.Work.Round(time.Second).String(), "max_lag", s.Limits.Lag.String())
+		s.Logger.Warn("alerts are refused with 503 until half of what waits is triaged; Alertmanager sends them again",
+			"partition", lag.Partition, "inputs", lag.Inputs, "alerts", lag.Alerts,
+			"oldest", lag.Age.Round(time.Second).String(), "work", lag.Work.Round(time.Second).String(),
+			"max_lag", s.Limits.Lag.String())
 	}
 	was.payloads++
 	g.shut[lag.Partition] = was
 	return max(behind-s.Limits.Lag/2, time.Second)
 }
 
-// opened opens the gate of a partition that has worked off enough, and reports whether it has. The
-// caller holds the lock.
-func (g *gate) opened(s *Server, lag state.Lag) bool {
+// reopen opens the gate of a partition that has done enough of its backlog, and reports whether it
+// did. The caller holds the lock.
+func (g *gate) reopen(s *Server, lag state.Lag) bool {
 	if lag.Behind() > s.Limits.Lag/2 {
 		return false
 	}
@@ -97,8 +98,8 @@ func (g *gate) opened(s *Server, lag state.Lag) bool {
 	return true
 }
 
-// Refusing returns, for people, that alerts are refused now and why; empty: they are taken. It
-// opens the gates of partitions that have caught up: there may be no payload that would.
+// Refusing returns why alerts are refused now, in words for people, or "" if they are accepted. It
+// opens the gates of partitions that have caught up, because no payload may come that would.
 func (s *Server) Refusing() string {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
@@ -107,7 +108,7 @@ func (s *Server) Refusing() string {
 	}
 	var parts []string
 	for _, lag := range s.Backlog.Lag() {
-		if was, ok := s.gate.shut[lag.Partition]; ok && !s.gate.opened(s, lag) {
+		if was, ok := s.gate.shut[lag.Partition]; ok && !s.gate.reopen(s, lag) {
 			parts = append(parts, fmt.Sprintf("%d alerts wait, about %s of work, since %s", lag.Alerts,
 				lag.Behind().Round(time.Second), was.since.UTC().Format("15:04:05 UTC")))
 		}

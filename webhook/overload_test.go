@@ -19,7 +19,7 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-// lagging is a backlog that the test sets, by cluster.
+// lagging is a backlog per cluster that the test sets.
 type lagging map[string]state.Lag
 
 func (l lagging) LagOf(cluster string) state.Lag { return l[cluster] }
@@ -32,9 +32,9 @@ func (l lagging) Lag() []state.Lag {
 	return out
 }
 
-// Beyond the bound alerts are refused, until half of it is worked off; the log tells of the
-// beginning and the end, and once of each.
-func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
+// Above the limit, alerts are refused until half of the backlog is triaged. The log reports the
+// beginning and the end, once each.
+func TestOverloadRefusesAlertsUntilHalfIsTriaged(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	var log bytes.Buffer
 	lag := lagging{"default": {Partition: 1}, "prod": {Partition: 2}}
@@ -83,8 +83,8 @@ func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 	}
 }
 
-// A partition that caught up while nothing came is not said to refuse.
-func TestRefusingEndsWithoutAPayload(t *testing.T) {
+// A partition that caught up without a new payload is not reported as refusing.
+func TestRefusingEndsWithoutNewPayload(t *testing.T) {
 	lag := lagging{"default": {Partition: 1, Age: 2 * time.Minute}}
 	var log bytes.Buffer
 	s, _ := hooktest.Serve(t, hooktest.NewWorld(), func(c *webhook.Config) {
@@ -100,7 +100,7 @@ func TestRefusingEndsWithoutAPayload(t *testing.T) {
 	}
 }
 
-// slowTriage takes a while for each alert.
+// slowTriage pauses at each alert.
 type slowTriage struct{ pause func() }
 
 func (s slowTriage) Classify(_ state.Alert, cluster string) state.Sign {
@@ -120,16 +120,16 @@ func (slowTriage) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time)
 	return state.Diagnosis{Cause: state.Unknown, At: now, Scope: in.Scope}
 }
 
-func (slowTriage) Aside(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+func (slowTriage) SplitOff(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
 	return nil
 }
 func (slowTriage) Absorbs(_, _ *state.Incident) bool        { return false }
 func (slowTriage) Channels(*state.Incident) []state.Channel { return nil }
 
-// With the real keeper and the real log: triage takes ten seconds of its clock for each alert, a
-// storm is taken up to the bound and refused beyond, a person is heard all the same, and when
-// triage has caught up alerts are taken again. None that was accepted is lost.
-func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
+// With the real keeper and log, triage takes ten seconds of its clock per alert. A storm is
+// accepted up to the limit and refused above it, while a person's halt still works. When triage has
+// caught up, alerts are accepted again. No accepted alert is lost.
+func TestAlertStormIsRefusedAtLimitThenAccepted(t *testing.T) {
 	clock := hooktest.NewClock()
 	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: t.TempDir(), Retain: time.Hour})
 	if err != nil {
@@ -185,7 +185,8 @@ func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
 		t.Errorf("%d alerts were accepted, %s of work", accepted, work)
 	}
 	halted := make(chan int)
-	go func() { halted <- hooktest.Do(s, http.MethodPost, "/api/v1/halt", `{"actor":"ana"}`).Code }() // answered when it is applied, after what came before
+	// answered when it is applied, after the earlier inputs
+	go func() { halted <- hooktest.Do(s, http.MethodPost, "/api/v1/halt", `{"actor":"ana"}`).Code }()
 	await(t, "the halt is recorded", func() bool { return keeper.LagOf("prod").Inputs > accepted-1 })
 	open()
 	if code := <-halted; code/100 != 2 {
@@ -204,7 +205,7 @@ func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
 	}
 }
 
-// await polls for what another goroutine brings about.
+// await polls until ok returns true.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for range 20_000 {

@@ -10,13 +10,14 @@ import (
 	"paramedic/webhook/pagerduty"
 )
 
-// PagerDuty says how to take PagerDuty's V3 webhooks.
+// PagerDuty holds the settings for PagerDuty's V3 webhooks.
 type PagerDuty struct {
-	// Secret is the webhook subscription's; without it the path is closed.
+	// Secret is the webhook subscription's. If it is nil, the path answers 404.
 	Secret *access.Secret
 }
 
-// pagerDuty takes a webhook: 2xx only once it is durable, 5xx where PagerDuty should send it again.
+// pagerDuty handles a webhook. It answers 2xx only once the event is durable, and 5xx if PagerDuty
+// should send it again.
 func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	if s.PagerDuty.Secret == nil {
 		return httpio.Fail(http.StatusNotFound,
@@ -50,13 +51,13 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if delivery != "" && len(delivery) <= 256 {
-		s.pager.Add(now, delivery) // after the append: a delivery that was lost must be taken when it comes again
+		s.pager.Add(now, delivery) // after the append: a delivery that was lost must be accepted when it comes again
 	}
 	return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "accepted"})
 }
 
-// clusterOf returns the cluster of an incident of PagerDuty's: that of our own incident which raised
-// it, or the one that its labels name, or the first.
+// clusterOf returns the cluster of an incident in PagerDuty: the cluster of our incident that
+// raised it, or of its labels, or the first.
 func (s *Server) clusterOf(f *state.Foreign) string {
 	if ours, ok := s.View.Incident(state.IncidentID(f.Key)); ok {
 		return ours.Cluster

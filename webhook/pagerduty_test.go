@@ -40,7 +40,7 @@ func TestPagerDutyWebhooks(t *testing.T) {
 	w.Err = state.ErrUnavailable
 	hooktest.Expect(t, send(body, hooktest.SignPager(body), "w4"), 503)
 	w.Err = nil
-	// the delivery that failed is taken when it comes again
+	// a delivery that failed is accepted when it comes again
 	hooktest.Expect(t, send(body, "v1=00, "+hooktest.SignPager(body), "w4"), 200, "accepted")
 	hooktest.Expect(t, send(body, hooktest.SignPager(body), "w4"), 200, "duplicate")
 	if len(w.Inputs) != 1 {

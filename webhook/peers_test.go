@@ -15,13 +15,12 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-// The tests of this file are named after failures that users of other tools have reported. Each
-// says what happened there, and shows that it cannot happen here.
+// These tests are named after failures that users of other tools reported. Each comment describes
+// the failure, and how this bot avoids it.
 
 // NVSentinel, issue 121: a drain could not be called off. Here a run that has recorded its intent
-// takes a cancellation, once; one that has done what it came for does not, and says what it is
-// instead.
-func TestNVSentinel121ADrainTakesACancellation(t *testing.T) {
+// accepts a cancellation, once. A run that is applied refuses it, and reports its state.
+func TestNVSentinel121DrainCanBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := hooktest.NewWorld().Populate()
 		s, _ := hooktest.Serve(t, w, nil)
@@ -41,9 +40,9 @@ func TestNVSentinel121ADrainTakesACancellation(t *testing.T) {
 }
 
 // Robusta, issue 1752: the answer to a button went to another channel than the button's. Here it
-// goes to the address that came with this very click, and only the person who clicked sees it,
-// whoever else clicks at the same time and wherever.
-func TestRobusta1752AButtonsAnswerGoesWhereTheButtonIs(t *testing.T) {
+// goes to the address that came with the click. Only the person who clicked sees it, also if others
+// click at the same time.
+func TestRobusta1752ReplyGoesToTheClickedMessage(t *testing.T) {
 	type answer struct{ path, text string }
 	answers := make(chan answer, 8)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -73,6 +72,6 @@ func TestRobusta1752AButtonsAnswerGoesWhereTheButtonIs(t *testing.T) {
 		}
 	}
 	if len(answers) != 0 {
-		t.Error("somebody was answered twice")
+		t.Error("a person was answered twice")
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"paramedic/webhook/report"
 )
 
-// Every door takes a person's word that a run is taken care of, also for a state that only a newer
-// version knows.
-func TestEveryDoorReleasesWhatNeedsHuman(t *testing.T) {
+// The API, Slack's command and Slack's button accept a person's report that a run is taken care of.
+// They do so also for a state that only a newer version knows.
+func TestPeopleReleaseRunsThroughAPIAndSlack(t *testing.T) {
 	for _, as := range []state.ActionState{state.NeedsHuman, "evacuating"} {
 		for name, say := range map[string]func(s *webhook.Server) *httptest.ResponseRecorder{
 			"API": func(s *webhook.Server) *httptest.ResponseRecorder {
@@ -41,7 +41,7 @@ func TestEveryDoorReleasesWhatNeedsHuman(t *testing.T) {
 					w.Actions[hooktest.Action] = a
 					hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions/"+string(hooktest.Action), ""), 200, `"needs_person":true`)
 					in := w.Incidents[hooktest.Incident]
-					in.Status = state.StatusResolved // a person's end of the incident is no word on its runs
+					in.Status = state.StatusResolved // ending the incident does not release its runs
 					w.Incidents[hooktest.Incident] = in
 					got := say(s)
 					hooktest.Expect(t, got, 200)
@@ -58,7 +58,7 @@ func TestEveryDoorReleasesWhatNeedsHuman(t *testing.T) {
 	}
 }
 
-func TestReportSaysWhatStillNeedsHuman(t *testing.T) {
+func TestReportListsRunsThatNeedAPerson(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	a := hooktest.After(state.Intent, state.Applied, state.NeedsHuman)(w.Actions[hooktest.Action])
 	says := func(a state.Action, want string) {

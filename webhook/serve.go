@@ -12,7 +12,7 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// handle turns a handler's error into an answer.
+// handle returns a handler that answers the error of h.
 func (s *Server) handle(h httpio.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -29,7 +29,7 @@ func (s *Server) handle(h httpio.Handler) http.Handler {
 				header.Get("X-Request-Id"))
 		}
 		if rec, ok := w.(*recorder); ok && rec.code != 0 {
-			return // the answer has begun
+			return // the answer has already begun
 		}
 		if a.RetryAfter > 0 {
 			header.Set("Retry-After", strconv.Itoa(a.RetryAfter))
@@ -47,7 +47,7 @@ func (s *Server) handle(h httpio.Handler) http.Handler {
 	})
 }
 
-// recorder remembers what was answered, for the metrics.
+// A recorder keeps what was answered, for the metrics.
 type recorder struct {
 	http.ResponseWriter
 	code   int
@@ -71,7 +71,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// ServeHTTP gives every request an ID, the headers that every answer needs, and an end to panics.
+// ServeHTTP gives every request an ID and every answer its common headers, and recovers from
+// panics.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := s.Clock.Now()
 	id := r.Header.Get("X-Request-Id")
@@ -85,8 +86,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "same-origin")
 
-	// A body that does not arrive must not hold the connection, neither while a handler reads it
-	// nor while net/http skips it after an early refusal. The deadline is a socket's, so it is the
+	// A body that does not arrive must not hold the connection. A handler may wait for it, or
+	// net/http, which skips it after an early refusal. The deadline is a socket's, so it is the
 	// machine's time.
 	if r.Body != nil && r.Body != http.NoBody {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.ReadTimeout))

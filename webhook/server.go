@@ -22,15 +22,16 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// A Config wires the door. Log and View are required; everything else has a safe default: without
-// authentication every request is refused, without a secret Slack's and PagerDuty's paths are
-// closed.
+// A Config holds the parts and settings of a Server. Log and View are required. The other fields
+// have safe defaults: without authentication every request is refused, and without a secret the
+// paths of Slack and PagerDuty answer 404.
 type Config struct {
 	Log    state.Log
 	View   state.View
 	Clock  state.Clock
 	Logger *slog.Logger
-	// Clusters are the names that the label cluster may choose; the first takes every other alert.
+	// Clusters are the values of the label cluster that are accepted. The first cluster gets every
+	// other alert.
 	Clusters []string
 
 	Alertmanager access.AlertmanagerAuth
@@ -39,41 +40,41 @@ type Config struct {
 	PagerDuty    PagerDuty
 	Limits       Limits
 
-	// Fleet gives the health of every pool, as a value for JSON.
+	// Fleet returns the health of every pool, as a value for JSON.
 	Fleet func(ctx context.Context) (any, error)
-	// Live and Ready answer /healthz and /readyz; nil is healthy.
+	// Live and Ready answer /healthz and /readyz. nil means healthy.
 	Live  func(ctx context.Context) error
 	Ready func(ctx context.Context) error
-	// Backlog tells how far triage is behind; nil: alerts are never refused for that.
+	// Backlog reports how far triage is behind. If it is nil, alerts are never refused for that.
 	Backlog Backlog
-	// Observe is told of every answered request; n is the number of alerts that it made durable.
+	// Observe is called for every answered request. n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
-	// ObserveAside is told of alerts that could not be taken, by reason.
+	// ObserveAside is called for alerts that were set aside, by reason.
 	ObserveAside func(reason string, n uint64)
-	// Aside remembers them; nil is a memory of the server's own.
+	// Aside remembers the alerts that were set aside. If it is nil, the server makes one.
 	Aside *alertmanager.Aside
-	// Sessions are the logins; nil is a memory of the server's own.
+	// Sessions holds the logins. If it is nil, the server makes one.
 	Sessions *access.Sessions
-	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
+	// Pages serves every other path. It sets its own Content-Security-Policy.
 	Pages http.Handler
 	// Metrics serves /metrics.
 	Metrics http.Handler
-	// PublicURL is how people reach the bot. Its name may ask an open API, besides localhost and
-	// plain addresses.
+	// PublicURL is the bot's address for people. Requests may use its host name for an open API,
+	// besides localhost and plain IP addresses.
 	PublicURL string
 }
 
-// Limits bound what a request may cost. Zero values mean the defaults.
+// Limits bounds what a request may cost. Zero values mean the defaults.
 type Limits struct {
 	Body        int64         // largest Alertmanager payload in bytes; 8 MiB
 	Alerts      int           // most alerts in one payload; 50000
-	Concurrency int           // payloads being read and appended at once; 64
-	QueueWait   time.Duration // how long a payload waits for its turn; 1 s
+	Concurrency int           // payloads read and appended at once; 64
+	QueueWait   time.Duration // how long a payload waits for a slot; 1 s
 	ReadTimeout time.Duration // how long a body may take to arrive; 10 s
 	Append      time.Duration // how long making it durable may take; 8 s
 	ApplyWait   time.Duration // how long a write waits to be applied before it is answered with 202; 2 s
 	Streams     int           // event streams at once; 256
-	Lag         time.Duration // how far behind triage may be before alerts are refused; zero: however far
+	Lag         time.Duration // how far triage may be behind before alerts are refused; zero: no bound
 }
 
 func (l Limits) withDefaults() Limits {
@@ -100,7 +101,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A Server is the door. It is an http.Handler.
+// A Server answers every request to the bot. It is an http.Handler.
 type Server struct {
 	Config
 	mux      *http.ServeMux
@@ -108,16 +109,15 @@ type Server struct {
 	commands *command.Runner
 	api      *api.API
 	chat     *chat.Chat
-	slots    chan struct{} // payloads being taken
+	slots    chan struct{} // payloads in memory
 	gate     gate
-	pager    *access.Replays // PagerDuty deliveries that were already made durable
+	pager    *access.Replays // PagerDuty deliveries that are already durable
 	done     chan struct{}
 	end      sync.Once
 }
 
-// New makes the door; a door without a log and a view is a mistake in the program, and panics. Call
-// Close when the HTTP server shuts down (http.Server.RegisterOnShutdown), or event streams would
-// hold it.
+// New returns a server. It panics if c has no log or no view. Call Close when the HTTP server shuts
+// down (http.Server.RegisterOnShutdown); otherwise open event streams hold up the shutdown.
 func New(c Config) *Server {
 	if c.Log == nil || c.View == nil {
 		panic("webhook: Config needs a Log and a View")
@@ -165,7 +165,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// routes are the door's paths. Each must be described in openapi.yaml.
+// routes returns the handlers by pattern. openapi.yaml describes each.
 func (s *Server) routes() map[string]httpio.Handler {
 	routes := map[string]httpio.Handler{
 		"POST /webhook/alertmanager":      s.alertmanager,
@@ -189,13 +189,13 @@ func (s *Server) routes() map[string]httpio.Handler {
 	return routes
 }
 
-// noSuchPath answers what no other pattern takes: a path that exists says by which methods it may
-// be asked.
+// noSuchPath answers a request that no other pattern matches. For a path that exists it lists the
+// allowed methods.
 func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
 		probe := http.Request{Method: method, Host: r.Host, URL: r.URL}
-		if _, pattern := s.mux.Handler(&probe); strings.Contains(pattern, " ") { // the patterns of paths name a method
+		if _, pattern := s.mux.Handler(&probe); strings.Contains(pattern, " ") { // only the patterns of real paths name a method
 			allowed = append(allowed, method)
 		}
 	}
@@ -214,8 +214,8 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 		r.Method, r.URL.Path)
 }
 
-// health answers a probe. A note changes nothing of a good answer: a bot that refuses alerts for a
-// while must stay reachable for those who approve and halt.
+// health answers a probe. A note does not change a good answer: while alerts are refused, people
+// must still reach the bot to approve and halt.
 func (s *Server) health(probe func() func(context.Context) error, notes ...func() string) httpio.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if check := probe(); check != nil {
@@ -239,8 +239,8 @@ func (s *Server) Close() {
 	s.chat.Close()
 }
 
-// Authenticate returns the sender of a request to the API or the pages. It is false for nobody, and
-// for a write that another site's page may have caused.
+// Authenticate returns the sender of a request to the API or the pages. It returns false for an
+// unknown sender, and for a write that another site's page may have caused.
 func (s *Server) Authenticate(r *http.Request) (state.Actor, bool) { return s.access.Authenticate(r) }
 
 // Login begins a session for a token and returns its ID, for the cookie [access.SessionCookie].

@@ -14,9 +14,9 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// Another method on a path that exists is told which it takes, and a guess at Slack's path which
-// there are.
-func TestAnotherMethodIsToldWhichOneToUse(t *testing.T) {
+// A wrong method on a path that exists lists the allowed ones. A wrong path of Slack's lists the
+// right ones.
+func TestWrongMethodListsAllowedMethods(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
 	for _, c := range []struct{ method, path, allow string }{
 		{"GET", "/webhook/alertmanager", "POST"},

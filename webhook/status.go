@@ -8,25 +8,25 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// StatusJSON is how the bot itself is.
+// StatusJSON is the status of the bot itself.
 type StatusJSON struct {
 	SetAside SetAsideJSON `json:"set_aside"`
 	Backlog  BacklogJSON  `json:"backlog"`
 }
 
-// SetAsideJSON are the alerts that could not be taken.
+// SetAsideJSON lists the alerts that could not be taken.
 type SetAsideJSON struct {
 	Total  uint64                   `json:"total"` // since the start of this process
 	Alerts []alertmanager.AsideJSON `json:"alerts"`
 }
 
-// BacklogJSON is what was accepted and waits to be triaged.
+// BacklogJSON sums up what was accepted and waits for triage.
 type BacklogJSON struct {
 	Inputs   int     `json:"inputs"`
 	Alerts   int     `json:"alerts"`
-	OldestS  float64 `json:"oldest_s"` // since the oldest of them was accepted
-	WorkS    float64 `json:"work_s"`   // how long they will take at the speed of late
-	Refusing string  `json:"refusing"` // why alerts are refused now; empty: they are taken
+	OldestS  float64 `json:"oldest_s"` // age of the oldest
+	WorkS    float64 `json:"work_s"`   // time that the rest will take at the recent speed
+	Refusing string  `json:"refusing"` // why alerts are refused now; empty if they are accepted
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
@@ -37,7 +37,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		for _, lag := range s.Backlog.Lag() {
 			out.Backlog.Inputs += lag.Inputs
 			out.Backlog.Alerts += lag.Alerts
-			age, work = max(age, lag.Age), max(work, lag.Work) // partitions are worked on side by side
+			age, work = max(age, lag.Age), max(work, lag.Work) // partitions are triaged in parallel
 		}
 		out.Backlog.OldestS, out.Backlog.WorkS = age.Seconds(), work.Seconds()
 		out.Backlog.Refusing = s.Refusing()

@@ -9,7 +9,7 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
+func TestUnknownCauseShowsNoConfidence(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	in := w.Incidents[hooktest.Incident]
 	in.DiagnosedAt, in.Diagnosis.Cause, in.Diagnosis.Confidence = hooktest.Start, state.Unknown, 0.9
@@ -30,9 +30,9 @@ func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 	}
 }
 
-// Names of labels can carry characters that reorder what stands around them. None of them reaches a
+// Label names can carry characters that reorder the text around them. None of them reaches a
 // report, Slack or the list of alerts that were set aside.
-func TestNoReportOrAnswerReordersText(t *testing.T) {
+func TestBidiCharactersAreRemovedEverywhere(t *testing.T) {
 	const evil = "pod-\u202Eexe.\u2066gpj\u200F\u061C\u00AD\u200D"
 	w := hooktest.NewWorld().Populate()
 	in := w.Incidents[hooktest.Incident]

@@ -16,8 +16,9 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
 	"paramedic/playbooks"
-	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/rules/enrich/prometheus"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -90,7 +91,7 @@ func (o *checkResult) findings() int {
 
 // knowledge validates rules and playbooks, and their references to each other.
 func (o *checkResult) knowledge(cfg config.Config) {
-	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
+	catalog, problems, err := catalog.Load(cfg.Triage.RulesDir)
 	if err != nil {
 		o.Problems = append(o.Problems, config.Problem{File: cfg.Triage.RulesDir, Text: err.Error()})
 	}
@@ -102,7 +103,7 @@ func (o *checkResult) knowledge(cfg config.Config) {
 	if catalog == nil || library == nil {
 		return
 	}
-	signals, err := rules.LoadSignals()
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		o.Problems = append(o.Problems, config.Problem{File: "signals.yaml", Text: err.Error()})
 		return
@@ -123,7 +124,7 @@ func (o *checkResult) knowledge(cfg config.Config) {
 }
 
 // hasPlaybook reports a cause without a playbook. Its message would only say how to triage by hand.
-func (o *checkResult) hasPlaybook(cause *rules.Cause, library *playbooks.Library) {
+func (o *checkResult) hasPlaybook(cause *catalog.Cause, library *playbooks.Library) {
 	if _, ok := library.Get(cause.Playbook); ok {
 		return
 	}
@@ -135,7 +136,7 @@ func (o *checkResult) hasPlaybook(cause *rules.Cause, library *playbooks.Library
 }
 
 // unshown reports the user's playbooks that no verdict leads to.
-func (o *checkResult) unshown(dir string, catalog *rules.Catalog, library *playbooks.Library) {
+func (o *checkResult) unshown(dir string, catalog *catalog.Catalog, library *playbooks.Library) {
 	shown, causes := map[string]bool{string(state.Unknown): true}, []string{string(state.Unknown)}
 	for _, cause := range catalog.Causes() {
 		pb, _ := library.For(state.Diagnosis{Cause: cause.ID, Playbook: cause.Playbook})

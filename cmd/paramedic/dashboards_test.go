@@ -14,7 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"paramedic/rules"
+	"paramedic/rules/lint"
+	"paramedic/rules/promql"
 )
 
 // dashboardDir has the dashboards for Grafana, and the one file that they are generated from.
@@ -260,7 +261,7 @@ func TestDashboardsQueryExportedMetrics(t *testing.T) {
 		check := func(panel, raw string) {
 			queries++
 			expr := strings.ReplaceAll(raw, "$__rate_interval", "5m")
-			if err := rules.ParsePromQL(expr); err != nil {
+			if err := promql.ParsePromQL(expr); err != nil {
 				t.Errorf("%s: %s: %v", name, panel, err)
 			}
 			metrics := selector.FindAllStringSubmatch(expr, -1)
@@ -272,7 +273,7 @@ func TestDashboardsQueryExportedMetrics(t *testing.T) {
 					t.Errorf("%s: %s asks for %s, which nobody exports or records", name, panel, m[1])
 				}
 			}
-			for _, f := range lintQueries([]rules.AlertingRule{{Name: panel, Expr: expr}}, have) {
+			for _, f := range lintQueries([]lint.AlertingRule{{Name: panel, Expr: expr}}, have) {
 				t.Errorf("%s: %s: %s (%s)", name, panel, f.Text, f.Fix)
 			}
 		}

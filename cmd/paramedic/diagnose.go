@@ -15,8 +15,8 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
 	"paramedic/internal/text"
-	"paramedic/rules"
 	"paramedic/rules/enrich/engine"
+	"paramedic/rules/health"
 )
 
 // A diagnosis holds the flags of diagnose.
@@ -112,7 +112,7 @@ func (d *diagnosis) run(ctx context.Context) error {
 	switch {
 	case found.Found:
 		return errFinding
-	case !slices.ContainsFunc(found.Pools, func(p rules.PoolHealth) bool { return p.Overall != rules.HealthUnknown }):
+	case !slices.ContainsFunc(found.Pools, func(p health.Pool) bool { return p.Overall != health.Unknown }):
 		return errors.New("too little was measured to say how the fleet is")
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
-	"paramedic/rules"
+	"paramedic/rules/health"
 	"paramedic/state"
 	"paramedic/webhook/report"
 )
@@ -64,7 +64,7 @@ func (d *diagnosis) print(f survey.Report) error {
 }
 
 // checkValue returns the value of a check in words.
-func checkValue(c rules.HealthCheck) string {
+func checkValue(c health.Check) string {
 	if c.Value == nil {
 		return "—"
 	}

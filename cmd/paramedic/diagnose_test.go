@@ -9,8 +9,8 @@ import (
 
 	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
-	"paramedic/rules"
 	"paramedic/rules/enrich/engine"
+	"paramedic/rules/health"
 	"paramedic/state"
 )
 
@@ -26,7 +26,7 @@ func TestPathologiesAreListedBesidePoolHealth(t *testing.T) {
 		samples = append(samples, state.Sample{Signal: signal, Value: v, Unit: map[string]string{"kv_usage": "ratio",
 			"preemption_rate": "1/s"}[signal], Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Model: "llama"}})
 	}
-	f := survey.Report{Pools: service.MarkUnmeasured(catalog.Health("default", state.Evidence{Samples: samples}))}
+	f := survey.Report{Pools: service.MarkUnmeasured(health.OfCatalog(catalog, "default", state.Evidence{Samples: samples}))}
 	want := []string{"vllm: KV cache: full, and users feel it",
 		"vllm: KV cache thrashes: vllm-0 preempts 0.4/s with its KV cache 97 % full, and first tokens take 4 s (p95). Looks like " +
 			"kv_exhaustion, kv_leak, long_context_burst, traffic_surge"}
@@ -50,7 +50,7 @@ func TestMarkdownEscapesForeignText(t *testing.T) {
 	var out bytes.Buffer
 	printMarkdown(&out, survey.Report{
 		Unread: []engine.Problem{{URL: evil, Reason: evil}},
-		Pools:  []rules.PoolHealth{{Pool: evil}},
+		Pools:  []health.Pool{{Pool: evil}},
 		Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Title: evil, Cause: evil, Story: state.Story{What: evil, Why: evil},
 			Findings: []state.Finding{{Text: evil}}, Missing: []string{evil},
 			Anomalies: []state.Anomaly{{Text: evil}}, Correlations: []state.Correlation{{Text: evil}}}}},

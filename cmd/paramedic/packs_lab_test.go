@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"paramedic/lab"
-	"paramedic/rules"
+	"paramedic/rules/lint"
 )
 
 // A real fleet lacks some engines, and exports some metrics only after an event. The linter then
@@ -19,17 +19,17 @@ func TestLinterAcceptsThePacksOnEveryEngine(t *testing.T) {
 	own := map[lab.Kind]string{lab.VLLM: "vllm", lab.SGLang: "sglang", lab.Dynamo: "dynamo", lab.TRTLLM: "trtllm"}
 	for _, kind := range lab.Kinds() {
 		have := labNames(t, kind)
-		var alerts []rules.AlertingRule
+		var alerts []lint.AlertingRule
 		packs := map[string]string{}
 		for _, r := range packRules(t) {
 			if r.Record != "" {
-				have.Recorded = append(have.Recorded, rules.RecordingRule{Name: r.Record, Expr: r.Expr, Labels: r.Labels})
+				have.Recorded = append(have.Recorded, lint.RecordingRule{Name: r.Record, Expr: r.Expr, Labels: r.Labels})
 				continue
 			}
 			packs[r.Alert] = r.pack
-			alerts = append(alerts, rules.AlertingRule{Group: r.group, Name: r.Alert, Expr: r.Expr})
+			alerts = append(alerts, lint.AlertingRule{Group: r.group, Name: r.Alert, Expr: r.Expr})
 		}
-		for _, f := range rules.Lint(alerts, have) {
+		for _, f := range lint.Lint(alerts, have) {
 			missing := strings.Contains(f.Text, "cannot fire: nothing exports ") ||
 				strings.Contains(f.Text, "is not exported here, though other ")
 			alien := packs[f.Rule] != own[kind] && !slices.Contains([]string{"kubernetes", "slo"}, packs[f.Rule])
@@ -43,14 +43,14 @@ func TestLinterAcceptsThePacksOnEveryEngine(t *testing.T) {
 }
 
 // labNames returns the metric names on the pages of a simulated fleet after one minute.
-func labNames(t *testing.T, kind lab.Kind) rules.Exported {
+func labNames(t *testing.T, kind lab.Kind) lint.Exported {
 	t.Helper()
 	fleet, err := lab.NewFleet(lab.Config{Kind: kind})
 	if err != nil {
 		t.Fatal(err)
 	}
 	fleet.Advance(fleet.Start().Add(time.Minute))
-	have := rules.Exported{Metrics: map[string]bool{"up": true}}
+	have := lint.Exported{Metrics: map[string]bool{"up": true}}
 	for _, target := range fleet.Targets() {
 		w := httptest.NewRecorder()
 		fleet.Handler(lab.HandlerConfig{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target.Path, nil))

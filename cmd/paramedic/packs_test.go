@@ -15,7 +15,9 @@ import (
 
 	"paramedic/cmd/paramedic/service"
 	"paramedic/playbooks"
-	"paramedic/rules"
+	"paramedic/rules/classify"
+	"paramedic/rules/lint"
+	"paramedic/rules/promql"
 	"paramedic/state"
 )
 
@@ -77,7 +79,7 @@ func TestPackRulesParseAndNameTheirPlaybooks(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, r := range packRules(t) {
-		if err := rules.ParsePromQL(r.Expr); err != nil {
+		if err := promql.ParsePromQL(r.Expr); err != nil {
 			t.Errorf("%s: %s%s: %v", r.pack, r.Record, r.Alert, err)
 		}
 		if r.Alert == "" {
@@ -167,7 +169,7 @@ func TestPackAlertsMeanTheirSymptoms(t *testing.T) {
 		source := "http://prometheus:9090/graph?g0.expr=" + url.QueryEscape(r.Expr) + "&g0.tab=1"
 		for name, by := range map[string]string{r.Alert: "name", "Renamed": "metrics"} {
 			alert := state.Alert{Labels: map[string]string{"alertname": name, "severity": r.Labels["severity"]}, GeneratorURL: source}
-			s := catalog.Classify(alert, "default")
+			s := classify.Classify(catalog, alert, "default")
 			if s.Symptom != symptom || s.By != by || s.Severity != state.Severity(r.Labels["severity"]) {
 				t.Errorf("%s, called %s: %s (%s, %s), want %s by %s", r.Alert, name, s.Symptom, s.By, s.Severity, symptom, by)
 			}
@@ -195,13 +197,13 @@ func TestPacksPageOnUserImpact(t *testing.T) {
 
 // exported returns the metrics that current versions of all engines, exporters and routers export,
 // by file.
-func exported(t *testing.T) rules.Exported {
+func exported(t *testing.T) lint.Exported {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/packs/exported.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	have := rules.Exported{Metrics: map[string]bool{}, Router: true}
+	have := lint.Exported{Metrics: map[string]bool{}, Router: true}
 	for line := range strings.Lines(string(raw)) {
 		line, _, _ = strings.Cut(line, "#")
 		for name := range strings.FieldsSeq(line) {
@@ -220,30 +222,30 @@ func exported(t *testing.T) rules.Exported {
 // `paramedic check --online` finds nothing on a fleet with the packs.
 func TestLinterFindsNothingInThePacks(t *testing.T) {
 	have := exported(t)
-	var alerts, records []rules.AlertingRule
+	var alerts, records []lint.AlertingRule
 	for _, r := range packRules(t) {
 		lasts, err := time.ParseDuration(strings.ReplaceAll(r.For+"0s", "d", "h"))
 		if err != nil {
 			t.Errorf("%s: %v", r.Alert, err)
 		}
-		rule := rules.AlertingRule{Group: r.group, Name: r.Alert + r.Record, Expr: r.Expr, For: lasts}
+		rule := lint.AlertingRule{Group: r.group, Name: r.Alert + r.Record, Expr: r.Expr, For: lasts}
 		if r.Record == "" {
 			alerts = append(alerts, rule)
 		} else {
 			records = append(records, rule)
 			have.Metrics[r.Record] = true
-			have.Recorded = append(have.Recorded, rules.RecordingRule{Name: r.Record, Expr: r.Expr, Labels: r.Labels})
+			have.Recorded = append(have.Recorded, lint.RecordingRule{Name: r.Record, Expr: r.Expr, Labels: r.Labels})
 		}
 	}
-	for _, f := range append(rules.Lint(alerts, have), lintQueries(records, have)...) {
+	for _, f := range append(lint.Lint(alerts, have), lintQueries(records, have)...) {
 		t.Errorf("%s: %s: %s (%s)", f.Severity, f.Rule, f.Text, f.Fix)
 	}
 }
 
 // lintQueries lints queries that are no alert rules. They need no comparison.
-func lintQueries(in []rules.AlertingRule, have rules.Exported) []rules.LintFinding {
-	return slices.DeleteFunc(rules.Lint(in, have),
-		func(f rules.LintFinding) bool { return strings.HasPrefix(f.Text, "fires always: nothing is compared") })
+func lintQueries(in []lint.AlertingRule, have lint.Exported) []lint.LintFinding {
+	return slices.DeleteFunc(lint.Lint(in, have),
+		func(f lint.LintFinding) bool { return strings.HasPrefix(f.Text, "fires always: nothing is compared") })
 }
 
 // Every rule needs a test in which it fires, and one in which it does not. promtool runs them: make
@@ -325,7 +327,7 @@ func TestObjectiveTargetsAreBucketEdges(t *testing.T) {
 		}
 		promised[of][r.Labels["use_case"]] = append(promised[of][r.Labels["use_case"]], r.Labels["le"])
 		expr := metrics[of] + `_bucket{le="` + r.Labels["le"] + `"} < 1`
-		for _, f := range rules.Lint([]rules.AlertingRule{{Name: of, Expr: expr}}, rules.Exported{}) {
+		for _, f := range lint.Lint([]lint.AlertingRule{{Name: of, Expr: expr}}, lint.Exported{}) {
 			t.Errorf("%s for %s: %s: %s", of, r.Labels["use_case"], f.Text, f.Fix)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"paramedic/cmd/paramedic/survey"
-	"paramedic/rules"
+	"paramedic/rules/casetest"
+	"paramedic/rules/catalog"
 )
 
 // testRules runs the cases of a directory, or one case. Each runs against the built-in rules and
@@ -21,8 +22,8 @@ func (c *cli) testRules(dir, cases string) error {
 	if err != nil {
 		return err
 	}
-	results, own := []rules.CaseResult{}, map[string]bool{}
-	catalogs := map[string]*rules.Catalog{}
+	results, own := []casetest.CaseResult{}, map[string]bool{}
+	catalogs := map[string]*catalog.Catalog{}
 	for _, place := range places {
 		from := dir
 		if from == "" {
@@ -40,7 +41,7 @@ func (c *cli) testRules(dir, cases string) error {
 		if from != "" {
 			own[from] = true
 		}
-		some, err := catalog.RunCasesWith(place, survey.ReadPages)
+		some, err := casetest.RunCasesWith(catalog, place, survey.ReadPages)
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (c *cli) noCase(dir, cases string) error {
 }
 
 // printUnproven lists the user's causes that no case expects.
-func (c *cli) printUnproven(catalogs map[string]*rules.Catalog, results []rules.CaseResult) {
+func (c *cli) printUnproven(catalogs map[string]*catalog.Catalog, results []casetest.CaseResult) {
 	proven := map[string]bool{}
 	for _, r := range results {
 		for _, id := range r.Want {
@@ -116,7 +117,7 @@ func (c *cli) printUnproven(catalogs map[string]*rules.Catalog, results []rules.
 	}
 }
 
-func (c *cli) printCases(results []rules.CaseResult) {
+func (c *cli) printCases(results []casetest.CaseResult) {
 	for _, r := range results {
 		mark := "ok  "
 		if !r.OK() {
@@ -130,8 +131,8 @@ func (c *cli) printCases(results []rules.CaseResult) {
 }
 
 // soundRules loads the rules with those of a directory, and prints their mistakes.
-func (c *cli) soundRules(dir string) (*rules.Catalog, error) {
-	catalog, problems, err := rules.Load(dir)
+func (c *cli) soundRules(dir string) (*catalog.Catalog, error) {
+	catalog, problems, err := catalog.Load(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the rules: %w", err)
 	}
@@ -192,7 +193,7 @@ func rulesBeside(place, named string) (string, error) {
 		dir = filepath.Dir(dir)
 	}
 	above := filepath.Join(top, "..")
-	switch has, err := rules.HasRules(above); {
+	switch has, err := catalog.HasRules(above); {
 	case errors.Is(err, fs.ErrPermission): // an unreadable parent has no rules for this case
 	case err != nil:
 		return "", err

@@ -12,7 +12,8 @@ import (
 
 	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
-	"paramedic/rules"
+	"paramedic/rules/catalog"
+	"paramedic/rules/diagnose"
 	"paramedic/state"
 )
 
@@ -41,7 +42,7 @@ func (c *cli) listRules(dir string) error {
 	return w.Flush()
 }
 
-func builtIn(c *rules.Cause) bool { return strings.HasPrefix(c.File, "catalog/") }
+func builtIn(c *catalog.Cause) bool { return strings.HasPrefix(c.File, "catalog/") }
 
 func firstSentence(s string) string {
 	first, _, more := strings.Cut(s, ". ")
@@ -52,23 +53,23 @@ func firstSentence(s string) string {
 }
 
 func (c *cli) showRule(dir, id string) error {
-	catalog, err := service.LoadRules(dir)
+	cat, err := service.LoadRules(dir)
 	if err != nil {
 		return err
 	}
 	if id == string(state.Unknown) {
-		return c.showUnknown(catalog)
+		return c.showUnknown(cat)
 	}
-	cause, ok := catalog.Cause(state.Cause(id))
-	if i := slices.IndexFunc(catalog.Pathologies(), func(p *rules.Pathology) bool { return p.ID == id }); !ok && i >= 0 {
-		return c.showPathology(catalog.Pathologies()[i])
+	cause, ok := cat.Cause(state.Cause(id))
+	if i := slices.IndexFunc(cat.Pathologies(), func(p *catalog.Pathology) bool { return p.ID == id }); !ok && i >= 0 {
+		return c.showPathology(cat.Pathologies()[i])
 	}
 	if !ok {
 		known := []string{string(state.Unknown)}
-		for _, cause := range catalog.Causes() {
+		for _, cause := range cat.Causes() {
 			known = append(known, string(cause.ID))
 		}
-		for _, p := range catalog.Pathologies() {
+		for _, p := range cat.Pathologies() {
 			known = append(known, p.ID)
 		}
 		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, text.DidYouMean(id, known))
@@ -77,10 +78,10 @@ func (c *cli) showRule(dir, id string) error {
 		return c.json(cause)
 	}
 	titles := map[state.Symptom]string{}
-	for _, s := range catalog.Symptoms() {
+	for _, s := range cat.Symptoms() {
 		titles[s.ID] = s.Title
 	}
-	p := rulePage{out: c.out, cause: cause, titles: titles, catalog: catalog}
+	p := rulePage{out: c.out, cause: cause, titles: titles, catalog: cat}
 	p.head()
 	p.symptoms()
 	p.evidence()
@@ -90,7 +91,7 @@ func (c *cli) showRule(dir, id string) error {
 }
 
 // showPathology prints the explanation of a pathology.
-func (c *cli) showPathology(x *rules.Pathology) error {
+func (c *cli) showPathology(x *catalog.Pathology) error {
 	if c.output == "json" {
 		return c.json(x)
 	}
@@ -147,9 +148,9 @@ func sentence(s string) string {
 // A rulePage prints the explanation of a cause.
 type rulePage struct {
 	out     io.Writer
-	cause   *rules.Cause
+	cause   *catalog.Cause
 	titles  map[state.Symptom]string
-	catalog *rules.Catalog
+	catalog *catalog.Catalog
 }
 
 const pageWidth = 110
@@ -175,7 +176,7 @@ func (p rulePage) head() {
 	fmt.Fprintln(p.out)
 	p.lines(0, "", fmt.Sprintf("It starts from its prior %+g dB; what is below is added up. From %+d dB on it is named, if it is %d dB "+
 		"ahead of the next cause. "+
-		"10 dB are odds of ten to one.", c.Prior, rules.Threshold, rules.Margin))
+		"10 dB are odds of ten to one.", c.Prior, diagnose.Threshold, diagnose.Margin))
 	if len(c.LeadsTo) > 0 {
 		then := "which it then explains."
 		if len(c.LeadsAfter) > 0 {
@@ -191,7 +192,7 @@ func (p rulePage) head() {
 
 // symptoms prints the symptoms that the cause explains.
 func (p rulePage) symptoms() {
-	fmt.Fprintf(p.out, "\nSymptoms (one that it does not explain costs it %d dB)\n", -rules.Unexplained)
+	fmt.Fprintf(p.out, "\nSymptoms (one that it does not explain costs it %d dB)\n", -diagnose.Unexplained)
 	ids := make([]state.Symptom, 0, len(p.cause.Explains))
 	for id := range p.cause.Explains {
 		ids = append(ids, id)
@@ -209,7 +210,7 @@ func (p rulePage) symptoms() {
 // evidence prints the evidence for the cause, then that against it, by weight.
 func (p rulePage) evidence() {
 	list := slices.Clone(p.cause.Evidence)
-	slices.SortStableFunc(list, func(a, b *rules.Evidence) int { return cmp.Compare(abs(b.Weight), abs(a.Weight)) })
+	slices.SortStableFunc(list, func(a, b *catalog.Evidence) int { return cmp.Compare(abs(b.Weight), abs(a.Weight)) })
 	for _, side := range []struct {
 		title string
 		holds func(float64) bool
@@ -234,7 +235,7 @@ func causeNames(causes []state.Cause) string {
 func abs(x float64) float64 { return max(x, -x) }
 
 // asks returns what a piece of evidence is measured on.
-func asks(e *rules.Evidence) string {
+func asks(e *catalog.Evidence) string {
 	if e.Per == "" {
 		return ""
 	}
@@ -251,7 +252,7 @@ func asks(e *rules.Evidence) string {
 	return " [" + out + "]"
 }
 
-func (p rulePage) piece(e *rules.Evidence) {
+func (p rulePage) piece(e *catalog.Evidence) {
 	p.lines(10, fmt.Sprintf("  %+.3g dB", e.Weight), sentence(e.Text))
 	if e.Why != "" {
 		p.lines(18, "          why", e.Why)
@@ -306,7 +307,7 @@ func (p rulePage) advice() {
 }
 
 // byXid prints the advice that depends on the Xid, below its Xids.
-func (p rulePage) byXid(groups []rules.XidAdvice) {
+func (p rulePage) byXid(groups []catalog.XidAdvice) {
 	for _, g := range groups {
 		codes := make([]string, len(g.Xids))
 		for i, code := range g.Xids {

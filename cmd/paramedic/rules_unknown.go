@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"paramedic/playbooks"
-	"paramedic/rules"
+	"paramedic/rules/catalog"
+	"paramedic/rules/diagnose"
 	"paramedic/state"
 )
 
@@ -14,7 +15,7 @@ const unknownWhat = "The evidence does not decide: there is too little of it, or
 // An unknownVerdict replaces a cause if none is named. It is weighed like a cause at 0 dB without
 // evidence.
 type unknownVerdict struct {
-	*rules.Cause
+	*catalog.Cause
 	Threshold int `json:"threshold"`
 	Margin    int `json:"margin"`
 }
@@ -26,16 +27,16 @@ func unknown() (unknownVerdict, error) {
 		return unknownVerdict{}, err
 	}
 	pb, _ := library.Get(string(state.Unknown)) // it is built in
-	c := &rules.Cause{ID: state.Unknown, Title: pb.Title, Playbook: pb.ID, What: unknownWhat, Explains: map[state.Symptom]float64{},
-		Evidence: []*rules.Evidence{}, Avoid: pb.Worse}
+	c := &catalog.Cause{ID: state.Unknown, Title: pb.Title, Playbook: pb.ID, What: unknownWhat, Explains: map[state.Symptom]float64{},
+		Evidence: []*catalog.Evidence{}, Avoid: pb.Worse}
 	for _, step := range pb.FirstAid {
 		c.Do = append(c.Do, step.String())
 	}
-	return unknownVerdict{Cause: c, Threshold: rules.Threshold, Margin: rules.Margin}, nil
+	return unknownVerdict{Cause: c, Threshold: diagnose.Threshold, Margin: diagnose.Margin}, nil
 }
 
 // showUnknown prints the explanation of the verdict.
-func (c *cli) showUnknown(catalog *rules.Catalog) error {
+func (c *cli) showUnknown(catalog *catalog.Catalog) error {
 	u, err := unknown()
 	if err != nil {
 		return err

@@ -159,7 +159,7 @@ func TestSchemasAcceptBuiltInKnowledge(t *testing.T) {
 		front, _, _ := strings.Cut(strings.TrimPrefix(read(f), "---\n"), "\n---\n")
 		check(forBooks, f, front)
 	}
-	for _, f := range files("../../rules/testdata/cases/*.txtar") {
+	for _, f := range files("../../rules/casetest/testdata/cases/*.txtar") {
 		for _, part := range txtar.Parse([]byte(read(f))).Files {
 			if part.Name == "alerts.json" {
 				check(forAlerts, f, string(part.Data))

@@ -30,7 +30,7 @@ func TestStories(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages,
 			"engines": enginePages, "pages": filePages, "traced": tracedRequests},
 		Setup: func(env *testscript.Env) error {
-			cases, err := filepath.Abs("../../rules/testdata/cases")
+			cases, err := filepath.Abs("../../rules/casetest/testdata/cases")
 			if err != nil {
 				return err
 			}

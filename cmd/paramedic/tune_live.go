@@ -12,9 +12,9 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
 	"paramedic/cmd/paramedic/tune"
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
+	"paramedic/rules/health"
 	"paramedic/state"
 )
 
@@ -47,14 +47,14 @@ func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 	all := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: state.Scope{Cluster: cluster.Name, Model: t.model}, Onset: now,
 		Now: now})
 	var out []tune.LivePool
-	pools := survey.PoolsOfModel(rules.Health(cluster.Name, all), all.Workers, t.model)
+	pools := survey.PoolsOfModel(health.Of(cluster.Name, all), all.Workers, t.model)
 	if len(pools) == 0 {
 		if err := (survey.Survey{Gather: gather, Cluster: cluster.Name, Now: now}).UnknownModel(ctx, t.model); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range pools {
-		if p.Pool == "" && slices.ContainsFunc(pools, func(o rules.PoolHealth) bool {
+		if p.Pool == "" && slices.ContainsFunc(pools, func(o health.Pool) bool {
 			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) &&
 				(strings.EqualFold(o.Model, p.Model) || survey.ServesModel(o, all.Workers, p.Model))
 		}) {

@@ -15,9 +15,9 @@ import (
 	"paramedic/webhook/api"
 )
 
-// Do asks the running bot. A body that is []byte is sent as it is, anything else but nil as JSON; a
-// 2xx answer is decoded into the last argument where it is not nil. The error is about the
-// exchange: any answer at all is none.
+// Do sends a request to the bot. It sends a []byte body as it is and any other body but nil as
+// JSON. It decodes a 2xx answer into the last argument if that is not nil. It returns an error only
+// if there is no answer, or no valid JSON.
 func (b *Bot) Do(method, path string, body, into any) (status int, answer string, err error) {
 	var reader io.Reader
 	switch v := body.(type) {
@@ -42,7 +42,7 @@ func (b *Bot) Do(method, path string, body, into any) (status int, answer string
 	return b.Send(req, into)
 }
 
-// Send sends a request with headers of its own, as Do does.
+// Send sends a request as Do does, with the caller's headers.
 func (b *Bot) Send(req *http.Request, into any) (status int, answer string, err error) {
 	resp, err := b.client.Do(req)
 	if err != nil {
@@ -55,13 +55,14 @@ func (b *Bot) Send(req *http.Request, into any) (status int, answer string, err 
 	}
 	if into != nil && resp.StatusCode/100 == 2 {
 		if err := json.Unmarshal(raw, into); err != nil {
-			return resp.StatusCode, string(raw), fmt.Errorf("%s %s answers what is not its JSON: %w", req.Method, req.URL.Path, err)
+			return resp.StatusCode, string(raw),
+				fmt.Errorf("%s %s answers with other JSON than expected: %w", req.Method, req.URL.Path, err)
 		}
 	}
 	return resp.StatusCode, string(raw), nil
 }
 
-// Incidents returns the API's whole listing, newest first.
+// Incidents returns all incidents of the API, newest first.
 func (b *Bot) Incidents() (all []api.IncidentJSON, err error) {
 	for path := "/api/v1/incidents?limit=500"; ; {
 		var page api.IncidentsJSON
@@ -79,7 +80,7 @@ func (b *Bot) Incidents() (all []api.IncidentJSON, err error) {
 	}
 }
 
-// MustIncidents is Incidents of a bot that has to answer.
+// MustIncidents returns all incidents, and fails the test if the bot does not answer.
 func (b *Bot) MustIncidents() []api.IncidentJSON {
 	b.t.Helper()
 	list, err := b.Incidents()
@@ -89,7 +90,7 @@ func (b *Bot) MustIncidents() []api.IncidentJSON {
 	return list
 }
 
-// Run runs one command of the binary to its end and gives what it printed and its exit code.
+// Run runs one command of the binary to its end, and returns its output and exit code.
 func Run(t testing.TB, dir string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command(Binary(t), args...)
@@ -105,11 +106,11 @@ func Run(t testing.TB, dir string, args ...string) (stdout, stderr string, code 
 
 type finalError struct{ error }
 
-// Final marks an error of an Eventually condition that waiting cannot mend.
+// Final marks an error of an Eventually condition for which waiting longer is of no use.
 func Final(err error) error { return finalError{err} }
 
-// Eventually asks until the condition holds, and fails the test with its last error where it does
-// not within the limit.
+// Eventually waits until the condition returns nil. After the limit it fails the test with the
+// condition's last error.
 func Eventually(t testing.TB, limit time.Duration, what string, condition func() error) {
 	t.Helper()
 	deadline := time.After(limit)

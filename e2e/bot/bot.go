@@ -1,9 +1,9 @@
-// Package bot runs the real paramedic binary as a child process for end-to-end tests: it writes a
-// configuration, starts the bot and waits until it is ready, kills it the hard way, starts it again
-// on the same address and the same state, and reads its API.
+// Package bot runs the real paramedic binary as a child process for end-to-end tests. It writes a
+// configuration, starts the bot and waits until it is ready, kills it, starts it again on the same
+// address and state, and reads its API.
 //
-// The binary is the one that $PARAMEDIC_BIN names; without it a test fails and says how to build
-// it. Whatever a bot printed is shown when its test fails. A bot dies with the test process.
+// $PARAMEDIC_BIN names the binary; without it a test fails and explains how to build it. If a test
+// fails, it logs the bot's output. A bot ends with the test process.
 package bot
 
 import (
@@ -25,12 +25,13 @@ import (
 	"paramedic/e2e/freeport"
 )
 
-// Binary is the product under test.
+// Binary returns the path of the binary under test.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("PARAMEDIC_BIN")
 	if path == "" {
-		t.Fatal("PARAMEDIC_BIN names no binary: run `make build` in the repository and set PARAMEDIC_BIN=$PWD/bin/paramedic, or run `make e2e`")
+		t.Fatal("PARAMEDIC_BIN names no binary: run `make build` in the repository and set " +
+			"PARAMEDIC_BIN=$PWD/bin/paramedic, or run `make e2e`")
 	}
 	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
 		t.Fatalf("PARAMEDIC_BIN=%s must be the absolute path of the binary: %v", path, err)
@@ -38,9 +39,9 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// A Bot is one bot with its directory and address, through any number of processes.
+// A Bot is a bot with its directory and address, over any number of processes.
 type Bot struct {
-	// Token is sent to the API as a bearer token where it is not empty.
+	// Token is sent to the API as a bearer token if it is not empty.
 	Token string
 
 	t      testing.TB
@@ -54,7 +55,7 @@ type Bot struct {
 	done chan struct{} // closed when cmd has ended
 }
 
-// New makes a bot that is not running, with a directory and a free loopback address of its own.
+// New returns a bot that does not run yet, with its own directory and free loopback address.
 func New(t testing.TB) *Bot {
 	t.Helper()
 	b := &Bot{t: t, dir: t.TempDir(), listen: FreeAddress(t), client: &http.Client{Timeout: 10 * time.Second}}
@@ -62,13 +63,13 @@ func New(t testing.TB) *Bot {
 		b.Kill()
 		b.client.CloseIdleConnections()
 		if t.Failed() {
-			t.Logf("what the bot printed, its end:\n%s", tail(b.Output(), 16<<10))
+			t.Logf("the end of the bot's output:\n%s", tail(b.Output(), 16<<10))
 		}
 	})
 	return b
 }
 
-// FreeAddress is a loopback address that nothing listens on.
+// FreeAddress returns a free loopback address.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	address, err := freeport.Address()
@@ -78,16 +79,16 @@ func FreeAddress(t testing.TB) string {
 	return address
 }
 
-// Dir is the bot's directory.
+// Dir returns the bot's directory.
 func (b *Bot) Dir() string { return b.dir }
 
-// URL is the bot's base URL, without a slash at its end.
+// URL returns the bot's base URL without a trailing slash.
 func (b *Bot) URL() string { return "http://" + b.listen }
 
-// ConfigPath is where Configure writes.
+// ConfigPath returns the path of the configuration file.
 func (b *Bot) ConfigPath() string { return filepath.Join(b.dir, "paramedic.yaml") }
 
-// Secret writes a secret to a file and gives its path.
+// Secret writes a secret to a file and returns its path.
 func (b *Bot) Secret(name, value string) string {
 	b.t.Helper()
 	path := filepath.Join(b.dir, name)
@@ -97,8 +98,8 @@ func (b *Bot) Secret(name, value string) string {
 	return path
 }
 
-// Configure writes paramedic.yaml: the given tree, with the bot's address and state directory where
-// it sets none. The file is replaced in one step, as a mounted ConfigMap is.
+// Configure writes paramedic.yaml: the given tree, and the bot's address and state directory unless
+// it sets them. It replaces the file in one step, as a mounted ConfigMap is replaced.
 func (b *Bot) Configure(config map[string]any) {
 	b.t.Helper()
 	full := map[string]any{"listen": b.listen, "state": map[string]any{"dir": filepath.Join(b.dir, "data")}}
@@ -110,7 +111,7 @@ func (b *Bot) Configure(config map[string]any) {
 	b.ConfigureRaw(raw)
 }
 
-// ConfigureRaw replaces paramedic.yaml with the text as it is.
+// ConfigureRaw replaces paramedic.yaml with a text.
 func (b *Bot) ConfigureRaw(raw []byte) {
 	b.t.Helper()
 	next := b.ConfigPath() + ".next"
@@ -122,7 +123,7 @@ func (b *Bot) ConfigureRaw(raw []byte) {
 	}
 }
 
-// Launch starts the process and does not wait for anything.
+// Launch starts the process and does not wait until it is ready.
 func (b *Bot) Launch() {
 	b.t.Helper()
 	if err := b.launch(); err != nil {
@@ -155,8 +156,8 @@ func (b *Bot) Start() {
 	Eventually(b.t, 30*time.Second, "the bot is ready", b.Ready)
 }
 
-// Ready is nil once the running process answers /readyz with 200. A process that has ended is an
-// error for good.
+// Ready returns nil if the process answers /readyz with 200. If the process has ended, the error is
+// Final.
 func (b *Bot) Ready() error {
 	b.mu.Lock()
 	done := b.done
@@ -177,8 +178,8 @@ func (b *Bot) Ready() error {
 	return nil
 }
 
-// Kill ends the process with SIGKILL, in the middle of whatever it does, and waits until it is
-// gone. It does nothing where no process runs.
+// Kill ends the process with SIGKILL and waits until it is gone. It does nothing if no process
+// runs.
 func (b *Bot) Kill() {
 	b.mu.Lock()
 	cmd, done := b.cmd, b.done
@@ -190,7 +191,8 @@ func (b *Bot) Kill() {
 	<-done
 }
 
-// Stop ends the process with SIGTERM, and says with which exit code it ended and how long it took.
+// Stop ends the process with SIGTERM. It returns the exit code and how long the process took to
+// end.
 func (b *Bot) Stop() (code int, took time.Duration) {
 	b.t.Helper()
 	start := time.Now()
@@ -200,7 +202,7 @@ func (b *Bot) Stop() (code int, took time.Duration) {
 	return b.Wait(30 * time.Second), time.Since(start)
 }
 
-// Wait waits until the process ends by itself and gives its exit code.
+// Wait waits until the process ends by itself and returns its exit code.
 func (b *Bot) Wait(limit time.Duration) int {
 	b.t.Helper()
 	select {
@@ -218,7 +220,7 @@ func (b *Bot) ended() *os.ProcessState {
 	return b.cmd.ProcessState
 }
 
-// Output is everything that the bot's processes have printed so far.
+// Output returns the output of the bot's processes so far.
 func (b *Bot) Output() string { return b.output.String() }
 
 func tail(s string, n int) string {

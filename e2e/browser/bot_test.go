@@ -16,13 +16,13 @@ import (
 	"paramedic/e2e/freeport"
 )
 
-// patience is how long a test waits for what has to come. The demo's story takes less than a minute
-// at the speed that the tests ask for.
+// patience is the longest time that a test waits for a change. The demo's story takes less than a
+// minute at the tests' speed.
 const patience = 120 * time.Second
 
 // A bot is a running demo.
 type bot struct {
-	url string // without a slash at its end
+	url string // without a trailing slash
 }
 
 // startDemo runs the real binary until the test ends.
@@ -81,8 +81,7 @@ func startDemo(t *testing.T, args ...string) *bot {
 	return b
 }
 
-// until asks again and again whether something has come about, and fails the test with the last
-// answer when it does not.
+// until waits until ask returns nil. After patience it fails the test with the last error.
 func until(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -96,7 +95,7 @@ func until(t *testing.T, what string, ask func(context.Context) error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited %s in vain until %s: %v", patience, what, err)
+			t.Fatalf("waited %s until %s: %v", patience, what, err)
 		case <-tick.C:
 		}
 	}
@@ -120,7 +119,7 @@ func (b *bot) alert(t *testing.T, payload []byte) {
 	}
 }
 
-// A safeBuffer takes a process's output while a test may read it.
+// A safeBuffer takes a process's output while a test reads it.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder

@@ -1,3 +1,3 @@
-// Package browser proves the incident pages in a real browser: the bot runs its demo, Chromium
-// opens the pages, and what a person would see and click is what the tests look at.
+// Package browser tests the incident pages in a real browser. The bot runs its demo, Chromium opens
+// the pages, and the tests look and click as a person does.
 package browser

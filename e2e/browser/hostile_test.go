@@ -9,9 +9,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Whoever can name a pod or write an alert rule can put any text into a label. It is shown as the
-// text that it is, and bends nothing.
+// A label can hold any text, because users name pods and write alert rules. Pages show it as text,
+// without running it or breaking the layout.
 func TestHostileLabelsAreText(t *testing.T) {
+	t.Parallel()
 	b := startDemo(t, "--fault", "concurrency_cap", "--speed", "1")
 	tb := openTab(t, b)
 	script, image, template := `<script>window.owned=1</script>`, `"><img src=x onerror="window.owned=2">`, `{{.Secret}}${7*7}<%= 1 %>`
@@ -22,11 +23,15 @@ func TestHostileLabelsAreText(t *testing.T) {
 	}
 	var alerts []map[string]any
 	for i, l := range labels {
-		alerts = append(alerts, map[string]any{"status": "firing", "labels": l, "fingerprint": fmt.Sprintf("%016x", i+1), "startsAt": "2026-01-02T03:04:05Z",
-			"endsAt": "0001-01-01T00:00:00Z", "generatorURL": "javascript:window.owned=3", "annotations": map[string]string{"summary": script + image + endless}})
+		alerts = append(alerts, map[string]any{"status": "firing", "labels": l, "fingerprint": fmt.Sprintf("%016x", i+1),
+			"startsAt": "2026-01-02T03:04:05Z",
+			"endsAt":   "0001-01-01T00:00:00Z", "generatorURL": "javascript:window.owned=3",
+			"annotations": map[string]string{"summary": script + image + endless}})
 	}
-	payload, err := json.Marshal(map[string]any{"version": "4", "groupKey": image, "status": "firing", "receiver": "paramedic", "groupLabels": map[string]string{},
-		"commonLabels": map[string]string{}, "commonAnnotations": map[string]string{}, "externalURL": "javascript:window.owned=4", "alerts": alerts})
+	payload, err := json.Marshal(map[string]any{"version": "4", "groupKey": image, "status": "firing", "receiver": "paramedic",
+		"groupLabels":  map[string]string{},
+		"commonLabels": map[string]string{}, "commonAnnotations": map[string]string{}, "externalURL": "javascript:window.owned=4",
+		"alerts": alerts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +57,7 @@ func TestHostileLabelsAreText(t *testing.T) {
 	}
 	for _, want := range []string{script, `onerror="window.owned=2"`, template} {
 		if !strings.Contains(text, want) {
-			t.Errorf("nowhere is %q shown as text", want)
+			t.Errorf("no page shows %q as text", want)
 		}
 	}
 	var owned any

@@ -8,9 +8,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The whole story as the person on call sees it: an incident comes up by itself, says what is wrong
-// and why, offers first aid, and shows how it goes once somebody has approved it.
+// The page of an incident appears without a reload. It shows the cause and its evidence, offers
+// first aid, and follows the approved action to the end.
 func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
+	t.Parallel()
 	b := startDemo(t, "--speed", "30", "--seed", "1")
 	tb := openTab(t, b)
 	tb.do(chromedp.Navigate(b.url + "/"))
@@ -40,7 +41,7 @@ func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
 	}
 	tb.shot("incident-awaiting")
 
-	// What the reader has opened and typed outlives every refresh.
+	// A refresh keeps what the reader has opened and typed.
 	tb.eval(`void (window.sameDocument = true)`, nil)
 	tb.press(`#playbook-body > summary`)
 	tb.write(`#actor-incident`, "Grace")
@@ -57,7 +58,7 @@ func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
 
 	seen := map[string]bool{}
 	for _, want := range []string{"applied", "verifying", "succeeded"} {
-		// The page need not catch every state, but what it shows goes forward.
+		// The page may miss a state, but never goes back.
 		tb.is("the action is "+want, fmt.Sprintf(`(() => { const order = ["awaiting_approval", "approved", "admitted", "intent", "applied", "verifying", "succeeded"];
 			const at = order.indexOf(document.querySelector("[data-testid=action]").dataset.state); return at >= order.indexOf(%s); })()`, quote(want)))
 		state := tb.text(`[data-testid=action-state]`)
@@ -78,7 +79,8 @@ func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
 	tb.is("its charts still show the fault: onset, write, verdict, and the workers that the rollout replaced", `["onset", "verdict", "write", "end"].every((k) =>
 		document.querySelector("[data-testid=chart-chart-kv_usage] .mark." + k)) && document.querySelector("[data-testid=chart-chart-kv_usage] .gone")`)
 	tb.shot("incident-resolved")
-	for _, p := range []struct{ name, path string }{{"index-resolved", "/"}, {"actions", "/actions"}, {"fleet", "/fleet"}, {"playbooks", "/playbooks"}, {"playbook", "/playbooks/kv_exhaustion"}} {
+	for _, p := range []struct{ name, path string }{{"index-resolved", "/"}, {"actions", "/actions"}, {"fleet", "/fleet"},
+		{"playbooks", "/playbooks"}, {"playbook", "/playbooks/kv_exhaustion"}} {
 		tb.do(chromedp.Navigate(b.url + p.path))
 		if p.name == "fleet" {
 			tb.shows(`[data-testid=pool]`, "vllm-llama", "KV cache", "Latency", "healthy")
@@ -90,15 +92,16 @@ func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
 	}
 }
 
-// refreshed is an expression that holds once the script has put new content in place.
+// refreshed returns an expression that is true after the script has replaced the content.
 func refreshed(tb *tab) string {
 	tb.t.Helper()
 	tb.eval(`void (document.getElementById("inner").old = true)`, nil)
 	return `!document.getElementById("inner").old`
 }
 
-// Dark mode is a rendering of its own: text stays readable on every surface that pages use.
+// In dark mode, text has enough contrast on every surface.
 func TestDarkModeIsReadable(t *testing.T) {
+	t.Parallel()
 	b := startDemo(t, "--speed", "60", "--fault", "gpu_fault")
 	tb := openTab(t, b)
 	tb.scheme("dark")
@@ -117,8 +120,8 @@ func TestDarkModeIsReadable(t *testing.T) {
 	tb.clean()
 }
 
-// contrast lists the texts that stand out from what is behind them by less than WCAG's 4.5 to 1,
-// and checks that the page is dark at all.
+// contrast lists the texts with less contrast than WCAG's 4.5 to 1, and checks that the page is
+// dark.
 const contrast = `(() => {
 	const parse = (c) => (c.match(/[\d.]+/g) || []).map(Number);
 	const light = (c) => { const [r, g, b] = c.slice(0, 3).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };

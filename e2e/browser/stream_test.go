@@ -16,14 +16,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A gate stands between browser and bot and counts the event streams that are open.
+// A gate is a proxy between browser and bot that counts the open event streams.
 type gate struct {
 	bot     *bot
 	streams atomic.Int64
 }
 
-// openGate passes everything on to the bot. Whatever name the browser knows the gate by, the bot
-// sees its own.
+// openGate returns a gate and its address as a bot. The gate replaces the Origin header by the
+// bot's own.
 func openGate(t *testing.T, b *bot) (*gate, *bot) {
 	t.Helper()
 	to, err := url.Parse(b.url)
@@ -44,12 +44,12 @@ func openGate(t *testing.T, b *bot) (*gate, *bot) {
 		}
 		proxy.ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.CloseClientConnections) // streams never end by themselves
+	t.Cleanup(server.CloseClientConnections) // streams do not end by themselves
 	t.Cleanup(server.Close)
 	return g, &bot{url: server.URL}
 }
 
-// has waits until so many event streams are open.
+// has waits until n event streams are open.
 func (g *gate) has(tb *tab, n int64) {
 	tb.t.Helper()
 	until(tb.t, fmt.Sprintf("%d event streams are open", n), func(context.Context) error {
@@ -70,9 +70,9 @@ func incidentPage(tb *tab, b *bot) string {
 	return path
 }
 
-// Every tab of a browser follows the incident, however many there are: they share one stream, so
-// requests find a connection.
+// All tabs of a browser share one stream, so that connections are left for requests.
 func TestEightTabsShareOneStream(t *testing.T) {
+	t.Parallel()
 	g, b := openGate(t, startDemo(t, "--speed", "30", "--seed", "1"))
 	tb := openTab(t, b)
 	path := incidentPage(tb, b)
@@ -92,7 +92,7 @@ func TestEightTabsShareOneStream(t *testing.T) {
 	for i, one := range tabs {
 		one.is(fmt.Sprintf("tab %d shows who took it", i+1), `window.sameDocument && document.querySelector("[data-testid=acked]").innerText.includes("Grace Hopper")`)
 	}
-	// The tab that was there first is closed: the others go on.
+	// The first tab is closed; the others continue.
 	tabs[0].close()
 	g.bot.post(t, "/api/v1/incidents/"+strings.TrimPrefix(path, "/incidents/")+"/feedback", `{"actor":"Ada","right":true}`)
 	for i, one := range tabs[1:] {
@@ -105,15 +105,15 @@ func TestEightTabsShareOneStream(t *testing.T) {
 	}
 }
 
-// hide makes a page believe that its tab went to the background, or came back.
+// hide simulates that the tab goes to the background or comes back.
 func (tb *tab) hide(hidden bool) {
 	tb.t.Helper()
 	tb.eval(fmt.Sprintf(`Object.defineProperty(document, "hidden", {configurable: true, get: () => %t}); document.dispatchEvent(new Event("visibilitychange"))`, hidden), nil)
 }
 
-// What nobody looks at holds no stream and fetches nothing, and is right as soon as it is looked at
-// again.
+// A hidden tab holds no stream and fetches nothing. It is up to date when it is shown again.
 func TestHiddenTabsHoldNoStream(t *testing.T) {
+	t.Parallel()
 	g, b := openGate(t, startDemo(t, "--speed", "30", "--seed", "1"))
 	tb := openTab(t, b)
 	path := incidentPage(tb, b)
@@ -123,7 +123,7 @@ func TestHiddenTabsHoldNoStream(t *testing.T) {
 	other.do(chromedp.Navigate(b.url + "/"))
 	other.is("the other page is live", `document.getElementById("live").innerText === "live"`)
 	tb.hide(true)
-	g.has(tb, 1) // one of two is seen
+	g.has(tb, 1) // one of two is visible
 	other.hide(true)
 	g.has(tb, 0)
 	g.bot.post(t, "/api/v1/incidents/"+strings.TrimPrefix(path, "/incidents/")+"/ack", `{"actor":"Ada"}`)
@@ -133,9 +133,10 @@ func TestHiddenTabsHoldNoStream(t *testing.T) {
 	tb.clean()
 }
 
-// Plain http in an office network is no secure context; a browser may have no shared workers. The
-// page follows all the same.
+// Plain http is no secure context, and a browser may have no shared workers. The page follows the
+// incident in both cases.
 func TestPagesAreFreshWithoutSecureContext(t *testing.T) {
+	t.Parallel()
 	g, b := openGate(t, startDemo(t, "--speed", "30", "--seed", "1"))
 	b.url = strings.Replace(b.url, "127.0.0.1", "paramedic.test", 1)
 	tb := openTab(t, b, chromedp.Flag("host-resolver-rules", "MAP paramedic.test 127.0.0.1"))
@@ -154,12 +155,12 @@ func TestPagesAreFreshWithoutSecureContext(t *testing.T) {
 	for _, one := range []*tab{tb, old} {
 		one.is("the page shows who took it", `document.querySelector("[data-testid=timeline]").innerText.includes("Ada")`)
 	}
-	g.has(tb, 1) // and the browser complains, rightly, that it ignores the opener policy on plain http
+	g.has(tb, 1) // no clean(): on plain http the browser warns that it ignores the opener policy
 }
 
-// A storm of entries costs a page one update a second, and what an update does not change is not
-// sent again.
+// A storm of entries causes at most one update of a page per second.
 func TestStormCostsOneUpdateASecond(t *testing.T) {
+	t.Parallel()
 	demo := startDemo(t, "--speed", "30", "--seed", "1")
 	_, b := openGate(t, demo)
 	tb := openTab(t, b)
@@ -183,7 +184,7 @@ func TestStormCostsOneUpdateASecond(t *testing.T) {
 	tb.clean()
 }
 
-// post asks the bot to do something, past every browser.
+// post sends a request to the bot without a browser.
 func (b *bot) post(t *testing.T, path, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+path, strings.NewReader(body))

@@ -23,7 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A tab is one page of a real browser, with everything that it complains of.
+// A tab is one page of a real browser, with the browser's complaints.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context
@@ -33,7 +33,7 @@ type tab struct {
 	wrong []string
 }
 
-// openTab starts a browser of its own: no cache, no name and no storage is shared between tests.
+// openTab starts a browser. Tests share no cache, cookies or storage.
 func openTab(t *testing.T, b *bot, options ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	chromium := ""
@@ -47,8 +47,8 @@ func openTab(t *testing.T, b *bot, options ...chromedp.ExecAllocatorOption) *tab
 		t.Fatal("no Chromium: apt-get install chromium")
 	}
 	// A test's context ends before its cleanups run, and would kill the browser instead of closing
-	// it. The allocator makes the profile's folder and removes it: Chromium's helpers may still
-	// write there for a moment after it has ended.
+	// it. The allocator creates and removes the profile's folder, because Chromium's helpers may
+	// still write there for a moment after its end.
 	options = append(options, chromedp.ExecPath(chromium), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.NoFirstRun, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WSURLReadTimeout(patience))
@@ -70,8 +70,7 @@ func openTab(t *testing.T, b *bot, options ...chromedp.ExecAllocatorOption) *tab
 	return tb
 }
 
-// window opens another window of the same browser: both are visible at once, and share what a
-// browser shares.
+// window opens another window of the same browser. Both are visible at once and share its storage.
 func (tb *tab) window() *tab {
 	tb.t.Helper()
 	var id target.ID
@@ -86,19 +85,19 @@ func (tb *tab) window() *tab {
 	return other
 }
 
-// close closes a window as its reader does; the browser goes on.
+// close closes a window as a reader does. The browser continues.
 func (tb *tab) close() {
 	tb.t.Helper()
 	tb.do(page.Close())
 }
 
-// begin listens to all that the browser says of the tab.
+// begin listens to the browser's events of the tab.
 func (tb *tab) begin() {
 	tb.t.Helper()
 	chromedp.ListenTarget(tb.ctx, tb.hear)
 	tb.do(network.Enable(), cdplog.Enable(), runtime.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
-		// A violation of the content security policy is told to the page; the tab keeps it where a
-		// test finds it.
+		// The browser reports violations of the content security policy to the page, which keeps
+		// them for the test.
 		_, err := page.AddScriptToEvaluateOnNewDocument(`window.violations = [];
 			addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));`).Do(ctx)
 		return err
@@ -106,7 +105,7 @@ func (tb *tab) begin() {
 	tb.size(1280, 900)
 }
 
-// hear notes errors of the console, exceptions, and requests that leave the bot's own address.
+// hear records console errors, exceptions, and requests to other hosts.
 func (tb *tab) hear(event any) {
 	switch e := event.(type) {
 	case *cdplog.EventEntryAdded:
@@ -133,7 +132,7 @@ func (tb *tab) note(format string, args ...any) {
 	tb.wrong = append(tb.wrong, fmt.Sprintf(format, args...))
 }
 
-// clean fails the test if the browser complained of anything since the tab was opened.
+// clean fails the test if the browser complained since the tab was opened.
 func (tb *tab) clean() {
 	tb.t.Helper()
 	var violations []string
@@ -152,14 +151,14 @@ func (tb *tab) do(actions ...chromedp.Action) {
 	}
 }
 
-// eval is the value of a JavaScript expression. It is the debugger that asks, so the page's own
-// policy stays as it is.
+// eval evaluates a JavaScript expression. The debugger does it, so the page's policy stays in
+// force.
 func (tb *tab) eval(expression string, out any) {
 	tb.t.Helper()
 	tb.do(chromedp.Evaluate(expression, out))
 }
 
-// is waits until an expression holds.
+// is waits until an expression is true.
 func (tb *tab) is(what, expression string) {
 	tb.t.Helper()
 	until(tb.t, what, func(context.Context) error {
@@ -174,7 +173,7 @@ func (tb *tab) is(what, expression string) {
 	})
 }
 
-// text is what a reader sees of the first element of a selector.
+// text returns the visible text of a selector's first element.
 func (tb *tab) text(selector string) string {
 	tb.t.Helper()
 	var s string
@@ -182,7 +181,7 @@ func (tb *tab) text(selector string) string {
 	return s
 }
 
-// shows fails unless the element's text has every part.
+// shows fails the test unless the element's text has every part.
 func (tb *tab) shows(selector string, parts ...string) {
 	tb.t.Helper()
 	text := tb.text(selector)
@@ -203,7 +202,7 @@ func (tb *tab) scheme(light string) {
 	tb.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: light}}))
 }
 
-// fits fails if the page can be pushed sideways at the width.
+// fits fails the test if the page scrolls sideways at a width.
 func (tb *tab) fits(width int64) {
 	tb.t.Helper()
 	tb.size(width, 844)
@@ -213,7 +212,7 @@ func (tb *tab) fits(width int64) {
 	}
 	tb.eval(`(() => {
 		let worst = "", most = 0;
-		for (const el of document.querySelectorAll("body *")) { // what scrolls in its own box is no fault
+		for (const el of document.querySelectorAll("body *")) { // boxes may scroll on their own
 			if (el.closest(".scroll, pre, svg, .vh, .prose table")) continue;
 			const r = el.getBoundingClientRect().right;
 			if (r > most) { most = r; worst = el.tagName + "." + el.className + " " + Math.round(r); }
@@ -225,8 +224,7 @@ func (tb *tab) fits(width int64) {
 	}
 }
 
-// shot keeps a picture of the page in the folder that $E2E_SHOTS names, at both widths and in both
-// schemes, for people to look at.
+// shot saves pictures of the page in the folder $E2E_SHOTS, at both widths and in both schemes.
 func (tb *tab) shot(name string) {
 	tb.t.Helper()
 	dir := os.Getenv("E2E_SHOTS")
@@ -251,7 +249,7 @@ func (tb *tab) shot(name string) {
 	tb.size(1280, 900)
 }
 
-// press clicks what a selector names, as a person does: with the mouse, where it is.
+// press clicks an element with the mouse.
 func (tb *tab) press(selector string) {
 	tb.t.Helper()
 	tb.do(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))

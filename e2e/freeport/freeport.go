@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// Find returns n ports of 127.0.0.1 that nothing listens on. They lie below the range that systems
-// hand out by themselves (Linux from 32768, others from 49152), so that no connection and no
-// listener on port 0 takes one before the server does that it is meant for.
+// Find returns n free ports of 127.0.0.1. They are below the ephemeral range (Linux from 32768,
+// others from 49152), so that no connection and no listener on port 0 takes one before the server
+// for which it is meant.
 func Find(n int) ([]int, error) {
 	var ports []int
 	for range 1000 {
@@ -19,7 +19,7 @@ func Find(n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer l.Close() // when all are found, so that none is found twice
+		defer l.Close() // only after all are found, so that none is found twice
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}

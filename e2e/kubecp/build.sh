@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Builds kubecp (etcd + kube-apiserver + kube-controller-manager +
-# kube-scheduler + kwok in one binary). Usage: build.sh [OUT]
+# Builds kubecp (etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in one
+# binary). Usage: build.sh [OUT]
 #
-# CGO_ENABLED and -trimpath are part of every package's cache key: run go test
-# with the same CGO_ENABLED=0 and no -trimpath, or client-go and k8s.io/api are
-# compiled twice.
+# CGO_ENABLED and GOFLAGS are part of every package's cache key. With the Makefile's values, the
+# tests share the compiled client-go and k8s.io/api.
 set -euo pipefail
 cd "$(dirname "$0")"
 v=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)

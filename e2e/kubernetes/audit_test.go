@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An auditEvent is the part of an entry of the API server's audit log that the tests judge by.
+// An auditEvent holds the fields of an audit log's entry that the tests read.
 type auditEvent struct {
 	Verb       string    `json:"verb"`
 	RequestURI string    `json:"requestURI"`
@@ -39,20 +39,20 @@ func (e auditEvent) String() string {
 	return e.Verb + " " + what + " " + e.ObjectRef.Namespace + "/" + e.ObjectRef.Name + " " + e.RequestURI
 }
 
-// mutating says whether the request could have changed something, a dry run included.
+// mutating reports whether the request can change something, or is a dry run of one that can.
 func (e auditEvent) mutating() bool {
 	return !slices.Contains([]string{"get", "list", "watch"}, e.Verb)
 }
 
 func (e auditEvent) dryRun() bool { return strings.Contains(e.RequestURI, "dryRun=") }
 
-// wrote says whether the request did change something.
+// wrote reports whether the request changed something.
 func (e auditEvent) wrote() bool {
 	return e.mutating() && !e.dryRun() && e.ResponseStatus.Code >= 200 && e.ResponseStatus.Code < 300
 }
 
-// audit is every request that the bot's account made since a time, in a namespace or, where that is
-// empty, anywhere.
+// audit returns the requests of the bot's account since a time, in one namespace or, if it is
+// empty, in all.
 func audit(t *testing.T, namespace string, since time.Time) []auditEvent {
 	t.Helper()
 	raw := must(os.ReadFile(auditLog))(t)
@@ -62,7 +62,7 @@ func audit(t *testing.T, namespace string, since time.Time) []auditEvent {
 	for lines.Scan() {
 		var e auditEvent
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // the last line, while it is written
+			continue // the last line, which is not written yet
 		}
 		if e.User.Username == botAccount && !e.At.Before(since) && (namespace == "" || e.ObjectRef.Namespace == namespace) {
 			out = append(out, e)
@@ -71,13 +71,13 @@ func audit(t *testing.T, namespace string, since time.Time) []auditEvent {
 	return out
 }
 
-// writes are the requests of the bot that changed something in the namespace, in their order.
+// writes returns the requests of the bot that changed something in the namespace, in order.
 func writes(t *testing.T, namespace string) []auditEvent {
 	t.Helper()
 	return slices.DeleteFunc(audit(t, namespace, time.Time{}), func(e auditEvent) bool { return !e.wrote() })
 }
 
-// neverDeleted fails the test where the bot as much as tried to delete anything in the namespace.
+// neverDeleted fails the test if the bot tried to delete anything in the namespace.
 func neverDeleted(t *testing.T, namespace string) {
 	t.Helper()
 	for _, e := range audit(t, namespace, time.Time{}) {

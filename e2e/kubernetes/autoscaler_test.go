@@ -15,7 +15,7 @@ import (
 	"paramedic/webhook/api"
 )
 
-// held reports whether an autoscaler holds the run, and says so.
+// held returns nil if the autoscaler holds the run and the hold names it.
 func held(a api.ActionJSON) error {
 	for _, g := range a.Guards {
 		if g.Guard == "ownership" && g.Decision == state.Hold && strings.Contains(g.Reason, "HorizontalPodAutoscaler "+poolName) {
@@ -25,8 +25,8 @@ func held(a api.ActionJSON) error {
 	return fmt.Errorf("%s: no autoscaler holds it: %+v", a.State, a.Guards)
 }
 
-// An autoscaler whose metrics nothing serves does not report how many workers it wants: it may
-// begin to scale at any time.
+// An autoscaler without metrics does not report how many workers it wants. It may start to scale at
+// any time.
 func TestSilentAutoscalerHoldsTheWrite(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: exhausted()})
@@ -35,9 +35,11 @@ func TestSilentAutoscalerHoldsTheWrite(t *testing.T) {
 	must(hpas.Create(s.Context(), &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: poolName},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MinReplicas: &least, MaxReplicas: workers + 2,
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: poolName},
-			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
-				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &use}}}}}}, metav1.CreateOptions{}))(s.T)
-	bot.Eventually(t, 30*time.Second, "the autoscaler has looked at the pool", func() error {
+			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &use}}}}}},
+		metav1.CreateOptions{}))(s.T)
+	bot.Eventually(t, 30*time.Second, "the autoscaler has read the pool", func() error {
 		now, err := hpas.Get(s.Context(), poolName, metav1.GetOptions{})
 		if err != nil || len(now.Status.Conditions) < 2 || now.Status.CurrentReplicas != workers {
 			return fmt.Errorf("%+v (%v)", now.Status, err)

@@ -11,9 +11,8 @@ import (
 	"paramedic/webhook/api"
 )
 
-// approvedBehindGate plays a scene up to the approver's click. What the gate does to the one write
-// is armed before it; the channel gives the state that the API showed when the write was on its
-// way, after the bot was killed.
+// approvedBehindGate runs a scene up to the approval. Before that, arm sets what the gate does to
+// the write. After the kill, the channel gets the state that the API had when the write was sent.
 func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, api.ActionJSON, <-chan state.ActionState) {
 	t.Helper()
 	s := setting(t, options{mode: "approve", engines: exhausted(), gated: true})
@@ -33,7 +32,7 @@ func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, 
 	return s, a, at
 }
 
-// killedAt waits for the kill, which has to find the intent on record and nothing more.
+// killedAt waits for the kill. At that moment the run must be recorded as an intent.
 func killedAt(t *testing.T, at <-chan state.ActionState) {
 	t.Helper()
 	select {
@@ -91,7 +90,7 @@ func TestWritesOnceWhenKilledBeforeRecordAndInVerify(t *testing.T) {
 	s.wroteOnce(a)
 }
 
-// wroteOnce asserts that the API server took one write, which is in force.
+// wroteOnce checks that the API server accepted one write and that it is in force.
 func (s *scene) wroteOnce(a api.ActionJSON) {
 	s.Helper()
 	if got := writes(s.T, s.namespace); len(got) != 1 {

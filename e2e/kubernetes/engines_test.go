@@ -24,38 +24,35 @@ const (
 	workers    = 3
 	modelName  = "llama-70b"
 	poolName   = "vllm-llama"
-	// pace is how many simulated seconds pass in one of the tests'.
+	// pace is the number of simulated seconds per second of the tests.
 	pace = 4
 )
 
-// A flock is the simulated engines behind one namespace's pods. The pods that have the same
-// --max-num-seqs share one simulated fleet, which a router feeds as the real one would; a pod with
-// another value gets a worker of another fleet, brought forward to the moment at which that value
-// has taken effect.
+// A flock holds the simulated engines behind one namespace's pods. Pods with the same
+// --max-num-seqs share one simulated fleet with its router. A pod with another value gets a worker
+// of another fleet, which is simulated up to the moment at which that value has taken effect.
 type flock struct {
 	seed     uint64
 	scenario string
-	// shape is what else differs for engines with a value of --max-num-seqs; nil: nothing.
+	// shape changes the configuration of engines by their value of --max-num-seqs; nil: no change.
 	shape func(c *lab.Config, maxNumSeqs int)
-	// past is how much simulated time engines with a value have behind them when they are first
-	// seen.
+	// past returns the simulated time that engines with a value have run before their first use.
 	past func(maxNumSeqs int) time.Duration
-	// busy makes every page say that a request still runs, as of a client that keeps its stream
-	// open.
+	// busy makes every page report a running request, as of a client that keeps its stream open.
 	busy atomic.Bool
 
 	mu     sync.Mutex
 	fleets map[int]*lab.Fleet
 	next   map[int]int
-	pasts  [][]byte          // one for each of the first pods
-	before map[string][]byte // those that Prometheus is to know, by their pods
+	pasts  [][]byte          // samples of the past for the first pods
+	before map[string][]byte // the same by pod, until Prometheus has them
 	ctx    context.Context
 }
 
-// flocks are by namespace.
+// flocks maps namespaces to their flock.
 var flocks sync.Map
 
-// engineOf is the engine behind a pod, for the pods of tests.
+// engineOf returns the engine behind a pod, or nil for a pod of no test.
 func engineOf(p *corev1.Pod) http.Handler {
 	f, ok := flocks.Load(p.Namespace)
 	if !ok {
@@ -64,7 +61,7 @@ func engineOf(p *corev1.Pod) http.Handler {
 	return f.(*flock).engine(p)
 }
 
-// raise makes a namespace's engines ready to back its pods.
+// raise registers a namespace's engines for its pods.
 func raise(t *testing.T, namespace string, f *flock) {
 	t.Helper()
 	f.fleets, f.next, f.before, f.ctx = map[int]*lab.Fleet{}, map[int]int{}, map[string][]byte{}, t.Context()
@@ -82,7 +79,7 @@ func maxNumSeqs(p *corev1.Pod) int {
 	return 0
 }
 
-// engine gives a pod the next worker of the fleet of its value.
+// engine returns the next worker of the fleet with the pod's value.
 func (f *flock) engine(p *corev1.Pod) http.Handler {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +117,7 @@ func (f *flock) engine(p *corev1.Pod) http.Handler {
 
 var running = regexp.MustCompile(`(?m)^(vllm:num_requests_running\{[^}]*\} )0\n`)
 
-// fleet simulates engines with one value, and goes on until the test ends.
+// fleet starts a simulation of engines with one value, which runs until the test ends.
 func (f *flock) fleet(seqs int) *lab.Fleet {
 	fleet := f.build(seqs, false)
 	begin, from := fleet.Start().Add(f.past(seqs)), time.Now()
@@ -140,8 +137,8 @@ func (f *flock) fleet(seqs int) *lab.Fleet {
 	return fleet
 }
 
-// build makes the engines with one value, with the scenario's fault to come or without. It cannot
-// fail but by a mistake of a test.
+// build returns the engines with one value, with the scenario's fault or healthy. It panics if the
+// test's scenario is wrong.
 func (f *flock) build(seqs int, healthy bool) *lab.Fleet {
 	s, err := lab.NewScenario(f.scenario, f.seed)
 	if err != nil {
@@ -165,8 +162,8 @@ func (f *flock) build(seqs int, healthy bool) *lab.Fleet {
 	return fleet
 }
 
-// exhausted is a pool whose cache cannot hold what max_num_seqs 256 admits. With a lower value the
-// queue takes a while to drain, which the new workers have behind them when they come up.
+// exhausted returns a pool whose cache is too small for max_num_seqs 256. With a lower value the
+// queue takes minutes to drain, so new workers start after that.
 func exhausted() *flock {
 	return &flock{scenario: lab.KVExhaustion, seed: 4, past: func(seqs int) time.Duration {
 		if seqs >= 256 {
@@ -176,8 +173,8 @@ func exhausted() *flock {
 	}}
 }
 
-// worsening is the same pool, whose new workers come up with a third of the cache, while clients
-// wait longer than before: what was meant to help does harm.
+// worsening returns the same pool, but its new workers have a third of the cache and its clients
+// wait longer, so that the fix does harm.
 func worsening() *flock {
 	f := exhausted()
 	f.past = func(int) time.Duration { return 9 * time.Minute }
@@ -190,8 +187,8 @@ func worsening() *flock {
 	return f
 }
 
-// leaking is a pool of which one worker keeps the blocks of cancelled requests, in the middle of a
-// burst of traffic.
+// leaking returns a pool with a worker that keeps the blocks of cancelled requests, during a burst
+// of traffic.
 func leaking() *flock {
 	return &flock{scenario: lab.KVLeak, seed: 1, past: func(int) time.Duration { return 15*time.Minute + 20*time.Second }}
 }

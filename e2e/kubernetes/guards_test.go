@@ -19,10 +19,11 @@ import (
 	"paramedic/state"
 )
 
-// edit is a person's kubectl patch of the value.
+// edit patches the value as a person does with kubectl.
 func (s *scene) edit(to int) error {
 	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/args/1","value":"--max-num-seqs=%d"}]`, to)
-	_, err := admin.AppsV1().Deployments(s.namespace).Patch(s.Context(), poolName, types.JSONPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-patch"})
+	_, err := admin.AppsV1().Deployments(s.namespace).
+		Patch(s.Context(), poolName, types.JSONPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-patch"})
 	return err
 }
 
@@ -38,7 +39,7 @@ func TestEditAfterPlanIsLeftAlone(t *testing.T) {
 	s.approve()
 	ended := s.becomes(a.ID, 30*time.Second, state.Denied, state.Superseded)
 	if !strings.Contains(ended.Reason, "max_num_seqs is 200 now") {
-		t.Errorf("%s, but the reason does not speak of the edit: %s", ended.State, ended.Reason)
+		t.Errorf("%s, but the reason does not name the edit: %s", ended.State, ended.Reason)
 	}
 	s.untouched(200)
 }
@@ -58,12 +59,12 @@ func TestEditBetweenIntentAndWriteIsLeftAlone(t *testing.T) {
 	s.approve()
 	ended := s.becomes(a.ID, 30*time.Second, state.NeedsHuman, state.Superseded, state.Denied)
 	if !strings.Contains(ended.Reason, "nothing was written") || strings.Contains(ended.Reason, "undo") {
-		t.Errorf("%s, but the reason does not say that nothing was written, or says how to undo it: %s", ended.State, ended.Reason)
+		t.Errorf("%s, but the reason must say that nothing was written, and offer no undo: %s", ended.State, ended.Reason)
 	}
 	s.untouched(200)
 }
 
-// untouched asserts that the bot wrote nothing and that a person's value stands.
+// untouched checks that the bot wrote nothing and that the person's value is in force.
 func (s *scene) untouched(value int) {
 	s.Helper()
 	bot.Eventually(s, 20*time.Second, "the person's value is rolled out", func() error { return s.rolledOut(value) })
@@ -73,14 +74,15 @@ func (s *scene) untouched(value int) {
 	s.settled()
 }
 
-// budget sets how many workers the disruption budget keeps, and waits until Kubernetes reckons with
-// it.
+// budget sets the disruption budget's minAvailable, and waits until its status shows the allowed
+// disruptions.
 func (s *scene) budget(keep, allowed int) {
 	s.Helper()
 	n := intstr.FromInt(keep)
 	budgets := admin.PolicyV1().PodDisruptionBudgets(s.namespace)
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: poolName},
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &n, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": poolName}}}}
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &n,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": poolName}}}}
 	if old, err := budgets.Get(s.Context(), poolName, metav1.GetOptions{}); err == nil {
 		pdb.ResourceVersion = old.ResourceVersion
 		must(budgets.Update(s.Context(), pdb, metav1.UpdateOptions{}))(s.T)
@@ -98,13 +100,13 @@ func (s *scene) budget(keep, allowed int) {
 
 var usage = regexp.MustCompile(`(?m)^vllm:kv_cache_usage_perc\{[^}]*\} (\S+)`)
 
-// fullest is the worker that holds most of its cache.
+// fullest returns the worker with the highest cache usage.
 func (s *scene) fullest() corev1.Pod {
 	s.Helper()
 	holds := func(p corev1.Pod) float64 {
 		m := usage.FindStringSubmatch(must(metricsOf(&p))(s.T))
 		if m == nil {
-			s.Fatalf("%s tells no KV cache usage", p.Name)
+			s.Fatalf("%s exports no KV cache usage", p.Name)
 		}
 		return must(strconv.ParseFloat(m[1], 64))(s.T)
 	}
@@ -116,7 +118,7 @@ func TestBlockedEvictionReturnsWorkerToService(t *testing.T) {
 	s := setting(t, options{mode: "approve", engines: leaking()})
 	s.budget(workers-1, 1)
 	sick := s.fullest()
-	bot.Eventually(t, 60*time.Second, "the leaking worker has worked and rests", func() error { return monitoring.rested(sick.Name) })
+	bot.Eventually(t, 60*time.Second, "the leaking worker was busy and is idle", func() error { return monitoring.rested(sick.Name) })
 	s.alert("firing", webhookAlert{"VLLMKVHeldWhileIdle", "warning", sick.Name})
 	s.diagnosed("kv_leak")
 	a := s.offered("restart_worker", state.AwaitingApproval)
@@ -160,7 +162,7 @@ func TestBlockedEvictionReturnsWorkerToService(t *testing.T) {
 		}
 	}
 	if evictions < 2 || patches != 2 {
-		t.Errorf("%d evictions were tried and the worker was patched %d times, not several and two", evictions, patches)
+		t.Errorf("%d evictions and %d patches of the worker, want at least two and exactly two", evictions, patches)
 	}
 	s.settled()
 }

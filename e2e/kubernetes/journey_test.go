@@ -19,7 +19,7 @@ func TestApprovedRolloutEndsKVExhaustion(t *testing.T) {
 	in := s.diagnosed("kv_exhaustion")
 	a := s.offered("set_engine_arg", state.AwaitingApproval)
 	if got := writes(t, s.namespace); len(got) > 0 {
-		t.Fatalf("the bot wrote before anybody approved: %v", got)
+		t.Fatalf("the bot wrote before the approval: %v", got)
 	}
 
 	s.click(stranger, slack.ActionApprove)
@@ -29,9 +29,9 @@ func TestApprovedRolloutEndsKVExhaustion(t *testing.T) {
 		}
 		return nil
 	})
-	bot.Eventually(t, 10*time.Second, "the stranger is told", func() error {
+	bot.Eventually(t, 10*time.Second, "the stranger gets an answer", func() error {
 		if said := s.slack.Whispers(); len(said) != 1 || !strings.Contains(said[0], "not among the approvers") {
-			return fmt.Errorf("they were told: %q", said)
+			return fmt.Errorf("they got: %q", said)
 		}
 		return nil
 	})
@@ -71,7 +71,7 @@ func TestApprovedRolloutEndsKVExhaustion(t *testing.T) {
 	s.settled()
 }
 
-// proposed reads the new value off an action's change.
+// proposed parses the new value of an action's change.
 func (s *scene) proposed(change string) (to int) {
 	s.Helper()
 	if _, err := fmt.Sscanf(change, "max_num_seqs 256 → %d", &to); err != nil || to >= 256 {
@@ -96,7 +96,8 @@ func TestHarmfulFixIsRolledBack(t *testing.T) {
 		t.Errorf("after the rollback: %v", err)
 	}
 	got := writes(t, s.namespace)
-	if len(got) != 2 || !strings.Contains(string(got[0].RequestObject), fmt.Sprintf("--max-num-seqs=%d", to)) || !strings.Contains(string(got[1].RequestObject), `"--max-num-seqs=256"`) {
+	if len(got) != 2 || !strings.Contains(string(got[0].RequestObject), fmt.Sprintf("--max-num-seqs=%d", to)) ||
+		!strings.Contains(string(got[1].RequestObject), `"--max-num-seqs=256"`) {
 		t.Errorf("the bot's writes are %v, not the change and its inverse", got)
 	}
 	s.settled()

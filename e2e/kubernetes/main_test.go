@@ -25,7 +25,7 @@ var (
 	auditLog   string
 )
 
-// auditPolicy records every request of the bot's service account with its body, and nobody else's.
+// auditPolicy records all requests of the bot's service account with their bodies, and no others.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e/kubernetes cannot start:", err)
-		os.Exit(1) // never a silent skip
+		os.Exit(1) // never skip silently
 	}
 	os.Exit(code)
 }
@@ -82,13 +82,13 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer monitoring.stop()
-	// The tests wait for the cluster and the bot far more than they compute.
+	// The tests wait for the cluster and the bot most of the time.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		return 0, err
 	}
 	code := m.Run()
 	if code == 0 {
-		err = os.RemoveAll(dir) // 120 MB of etcd; kept where there is something to look for
+		err = os.RemoveAll(dir) // 120 MB of etcd; kept after a failure
 	} else {
 		fmt.Fprintln(os.Stderr, "logs of the control plane and of Prometheus:", dir)
 	}
@@ -105,7 +105,7 @@ func makeNode(ctx context.Context, name string) error {
 	return err
 }
 
-// must gives the value of a call that has to work.
+// must returns the value of a call, and fails the test on its error.
 func must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

@@ -24,11 +24,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// botAccount is who the audit log must name.
+// botAccount is the bot's user name in the audit log.
 const botAccount = "system:serviceaccount:paramedic:paramedic"
 
-// shipped applies a manifest of deploy/kubernetes as it is, in a namespace where its objects name
-// none, like kubectl -n.
+// shipped applies a manifest of deploy/kubernetes unchanged. Objects without a namespace get the
+// given one, as with kubectl -n.
 func shipped(ctx context.Context, file, namespace string) error {
 	raw, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
 	if err != nil {
@@ -65,7 +65,7 @@ func shipped(ctx context.Context, file, namespace string) error {
 		case *rbacv1.RoleBinding:
 			_, err = admin.RbacV1().RoleBindings(namespace).Create(ctx, o, metav1.CreateOptions{})
 		default:
-			err = fmt.Errorf("the suite does not know how to apply a %T", obj)
+			err = fmt.Errorf("the suite cannot apply a %T", obj)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
@@ -81,7 +81,7 @@ func ensureNamespace(ctx context.Context, name string) error {
 	return err
 }
 
-// asBot is a token of the shipped service account.
+// asBot returns a token of the manifests' service account.
 func asBot(t *testing.T) string {
 	t.Helper()
 	hour := int64(3600)
@@ -89,13 +89,14 @@ func asBot(t *testing.T) string {
 		&authv1.TokenRequest{Spec: authv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{}))(t).Status.Token
 }
 
-// botClient is the API server as the bot sees it.
+// botClient returns a client with the bot's rights.
 func botClient(t *testing.T) *kubernetes.Clientset {
 	t.Helper()
-	return must(kubernetes.NewForConfig(&rest.Config{Host: control.Config.Host, BearerToken: asBot(t), TLSClientConfig: rest.TLSClientConfig{CAData: control.CA()}}))(t)
+	return must(kubernetes.NewForConfig(&rest.Config{Host: control.Config.Host, BearerToken: asBot(t),
+		TLSClientConfig: rest.TLSClientConfig{CAData: control.CA()}}))(t)
 }
 
-// kubeconfig writes the bot's way to an API server.
+// kubeconfig writes the bot's kubeconfig for an API server and returns its path.
 func kubeconfig(t *testing.T, dir, server string) string {
 	t.Helper()
 	kc := clientcmdapi.NewConfig()

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// What Prometheus knows of a pool from before a test: minutes in which all was well, up to some
-// that it missed. Those are as many as rates are over, and as a last value counts for, so that what
-// is measured now is of the trouble alone.
+// Prometheus gets healthy minutes of a pool from before a test, and then a gap. The gap is longer
+// than the windows of rates and than the lookback, so that present values come from the fault
+// alone.
 const (
 	remembered = 15 * time.Minute
 	missed     = 11 * time.Minute
 )
 
-// pastPath is where a worker's past is, as one page of late samples.
+// pastPath serves a worker's past as one page of samples with timestamps.
 const pastPath = "/past"
 
-// healthy are the pages of that time of each worker, their samples with their moments: the same
-// engines with nothing wrong, at work for two minutes already.
+// healthy returns each worker's samples of that time, with timestamps, from the same engines
+// without a fault.
 func (f *flock) healthy(seqs int) [][]byte {
 	fleet := f.build(seqs, true)
 	begin, from := fleet.Start().Add(2*time.Minute), time.Now().Add(-missed-remembered)
@@ -50,21 +50,21 @@ func (f *flock) recall(w http.ResponseWriter, pod string) {
 	w.Write(f.before[pod])
 }
 
-// remembers says whether a pod has a past.
+// remembers reports whether a pod has a past that Prometheus lacks.
 func (f *flock) remembers(pod string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.before[pod]) > 0
 }
 
-// forget is called when Prometheus has taken the past: it need not read it again.
+// forget drops the past, after Prometheus has read it.
 func (f *flock) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.before)
 }
 
-// remembers says whether Prometheus has the past of every worker of a namespace.
+// remembers returns nil if Prometheus has the past of every worker of a namespace.
 func (p *prometheus) remembers(namespace string) error {
 	got, err := p.ask(fmt.Sprintf(`count(count_over_time(vllm:kv_cache_usage_perc{namespace=%q}[10m] offset 15m) > 10)`, namespace))
 	if err == nil && got != fmt.Sprint(workers) {

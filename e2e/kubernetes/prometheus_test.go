@@ -28,7 +28,7 @@ type prometheus struct {
 	sd   *httptest.Server
 }
 
-// The past comes as late samples, under the name of the job that goes on with it.
+// Samples of the past get the job label vllm, as those of the present.
 const prometheusConfig = `global: {scrape_interval: 1s, scrape_timeout: 1s}
 storage: {tsdb: {out_of_order_time_window: 1h}}
 scrape_configs:
@@ -42,8 +42,8 @@ scrape_configs:
     metric_relabel_configs: [{target_label: job, replacement: vllm}]
 `
 
-// discovery lists the pods that run, as Prometheus' own discovery of pods does; Debian's build has
-// none. Under /past it lists those that have a past which Prometheus does not know.
+// discovery lists running pods, as Prometheus's own discovery does, which Debian's build lacks.
+// Under /past it lists pods with a past that Prometheus lacks.
 func discovery(w http.ResponseWriter, r *http.Request) {
 	list, err := admin.CoreV1().Pods("").List(r.Context(), metav1.ListOptions{FieldSelector: "status.phase=Running"})
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *prometheus) ask(expr string) (value string, err error) {
 	return fmt.Sprint(answer.Data.Result[0].Value[1]), nil
 }
 
-// knows says whether every worker of a namespace has been scraped often enough to have rates.
+// knows returns nil if every worker of a namespace has enough samples for rates.
 func (p *prometheus) knows(namespace string) error {
 	got, err := p.ask(fmt.Sprintf(`count(count_over_time(vllm:kv_cache_usage_perc{namespace=%q}[1m]) >= 8)`, namespace))
 	if err == nil && got != fmt.Sprint(workers) {
@@ -158,8 +158,8 @@ func (p *prometheus) knows(namespace string) error {
 	return err
 }
 
-// rested says whether a worker was seen at work, and idle at a moment that a reading every quarter
-// of a minute meets.
+// rested returns nil if a worker finished requests in the last minute, and was idle at one of its
+// readings every 15 s.
 func (p *prometheus) rested(pod string) error {
 	_, err := p.ask(fmt.Sprintf(`sum(increase(vllm:request_success_total{pod=%[1]q}[1m])) > 2 and
 		count_over_time((sum(vllm:num_requests_running{pod=%[1]q} + vllm:num_requests_waiting{pod=%[1]q}) == 0)[1m:15s]) > 0`, pod))

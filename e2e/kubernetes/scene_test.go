@@ -24,7 +24,7 @@ import (
 	"paramedic/webhook/api"
 )
 
-// The people of the tests: the first is the one whom the policy names.
+// The people of the tests: the policy names the first.
 var (
 	approver = slacktest.Person{ID: "U0ONCALL", Name: "ada"}
 	stranger = slacktest.Person{ID: "U0STRANGER", Name: "mallory"}
@@ -32,7 +32,7 @@ var (
 
 const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5"
 
-// A scene is one pool in a namespace of its own, and the bot that watches it.
+// A scene is a pool in its own namespace, and the bot that watches it.
 type scene struct {
 	*testing.T
 	namespace string
@@ -43,7 +43,7 @@ type scene struct {
 	onset     time.Time
 }
 
-// options say how a scene differs.
+// options configure a scene.
 type options struct {
 	mode     string
 	engines  *flock
@@ -52,7 +52,7 @@ type options struct {
 	window   string
 }
 
-// setting makes the namespace, the pool with its engines, and the bot.
+// setting creates the namespace, the pool with its engines, and the bot.
 func setting(t *testing.T, o options) *scene {
 	t.Helper()
 	s := &scene{T: t, engines: o.engines, namespace: namespace(t)}
@@ -97,14 +97,14 @@ func or(v, otherwise string) string {
 	return v
 }
 
-// namespace makes a namespace that has opted in to first aid.
+// namespace creates a namespace that allows first aid.
 func namespace(t *testing.T) string {
 	t.Helper()
 	return must(admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "llm-", Labels: map[string]string{"paramedic.dev/managed": "true"}}}, metav1.CreateOptions{}))(t).Name
 }
 
-// deploy makes the Deployment and its Service, and waits until the workers are ready.
+// deploy creates the Deployment and its Service, and waits until the workers are ready.
 func (s *scene) deploy() {
 	s.Helper()
 	bot.Eventually(s, 10*time.Second, "the namespace takes pods", func() error {
@@ -114,11 +114,12 @@ func (s *scene) deploy() {
 	must(admin.CoreV1().Services(s.namespace).Create(s.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: poolName},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": poolName, serving: "true"}, Ports: []corev1.ServicePort{{Port: 8000}}}},
 		metav1.CreateOptions{}))(s.T)
-	must(admin.AppsV1().Deployments(s.namespace).Create(s.Context(), deployment(), metav1.CreateOptions{FieldManager: "kubectl-create"}))(s.T)
+	must(admin.AppsV1().Deployments(s.namespace).
+		Create(s.Context(), deployment(), metav1.CreateOptions{FieldManager: "kubectl-create"}))(s.T)
 	bot.Eventually(s, 30*time.Second, "the pool is ready", func() error { return s.rolledOut(256) })
 }
 
-// serving is the label that the Service selects on and the Deployment does not.
+// serving is the label that the Service selects and the Deployment does not.
 const serving = "paramedic.dev/serving"
 
 func deployment() *appsv1.Deployment {
@@ -145,7 +146,7 @@ func (s *scene) deployment() *appsv1.Deployment {
 	return must(admin.AppsV1().Deployments(s.namespace).Get(s.Context(), poolName, metav1.GetOptions{}))(s.T)
 }
 
-// rolledOut says whether every worker runs with a value and none with another.
+// rolledOut returns nil if every worker runs with a value of max_num_seqs.
 func (s *scene) rolledOut(maxSeqs int) error {
 	d, err := admin.AppsV1().Deployments(s.namespace).Get(s.Context(), poolName, metav1.GetOptions{})
 	if err != nil {
@@ -169,7 +170,7 @@ func (s *scene) pods() []corev1.Pod {
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// alert posts alerts to the bot's webhook, as Alertmanager would.
+// alert posts alerts to the bot's webhook, as Alertmanager does.
 func (s *scene) alert(status string, alerts ...webhookAlert) {
 	s.Helper()
 	hook := alerting.Webhook{Receiver: "paramedic", Status: status, Version: "4", GroupKey: `{}:{namespace="` + s.namespace + `"}`,
@@ -179,7 +180,8 @@ func (s *scene) alert(status string, alerts ...webhookAlert) {
 		s.onset = time.Now().Add(-2 * time.Minute).UTC()
 	}
 	for i, a := range alerts {
-		labels := map[string]string{"alertname": a.name, "severity": a.severity, "namespace": s.namespace, "model_name": modelName, "cluster": "default"}
+		labels := map[string]string{"alertname": a.name, "severity": a.severity, "namespace": s.namespace, "model_name": modelName,
+			"cluster": "default"}
 		if a.pod != "" {
 			labels["pod"] = a.pod
 		}
@@ -197,10 +199,10 @@ func (s *scene) alert(status string, alerts ...webhookAlert) {
 
 type webhookAlert struct{ name, severity, pod string }
 
-// exhaustion is what fires when the cache is full.
+// exhaustion lists the alerts of a full cache.
 var exhaustion = []webhookAlert{{"VLLMKVCacheExhaustion", "critical", ""}, {"LLMPreemptionStorm", "critical", ""}}
 
-// actions are the bot's, newest first.
+// actions returns the bot's actions, newest first.
 func (s *scene) actions() ([]api.ActionJSON, error) {
 	var list struct {
 		Actions []api.ActionJSON `json:"actions"`
@@ -241,8 +243,7 @@ func (s *scene) offered(kind string, want state.ActionState) api.ActionJSON {
 	return found
 }
 
-// becomes waits until an action is in one of the states, and fails at once where it ended in
-// another.
+// becomes waits until an action is in one of the states, and fails at once if it ends in another.
 func (s *scene) becomes(id state.ActionID, within time.Duration, want ...state.ActionState) api.ActionJSON {
 	s.Helper()
 	var now api.ActionJSON
@@ -311,8 +312,7 @@ func (s *scene) diagnosed(cause string) api.IncidentJSON {
 	return in
 }
 
-// click signs and sends a click of a person on a button of the incident's message, once the message
-// has the button.
+// click waits until the incident's message has a button, and sends a signed click of a person.
 func (s *scene) click(who slacktest.Person, actionID string) {
 	s.Helper()
 	var body []byte
@@ -333,10 +333,10 @@ func (s *scene) click(who slacktest.Person, actionID string) {
 	}
 }
 
-// approve is the approver's click.
+// approve clicks the button as the approver.
 func (s *scene) approve() { s.Helper(); s.click(approver, slack.ActionApprove) }
 
-// timeline is the incident's, as text.
+// timeline returns the incident's timeline as text.
 func (s *scene) timeline(id state.IncidentID) string {
 	s.Helper()
 	code, answer, err := s.bot.Do(http.MethodGet, "/api/v1/incidents/"+string(id)+"/timeline", nil, nil)
@@ -346,7 +346,7 @@ func (s *scene) timeline(id state.IncidentID) string {
 	return answer
 }
 
-// settled asserts what has to hold at every test's end.
+// settled checks what must hold at every test's end.
 func (s *scene) settled() {
 	s.Helper()
 	if failures := s.slack.Failures(); len(failures) > 0 {

@@ -16,7 +16,7 @@ import (
 	"paramedic/lab/alerting"
 )
 
-// samples is the folder of payloads that real Alertmanagers sent, beside the repository.
+// samples returns the recorded payloads of real Alertmanagers, which lie beside the repository.
 func samples(t *testing.T) []string {
 	t.Helper()
 	for dir, err := os.Getwd(); err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -28,7 +28,7 @@ func samples(t *testing.T) []string {
 	return nil
 }
 
-// deliver posts a body to the intake as Alertmanager would.
+// deliver posts a body to the webhook as Alertmanager does.
 func deliver(t *testing.T, b *bot.Bot, body []byte, header map[string]string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, b.URL()+"/webhook/alertmanager", bytes.NewReader(body))
@@ -47,7 +47,7 @@ func deliver(t *testing.T, b *bot.Bot, body []byte, header map[string]string) (i
 	return status, answer
 }
 
-// text is a payload as Alertmanager writes it.
+// text returns a payload as Alertmanager encodes it.
 func text(t *testing.T, p alerting.Webhook) string {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -57,8 +57,10 @@ func text(t *testing.T, p alerting.Webhook) string {
 }
 
 func TestRecordedPayloadsAreAccepted(t *testing.T) {
+	t.Parallel()
 	for _, file := range samples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			chats, b := newChats(t), bot.New(t)
 			configure(b, chats, nil)
 			b.Start()
@@ -95,19 +97,22 @@ func TestRecordedPayloadsAreAccepted(t *testing.T) {
 				}
 				return err
 			})
-			bot.Eventually(t, soon, "people are told", func() error { return chats.told(own(b.MustIncidents()), "triggered") })
+			bot.Eventually(t, soon, "Slack and PagerDuty are notified",
+				func() error { return chats.notified(own(b.MustIncidents()), "triggered") })
 			chats.clean(t)
 		})
 	}
 }
 
 func TestBadPayloadsLeaveNoIncident(t *testing.T) {
+	t.Parallel()
 	chats, b := newChats(t), bot.New(t)
 	configure(b, chats, nil)
 	b.Start()
 	now := time.Now().UTC()
 	good := func(more map[string]string) alerting.Webhook {
-		labels := map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "pod": "vllm-llama-7d9f8b6c5-2xkqp"}
+		labels := map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm",
+			"pod": "vllm-llama-7d9f8b6c5-2xkqp"}
 		maps.Copy(labels, more)
 		return payload("firing", []alerting.WebhookAlert{alert(labels, now, time.Time{})})
 	}
@@ -130,7 +135,7 @@ func TestBadPayloadsLeaveNoIncident(t *testing.T) {
 		{"half of a payload", raw(good(nil))[:100], nil, 400, ""},
 		{"two payloads", append(raw(good(nil)), raw(good(nil))...), nil, 400, ""},
 		{"a list", []byte("[" + string(raw(good(nil))) + "]"), nil, 400, ""},
-		{"JSON in a well", []byte(strings.Repeat("[", 100000)), nil, 400, ""},
+		{"deeply nested JSON", []byte(strings.Repeat("[", 100000)), nil, 400, ""},
 		{"not UTF-8", raw(good(map[string]string{"x": "\xff"}), `\ufffd`, "\xff"), nil, 400, "UTF-8"},
 		{"version 3", raw(good(nil), `"version":"4"`, `"version":"3"`), nil, 400, "version"},
 		{"a number as version", raw(good(nil), `"version":"4"`, `"version":4`), nil, 400, "version"},
@@ -146,9 +151,10 @@ func TestBadPayloadsLeaveNoIncident(t *testing.T) {
 		{"a path as fingerprint", raw(good(nil), `"fingerprint":"`, `"fingerprint":"../../`), nil, 200, "fingerprint"},
 		{"9 MiB", bytes.Repeat([]byte(" "), 9<<20), nil, 413, "larger"},
 		{"60000 alerts", []byte(`{"version":"4","alerts":[` + strings.Repeat("{},", 60000) + `{}]}`), nil, 413, "at most"},
-		{"nobody", raw(good(nil)), map[string]string{"Authorization": ""}, 401, "authenticated"},
-		{"somebody else", raw(good(nil)), map[string]string{"Authorization": "Bearer guess"}, 401, "authenticated"},
-		{"the right word in the wrong place", raw(good(nil)), map[string]string{"Authorization": "Basic " + intakeToken}, 401, "authenticated"},
+		{"no credentials", raw(good(nil)), map[string]string{"Authorization": ""}, 401, "authenticated"},
+		{"a wrong token", raw(good(nil)), map[string]string{"Authorization": "Bearer guess"}, 401, "authenticated"},
+		{"the token as basic authentication", raw(good(nil)), map[string]string{"Authorization": "Basic " + intakeToken}, 401,
+			"authenticated"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, answer := deliver(t, b, c.body, c.header)
@@ -156,7 +162,7 @@ func TestBadPayloadsLeaveNoIncident(t *testing.T) {
 				t.Errorf("answered %d %s, want %d and %q", status, answer, c.want, c.says)
 			}
 			if strings.Contains(answer, intakeToken) || len(answer) > 1000 {
-				t.Errorf("the answer tells too much: %.2000s", answer)
+				t.Errorf("the answer reveals too much: %.2000s", answer)
 			}
 		})
 	}
@@ -164,27 +170,28 @@ func TestBadPayloadsLeaveNoIncident(t *testing.T) {
 		t.Errorf("GET is answered with %d, %v", status, err)
 	}
 
-	// What was refused or set aside left no incident: the next alert is incident number one and the
-	// only one, also for a bot that reads its log anew.
+	// Refused payloads and alerts leave no incident: the next alert makes incident number one, also
+	// after a restart.
 	b.Kill()
 	b.Start()
 	hostile := map[string]string{"pod": "", "model_name": `<script>alert(1)</script>*_~<!channel>{{ .Secret }}$(reboot)'";--`, "namespace": "../../etc"}
 	if status, answer := deliver(t, b, raw(good(hostile)), nil); status != http.StatusOK {
-		t.Fatalf("an ugly but lawful label is refused: %d %s", status, answer)
+		t.Fatalf("an unusual but valid label is refused: %d %s", status, answer)
 	}
-	bot.Eventually(t, soon, "people are told", func() error {
+	bot.Eventually(t, soon, "Slack and PagerDuty are notified", func() error {
 		list := b.MustIncidents()
 		if len(list) != 1 || list[0].Number != 1 || list[0].AlertCount != 1 {
 			return fmt.Errorf("%d incidents: %+v", len(list), list)
 		}
-		return chats.told(list, "triggered")
+		return chats.notified(list, "triggered")
 	})
 	in := b.MustIncidents()[0]
 	if in.Scope.Model != hostile["model_name"] {
 		t.Errorf("the model was changed to %q", in.Scope.Model)
 	}
 	for _, page := range []string{"/", "/incidents/" + string(in.ID)} {
-		if status, html, err := b.Do(http.MethodGet, page, nil, nil); err != nil || status != http.StatusOK || strings.Contains(html, "<script>alert") {
+		if status, html, err := b.Do(http.MethodGet, page, nil, nil); err != nil || status != http.StatusOK ||
+			strings.Contains(html, "<script>alert") {
 			t.Errorf("%s: %d %v, or a label became markup", page, status, err)
 		}
 	}
@@ -208,7 +215,7 @@ func TestBadPayloadsLeaveNoIncident(t *testing.T) {
 	chats.clean(t)
 }
 
-// markupIn are the texts of a message that Slack reads as markup.
+// markupIn returns the texts of a message that Slack parses as markup.
 func markupIn(v any) []string {
 	var out []string
 	switch v := v.(type) {

@@ -20,7 +20,7 @@ const (
 	routingKey  = "0123456789abcdef0123456789abcdef"
 )
 
-// chats are the fakes at the far end. They outlive the bot's processes.
+// chats holds the fakes of Slack and PagerDuty. They outlive the bot's processes.
 type chats struct {
 	slack *slacktest.Server
 	pager *pagerdutytest.Server
@@ -33,16 +33,17 @@ func newChats(t *testing.T) chats {
 	return c
 }
 
-// configure writes the bot's configuration: bearer authentication, the fakes, and what the test
-// adds.
+// configure writes the bot's configuration: bearer authentication, the fakes, and the test's
+// additions.
 func configure(b *bot.Bot, c chats, more map[string]any) map[string]any {
 	config := map[string]any{
 		"auth":   map[string]any{"alertmanager": map[string]any{"bearer_token_file": b.Secret("intake", intakeToken)}},
 		"triage": map[string]any{"settle": "1s", "resolve_hold": "2s"},
 		"notify": map[string]any{
-			"console":   true,
-			"slack":     map[string]any{"token_file": b.Secret("slack", slackToken), "channel": "#llm-oncall", "api_url": c.slack.URL()},
-			"pagerduty": map[string]any{"routing_key_file": b.Secret("pagerduty", routingKey), "events_url": c.pager.URL(), "api_url": c.pager.URL()},
+			"console": true,
+			"slack":   map[string]any{"token_file": b.Secret("slack", slackToken), "channel": "#llm-oncall", "api_url": c.slack.URL()},
+			"pagerduty": map[string]any{"routing_key_file": b.Secret("pagerduty", routingKey), "events_url": c.pager.URL(),
+				"api_url": c.pager.URL()},
 		},
 	}
 	maps.Copy(config, more)
@@ -50,7 +51,7 @@ func configure(b *bot.Bot, c chats, more map[string]any) map[string]any {
 	return config
 }
 
-// clean fails the test where a fake was told what the real service would have refused.
+// clean fails the test if a fake got a request that the real service would refuse.
 func (c chats) clean(t *testing.T) {
 	t.Helper()
 	if f := append(c.slack.Failures(), c.pager.Failures()...); len(f) > 0 {
@@ -58,9 +59,9 @@ func (c chats) clean(t *testing.T) {
 	}
 }
 
-// told checks that exactly these incidents were told of, each once in each place, and that
-// PagerDuty's are in the given state.
-func (c chats) told(incidents []api.IncidentJSON, status string) error {
+// notified checks that Slack and PagerDuty have each of these incidents once and no other, with the
+// given status.
+func (c chats) notified(incidents []api.IncidentJSON, status string) error {
 	messages, pages := c.slack.Messages(), c.pager.Incidents()
 	if len(messages) != len(incidents) || len(pages) != len(incidents) {
 		return fmt.Errorf("%d incidents, %d Slack messages, %d PagerDuty incidents", len(incidents), len(messages), len(pages))
@@ -73,7 +74,8 @@ func (c chats) told(incidents []api.IncidentJSON, status string) error {
 		if text := mine[0].Text; strings.Contains(text, "resolved") != (status == "resolved") {
 			return fmt.Errorf("%s should be %s, Slack says %q", in.ID, status, text)
 		}
-		paged := slices.DeleteFunc(c.pager.Incidents(), func(p pagerdutytest.Incident) bool { return !strings.Contains(p.Key, string(in.ID)) })
+		paged := slices.DeleteFunc(c.pager.Incidents(),
+			func(p pagerdutytest.Incident) bool { return !strings.Contains(p.Key, string(in.ID)) })
 		if len(paged) != 1 {
 			return fmt.Errorf("%s has %d PagerDuty incidents: %+v", in.ID, len(paged), pages)
 		}
@@ -84,7 +86,7 @@ func (c chats) told(incidents []api.IncidentJSON, status string) error {
 	return nil
 }
 
-// own are the incidents that were not merged into another.
+// own returns the incidents that were not merged into another.
 func own(list []api.IncidentJSON) []api.IncidentJSON {
 	return slices.DeleteFunc(slices.Clone(list), func(in api.IncidentJSON) bool { return in.MergedInto != "" })
 }

@@ -12,15 +12,16 @@ import (
 	"paramedic/state"
 )
 
-// TestFaultMakesOneIncident follows KV exhaustion from the first alert that a
-// real Prometheus raises to the last that a real Alertmanager resolves, and looks at the same world
-// with the commands that need no running bot.
+// TestFaultMakesOneIncident follows KV exhaustion from Prometheus's first alert to Alertmanager's
+// last resolved one. It also runs the commands that need no running bot.
 func TestFaultMakesOneIncident(t *testing.T) {
+	t.Parallel()
 	chats, b := newChats(t), bot.New(t)
 	w := newWorld(t, lab.KVExhaustion, b.URL()+"/webhook/alertmanager", intakeToken)
 	configure(b, chats, map[string]any{
-		"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": w.prometheus}, "alertmanager": map[string]any{"url": w.alertmanager}}},
-		"triage":   map[string]any{"settle": "1s", "resolve_hold": "10s"},
+		"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": w.prometheus},
+			"alertmanager": map[string]any{"url": w.alertmanager}}},
+		"triage": map[string]any{"settle": "1s", "resolve_hold": "10s"},
 	})
 	b.Start()
 	bot.Eventually(t, 60*time.Second, "one incident names the cause", func() error {
@@ -36,18 +37,19 @@ func TestFaultMakesOneIncident(t *testing.T) {
 		return nil
 	})
 	in := b.MustIncidents()[0]
-	if in.Severity != state.Critical || in.Scope.Pool != "vllm-llama" || in.Scope.Namespace != "llm" || in.Scope.Model != "llama-70b" || in.Playbook != lab.KVExhaustion {
+	if in.Severity != state.Critical || in.Scope.Pool != "vllm-llama" || in.Scope.Namespace != "llm" || in.Scope.Model != "llama-70b" ||
+		in.Playbook != lab.KVExhaustion {
 		t.Errorf("%+v", in)
 	}
 	if len(in.Evidence) < 3 || in.Confidence < 0.8 {
 		t.Errorf("%.2f sure by %+v", in.Confidence, in.Evidence)
 	}
-	bot.Eventually(t, soon, "people are told", func() error { return chats.told(b.MustIncidents(), "triggered") })
+	bot.Eventually(t, soon, "Slack and PagerDuty are notified", func() error { return chats.notified(b.MustIncidents(), "triggered") })
 	first := chats.slack.Messages()[0]
 
-	looks(t, w)
+	runsCommands(t, w)
 
-	w.mend()
+	w.repair()
 	bot.Eventually(t, 100*time.Second, "everything is resolved", func() error {
 		list := b.MustIncidents()
 		if len(own(list)) != 1 {
@@ -56,13 +58,13 @@ func TestFaultMakesOneIncident(t *testing.T) {
 		if list[0].Status != state.StatusResolved || list[0].ActiveAlerts != 0 {
 			return fmt.Errorf("%s with %d active alerts: %+v", list[0].Status, list[0].ActiveAlerts, list[0].Symptoms)
 		}
-		return chats.told(list, "resolved")
+		return chats.notified(list, "resolved")
 	})
 	if in = b.MustIncidents()[0]; in.Cause != lab.KVExhaustion || in.ResolvedBy != "alerts" {
 		t.Errorf("it ended as %s, resolved by %s", in.Cause, in.ResolvedBy)
 	}
 
-	// One message that changed in place, what came after it in the thread; one page.
+	// There is one message, which was edited and has a thread, and one page.
 	last := chats.slack.Messages()[0]
 	if last.TS != first.TS || last.Edits <= first.Edits {
 		t.Errorf("the message was edited %d and then %d times", first.Edits, last.Edits)
@@ -74,15 +76,16 @@ func TestFaultMakesOneIncident(t *testing.T) {
 	if len(story) == 0 || !strings.Contains(story[len(story)-1], "resolved") {
 		t.Errorf("the thread's story is %q, want it to end with the end", story)
 	}
-	if events := chats.pager.Events(); len(events) != 2 || !strings.HasPrefix(events[0], "trigger ") || !strings.HasPrefix(events[1], "resolve ") {
+	if events := chats.pager.Events(); len(events) != 2 || !strings.HasPrefix(events[0], "trigger ") ||
+		!strings.HasPrefix(events[1], "resolve ") {
 		t.Errorf("PagerDuty was told %q, want one trigger and one resolve", events)
 	}
 	chats.clean(t)
 	replays(t, w)
 }
 
-// looks runs diagnose and check against the world while it is broken.
-func looks(t *testing.T, w *world) {
+// runsCommands runs diagnose and check against the world during the fault.
+func runsCommands(t *testing.T, w *world) {
 	t.Helper()
 	var found struct {
 		Verdicts []struct {
@@ -90,7 +93,8 @@ func looks(t *testing.T, w *world) {
 		}
 	}
 	out, errs, code := bot.Run(t, w.dir, "diagnose", "--prometheus", w.prometheus, "-o", "json")
-	if err := json.Unmarshal([]byte(out), &found); code != 2 || err != nil || len(found.Verdicts) != 1 || found.Verdicts[0].Diagnosis.Cause != lab.KVExhaustion {
+	if err := json.Unmarshal([]byte(out), &found); code != 2 || err != nil || len(found.Verdicts) != 1 ||
+		found.Verdicts[0].Diagnosis.Cause != lab.KVExhaustion {
 		t.Errorf("diagnose of the broken fleet: exit %d, %v\n%s%s", code, err, out, errs)
 	}
 	before := w.fleet.Start().Add(healthy - 10*time.Second).Format(time.RFC3339)
@@ -104,7 +108,8 @@ func looks(t *testing.T, w *world) {
 	out, errs, code = bot.Run(t, w.dir, "check", "--online", "--config", config)
 	for _, want := range []string{
 		"default/prometheus               ok",
-		"vllm/VLLMHighTTFT                      the threshold 3 lies between the buckets 2.5 and 5 of vllm:time_to_first_token_seconds_bucket",
+		"vllm/VLLMHighTTFT                      the threshold 3 lies between the buckets 2.5 and 5 of " +
+			"vllm:time_to_first_token_seconds_bucket",
 		"vllm/GPUMemoryHighUtilization          tells nothing about load: the engines here take GPU memory",
 	} {
 		if code != 2 || !strings.Contains(out, want) {
@@ -117,7 +122,7 @@ func looks(t *testing.T, w *world) {
 	}
 }
 
-// replays runs what Alertmanager really sent through the rules again.
+// replays runs the replay command on the payloads that Alertmanager sent.
 func replays(t *testing.T, w *world) {
 	t.Helper()
 	file := w.write("recorded.ndjson", w.recorder.payloads())
@@ -129,7 +134,8 @@ func replays(t *testing.T, w *world) {
 		}
 	}
 	out, errs, code := bot.Run(t, w.dir, "replay", file, "-o", "json")
-	if err := json.Unmarshal([]byte(out), &found); code != 0 || err != nil || found.Payloads != strings.Count(string(w.recorder.payloads()), "\n") || len(found.Incidents) == 0 {
+	if err := json.Unmarshal([]byte(out), &found); code != 0 || err != nil ||
+		found.Payloads != strings.Count(string(w.recorder.payloads()), "\n") || len(found.Incidents) == 0 {
 		t.Errorf("replay: exit %d, %v\n%s%s", code, err, out, errs)
 	}
 	for _, in := range found.Incidents {
@@ -137,7 +143,8 @@ func replays(t *testing.T, w *world) {
 			t.Errorf("replay leaves an incident %s\n%s", in.Status, out)
 		}
 	}
-	if _, errs, code := bot.Run(t, w.dir, "replay", w.write("broken.json", []byte(`{"version":"3"}`))); code != 1 || !strings.Contains(errs, "broken.json: payload 1") {
+	if _, errs, code := bot.Run(t, w.dir, "replay", w.write("broken.json", []byte(`{"version":"3"}`))); code != 1 ||
+		!strings.Contains(errs, "broken.json: payload 1") {
 		t.Errorf("replay of what is no payload: exit %d\n%s", code, errs)
 	}
 }

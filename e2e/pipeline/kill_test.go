@@ -17,13 +17,14 @@ import (
 	"paramedic/webhook/api"
 )
 
-// TestKilledBotLosesNoAcceptedAlert kills the bot at seeded moments of a storm, while it
-// starts among them, and holds it to its promise: what was answered with 200 is in its incident,
-// and each incident was told of once in each place.
+// TestKilledBotLosesNoAcceptedAlert kills the bot at random moments of a storm, also while it
+// starts. Every alert that was answered with 200 must be in its incident, and each incident must
+// have one Slack message and one page.
 func TestKilledBotLosesNoAcceptedAlert(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel() // as many at once as there are processors
+			t.Parallel()
 			killed(t, seed)
 		})
 	}
@@ -42,12 +43,11 @@ func killed(t *testing.T, seed uint64) {
 	failed := make(chan error, len(storms))
 	for _, s := range storms {
 		senders.Go(func() {
-			failed <- errors.Join(s.send(ctx, b.URL(), s.firing), chats.heard(ctx, len(storms)), s.send(ctx, b.URL(), s.ends))
+			failed <- errors.Join(s.send(ctx, b.URL(), s.firing), chats.waitFor(ctx, len(storms)), s.send(ctx, b.URL(), s.ends))
 		})
 	}
 	for range 2 + random.IntN(2) {
-		// The moment is the point here: anywhere between the first instruction of a start and the
-		// last message of the storm.
+		// Any moment between the first instruction of a start and the last message of the storm.
 		<-time.After(time.Duration(random.IntN(1500)) * time.Millisecond)
 		b.Kill()
 		b.Launch()
@@ -61,7 +61,7 @@ func killed(t *testing.T, seed uint64) {
 	}
 
 	var list []api.IncidentJSON
-	bot.Eventually(t, 30*time.Second, "every incident is resolved, and told of once", func() error {
+	bot.Eventually(t, 30*time.Second, "every incident is resolved and notified once", func() error {
 		var err error
 		if list, err = b.Incidents(); err != nil {
 			return err
@@ -71,7 +71,7 @@ func killed(t *testing.T, seed uint64) {
 				return fmt.Errorf("%s is %s with %d active alerts", in.ID, in.Status, in.ActiveAlerts)
 			}
 		}
-		return chats.told(list, "resolved")
+		return chats.notified(list, "resolved")
 	})
 	if len(list) != len(storms) {
 		t.Errorf("%d incidents of %d pools", len(list), len(storms))
@@ -86,9 +86,8 @@ func killed(t *testing.T, seed uint64) {
 	chats.clean(t)
 }
 
-// A storm is everything that Alertmanager says of one pool, in its order: groups that grow while
-// they fire, then their end. No other pool has anything to do with it, so its alerts have one
-// incident.
+// A storm holds Alertmanager's payloads for one pool, in order: groups that grow while they fire,
+// then their end. Pools are unrelated, so the alerts of each make one incident.
 type storm struct {
 	pool         string
 	alerts       int
@@ -100,10 +99,12 @@ func newStorms(random *rand.Rand, now time.Time) []*storm {
 	var out []*storm
 	for i, letter := range []string{"a", "b", "c"} {
 		s := &storm{pool: "vllm-" + letter, random: rand.New(rand.NewPCG(random.Uint64(), 2))}
-		for _, rule := range []struct{ name, severity string }{{"VLLMKVCacheExhaustion", "critical"}, {"VLLMRequestQueueBackup", "warning"}} {
+		for _, rule := range []struct{ name, severity string }{{"VLLMKVCacheExhaustion", "critical"},
+			{"VLLMRequestQueueBackup", "warning"}} {
 			var group []alerting.WebhookAlert
 			for n := range 2 + random.IntN(4) {
-				labels := map[string]string{"alertname": rule.name, "severity": rule.severity, "cluster": "default", "namespace": "team-" + letter,
+				labels := map[string]string{"alertname": rule.name, "severity": rule.severity, "cluster": "default",
+					"namespace":  "team-" + letter,
 					"model_name": "model-" + letter, "pod": fmt.Sprintf("%s-7d9f8b6c5-%c%dxk%c", s.pool, "bcdfg"[i], n+2, "hjklm"[n])}
 				group = append(group, alert(labels, now.Add(-time.Minute), time.Time{}))
 				if n == 0 || random.IntN(2) == 0 {
@@ -124,7 +125,8 @@ func newStorms(random *rand.Rand, now time.Time) []*storm {
 }
 
 func alert(labels map[string]string, starts, ends time.Time) alerting.WebhookAlert {
-	a := alerting.WebhookAlert{Status: "firing", Labels: labels, Annotations: map[string]string{"summary": "told by a storm"}, StartsAt: starts, EndsAt: ends,
+	a := alerting.WebhookAlert{Status: "firing", Labels: labels, Annotations: map[string]string{"summary": "sent by a storm"},
+		StartsAt: starts, EndsAt: ends,
 		Fingerprint: alerting.Alert{Labels: labels}.Fingerprint()}
 	if !ends.IsZero() {
 		a.Status = "resolved"
@@ -139,24 +141,24 @@ func payload(status string, alerts []alerting.WebhookAlert) alerting.Webhook {
 		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q, pod=%q}", name, alerts[0].Labels["pod"])}
 }
 
-// heard waits until people heard of so many incidents: what is over before that is rightly no
-// reason to wake anybody.
-func (c chats) heard(ctx context.Context, n int) error {
+// waitFor waits until Slack and PagerDuty have n incidents. An incident that resolves before its
+// first notification is rightly not notified.
+func (c chats) waitFor(ctx context.Context, n int) error {
 	beat := time.NewTicker(20 * time.Millisecond)
 	defer beat.Stop()
 	for len(c.slack.Messages()) < n || len(c.pager.Incidents()) < n {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d Slack messages and %d PagerDuty incidents of %d incidents", len(c.slack.Messages()), len(c.pager.Incidents()), n)
+			return fmt.Errorf("%d Slack messages and %d PagerDuty incidents of %d incidents", len(c.slack.Messages()),
+				len(c.pager.Incidents()), n)
 		case <-beat.C:
 		}
 	}
 	return nil
 }
 
-// send posts the payloads as Alertmanager does: what is answered with a 5xx or not at all is sent
-// again until it is taken. Some come twice at once, as from two Alertmanagers that lost sight of
-// each other.
+// send posts the payloads as Alertmanager does, and retries after a 5xx answer or none. It sends
+// some twice at once, as two Alertmanagers do that lost their connection to each other.
 func (s *storm) send(ctx context.Context, url string, payloads []alerting.Webhook) error {
 	for _, p := range payloads {
 		raw, err := json.Marshal(p)
@@ -184,7 +186,7 @@ func post(ctx context.Context, url, body string) error {
 	for {
 		status, err := attempt(ctx, url, body)
 		switch {
-		case err != nil: // sent again below
+		case err != nil: // retried below
 		case status == http.StatusOK:
 			return nil
 		case status/100 != 5:
@@ -193,7 +195,7 @@ func post(ctx context.Context, url, body string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no answer in time: %w", ctx.Err())
-		case <-time.After(50 * time.Millisecond): // Alertmanager's own pause, which is longer
+		case <-time.After(50 * time.Millisecond): // Alertmanager's pause is longer
 		}
 	}
 }
@@ -212,5 +214,5 @@ func attempt(ctx context.Context, url, body string) (status int, err error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// newRandom is a source of a seed's own.
+// newRandom returns a source for a seed.
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

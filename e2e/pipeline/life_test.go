@@ -17,6 +17,7 @@ import (
 )
 
 func TestChangedConfigurationIsAppliedOrRefused(t *testing.T) {
+	t.Parallel()
 	chats, b := newChats(t), bot.New(t)
 	config := configure(b, chats, nil)
 	b.Start()
@@ -25,29 +26,32 @@ func TestChangedConfigurationIsAppliedOrRefused(t *testing.T) {
 		if status == http.StatusUnauthorized {
 			return fmt.Errorf("%d %s", status, answer)
 		}
-		return nil // a 400: it got past the door's first question
+		return nil // a 400: the token was accepted
 	}
 	if err := accepted(intakeToken); err != nil {
 		t.Fatal(err)
 	}
 
-	// A valid one is applied, with no gap in which an alert would be refused.
+	// A valid configuration is applied without a gap in which an alert would be refused.
 	next := maps.Clone(config)
 	next["auth"] = map[string]any{"alertmanager": map[string]any{"bearer_token_file": b.Secret("intake.2", "another-word")}}
 	next["triage"] = map[string]any{"settle": "2s", "resolve_hold": "3s"}
 	b.Configure(next)
-	bot.Eventually(t, soon, "the new word is taken", func() error { return accepted("another-word") })
+	bot.Eventually(t, soon, "the new token is accepted", func() error { return accepted("another-word") })
 	if accepted(intakeToken) == nil {
-		t.Error("the old word is still taken")
+		t.Error("the old token is still accepted")
 	}
 
-	// One that is not valid is refused with every problem and its line, and the running one stays.
-	b.ConfigureRaw([]byte("listen: " + strings.TrimPrefix(b.URL(), "http://") + "\nsettle: 3s\ntriage:\n  settle: soonish\nremediate:\n  mode: yolo\nnotify:\n  slack: {api_url: 'ftp://slack'}\n"))
+	// An invalid configuration is refused with every problem and its line, and the running one
+	// stays.
+	b.ConfigureRaw([]byte("listen: " + strings.TrimPrefix(b.URL(), "http://") + "\nsettle: 3s\ntriage:\n  settle: soonish\nremediate:\n " +
+		" mode: yolo\nnotify:\n  slack: {api_url: 'ftp://slack'}\n"))
 	bot.Eventually(t, soon, "the refusal is in the log", func() error {
 		out := b.Output()
-		for _, want := range []string{"refused", "paramedic.yaml:2: ", "paramedic.yaml:4: ", "paramedic.yaml:6: ", "paramedic.yaml:8: ", "settle", "soonish", "yolo"} {
+		for _, want := range []string{"refused", "paramedic.yaml:2: ", "paramedic.yaml:4: ", "paramedic.yaml:6: ", "paramedic.yaml:8: ",
+			"settle", "soonish", "yolo"} {
 			if !strings.Contains(out, want) {
-				return fmt.Errorf("the log does not say %q", want)
+				return fmt.Errorf("the log has no %q", want)
 			}
 		}
 		return nil
@@ -59,10 +63,10 @@ func TestChangedConfigurationIsAppliedOrRefused(t *testing.T) {
 		t.Error(err)
 	}
 
-	// And once it is mended it is applied again.
+	// After its correction it is applied again.
 	next["auth"] = config["auth"]
 	b.Configure(next)
-	bot.Eventually(t, soon, "the first word is taken again", func() error { return accepted(intakeToken) })
+	bot.Eventually(t, soon, "the first token is accepted again", func() error { return accepted(intakeToken) })
 	if n := strings.Count(b.Output(), "configuration applied"); n != 2 {
 		t.Errorf("%d configurations were applied, want 2", n)
 	}
@@ -70,6 +74,7 @@ func TestChangedConfigurationIsAppliedOrRefused(t *testing.T) {
 }
 
 func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
+	t.Parallel()
 	b := bot.New(t)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(b.URL(), "http://"))
 	b.Configure(map[string]any{"listen": "0.0.0.0:" + port})
@@ -79,7 +84,7 @@ func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 	}
 	for _, key := range []string{"auth.alertmanager.bearer_token_file", "auth.api.tokens_file", "paramedic.yaml:"} {
 		if !strings.Contains(b.Output(), key) {
-			t.Errorf("it does not say %s", key)
+			t.Errorf("the output has no %s", key)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(b.Dir(), "data")); err == nil {
@@ -88,11 +93,12 @@ func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 }
 
 func TestSIGTERMStopsBusyBotInTime(t *testing.T) {
+	t.Parallel()
 	chats, b := newChats(t), bot.New(t)
 	configure(b, chats, nil)
 	b.Start()
 
-	// A reader of the event stream, who stays.
+	// A client that keeps reading the event stream.
 	stream, err := http.Get(b.URL() + "/api/v1/events")
 	if err != nil {
 		t.Fatal(err)
@@ -101,14 +107,15 @@ func TestSIGTERMStopsBusyBotInTime(t *testing.T) {
 	if line, err := bufio.NewReader(stream.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, "retry:") {
 		t.Fatalf("the stream begins with %q, %v", line, err)
 	}
-	// A payload whose second half never comes.
+	// A payload without its second half.
 	conn, err := net.Dial("tcp", strings.TrimPrefix(b.URL(), "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /webhook/alertmanager HTTP/1.1\r\nHost: bot\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"version\":", intakeToken)
-	// And payloads that come as fast as they are taken.
+	fmt.Fprintf(conn, "POST /webhook/alertmanager HTTP/1.1\r\nHost: bot\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+		"application/json\r\nContent-Length: 500\r\n\r\n{\"version\":", intakeToken)
+	// Payloads as fast as the bot accepts them.
 	storm := newStorms(newRandom(7), time.Now().UTC())[0]
 	sent, ended := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -118,7 +125,7 @@ func TestSIGTERMStopsBusyBotInTime(t *testing.T) {
 			for _, p := range storm.firing {
 				status, err := attempt(t.Context(), b.URL(), text(t, p))
 				if err != nil {
-					return // the bot is gone, as it was told
+					return // the bot has ended
 				}
 				if status == http.StatusOK && !once {
 					once = true
@@ -141,9 +148,9 @@ func TestSIGTERMStopsBusyBotInTime(t *testing.T) {
 	}
 	t.Logf("ended after %s", took)
 
-	// What it had accepted it still knows.
+	// It still has the alerts that it accepted.
 	b.Start()
-	bot.Eventually(t, soon, "the incident goes on", func() error { return chats.told(own(b.MustIncidents()), "triggered") })
+	bot.Eventually(t, soon, "the incident continues", func() error { return chats.notified(own(b.MustIncidents()), "triggered") })
 	if list := own(b.MustIncidents()); len(list) != 1 {
 		t.Errorf("%d incidents", len(list))
 	}
@@ -151,6 +158,7 @@ func TestSIGTERMStopsBusyBotInTime(t *testing.T) {
 }
 
 func TestCheckReportsProblems(t *testing.T) {
+	t.Parallel()
 	b := bot.New(t)
 	configure(b, newChats(t), nil)
 	if out, errs, code := bot.Run(t, b.Dir(), "check", "--config", b.ConfigPath()); code != 0 || !strings.Contains(out, "is valid") {
@@ -161,15 +169,17 @@ func TestCheckReportsProblems(t *testing.T) {
 	}
 	b.ConfigureRaw([]byte("listen: 0.0.0.0:8080\ntriage: {settle: soonish}\nclusters:\n- {name: a}\n- {name: a}\n"))
 	out, errs, code := bot.Run(t, b.Dir(), "check", "--config", b.ConfigPath())
-	for _, want := range []string{"paramedic.yaml:1: ", "paramedic.yaml:2: ", "paramedic.yaml:5: ", "bearer_token_file", "soonish", "twice"} {
+	for _, want := range []string{"paramedic.yaml:1: ", "paramedic.yaml:2: ", "paramedic.yaml:5: ", "bearer_token_file", "soonish",
+		"twice"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("the output has no %q", want)
 		}
 	}
 	if code != 2 {
 		t.Errorf("exit %d, want 2\n%s%s", code, out, errs)
 	}
-	if _, errs, code := bot.Run(t, b.Dir(), "check", "--config", filepath.Join(b.Dir(), "none.yaml")); code != 1 || !strings.Contains(errs, "none.yaml") {
+	if _, errs, code := bot.Run(t, b.Dir(), "check", "--config", filepath.Join(b.Dir(), "none.yaml")); code != 1 ||
+		!strings.Contains(errs, "none.yaml") {
 		t.Errorf("a file that is not there: exit %d\n%s", code, errs)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"paramedic/lab"
 )
 
-// packs are the rule files that users load into their Prometheus.
+// packs returns the rule files that users load into their Prometheus.
 func packs(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../deploy/prometheus/*.yml")
@@ -28,40 +28,45 @@ func packs(t *testing.T) []string {
 }
 
 func TestPromtoolPassesEveryPack(t *testing.T) {
+	t.Parallel()
 	files := packs(t)
-	if out, err := exec.Command("promtool", append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, files...)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("promtool", append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, files...)...).
+		CombinedOutput(); err != nil {
 		t.Fatalf("promtool check rules: %v\n%s", err, out)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yml")
 		t.Run(name, func(t *testing.T) {
-			if out, err := exec.Command("promtool", "test", "rules", filepath.Join("../../deploy/prometheus/tests", name+"_test.yml")).CombinedOutput(); err != nil {
+			t.Parallel()
+			if out, err := exec.Command("promtool", "test", "rules", filepath.Join("../../deploy/prometheus/tests", name+"_test.yml")).
+				CombinedOutput(); err != nil {
 				t.Errorf("promtool test rules: %v\n%s", err, out)
 			}
 		})
 	}
 }
 
-// What is told to people who copy the Alertmanager example: the bot sees everything, the pager only
-// what is critical.
+// In the Alertmanager example the bot gets every alert, and the pager only critical ones.
 func TestAlertmanagerExampleRoutesAllToTheBot(t *testing.T) {
+	t.Parallel()
 	const example = "../../deploy/alertmanager/alertmanager.yml"
 	if out, err := exec.Command("amtool", "check-config", example).CombinedOutput(); err != nil {
 		t.Fatalf("amtool check-config: %v\n%s", err, out)
 	}
 	for severity, want := range map[string]string{"critical": "paramedic,pager", "warning": "paramedic", "info": "paramedic"} {
-		out, err := exec.Command("amtool", "config", "routes", "test", "--config.file="+example, "alertname=VLLMTTFTHigh", "severity="+severity).Output()
+		out, err := exec.Command("amtool", "config", "routes", "test", "--config.file="+example, "alertname=VLLMTTFTHigh",
+			"severity="+severity).Output()
 		if err != nil || strings.TrimSpace(string(out)) != want {
 			t.Errorf("%s goes to %q, want %q (%v)", severity, strings.TrimSpace(string(out)), want, err)
 		}
 	}
 }
 
-// patience finds how long a rule waits. A test cannot wait for it; the ranges of the expressions
-// stay as they are, for Prometheus knows the fleet's past.
-var patience = regexp.MustCompile(`(?m)^( *for:) \d+[mh]`)
+// holds finds the `for` of a rule, which is too long for a test. The ranges of the expressions
+// stay, because Prometheus has the fleet's past.
+var holds = regexp.MustCompile(`(?m)^( *for:) \d+[mh]`)
 
-// hurried are all packs, without their patience.
+// hurried returns all packs with a `for` of 2 s.
 func hurried(t *testing.T) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -70,27 +75,33 @@ func hurried(t *testing.T) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[filepath.Base(file)] = patience.ReplaceAll(raw, []byte("$1 2s"))
+		out[filepath.Base(file)] = holds.ReplaceAll(raw, []byte("$1 2s"))
 	}
 	return out
 }
 
-// TestPacksFireForTheBrokenPart loads every pack into one real Prometheus beside a broken fleet:
-// each rule can be evaluated, those that should fire do, those that would mislead don't, and the
-// bot finds the cause from nothing but the packs' alerts.
+// TestPacksFireForTheBrokenPart loads every pack into a real Prometheus beside a fleet with a
+// fault. Every rule must evaluate, the expected ones fire, misleading ones must not, and the bot
+// must find the cause from the packs' alerts alone.
 func TestPacksFireForTheBrokenPart(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		kind  lab.Kind
 		fault string
 		fires []string
 		quiet []string
 	}{
-		{lab.VLLM, lab.KVExhaustion, []string{"VLLMKVCachePressure", "VLLMTTFTHigh", "VLLMPreemptionStorm", "LLMErrorBudgetFastBurnCritical", "SGLangMetricsAbsent"},
-			[]string{"VLLMEngineStalled", "VLLMKVHeldWhileIdle", "VLLMConcurrencyCapped", "VLLMMetricsAbsent", "GPUXidFatal", "GPUMemoryGrows", "DCGMMetricsAbsent", "InferencePoolDown", "InferenceNodeNotReady"}},
-		{lab.VLLM, lab.GPUFault, []string{"GPUXidFatal"}, []string{"GPUXidError", "GPURowRemapFailure", "VLLMKVCachePressure", "DCGMMetricsAbsent", "InferenceNodeNotReady"}},
-		{lab.VLLM, lab.GatewayFailure, []string{"EPPNoReadyEndpoints", "EPPErrorRateCritical"}, []string{"EPPMetricsAbsent", "VLLMEngineStalled", "VLLMKVCachePressure", "InferencePoolDown"}},
+		{lab.VLLM, lab.KVExhaustion,
+			[]string{"VLLMKVCachePressure", "VLLMTTFTHigh", "VLLMPreemptionStorm", "LLMErrorBudgetFastBurnCritical", "SGLangMetricsAbsent"},
+			[]string{"VLLMEngineStalled", "VLLMKVHeldWhileIdle", "VLLMConcurrencyCapped", "VLLMMetricsAbsent", "GPUXidFatal",
+				"GPUMemoryGrows", "DCGMMetricsAbsent", "InferencePoolDown", "InferenceNodeNotReady"}},
+		{lab.VLLM, lab.GPUFault, []string{"GPUXidFatal"},
+			[]string{"GPUXidError", "GPURowRemapFailure", "VLLMKVCachePressure", "DCGMMetricsAbsent", "InferenceNodeNotReady"}},
+		{lab.VLLM, lab.GatewayFailure, []string{"EPPNoReadyEndpoints", "EPPErrorRateCritical"},
+			[]string{"EPPMetricsAbsent", "VLLMEngineStalled", "VLLMKVCachePressure", "InferencePoolDown"}},
 		{lab.VLLM, lab.NodeFailure, []string{"InferenceNodeNotReady"}, []string{"InferencePoolDown", "GPUXidFatal", "VLLMKVCachePressure"}},
-		{lab.VLLM, lab.OOMKilled, []string{"InferenceContainerOOMKilled"}, []string{"InferencePoolDown", "InferenceNodeNotReady", "GPUXidFatal", "VLLMKVCachePressure"}},
+		{lab.VLLM, lab.OOMKilled, []string{"InferenceContainerOOMKilled"},
+			[]string{"InferencePoolDown", "InferenceNodeNotReady", "GPUXidFatal", "VLLMKVCachePressure"}},
 		{lab.SGLang, lab.KVExhaustion, []string{"SGLangTTFTHigh", "SGLangTokenUsageHigh", "VLLMMetricsAbsent"},
 			[]string{"SGLangMetricsAbsent", "SGLangEngineStalled", "SGLangKVHeldWhileIdle", "GPUXidFatal", "InferencePoolDown"}},
 		{lab.Dynamo, lab.KVExhaustion, []string{"DynamoTTFTHigh", "DynamoKVCachePressure", "VLLMKVCachePressure"},
@@ -99,13 +110,15 @@ func TestPacksFireForTheBrokenPart(t *testing.T) {
 			[]string{"TRTLLMMetricsAbsent", "TRTLLMEngineStalled", "TRTLLMErrorRateCritical", "GPUXidFatal", "InferencePoolDown"}},
 	} {
 		t.Run(string(c.kind)+"_"+c.fault, func(t *testing.T) {
+			t.Parallel()
 			chats, b := newChats(t), bot.New(t)
 			w := newWorldWith(t, c.kind, c.fault, b.URL()+"/webhook/alertmanager", intakeToken, hurried(t))
 			configure(b, chats, map[string]any{
-				"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": w.prometheus}, "alertmanager": map[string]any{"url": w.alertmanager}}},
+				"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": w.prometheus},
+					"alertmanager": map[string]any{"url": w.alertmanager}}},
 			})
 			b.Start()
-			bot.Eventually(t, 60*time.Second, "what should fire fires", func() error {
+			bot.Eventually(t, 60*time.Second, "the expected rules fire", func() error {
 				firing, err := w.firing()
 				for _, name := range c.fires {
 					if err == nil && !slices.Contains(firing, name) {
@@ -138,7 +151,7 @@ func TestPacksFireForTheBrokenPart(t *testing.T) {
 	}
 }
 
-// firing are the names of the alerts that fire. A rule that cannot be evaluated is an error.
+// firing returns the names of the rules that fire. A rule that cannot be evaluated is an error.
 func (w *world) firing() ([]string, error) {
 	resp, err := http.Get(w.prometheus + "/api/v1/rules")
 	if err != nil {

@@ -19,16 +19,17 @@ import (
 
 var relabeling = regexp.MustCompile("(?s)```yaml\n(metric_relabel_configs:\n.+?)```")
 
-// What is told to people whose vLLM runs on Ray gives its series, gauges and histograms, the names
-// that rules and signals have.
+// The README's relabeling for vLLM on Ray gives gauges, counters and histograms the names of rules
+// and signals.
 func TestRelabelingGivesRaySeriesVLLMNames(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("../../deploy/prometheus/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := relabeling.FindSubmatch(readme)
-	if told == nil {
-		t.Fatal("deploy/prometheus/README.md tells of no metric_relabel_configs")
+	configs := relabeling.FindSubmatch(readme)
+	if configs == nil {
+		t.Fatal("deploy/prometheus/README.md has no metric_relabel_configs")
 	}
 	scenario, err := lab.NewScenario(lab.KVExhaustion, 1)
 	if err != nil {
@@ -50,11 +51,13 @@ func TestRelabelingGivesRaySeriesVLLMNames(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir()}
 	config := "global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n"
 	for _, job := range []string{"now", "then"} {
-		config += fmt.Sprintf("- job_name: %s\n  metrics_path: /%s\n  static_configs: [{targets: [%q]}]\n  %s", job, job, strings.TrimPrefix(ray.URL, "http://"),
-			strings.ReplaceAll(string(told[1]), "\n", "\n  ")+"\n")
+		config += fmt.Sprintf("- job_name: %s\n  metrics_path: /%s\n  static_configs: [{targets: [%q]}]\n  %s", job, job,
+			strings.TrimPrefix(ray.URL, "http://"),
+			strings.ReplaceAll(string(configs[1]), "\n", "\n  ")+"\n")
 	}
 	address := bot.FreeAddress(t)
-	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte(config)), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"), "--web.listen-address="+address, "--log.level=warn")
+	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte(config)), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
+		"--web.listen-address="+address, "--log.level=warn")
 	for _, job := range []string{"now", "then"} {
 		for _, name := range []string{"vllm:kv_cache_usage_perc", "vllm:num_preemptions_total", "vllm:time_to_first_token_seconds_bucket"} {
 			query := url.QueryEscape(fmt.Sprintf("count(%s{job=%q}) > 0", name, job))

@@ -14,17 +14,20 @@ import (
 )
 
 // A real Prometheus holds a week of a pool whose KV cache has been full for twelve minutes.
-// Diagnose reads all four moments out of it, in queries that it accepts, and says how far from its
-// usual the cache is and what moved with it.
+// Diagnose reads now, an hour, a day and a week ago, and reports the cache's anomaly and its
+// correlation with the queue.
 func TestDiagnoseComparesHourDayAndWeek(t *testing.T) {
+	t.Parallel()
 	w := &world{t: t, dir: t.TempDir()}
 	at := time.Now().UTC().Add(-2 * time.Minute).Truncate(time.Second)
 	file := w.write("week.om", aWeek(at))
-	if text, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(w.dir, "tsdb")).CombinedOutput(); err != nil {
+	if text, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(w.dir, "tsdb")).
+		CombinedOutput(); err != nil {
 		t.Fatalf("writing the past into Prometheus: %v\n%s", err, text)
 	}
 	address := bot.FreeAddress(t)
-	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte("global: {}\n")), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
+	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte("global: {}\n")),
+		"--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
 		"--web.listen-address="+address, "--log.level=warn")
 	bot.Eventually(t, 20*time.Second, "Prometheus is ready", answers("http://"+address+"/-/ready"))
 
@@ -41,12 +44,12 @@ func TestDiagnoseComparesHourDayAndWeek(t *testing.T) {
 			t.Errorf("%s: %s", m.Signal, m.Reason)
 		}
 	}
-	told := map[string]state.Anomaly{}
+	anomalies := map[string]state.Anomaly{}
 	for _, a := range found.Verdicts[0].Diagnosis.Anomalies {
-		told[a.Signal] = a
+		anomalies[a.Signal] = a
 	}
 	for signal, want := range map[string]string{"kv_usage": "0.99 0.50 0.40 0.30", "requests_waiting": "40.00 0.00 0.00 8.00"} {
-		a := told[signal]
+		a := anomalies[signal]
 		if a.Baseline == nil || a.DayAgo == nil || a.WeekAgo == nil || a.Z == nil || *a.Z < 1 {
 			t.Errorf("%s: %+v", signal, a)
 			continue
@@ -60,18 +63,19 @@ func TestDiagnoseComparesHourDayAndWeek(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("what moved together: %+v", found.Verdicts[0].Diagnosis.Correlations)
+	t.Errorf("the correlations are %+v", found.Verdicts[0].Diagnosis.Correlations)
 }
 
-// aWeek is what two workers exported around a moment, an hour, a day and a week before it, every 15
-// seconds.
+// aWeek returns the samples of two workers before a moment, an hour, a day and a week before it,
+// every 15 seconds.
 func aWeek(now time.Time) []byte {
 	var out bytes.Buffer
 	for _, span := range []struct {
 		from, to    time.Duration // before now
 		kv, waiting float64
 	}{
-		{7*24*time.Hour + 8*time.Minute, 7*24*time.Hour - time.Minute, 0.3, 8}, {24*time.Hour + 8*time.Minute, 24*time.Hour - time.Minute, 0.4, 0},
+		{7*24*time.Hour + 8*time.Minute, 7*24*time.Hour - time.Minute, 0.3, 8},
+		{24*time.Hour + 8*time.Minute, 24*time.Hour - time.Minute, 0.4, 0},
 		{68 * time.Minute, 12 * time.Minute, 0.5, 0}, {12*time.Minute - 15*time.Second, 0, 0.99, 40},
 	} {
 		for ago := span.from; ago >= span.to; ago -= 15 * time.Second {

@@ -26,13 +26,13 @@ import (
 	"paramedic/lab/alerting"
 )
 
-// past is how much of the fleet's life Prometheus knows at the start: the fault comes after the
-// healthy time, and its first alert, with the rules' usual waiting, half a minute after this.
+// past is the part of the fleet's life that Prometheus has at the start. The fault comes after the
+// healthy time. With the rules' usual holds, its first alert would come half a minute after past.
 const (
 	healthy = 25 * time.Minute
 	past    = healthy + 4*time.Minute
-	// Then the load that brought the fault passes, at the fleet's pace: longer than anybody looks
-	// at the broken fleet, and soon where somebody hurries it.
+	// The fault's load ends after this, in simulated time. It is longer than tests look at the
+	// fault, and short for a fleet that is hurried.
 	passes = past + 5*time.Minute
 )
 
@@ -53,8 +53,8 @@ type world struct {
 	since time.Time // real
 }
 
-// newWorld starts everything with the lab's rules. The webhook's URL is the bot's, which need not
-// run yet.
+// newWorld starts a world with the lab's rules. The webhook's URL is the bot's, which need not run
+// yet.
 func newWorld(t *testing.T, fault, webhook, token string) *world {
 	t.Helper()
 	rules, err := alerting.PrometheusRules(lab.VLLM)
@@ -64,7 +64,7 @@ func newWorld(t *testing.T, fault, webhook, token string) *world {
 	return newWorldWith(t, lab.VLLM, fault, webhook, token, map[string][]byte{"rules.yml": hasten(rules)})
 }
 
-// newWorldWith starts everything with engines of a kind and the given rules files.
+// newWorldWith starts a world with engines of a kind and the given rules files.
 func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rules map[string][]byte) *world {
 	t.Helper()
 	for _, name := range []string{"prometheus", "promtool", "prometheus-alertmanager"} {
@@ -95,7 +95,8 @@ func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rul
 	return w
 }
 
-// remember writes the fleet's past into Prometheus's database, a sample every alerting.ScrapeInterval.
+// remember writes the fleet's past into Prometheus's database, a sample every
+// alerting.ScrapeInterval.
 func (w *world) remember() {
 	w.t.Helper()
 	handler := w.fleet.Handler(lab.HandlerConfig{TargetLabels: true})
@@ -130,12 +131,13 @@ func (w *world) remember() {
 	}
 	out.WriteString("# EOF\n")
 	file := w.write("past.om", out.Bytes())
-	if text, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(w.dir, "tsdb")).CombinedOutput(); err != nil {
+	if text, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(w.dir, "tsdb")).
+		CombinedOutput(); err != nil {
 		w.t.Fatalf("writing the past into Prometheus: %v\n%s", err, text)
 	}
 }
 
-// live moves the fleet with real time until the test ends, and keeps the list of targets.
+// live advances the fleet with real time until the test ends, and updates the list of targets.
 func (w *world) live() {
 	stop, done := make(chan struct{}), make(chan struct{})
 	w.t.Cleanup(func() { close(stop); <-done })
@@ -161,7 +163,7 @@ func (w *world) now() time.Time {
 	return w.base.Add(time.Duration(float64(time.Since(w.since)) * w.speed))
 }
 
-// hurry changes the fleet's pace. Whoever measures in real time sees its rates grow with it.
+// hurry changes the fleet's speed, and with it all rates in real time.
 func (w *world) hurry(speed float64) {
 	now := w.now()
 	w.mu.Lock()
@@ -169,10 +171,9 @@ func (w *world) hurry(speed float64) {
 	w.base, w.since, w.speed = now, time.Now(), speed
 }
 
-// mend does what the playbook says: fewer concurrent requests, by a rollout. It also hurries the
-// fleet, so that the load passes: as long as it is there, tokens come a little too slowly with few
-// requests, too.
-func (w *world) mend() {
+// repair rolls out a lower max_num_seqs, as the playbook says. It also hurries the fleet, so that
+// the fault's load ends: during the load, tokens are slightly too slow with fewer requests, too.
+func (w *world) repair() {
 	w.t.Helper()
 	d := w.fleet.Deployment()
 	if err := w.fleet.SetArg(lab.ArgChange{UID: d.UID, Name: "max_num_seqs", New: "64"}); err != nil {
@@ -181,7 +182,7 @@ func (w *world) mend() {
 	w.hurry(10)
 }
 
-// discover writes the target files of file_sd where they have changed.
+// discover writes the target files of file_sd that have changed.
 func (w *world) discover() {
 	type group struct {
 		Targets []string          `json:"targets"`
@@ -225,21 +226,24 @@ func (w *world) startPrometheus() {
 		w.write(filepath.Join("rules", name), rules)
 	}
 	w.discover()
-	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s, external_labels: {cluster: default}}\nrule_files: [\"rules/*.yml\"]\n" +
-		fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n", strings.TrimPrefix(w.alertmanager, "http://"))
+	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s, external_labels: {cluster: " +
+		"default}}\nrule_files: [\"rules/*.yml\"]\n" +
+		fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n",
+			strings.TrimPrefix(w.alertmanager, "http://"))
 	jobs := map[string]bool{}
 	for _, target := range w.fleet.Targets() {
 		jobs[target.Job] = true
 	}
 	for _, job := range slices.Sorted(maps.Keys(jobs)) {
-		config += fmt.Sprintf("- {job_name: %s, honor_labels: %t, file_sd_configs: [{files: [sd/%s.json], refresh_interval: 1s}]}\n", job, job == "kube", job)
+		config += fmt.Sprintf("- {job_name: %s, honor_labels: %t, file_sd_configs: [{files: [sd/%s.json], refresh_interval: 1s}]}\n", job,
+			job == "kube", job)
 	}
 	address := bot.FreeAddress(w.t)
 	w.prometheus = "http://" + address
 	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte(config)), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
 		"--web.listen-address="+address, "--log.level=warn",
-		// What fires before Alertmanager is discovered is lost, and sent again after a minute where
-		// nothing else is said.
+		// An alert that fires before Alertmanager is discovered is lost, and by default resent
+		// after a minute.
 		"--rules.alert.resend-delay=2s")
 	bot.Eventually(w.t, 20*time.Second, "Prometheus is ready", answers(w.prometheus+"/-/ready"))
 }
@@ -250,8 +254,8 @@ var (
 )
 
 // hasten divides every range, offset and `for` of a rules file by 20: a minute becomes three
-// seconds. Left as it is is the rule that looks an hour ahead: half a minute of a worker that loads
-// its model says nothing about an hour.
+// seconds. It keeps the rule that predicts the next hour, because half a minute in which a worker
+// loads its model is too short for that.
 func hasten(rules []byte) []byte {
 	parts := strings.SplitAfter(strings.Replace(string(rules), "interval: 5s", "interval: 1s", 1), "- alert:")
 	for i, rule := range parts {
@@ -283,7 +287,8 @@ receivers:
 `, webhook, token, w.recorder.server.URL)
 	address := bot.FreeAddress(w.t)
 	w.alertmanager = "http://" + address
-	w.child("prometheus-alertmanager", "--config.file="+w.write("alertmanager.yml", []byte(config)), "--storage.path="+filepath.Join(w.dir, "am"),
+	w.child("prometheus-alertmanager", "--config.file="+w.write("alertmanager.yml", []byte(config)),
+		"--storage.path="+filepath.Join(w.dir, "am"),
 		"--web.listen-address="+address, "--cluster.listen-address=", "--log.level=warn")
 	bot.Eventually(w.t, 20*time.Second, "Alertmanager is ready", answers(w.alertmanager+"/-/ready"))
 }
@@ -297,7 +302,7 @@ func (w *world) write(name string, content []byte) string {
 	return path
 }
 
-// child runs a neighbour until the test ends.
+// child runs a server until the test ends.
 func (w *world) child(name string, args ...string) {
 	w.t.Helper()
 	log, err := os.Create(filepath.Join(w.dir, name+".log"))
@@ -335,7 +340,7 @@ func answers(url string) func() error {
 	}
 }
 
-// A recorder is a second receiver, which keeps what Alertmanager sends.
+// A recorder is a second receiver that keeps Alertmanager's payloads.
 type recorder struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -356,7 +361,7 @@ func newRecorder(t *testing.T) *recorder {
 	return r
 }
 
-// payloads are the bodies so far, one a line.
+// payloads returns the bodies so far, one per line.
 func (r *recorder) payloads() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()

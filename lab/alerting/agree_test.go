@@ -22,11 +22,12 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// A rule that fires on a real Prometheus and not in the lab, or the other way round, is scored
-// wrongly. Prometheus's own engine evaluates the expressions on what the Ruler scraped, at many
-// moments of faults that together make nearly every rule fire.
+// A rule that fires in Prometheus and not in the lab, or the reverse, is scored wrongly. Here
+// Prometheus's engine evaluates the expressions on the Ruler's samples, at many moments of faults
+// that make most rules fire.
 func TestRulesEvaluateAsInPrometheus(t *testing.T) {
-	faults := []string{lab.KVExhaustion, lab.GPUFault, lab.ClientCancellations, lab.EngineHang, lab.GatewayFailure, lab.OOMKilled, lab.PrefixCacheCollapse}
+	faults := []string{lab.KVExhaustion, lab.GPUFault, lab.ClientCancellations, lab.EngineHang, lab.GatewayFailure, lab.OOMKilled,
+		lab.PrefixCacheCollapse}
 	if testing.Short() {
 		faults = faults[:2]
 	}
@@ -61,7 +62,8 @@ func agree(t *testing.T, kind lab.Kind, fault string, fired map[string]bool) {
 		t.Fatal(err)
 	}
 	r := NewRuler(f, "")
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: ScrapeInterval, Parser: parser.NewParser(parser.Options{})})
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: ScrapeInterval,
+		Parser: parser.NewParser(parser.Options{})})
 	t.Cleanup(func() { _ = engine.Close() })
 	for at := time.Duration(0); at <= 12*time.Minute; at += ScrapeInterval {
 		f.Advance(f.Start().Add(at))
@@ -91,13 +93,14 @@ func agree(t *testing.T, kind lab.Kind, fault string, fired map[string]bool) {
 			q.Close()
 			fired[rule.Name] = fired[rule.Name] || len(ours) > 0
 			if !maps.Equal(theirs, ours) {
-				t.Errorf("%s, %s after %s: %s: Prometheus %v, the lab %v", kind, fault, at, rule.Name, told(theirs), told(ours))
+				t.Errorf("%s, %s after %s: %s: Prometheus %v, the lab %v", kind, fault, at, rule.Name, readable(theirs), readable(ours))
 			}
 		}
 	}
 }
 
-func told(m map[string]bool) string {
+// readable joins label keys for an error message.
+func readable(m map[string]bool) string {
 	return strings.ReplaceAll(fmt.Sprint(slices.Sorted(maps.Keys(m))), "\xff", " ")
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// An AlertmanagerConfig describes a route: how alerts are grouped, how long a group waits, and where
-// it is sent.
+// An AlertmanagerConfig describes a route: how alerts are grouped, how long a group waits, and
+// where it is sent.
 type AlertmanagerConfig struct {
 	URL            string        // of the webhook receiver
 	Bearer         string        // sent as a bearer token if not empty

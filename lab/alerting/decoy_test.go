@@ -7,11 +7,12 @@ import (
 	"paramedic/lab"
 )
 
-// A decoy is one only while nobody suffers: it sets off a nervous rule, and none that speaks of
-// users.
+// A decoy fires a nervous rule, and no rule on the users' experience.
 func TestDecoysFireSensitiveRulesOnly(t *testing.T) {
-	suffering := map[string]bool{"VLLMTTFTDegradation": true, "VLLMHighTTFT": true, "VLLMHighITL": true, "VLLMQueueTimeHigh": true, "LLMPreemptionStorm": true,
-		"VLLMRequestQueueBackup": true, "VLLMHighErrorRate": true, "VLLMEngineHang": true, "VLLMWorkerDown": true, "VLLMPreemptionRelatedDegradation": true}
+	suffering := map[string]bool{"VLLMTTFTDegradation": true, "VLLMHighTTFT": true, "VLLMHighITL": true, "VLLMQueueTimeHigh": true,
+		"LLMPreemptionStorm":     true,
+		"VLLMRequestQueueBackup": true, "VLLMHighErrorRate": true, "VLLMEngineHang": true, "VLLMWorkerDown": true,
+		"VLLMPreemptionRelatedDegradation": true}
 	for _, name := range lab.Decoys() {
 		t.Run(name, func(t *testing.T) {
 			for _, seed := range []uint64{1} {

@@ -7,7 +7,7 @@ import (
 	"paramedic/lab"
 )
 
-// evidence is what a diagnosis would read off the pages at one moment; rates are over five minutes.
+// evidence holds values that a diagnosis reads off the pages; rates are over five minutes.
 type evidence struct {
 	hot, peer          lab.Pod // the most loaded worker and the least loaded
 	ttft, itl, prefill float64 // p95, p50, p95
@@ -41,8 +41,10 @@ func observe(t *testing.T, name string, at time.Duration) (*lab.Fleet, evidence)
 	}
 	h := r.history
 	e := evidence{
-		ttft: one(h.quantile(.95, "vllm:time_to_first_token_seconds", 300)), itl: one(h.quantile(.5, "vllm:inter_token_latency_seconds", 300)),
-		prefill: one(h.quantile(.95, "vllm:request_prefill_time_seconds", 300)), promptP95: one(h.quantile(.95, "vllm:request_prompt_tokens", 300)),
+		ttft:        one(h.quantile(.95, "vllm:time_to_first_token_seconds", 300)),
+		itl:         one(h.quantile(.5, "vllm:inter_token_latency_seconds", 300)),
+		prefill:     one(h.quantile(.95, "vllm:request_prefill_time_seconds", 300)),
+		promptP95:   one(h.quantile(.95, "vllm:request_prompt_tokens", 300)),
 		hits:        one(h.rate("vllm:prefix_cache_hits_total", 300, 0).sum().per(h.rate("vllm:prefix_cache_queries_total", 300, 0).sum())),
 		preemptions: one(h.rate("vllm:num_preemptions_total", 300, 0).sum()),
 	}
@@ -81,12 +83,13 @@ func TestFaultsShowTheirEvidence(t *testing.T) {
 	}
 }
 
-// Each fault of demand shows what sets it apart from its look-alikes, and not what the look-alike
-// shows.
+// Each fault of demand shows the evidence that distinguishes it from similar faults, and not
+// theirs.
 func TestDemandShowsItsEvidence(t *testing.T) {
 	for name, proves := range map[string]func(e evidence, whole, aborted float64) bool{
 		lab.TrafficSurge: func(e evidence, whole, _ float64) bool { // more is answered than ever, and still not enough
-			return e.peer.KVUsage > .9 && float64(e.hot.Running) < 1.5*float64(e.peer.Running) && e.preemptions > 1 && whole > 1.5*2.3*120 && e.promptP95 < 4000
+			return e.peer.KVUsage > .9 && float64(e.hot.Running) < 1.5*float64(e.peer.Running) && e.preemptions > 1 &&
+				whole > 1.5*2.3*120 && e.promptP95 < 4000
 		},
 		lab.RetryStorm: func(e evidence, whole, aborted float64) bool {
 			return aborted > 4*whole && whole < 0.5*3.4*120 && e.hot.KVUsage < .9 && e.promptP95 < 4000

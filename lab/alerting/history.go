@@ -231,8 +231,8 @@ func (h *history) changes(name string, window float64) vector {
 	})
 }
 
-// changesWithout counts the changes of max without (drop). It serves exporters that repeat the value
-// in a label, so that each new value is a new series.
+// changesWithout counts the changes of max without (drop). It serves exporters that repeat the
+// value in a label, so that each new value is a new series.
 func (h *history) changesWithout(name string, window float64, drop ...string) vector {
 	if h.series[name] == nil {
 		return nil

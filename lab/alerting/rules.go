@@ -23,8 +23,8 @@ type Rule struct {
 	eval func(h *history) vector
 }
 
-// Rules returns a kind's alert rules. Names, thresholds and holds are those that people commonly use;
-// the metric names are those of the simulated release.
+// Rules returns a kind's alert rules. Names, thresholds and holds are those that people commonly
+// use; the metric names are those of the simulated release.
 func Rules(k lab.Kind) []Rule {
 	switch k {
 	case lab.SGLang:
@@ -37,8 +37,8 @@ func Rules(k lab.Kind) []Rule {
 	return slices.Concat(vllmRules(), httpRules(), pickerRules(), commonRules(k))
 }
 
-// keepFiring returns the keep_firing_for of a rule. Leaked blocks are visible only while a worker is
-// idle, so with bursty traffic the expression comes and goes.
+// keepFiring returns the keep_firing_for of a rule. Leaked blocks are visible only while a worker
+// is idle, so with bursty traffic the expression comes and goes.
 func keepFiring(rule string) time.Duration {
 	if strings.HasSuffix(rule, "KVHeldWhileIdle") {
 		return 5 * time.Minute

@@ -2,9 +2,9 @@ package alerting
 
 import "time"
 
-// dynamoRules are the rules on Dynamo's frontend: those of deploy/prometheus/dynamo.yml. A rule that
-// compares with the past looks back minutes instead of hours. The frontend counts a request that its
-// client cancelled as an error, and so do the rules.
+// dynamoRules are the rules on Dynamo's frontend: those of deploy/prometheus/dynamo.yml. A rule
+// that compares with the past looks back minutes instead of hours. The frontend counts a request
+// that its client cancelled as an error, and so do the rules.
 func dynamoRules() []Rule {
 	pool := []string{"namespace", "model"}
 	const by = "by (namespace, model)"

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// sglangRules are the rules on SGLang's series: those of deploy/prometheus/sglang.yml, and the usual
-// ones for vLLM. A rule that compares with the past looks back minutes instead of hours. No rule is
-// about failed requests, because SGLang does not count them.
+// sglangRules are the rules on SGLang's series: those of deploy/prometheus/sglang.yml, and the
+// usual ones for vLLM. A rule that compares with the past looks back minutes instead of hours. No
+// rule is about failed requests, because SGLang does not count them.
 func sglangRules() []Rule { return slices.Concat(sglangLatencyRules(), sglangEngineRules()) }
 
 // sglangLatencyRules are the rules on full workers, queues, latency and retractions.

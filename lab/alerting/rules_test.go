@@ -12,7 +12,8 @@ import (
 
 func TestEveryRuleIsPromQL(t *testing.T) {
 	p := parser.NewParser(parser.Options{})
-	for _, r := range slices.Concat(Rules(lab.VLLM), Rules(lab.SGLang), Rules(lab.Dynamo), Rules(lab.TRTLLM), NervousRules(lab.VLLM), NervousRules(lab.SGLang), NervousRules(lab.TRTLLM)) {
+	for _, r := range slices.Concat(Rules(lab.VLLM), Rules(lab.SGLang), Rules(lab.Dynamo), Rules(lab.TRTLLM), NervousRules(lab.VLLM),
+		NervousRules(lab.SGLang), NervousRules(lab.TRTLLM)) {
 		if _, err := p.ParseExpr(r.Expr); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
 		}

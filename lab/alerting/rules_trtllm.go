@@ -11,8 +11,8 @@ const (
 	trtllmFinished  = "trtllm_request_success_total"
 )
 
-// trtllmRules are the rules on TensorRT-LLM's series: those of deploy/prometheus/trtllm.yml, and the
-// usual ones for vLLM. A rule that compares with the past looks back minutes instead of hours.
+// trtllmRules are the rules on TensorRT-LLM's series: those of deploy/prometheus/trtllm.yml, and
+// the usual ones for vLLM. A rule that compares with the past looks back minutes instead of hours.
 // TensorRT-LLM counts tokens when a request ends, so rules on tokens use longer windows than those
 // of other kinds.
 func trtllmRules() []Rule { return slices.Concat(trtllmUserRules(), trtllmEngineRules()) }

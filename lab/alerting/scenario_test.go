@@ -11,7 +11,7 @@ import (
 	"paramedic/lab"
 )
 
-// play runs a scenario and says when each alert first fired, in minutes since the start.
+// play runs a scenario and returns when each alert first fired, in minutes since the start.
 func play(t *testing.T, s lab.Scenario) (*lab.Fleet, map[string]float64) {
 	t.Helper()
 	f, err := s.Build()
@@ -29,7 +29,9 @@ func play(t *testing.T, s lab.Scenario) (*lab.Fleet, map[string]float64) {
 		}
 		if os.Getenv("LAB_TRACE") != "" && at%(2*time.Minute) == 0 {
 			for _, p := range f.Pods() {
-				fmt.Printf("%4.0fm %s ready=%v run=%d wait=%d kv=%.2f preempt=%.0f tok=%.0f restarts=%d %s\n", at.Minutes(), p.Name[len(p.Name)-5:], p.Ready, p.Running, p.Waitlist, p.KVUsage, p.Preemptions, p.GeneratedTokens, p.Restarts, p.Waiting)
+				fmt.Printf("%4.0fm %s ready=%v run=%d wait=%d kv=%.2f preempt=%.0f tok=%.0f restarts=%d %s\n", at.Minutes(),
+					p.Name[len(p.Name)-5:], p.Ready, p.Running, p.Waitlist, p.KVUsage, p.Preemptions, p.GeneratedTokens, p.Restarts,
+					p.Waiting)
 			}
 		}
 	}

@@ -27,7 +27,8 @@ func NewWorld(am AlertmanagerConfig, fleets ...*lab.Fleet) *World {
 	return w
 }
 
-// Advance simulates up to a moment. Every ScrapeInterval it evaluates the rules and delivers alerts.
+// Advance simulates up to a moment. Every ScrapeInterval it evaluates the rules and delivers
+// alerts.
 func (w *World) Advance(ctx context.Context, to time.Time) {
 	for !w.next.After(to) {
 		if w.follow(ctx, w.next); ctx.Err() != nil {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -14,25 +13,14 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/state"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
 
-func facts(t testing.TB) notify.Facts {
-	b, err := os.ReadFile("../testdata/facts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f notify.Facts
-	if err := json.Unmarshal(b, &f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// The whole life of an incident, as somebody reads it who has never seen the bot.
-func TestTheStoryOfAnIncident(t *testing.T) {
+// The output of an incident from its opening to its end, for a reader who does not know the bot.
+func TestIncidentFromOpeningToEnd(t *testing.T) {
 	var out bytes.Buffer
 	n := New(Options{Out: &out})
 	told := state.Told{}
@@ -44,7 +32,7 @@ func TestTheStoryOfAnIncident(t *testing.T) {
 		}
 		told.Ref = ref
 	}
-	f := facts(t)
+	f := notifytest.Facts(t)
 	early := f
 	early.Incident.Diagnosis, early.Incident.DiagnosedAt, early.Actions, early.Playbook = state.Diagnosis{}, time.Time{}, nil,
 		notify.Playbook{}
@@ -52,7 +40,7 @@ func TestTheStoryOfAnIncident(t *testing.T) {
 	show(early)
 	show(f)
 	f.Incident.AlertCount++
-	show(f) // one more alert is no news
+	show(f) // one more alert changes nothing
 	at := f.Incident.OpenedAt.Add(5 * time.Minute)
 	f.Timeline = append(f.Timeline, state.Entry{N: 4, At: at, Text: "max_num_seqs 256 → 128: approved by Ada"},
 		state.Entry{N: 5, At: at, Text: "for the record", Quiet: true})
@@ -78,8 +66,8 @@ func TestTheStoryOfAnIncident(t *testing.T) {
 	}
 }
 
-// A change is told in a line or two: what was said before is not said again.
-func TestAChangeIsShort(t *testing.T) {
+// A change is one or two lines, without a repetition.
+func TestChangeIsOneOrTwoLines(t *testing.T) {
 	var out bytes.Buffer
 	n := New(Options{Out: &out})
 	told := state.Told{}
@@ -93,7 +81,7 @@ func TestAChangeIsShort(t *testing.T) {
 		told.Ref = ref
 		return out.String()
 	}
-	f := facts(t)
+	f := notifytest.Facts(t)
 	offer := f.Actions
 	f.Actions = nil
 	if card := show(f); strings.Count(card, "\n") > 30 {
@@ -130,10 +118,10 @@ func TestAChangeIsShort(t *testing.T) {
 	}
 }
 
-func TestNothingSteersTheTerminal(t *testing.T) {
+func TestAlertTextCannotControlTerminal(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		var out bytes.Buffer
-		f := facts(t)
+		f := notifytest.Facts(t)
 		const hostile = "\x1b]0;owned\x07\x1b[2J\u202Ex\r\n"
 		f.Incident.Title, f.Incident.Diagnosis.Story.What, f.Timeline[0].Text, f.Actions[0].Command = hostile, hostile, hostile, hostile
 		if _, err := New(Options{Out: &out, Colour: colour}).Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
@@ -156,8 +144,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("pipe closed") }
 
-func TestAClosedPipeIsAnError(t *testing.T) {
-	if _, err := New(Options{Out: broken{}}).Show(t.Context(), notify.Compose(facts(t)), state.Told{}, true); err == nil {
+func TestClosedPipeIsAnError(t *testing.T) {
+	if _, err := New(Options{Out: broken{}}).Show(t.Context(), notify.Compose(notifytest.Facts(t)), state.Told{}, true); err == nil {
 		t.Error("no error")
 	}
 	if Terminal(&bytes.Buffer{}) {
@@ -165,9 +153,9 @@ func TestAClosedPipeIsAnError(t *testing.T) {
 	}
 }
 
-func TestMergedSaysWhere(t *testing.T) {
+func TestMergedIncidentNamesItsRoot(t *testing.T) {
 	var out bytes.Buffer
-	f := facts(t)
+	f := notifytest.Facts(t)
 	f.Incident.Status, f.Incident.MergedInto, f.Root = state.StatusResolved, "INC-1", &state.Incident{Number: 41, Title: "GPU fault"}
 	if _, err := New(Options{Out: &out}).Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil ||
 		!strings.Contains(out.String(), "into #41 GPU fault") {

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/state"
 )
 
-// of is the sample incident with another cause; an empty one has no verdict yet.
+// of returns the sample incident with another cause. An empty cause is no verdict.
 func of(t *testing.T, cause state.Cause) notify.Message {
-	m := notify.Compose(facts(t))
+	m := notify.Compose(notifytest.Facts(t))
 	m.Cause, m.Diagnosed = cause, cause != ""
 	m.Title = "It is " + string(cause)
 	return m
@@ -33,9 +34,9 @@ func causes(t *testing.T, n *Notifier, list ...state.Cause) map[string]string {
 	return ref
 }
 
-// A page that went out before its cause was known says later which one it is, and pages nobody a
-// second time.
-func TestPageIsToldItsNewCause(t *testing.T) {
+// A page that was sent before its cause was known reports the cause later, and pages no person
+// again.
+func TestPageReportsNewCause(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
 	causes(t, n, "", state.Unknown, "kv_exhaustion", "kv_leak")
 	notes := s.Notes("P1")
@@ -48,7 +49,7 @@ func TestPageIsToldItsNewCause(t *testing.T) {
 	}
 }
 
-func TestPageWithoutATokenGetsAChange(t *testing.T) {
+func TestPageWithoutTokenGetsChangeEvent(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key})
 	n.cfg.APITokenFile, n.cfg.From = "", ""
 	causes(t, n, state.Unknown, "kv_exhaustion")
@@ -60,7 +61,7 @@ func TestPageWithoutATokenGetsAChange(t *testing.T) {
 	}
 }
 
-func TestPageIsToldABoundedNumberOfCauses(t *testing.T) {
+func TestPageReportsAtMostFourCauses(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	causes(t, n, "", "a", "b", "c", "d", "e", "f")
 	if got := s.Notes("P1"); len(got) != mostCauses {
@@ -68,9 +69,9 @@ func TestPageIsToldABoundedNumberOfCauses(t *testing.T) {
 	}
 }
 
-// What hinders the note keeps neither an acknowledgement nor the end from PagerDuty, and a lost
-// answer writes it once.
-func TestCauseNoteIsTriedAgain(t *testing.T) {
+// A failing note delays neither an acknowledgement nor the end, and a lost answer writes the note
+// once.
+func TestCauseNoteIsRetried(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	ref := causes(t, n, state.Unknown)
 	s.Inject(pagerdutytest.Fault{Path: "/incidents", Kind: pagerdutytest.Unavailable})

@@ -11,16 +11,16 @@ import (
 type Config struct {
 	RoutingKeyFile    string `yaml:"routing_key_file" json:"routing_key_file,omitempty"`
 	WebhookSecretFile string `yaml:"webhook_secret_file" json:"webhook_secret_file,omitempty"`
-	// APITokenFile and From are for notes in incidents that other tools opened and in merged ones
-	// of our own; From is the e-mail address of a PagerDuty user.
+	// APITokenFile and From are for notes, in incidents of other tools and in our own merged ones.
+	// From is the e-mail address of a PagerDuty user.
 	APITokenFile string `yaml:"api_token_file" json:"api_token_file,omitempty"`
 	From         string `yaml:"from" json:"from,omitempty"`
-	// EventsURL and APIURL are bases without a path; empty: PagerDuty's own.
+	// EventsURL and APIURL are bases without a path. Empty means PagerDuty's own.
 	EventsURL string `yaml:"events_url" json:"events_url,omitempty"`
 	APIURL    string `yaml:"api_url" json:"api_url,omitempty"`
 }
 
-// Notes says whether the bot can write notes.
+// Notes reports whether the bot can write notes.
 func (c Config) Notes() bool { return c.APITokenFile != "" }
 
 // Validate reports every problem.

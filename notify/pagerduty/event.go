@@ -13,8 +13,8 @@ import (
 	"paramedic/state"
 )
 
-// PagerDuty's limits (https://developer.pagerduty.com/docs/events-api-v2-overview). The body's
-// leaves room for its envelope.
+// PagerDuty's limits (https://developer.pagerduty.com/docs/events-api-v2-overview). maxBody leaves
+// room for the envelope.
 const (
 	limitSummary = 1024
 	limitBody    = 500 << 10
@@ -22,7 +22,7 @@ const (
 	limitField   = 250
 )
 
-// event is the trigger of an incident.
+// event returns the trigger of an incident.
 func event(key string, m notify.Message) *api.V2Event {
 	summary, urgency := m.Name()+" "+m.Headline(), severity(m.Severity)
 	if o, needs := m.Handed(); needs && !m.HandedAt.IsZero() {
@@ -49,7 +49,7 @@ func event(key string, m notify.Message) *api.V2Event {
 	}
 	link(m.URL, "The incident, live")
 	link(m.PlaybookURL, "Playbook: "+text.Cut(m.PlaybookTitle, limitField))
-	fit(e, m)
+	shorten(e, m)
 	return e
 }
 
@@ -61,8 +61,8 @@ func severity(s state.Severity) string {
 	return "error"
 }
 
-// details is what the page shows below the summary. Keys are read by people, in alphabetical order,
-// hence the numbers.
+// details returns the texts below a page's summary. PagerDuty sorts the keys by name, hence the
+// numbers.
 func details(m notify.Message) map[string]any {
 	if m.Words.Text != "" {
 		return ownDetails(m)
@@ -91,7 +91,7 @@ func details(m notify.Message) map[string]any {
 	return d
 }
 
-// ownDetails are the operator's own: the fields of a JSON object, or a text.
+// ownDetails returns the operator's own details: the fields of a JSON object, or a text.
 func ownDetails(m notify.Message) map[string]any {
 	var d map[string]any
 	if json.Unmarshal([]byte(m.Words.Text), &d) != nil || d == nil {
@@ -140,8 +140,8 @@ func evidence(m notify.Message) []string {
 	return out
 }
 
-// fit takes away what matters least until the body is within PagerDuty's limit.
-func fit(e *api.V2Event, m notify.Message) {
+// shorten removes the least important parts until the body is within PagerDuty's limit.
+func shorten(e *api.V2Event, m notify.Message) {
 	drop := []string{"8 evidence (decibans)", "7 checked for you", "6 first aid", "5 do not", "4 do now",
 		"9 escalate", "3 what else it could be"}
 	d := e.Payload.Details.(map[string]any)
@@ -153,7 +153,7 @@ func fit(e *api.V2Event, m notify.Message) {
 		d["shortened"] = "the incident's page has the rest: " + text.Cut(m.URL, 1000)
 	}
 	if size(e) > limitBody {
-		e.Links, e.ClientURL = nil, "" // only addresses of an absurd length are left
+		e.Links, e.ClientURL = nil, "" // only links of extreme length can be left
 		e.Payload.Details = map[string]any{"1 what is wrong": text.Cut(m.What, limitNote)}
 	}
 }
@@ -166,10 +166,10 @@ func size(e *api.V2Event) int {
 	return len(b)
 }
 
-// marker is how our note is found again.
+// marker returns the text by which our note is found again.
 func marker(m notify.Message) string { return "[" + string(m.Incident) + "]" }
 
-// mergeText says where a merged incident went.
+// mergeText returns the note about the incident that this one was merged into.
 func mergeText(m notify.Message, mark string) string {
 	note := fmt.Sprintf("Paramedic %s: the same trouble as %s. That incident goes on, with a page of its own; this "+
 		"one was resolved.", mark, text.Cut(m.MergedInto, 500))
@@ -179,8 +179,8 @@ func mergeText(m notify.Message, mark string) string {
 	return text.Cut(note, limitNote)
 }
 
-// mergeEvent says the same as an event. It has no key: one that is sent again, because its answer
-// was lost, is a second line in a list.
+// mergeEvent returns a change event with the content of mergeText. It has no key: if it is sent
+// again because its answer was lost, the list has two lines.
 func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
 	return changeEvent(key, m, fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own",
 		m.Name(), text.Cut(m.MergedInto, 500)), now)
@@ -198,7 +198,7 @@ func changeEvent(key string, m notify.Message, summary string, now time.Time) ap
 	return e
 }
 
-// causeMark is how a note that tells a cause is found again.
+// causeMark returns the text by which a note with this cause is found again.
 func causeMark(m notify.Message, before state.Cause) string {
 	mark := marker(m) + " " + string(m.Cause)
 	if before != "" {
@@ -207,17 +207,18 @@ func causeMark(m notify.Message, before state.Cause) string {
 	return mark + ":"
 }
 
-// causeEvent tells an open page's service that its cause is another one now, where notes cannot.
+// causeEvent returns a change event about an open page's new cause. It replaces a note where none
+// can be written.
 func causeEvent(key string, m notify.Message, before state.Cause, now time.Time) api.ChangeEvent {
 	return changeEvent(key, m, fmt.Sprintf("%s is %s, in place of %s: %s", m.Name(), m.Verdict(), before, m.Title), now)
 }
 
-// handedSummary says which first aid needs a person.
+// handedSummary returns the summary for first aid that needs a person.
 func handedSummary(m notify.Message, o notify.Offer) string {
 	return fmt.Sprintf("%s first aid needs a person: %s on %s", m.Name(), o.Change, o.Target)
 }
 
-// handedText says the same as a note, with the reason and how to end it.
+// handedText returns a note on first aid that needs a person, with the reason and how to end it.
 func handedText(m notify.Message, o notify.Offer, mark string) string {
 	note := fmt.Sprintf("Paramedic %s %s on %s. %s\nThe pool gets no first aid until a person has seen to it: then "+
 		"use the button on the page, or paramedic cancel %s.",
@@ -228,7 +229,7 @@ func handedText(m notify.Message, o notify.Offer, mark string) string {
 	return text.Cut(note, limitNote)
 }
 
-// noteText is the diagnosis as a note of plain text.
+// noteText returns the diagnosis as a note of plain text.
 func noteText(m notify.Message, before state.Cause) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Paramedic %s %s\n\n", causeMark(m, before), text.Cut(m.Title, 200))

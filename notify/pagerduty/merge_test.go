@@ -6,24 +6,25 @@ import (
 	"testing"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/state"
 )
 
-// merged is the sample incident after a root took it.
+// merged returns the sample incident after it was merged into a root.
 func merged(t *testing.T) notify.Message {
-	f := facts(t)
+	f := notifytest.Facts(t)
 	f.Incident.Status, f.Incident.MergedInto, f.Incident.ResolvedBy = state.StatusResolved, "INC-1", "merge"
 	f.Root = &state.Incident{Number: 41, Title: "GPU fault on node-7"}
 	return notify.Compose(f)
 }
 
-// Robusta, issue 1350: the end of an alert left its first message as it was. Here the page of an
-// incident that was merged ends, and a note says into which one; what hinders the note does not
-// keep the page ringing, and trying again writes no second one.
-func TestRobusta1350MergedPageSaysWhereItWent(t *testing.T) {
+// Robusta, issue 1350: the end of an alert left its first message unchanged. Here the page of a
+// merged incident ends, and a note names the root. A failing note does not keep the page open, and
+// a retry writes no second one.
+func TestRobusta1350MergedPageNamesItsRoot(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
-	ref, err := n.Show(t.Context(), notify.Compose(facts(t)), state.Told{}, true)
+	ref, err := n.Show(t.Context(), notify.Compose(notifytest.Facts(t)), state.Told{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestRobusta1350MergedPageSaysWhereItWent(t *testing.T) {
 	}
 }
 
-func TestAMergedIncidentThatPagedNobodyIsLeftAlone(t *testing.T) {
+func TestMergedIncidentWithoutPageIsLeftAlone(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	if _, err := n.Show(t.Context(), merged(t), state.Told{}, true); err != nil || len(s.Events()) != 0 {
 		t.Errorf("err %v, events %q", err, s.Events())
@@ -56,9 +57,9 @@ func TestAMergedIncidentThatPagedNobodyIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Without a token no note can be written: the page ends, and the service's recent changes say where
-// its incident went, once, and page nobody.
-func TestAMergedPageLeavesAChangeWhereNoNoteCanBeWritten(t *testing.T) {
+// Without a token no note can be written. The page ends, and the service's recent changes name the
+// root, once, without paging a person.
+func TestMergedPageSendsChangeEventWithoutAPIToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		key  string
 		want int

@@ -14,7 +14,7 @@ import (
 	"paramedic/state"
 )
 
-// Note writes the diagnosis into an incident that another tool opened, once for each change of the
+// Note writes the diagnosis into an incident that another tool opened, once per change of the
 // cause.
 func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string, before state.Cause) error {
 	if !n.cfg.Notes() {
@@ -27,7 +27,7 @@ func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string, befor
 	return n.note(ctx, token, ref, causeMark(m, before), noteText(m, before))
 }
 
-// note writes a note into an incident that has none with the mark yet.
+// note writes a note into an incident, unless it has one with the mark.
 func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) error {
 	if ref == "" || url.PathEscape(ref) != ref {
 		return &notify.Refused{Err: fmt.Errorf("%q is not the ID of a PagerDuty incident",
@@ -38,7 +38,7 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 	}
 	c, call := n.client(token)
 	notes, listErr := c.ListIncidentNotesWithContext(ctx, ref)
-	if err := judge(n.rest, call.verdict("notes of "+ref)); err != nil {
+	if err := classify(n.rest, call.verdict("notes of "+ref)); err != nil {
 		return err
 	}
 	if listErr != nil {
@@ -56,14 +56,15 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 	// The library sends the user's summary as the header From.
 	_, _ = c.CreateIncidentNoteWithContext(ctx, ref,
 		api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: words})
-	return judge(n.rest, call.verdict("note in "+ref))
+	return classify(n.rest, call.verdict("note in "+ref))
 }
 
-// noteMerge writes into our own page where its incident went: an event that resolves cannot say
-// why, and a trigger that does would open a second incident where somebody has ended the page in
-// PagerDuty without our hearing of it, or where the end overtakes it: PagerDuty takes events
-// asynchronously, in no promised order. Events know an incident by our key, notes by PagerDuty's
-// ID, so it is looked up; where it is not found, nobody was paged and nothing is to be explained.
+// noteMerge writes a note into our own page about the incident that it was merged into. Events
+// cannot do that: a resolve has no text. A trigger would open a second incident if a person has
+// resolved the page without our knowledge. It would also do so if the resolve overtakes it, because
+// PagerDuty processes events in no promised order. Events identify an incident by our key, notes by
+// PagerDuty's ID, so noteMerge looks the ID up. If there is none, no person was paged, and no note
+// is needed.
 func (n *Notifier) noteMerge(ctx context.Context, m notify.Message) error {
 	mark := marker(m) + " merged"
 	return n.noteOwn(ctx, m, mark, mergeText(m, mark))
@@ -80,7 +81,7 @@ func (n *Notifier) noteOwn(ctx context.Context, m notify.Message, mark, text str
 	}
 	c, call := n.client(token)
 	found, listErr := c.ListIncidentsWithContext(ctx, api.ListIncidentsOptions{IncidentKey: string(m.Incident)})
-	if err := judge(n.rest, call.verdict("search for the page of "+string(m.Incident))); err != nil {
+	if err := classify(n.rest, call.verdict("search for the page of "+string(m.Incident))); err != nil {
 		return err
 	}
 	if listErr != nil {

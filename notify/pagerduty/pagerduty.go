@@ -15,23 +15,23 @@ import (
 	"paramedic/state"
 )
 
-// The events API takes about 120 calls a minute and integration key, the REST API 960.
+// The events API accepts about 120 calls a minute per integration key, the REST API 960.
 const (
 	eventsEvery = time.Minute / 110
 	eventsBurst = 10
 	restEvery   = 100 * time.Millisecond
 	patience    = 8 * time.Second
 
-	// orchestrationKey is how the keys of global orchestrations and rulesets begin
+	// orchestrationKey begins the keys of global orchestrations and rulesets
 	// (https://support.pagerduty.com/main/docs/change-events).
 	orchestrationKey = "R"
 )
 
-// Options are what a Notifier needs beyond its configuration.
+// Options configure a Notifier beyond its Config.
 type Options struct {
 	Clock      state.Clock
 	HTTP       *http.Client           // nil: a client with a timeout
-	RoutingKey func() (string, error) // nil: Config.RoutingKeyFile, read anew at every call
+	RoutingKey func() (string, error) // nil: Config.RoutingKeyFile, read at every call
 	APIToken   func() (string, error) // nil: Config.APITokenFile, likewise
 }
 
@@ -48,7 +48,7 @@ var (
 	_ notify.Noter    = (*Notifier)(nil)
 )
 
-// New makes a notifier of a valid configuration.
+// New returns a notifier with a valid configuration.
 func New(cfg Config, opt Options) *Notifier {
 	if opt.HTTP == nil {
 		opt.HTTP = &http.Client{Timeout: 15 * time.Second}
@@ -66,9 +66,9 @@ func New(cfg Config, opt Options) *Notifier {
 	}
 }
 
-// The status of the page, as the handle refStatus keeps it. refMerged says that the page's end was
-// explained, refCause which cause the page names, refCauses how often that has changed, refHanded
-// which hand-over to a person it was told of.
+// The handles in the page's Ref. refStatus is the status of the page. refMerged records that the
+// page's end was explained. refCause is the cause that the page names, and refCauses counts its
+// changes. refHanded is the last hand-over to a person that was reported.
 const (
 	refStatus    = "status"
 	refMerged    = "merged"
@@ -80,9 +80,8 @@ const (
 	resolved     = "resolved"
 )
 
-// Show brings the page to where the incident is: triggered, acknowledged or resolved. What it has
-// to do is decided from what was sent, never from what PagerDuty holds; sending the same again
-// changes nothing there.
+// Show makes the page triggered, acknowledged or resolved, as the incident is. It decides from what
+// was sent, never from what PagerDuty holds. Sending the same again changes nothing there.
 func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, fresh bool) (map[string]string, error) {
 	ref := maps.Clone(told.Ref)
 	if ref == nil {
@@ -99,10 +98,10 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 			ref[refCause], ref[refHanded] = pageCause(m), handedAt(m)
 		}
 	}
-	if err := n.tellHanded(ctx, m, ref); err != nil {
+	if err := n.reportHandOver(ctx, m, ref); err != nil {
 		return ref, err
 	}
-	if err := n.tellCause(ctx, m, ref); err != nil {
+	if err := n.reportCause(ctx, m, ref); err != nil {
 		return ref, err
 	}
 	if m.MergedInto != "" && ref[refStatus] == resolved && ref[refMerged] == "" {
@@ -110,7 +109,7 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 		if n.cfg.Notes() {
 			explain = n.noteMerge
 		}
-		// After the end, so that what hinders it never keeps a page ringing.
+		// Only after the resolve, so that a failure here never keeps a page open.
 		if err := explain(ctx, m); err != nil {
 			return ref, err
 		}
@@ -122,7 +121,8 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 // A step is an event to send, if any, and the page's status after it.
 type step struct{ send, status string }
 
-// steps is the whole state table of a page.
+// steps returns the steps from the page's status to the incident's. It is the whole state table of
+// a page.
 func steps(m notify.Message, status string, fresh bool) []step {
 	over := m.Status == state.StatusResolved
 	var out []step
@@ -131,21 +131,21 @@ func steps(m notify.Message, status string, fresh bool) []step {
 		return nil // a trigger now would open a second incident
 	case status == "" && over:
 		if fresh {
-			return nil // nobody was paged
+			return nil // no person was paged
 		}
-		return []step{{"resolve", resolved}} // a trigger may have got through
+		return []step{{"resolve", resolved}} // a trigger may have been delivered
 	case over:
 		return []step{{"resolve", resolved}}
 	case status == "" && m.Cause == state.BenignAlert && fresh && m.HandedAt.IsZero():
-		return nil // a rule that fires on a healthy engine wakes nobody
+		return nil // a rule that fires on a healthy engine pages no person
 	case status == "" && m.Cause == state.BenignAlert && m.HandedAt.IsZero():
-		return []step{{"", triggered}} // a trigger may have got through: its end has to be told
+		return []step{{"", triggered}} // a trigger may have been delivered: its end has to be reported
 	case status == "":
 		out = append(out, step{"trigger", triggered})
 	}
 	if status != acknowledged && !m.AckedAt.IsZero() {
 		if m.AckedBy.Via == "pagerduty" {
-			return append(out, step{"", acknowledged}) // it knows
+			return append(out, step{"", acknowledged}) // the acknowledgement came from PagerDuty
 		}
 		out = append(out, step{"acknowledge", acknowledged})
 	}
@@ -165,14 +165,14 @@ func (n *Notifier) send(ctx context.Context, action string, m notify.Message) er
 		e = event(key, m)
 	}
 	c, call := n.client("")
-	_, _ = c.ManageEventWithContext(ctx, e) // the call knows more than the library's error
-	return judge(n.events, call.verdict(action))
+	_, _ = c.ManageEventWithContext(ctx, e) // call has more detail than the library's error
+	return classify(n.events, call.verdict(action))
 }
 
-// undiagnosed is the handle refCause of a page that went out before the first verdict.
+// undiagnosed is the handle refCause of a page that was sent before the first verdict.
 const undiagnosed = "no verdict"
 
-// mostCauses bounds how often a page is told of another cause.
+// mostCauses bounds how many changes of the cause a page reports.
 const mostCauses = 4
 
 func pageCause(m notify.Message) string {
@@ -182,16 +182,16 @@ func pageCause(m notify.Message) string {
 	return string(m.Cause)
 }
 
-// tellCause tells an open page that its cause is another than the one that it names. A trigger with
-// the same key only adds a line to the page's log, and opens a second page where a person has ended
-// the first without our hearing of it; so it is a note, or a change event.
-func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[string]string) error {
+// reportCause reports to an open page that its cause has changed. It writes a note or sends a
+// change event. A trigger with the same key would only add a line to the page's log. It would open
+// a second page if a person has resolved the first without our knowledge.
+func (n *Notifier) reportCause(ctx context.Context, m notify.Message, ref map[string]string) error {
 	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
 	before := ref[refCause]
 	if !open || !m.Diagnosed || m.Cause == state.Unknown || before == string(m.Cause) {
 		return nil
 	}
-	if before == "" { // triggered by an older version, which did not keep it
+	if before == "" { // triggered by an older version, which did not store it
 		ref[refCause] = string(m.Cause)
 		return nil
 	}
@@ -213,7 +213,7 @@ func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[stri
 	return nil
 }
 
-// handedAt returns the time of the hand-over to a person as the handle refHanded keeps it.
+// handedAt returns the time of the hand-over to a person in the form of the handle refHanded.
 func handedAt(m notify.Message) string {
 	if m.HandedAt.IsZero() {
 		return ""
@@ -221,9 +221,9 @@ func handedAt(m notify.Message) string {
 	return m.HandedAt.UTC().Format(time.RFC3339)
 }
 
-// tellHanded tells an open page that first aid needs a person. It was sent for the trouble before,
-// and does not ring again.
-func (n *Notifier) tellHanded(ctx context.Context, m notify.Message, ref map[string]string) error {
+// reportHandOver reports to an open page that first aid needs a person. The page was sent before
+// that, and does not ring again.
+func (n *Notifier) reportHandOver(ctx context.Context, m notify.Message, ref map[string]string) error {
 	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
 	at := handedAt(m)
 	o, needs := m.Handed()
@@ -243,9 +243,9 @@ func (n *Notifier) tellHanded(ctx context.Context, m notify.Message, ref map[str
 	return err
 }
 
-// recordMerge tells the page's service where a merged incident went, where notes cannot: as a
-// change event, which takes the same key, pages nobody and shows among the recent changes of the
-// service and of its incidents. Keys of an orchestration of events take none.
+// recordMerge sends a change event about the incident that this one was merged into, for bots that
+// cannot write notes. A change event takes the same key, pages no person, and is listed among the
+// recent changes of the service and its incidents. A key of an event orchestration accepts none.
 func (n *Notifier) recordMerge(ctx context.Context, m notify.Message) error {
 	return n.recordChange(ctx, func(key string) api.ChangeEvent { return mergeEvent(key, m, n.opt.Clock.Now()) })
 }
@@ -263,11 +263,11 @@ func (n *Notifier) recordChange(ctx context.Context, made func(key string) api.C
 	}
 	c, call := n.client("")
 	_, _ = c.CreateChangeEventWithContext(ctx, made(key))
-	return judge(n.events, call.verdict("change"))
+	return classify(n.events, call.verdict("change"))
 }
 
-// client makes a client for one call. The library's package-level functions are of no use: they
-// know one endpoint and no timeout.
+// client returns a client for one call. The library's package-level functions know only one
+// endpoint and no timeout.
 func (n *Notifier) client(token string) (*api.Client, *call) {
 	var options []api.ClientOptions
 	if n.cfg.EventsURL != "" {
@@ -284,8 +284,8 @@ func (n *Notifier) client(token string) (*api.Client, *call) {
 
 var errNotSent = errors.New("the request could not be made")
 
-// judge makes later calls wait where PagerDuty asked for it.
-func judge(l *notify.Limiter, err error) error {
+// classify makes later calls wait if PagerDuty asked for it.
+func classify(l *notify.Limiter, err error) error {
 	var later *notify.Later
 	if errors.As(err, &later) {
 		l.Close(later.After)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/state"
 )
@@ -24,35 +25,12 @@ var update = flag.Bool("update", false, "rewrite the files in testdata")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func facts(t testing.TB) notify.Facts {
-	b, err := os.ReadFile("../testdata/facts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f notify.Facts
-	if err := json.Unmarshal(b, &f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// quick is a clock on which no wait takes time.
-type quick struct{ now time.Time }
-
-func (q *quick) Now() time.Time { return q.now }
-func (q *quick) After(d time.Duration) <-chan time.Time {
-	q.now = q.now.Add(d)
-	c := make(chan time.Time, 1)
-	c <- q.now
-	return c
-}
-
 const key = "0123456789abcdef0123456789abcdef"
 
-// bench is a notifier in front of a fake account. Nothing that PagerDuty would refuse is expected.
+// bench returns a notifier with a fake account. The test fails if PagerDuty would refuse a request.
 func bench(t testing.TB, opt pagerdutytest.Options) (*Notifier, *pagerdutytest.Server) {
 	t.Helper()
-	clock := &quick{now: time.Now()}
+	clock := &notifytest.Clock{Time: time.Now()}
 	if opt.Now == nil {
 		opt.Now = clock.Now
 	}
@@ -65,14 +43,13 @@ func bench(t testing.TB, opt pagerdutytest.Options) (*Notifier, *pagerdutytest.S
 			t.Errorf("PagerDuty would have refused: %s", f)
 		}
 	})
-	secret := func(v string) func() (string, error) { return func() (string, error) { return v, nil } }
 	return New(Config{EventsURL: s.URL(), APIURL: s.URL(), APITokenFile: "x", From: "bot@example.com"},
-		Options{Clock: clock, HTTP: client, RoutingKey: secret(key), APIToken: secret("token")}), s
+		Options{Clock: clock, HTTP: client, RoutingKey: notifytest.Secret(key), APIToken: notifytest.Secret("token")}), s
 }
 
-func TestOnePageFromTriggerToResolve(t *testing.T) {
+func TestPageFromTriggerToResolve(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key})
-	f := facts(t)
+	f := notifytest.Facts(t)
 	told := state.Told{}
 	show := func(want ...string) {
 		t.Helper()
@@ -132,7 +109,7 @@ func TestStateTable(t *testing.T) {
 		{"benign, and a trigger may have got through", benign, "", false, []step{{"", triggered}}},
 		{"benign after the page", benign, triggered, true, nil},
 	} {
-		m := notify.Compose(facts(t))
+		m := notify.Compose(notifytest.Facts(t))
 		c.with(&m)
 		if got := steps(m, c.status, c.fresh); !cmp.Equal(got, c.want, cmp.AllowUnexported(step{})) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -140,11 +117,10 @@ func TestStateTable(t *testing.T) {
 	}
 }
 
-// Every event is lost on its way back once; the page ends where it should all the same, and nobody
-// is paged twice.
+// The answer to every event is lost once. The page still ends, and no person is paged twice.
 func TestRetriesKeepTheOrder(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
-	f := facts(t)
+	f := notifytest.Facts(t)
 	ref := map[string]string{}
 	deliver := func() {
 		t.Helper()
@@ -179,7 +155,7 @@ func TestStatusMatrix(t *testing.T) {
 		says  string
 	}{
 		{pagerdutytest.Fault{Kind: pagerdutytest.Limited, After: 45 * time.Second}, "later", 45 * time.Second, "429"},
-		{pagerdutytest.Fault{Kind: pagerdutytest.Limited}, "later", busy, "429"},
+		{pagerdutytest.Fault{Kind: pagerdutytest.Limited}, "later", defaultWait, "429"},
 		{pagerdutytest.Fault{Kind: pagerdutytest.Unavailable}, "unknown", 0, "503"},
 		{pagerdutytest.Fault{Kind: pagerdutytest.Lost}, "unknown", 0, "500"},
 		{pagerdutytest.Fault{Kind: pagerdutytest.Invalid, Text: "summary is bad"}, "refused", 0, "summary is bad"},
@@ -187,7 +163,7 @@ func TestStatusMatrix(t *testing.T) {
 	} {
 		n, s := bench(t, pagerdutytest.Options{})
 		s.Inject(c.fault)
-		_, err := n.Show(t.Context(), notify.Compose(facts(t)), state.Told{}, true)
+		_, err := n.Show(t.Context(), notify.Compose(notifytest.Facts(t)), state.Told{}, true)
 		var later *notify.Later
 		var no *notify.Refused
 		got := "unknown"
@@ -211,19 +187,19 @@ func TestStatusMatrix(t *testing.T) {
 	}
 }
 
-func TestAHangingPagerDutyEndsWithTheContext(t *testing.T) {
+func TestHangingPagerDutyEndsWithContext(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	s.Inject(pagerdutytest.Fault{Kind: pagerdutytest.Hang})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := n.Show(ctx, notify.Compose(facts(t)), state.Told{}, true); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := n.Show(ctx, notify.Compose(notifytest.Facts(t)), state.Told{}, true); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("err %v", err)
 	}
 }
 
-func TestItKeepsBelowTheRate(t *testing.T) {
+func TestNotifierStaysBelowRateLimit(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{PerMinute: 120})
-	f := facts(t)
+	f := notifytest.Facts(t)
 	for i := range 300 {
 		f.Incident.ID = state.IncidentID(fmt.Sprintf("INC-%d", i))
 		if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
@@ -235,9 +211,9 @@ func TestItKeepsBelowTheRate(t *testing.T) {
 	}
 }
 
-func TestEveryLimitIsHeld(t *testing.T) {
+func TestMessagesStayWithinVendorLimits(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
-	f := facts(t)
+	f := notifytest.Facts(t)
 	for i, text := range []string{strings.Repeat("漢", 10000), strings.Repeat("😀", 10000), strings.Repeat("<&\x00", 10000), strings.Repeat(`"\`, 10000)} {
 		f.Incident.ID, f.Incident.Title, f.Incident.Severity = state.IncidentID(fmt.Sprintf("INC-%d", i)), text, "weird"
 		f.Incident.Scope = state.Scope{Cluster: text, Pool: text, Pods: []string{text, text, text}}
@@ -266,9 +242,9 @@ func TestEveryLimitIsHeld(t *testing.T) {
 	}
 }
 
-func TestOneNoteAnIncident(t *testing.T) {
+func TestNoteIsWrittenOncePerIncident(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{Token: "token", From: []string{"bot@example.com"}})
-	m := notify.Compose(facts(t))
+	m := notify.Compose(notifytest.Facts(t))
 	s.Inject(pagerdutytest.Fault{Path: "/nothing"})
 	for range 3 {
 		if err := n.Note(t.Context(), m, "PFOREIGN", ""); err != nil {
@@ -290,9 +266,9 @@ func TestOneNoteAnIncident(t *testing.T) {
 	}
 }
 
-func TestALostNoteIsNotRepeated(t *testing.T) {
+func TestLostNoteIsNotRepeated(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
-	m := notify.Compose(facts(t))
+	m := notify.Compose(notifytest.Facts(t))
 	// The first request reads the notes, the second writes one and loses the answer.
 	s.Inject(pagerdutytest.Fault{Path: "/notes", Kind: pagerdutytest.Unavailable})
 	if err := n.Note(t.Context(), m, "P1", ""); err == nil {
@@ -307,7 +283,7 @@ func TestALostNoteIsNotRepeated(t *testing.T) {
 }
 
 func TestRendering(t *testing.T) {
-	f := facts(t)
+	f := notifytest.Facts(t)
 	e := event(key, notify.Compose(f))
 	b, err := json.MarshalIndent(e, "", " ")
 	if err != nil {
@@ -352,7 +328,7 @@ func FuzzReplies(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string, status int) {
 		c := &call{http: &http.Client{Transport: answer{body, 200 + (status%400+400)%400}}}
-		n := New(Config{APITokenFile: "x", From: "a@b"}, Options{Clock: &quick{}, HTTP: c.http,
+		n := New(Config{APITokenFile: "x", From: "a@b"}, Options{Clock: &notifytest.Clock{}, HTTP: c.http,
 			RoutingKey: func() (string, error) { return key, nil }, APIToken: func() (string, error) { return "t", nil }})
 		m := notify.Compose(notify.Facts{Incident: state.Incident{ID: "INC-1"}})
 		_, err := n.Show(t.Context(), m, state.Told{}, true)
@@ -363,7 +339,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// answer is a PagerDuty that always says the same.
+// answer is a PagerDuty that always returns the same answer.
 type answer struct {
 	body   string
 	status int

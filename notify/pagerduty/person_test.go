@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/state"
 )
 
-// needing is the sample incident with a run that needs a person since so many minutes.
+// needing returns the sample incident with a run that has needed a person for some minutes.
 func needing(t *testing.T, minutes int) notify.Message {
-	f := facts(t)
+	f := notifytest.Facts(t)
 	f.Incident.Severity, f.Incident.AckedAt = state.Warning, time.Time{}
 	f.Incident.HandedAt = f.Incident.StartedAt.Add(time.Duration(minutes) * time.Minute)
 	f.Actions[0].State, f.Actions[0].Reason = state.NeedsHuman, "inconclusive, the change is kept; to undo it by hand: kubectl patch"
@@ -21,7 +22,7 @@ func needing(t *testing.T, minutes int) notify.Message {
 	return notify.Compose(f)
 }
 
-func TestNeedsHumanPagesOnce(t *testing.T) {
+func TestRunThatNeedsAPersonPagesOnce(t *testing.T) {
 	for _, benign := range []bool{false, true} {
 		n, s := bench(t, pagerdutytest.Options{RoutingKey: key})
 		n.cfg.APITokenFile, n.cfg.From = "", ""
@@ -52,8 +53,8 @@ func TestNeedsHumanPagesOnce(t *testing.T) {
 	}
 }
 
-// The page of the trouble rings already: it is told, and nobody is woken a second time.
-func TestOpenPageIsToldThatItNeedsHuman(t *testing.T) {
+// The page is open already: it gets the report, and pages no person again.
+func TestOpenPageReportsRunThatNeedsAPerson(t *testing.T) {
 	for _, notes := range []bool{true, false} {
 		n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
 		if !notes {

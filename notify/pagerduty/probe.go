@@ -14,15 +14,16 @@ import (
 	"paramedic/notify"
 )
 
-// keyShape is the form of an integration key, and of an orchestration's.
+// keyShape matches an integration key, and an orchestration's.
 var keyShape = regexp.MustCompile(`^[0-9A-Za-z]{32}$`)
 
-// nowhere is the ID of an incident that no account has: a note for it is judged like any other, and
-// written nowhere.
-const nowhere = "Q0000000000000"
+// noIncident is the ID of an incident that no account has. PagerDuty checks a note for it like any
+// other, and stores it nowhere.
+const noIncident = "Q0000000000000"
 
-// Probe asks PagerDuty whether the bot can do its work: the routing key by its form, the API token
-// by what it may do, and the webhook's secret. It sends no event, so that nobody is paged.
+// Probe checks with PagerDuty that the bot can do its work. It checks the routing key by its form,
+// the API token by its permissions, and the webhook's secret. It sends no event, so that no person
+// is paged.
 func (n *Notifier) Probe(ctx context.Context, webhookSecret func() (string, error)) []notify.Probe {
 	out := []notify.Probe{{What: "pagerduty routing key", Err: n.probeKey()}}
 	if n.cfg.Notes() {
@@ -55,8 +56,7 @@ func (n *Notifier) probeKey() error {
 	return nil
 }
 
-// probeToken proves that the token may write notes, and that the user whom they are written as
-// exists.
+// probeToken checks that the token may write notes, and that the user of the notes exists.
 func (n *Notifier) probeToken(ctx context.Context) error {
 	const fix = "open Integrations, API Access Keys, Create New API Key, and leave Read-only off"
 	token, err := n.opt.APIToken()
@@ -78,12 +78,12 @@ func (n *Notifier) probeToken(ctx context.Context) error {
 			"login e-mail", text.Clean(n.cfg.From))
 	}
 	c, call = n.client(token)
-	_, noteErr := c.CreateIncidentNoteWithContext(ctx, nowhere,
+	_, noteErr := c.CreateIncidentNoteWithContext(ctx, noIncident,
 		api.IncidentNote{User: api.APIObject{Summary: n.cfg.From},
 			Content: "Paramedic asks whether it may write notes."})
 	switch call.status {
 	case http.StatusNotFound:
-		return nil // it may: only the incident is missing
+		return nil // permitted: only the incident is missing
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("the token may read and not write notes (%d): %s", call.status, fix)
 	}

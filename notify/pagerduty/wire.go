@@ -16,14 +16,14 @@ import (
 	"paramedic/notify"
 )
 
-// busy is how long PagerDuty asks to wait after 429 where it names no time.
-const busy = 30 * time.Second
+// defaultWait is the wait after 429 if PagerDuty names no time.
+const defaultWait = 30 * time.Second
 
-// maxReply bounds what is read of an answer.
+// maxReply bounds how much of an answer is read.
 const maxReply = 4 << 20
 
-// A call records what the library hides: the status, Retry-After and the body of an answer that is
-// an error, and the real error where there was no answer. One is made for every request.
+// A call records what the library hides: the status, Retry-After and body of an error, and the
+// network error if there was no answer. One is made for every request.
 type call struct {
 	http   *http.Client
 	status int
@@ -51,9 +51,8 @@ func (c *call) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// verdict says what came of the call: nothing where it got through, and otherwise whether trying
-// again can help, and when. It is the package's only judge of that; the library's own error is not
-// asked.
+// verdict returns the result of the call: nil if it succeeded, and otherwise whether a retry can
+// help, and when. No other code decides that; the library's own error is not used.
 func (c *call) verdict(what string) error {
 	switch {
 	case c.err != nil && (errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded)):
@@ -66,7 +65,7 @@ func (c *call) verdict(what string) error {
 	err := fmt.Errorf("pagerduty %s answered %d%s", what, c.status, reason(c.body))
 	switch {
 	case c.status == http.StatusTooManyRequests:
-		wait := busy
+		wait := defaultWait
 		if s, bad := strconv.Atoi(strings.TrimSpace(c.header.Get("Retry-After"))); bad == nil && s > 0 && s < 3600 {
 			wait = time.Duration(s) * time.Second
 		}
@@ -80,8 +79,8 @@ func (c *call) verdict(what string) error {
 	return &notify.Refused{Err: err}
 }
 
-// reason is what an answer's body says is wrong; the events API and the REST API say it in
-// different places.
+// reason returns the error text of an answer's body. The events API and the REST API place it
+// differently.
 func reason(body []byte) string {
 	var said struct {
 		Message string `json:"message"`

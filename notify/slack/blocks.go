@@ -12,9 +12,9 @@ import (
 	"paramedic/state"
 )
 
-// Slack's limits that this package reaches (https://docs.slack.dev/reference/block-kit/blocks). The
-// cap on all text of a message is not documented; messages of 11,300 characters were seen refused
-// as msg_blocks_too_long, so ours stay below ten thousand.
+// Slack's limits that messages can reach (https://docs.slack.dev/reference/block-kit/blocks). The
+// cap on all text of a message is not documented. Slack refused messages of 11,300 characters as
+// msg_blocks_too_long, so ours stay below 10,000.
 const (
 	limitBlocks  = 50
 	limitHeader  = 150
@@ -23,10 +23,10 @@ const (
 	limitValue   = 2000
 	limitURL     = 3000
 	limitConfirm = 300
-	budget       = 8500 // of text that comes from outside; labels and buttons have the rest
+	budget       = 8500 // of text from outside; labels and buttons have the rest
 
 	maxOffers = 6 // actions shown
-	maxFull   = 3 // of them with all that a person needs to decide, and the buttons
+	maxFull   = 3 // actions with the details for a decision, and buttons
 )
 
 // A page builds a message's blocks within the budget.
@@ -34,13 +34,13 @@ type page struct {
 	blocks []api.Block
 	left   int
 	cut    bool
-	clicks bool // buttons do something
+	clicks bool // buttons work
 	// approves reports whether any Slack user may approve an action with these approvers.
 	approves func(approvers []string) bool
 }
 
-// text takes a text into the page: at most limit of it, and no more than the budget still holds. A
-// block may not be empty, so a text that is gives a dash.
+// text returns at most limit of s, and at most the rest of the budget, which it uses up. A block
+// must not be empty, so an empty text becomes a dash.
 func (p *page) text(s string, limit int) string {
 	limit = min(limit, p.left)
 	if text.Len(s) > limit {
@@ -72,8 +72,8 @@ func code(s string) api.RichTextSectionElement {
 
 func row(e ...api.RichTextSectionElement) api.RichTextElement { return api.NewRichTextSection(e...) }
 
-// rich is a block of rows, each on a line of its own: Slack's clients differ in whether a section
-// ends one.
+// rich returns a block of rows, each on a line of its own. Some of Slack's clients end no line
+// after a section.
 func rich(rows ...api.RichTextElement) api.Block {
 	for i, r := range rows[:len(rows)-1] {
 		if s, ok := r.(*api.RichTextSection); ok && rows[i+1].RichTextElementType() == api.RTESection {
@@ -83,12 +83,12 @@ func rich(rows ...api.RichTextElement) api.Block {
 	return api.NewRichTextBlock("", rows...)
 }
 
-// bullets is a titled list; nothing where there is nothing to list.
+// bullets returns a titled list, or nil for an empty list.
 func (p *page) bullets(title string, lines []string, most, limit int) []api.RichTextElement {
 	return p.list(api.RTEListBullet, title, lines, most, limit)
 }
 
-// steps is a titled list in an order that matters.
+// steps returns a titled, numbered list.
 func (p *page) steps(title string, lines []string, most, limit int) []api.RichTextElement {
 	return p.list(api.RTEListOrdered, title, lines, most, limit)
 }
@@ -109,7 +109,7 @@ func (p *page) list(style api.RichTextListElementType, title string, lines []str
 	return []api.RichTextElement{row(strong(title)), api.NewRichTextList(style, 0, rows...)}
 }
 
-// render makes the blocks of a message.
+// render returns the blocks of a message.
 func (n *Notifier) render(m notify.Message) []api.Block {
 	p := &page{left: budget, clicks: n.clicks(), approves: n.approves}
 	p.add(api.NewHeaderBlock(plain(p.text(headline(m), limitHeader))))
@@ -124,7 +124,7 @@ func (n *Notifier) render(m notify.Message) []api.Block {
 	return p.blocks[:min(len(p.blocks), limitBlocks)]
 }
 
-// brief is the message in its shortest form: what is wrong and where to read on.
+// brief returns the message in its shortest form: the fault and a link to the page.
 func (n *Notifier) brief(m notify.Message) []api.Block {
 	p := &page{left: 600, cut: true, clicks: n.clicks()}
 	p.add(api.NewSectionBlock(plain(p.text(headline(m), 200)), nil, nil))
@@ -145,7 +145,7 @@ func headline(m notify.Message) string {
 	return fmt.Sprintf("%s %s %s", icon, m.Name(), m.Headline())
 }
 
-// facts is the line under the headline.
+// facts returns the line under the headline.
 func facts(m notify.Message) string {
 	parts := []string{string(m.Severity), string(m.Status)}
 	if m.Diagnosed {
@@ -160,13 +160,13 @@ func facts(m notify.Message) string {
 
 func clock(t time.Time) string { return t.UTC().Format("Jan 2 15:04 UTC") }
 
-// limitOwn is the most of the operator's own text that is shown, in one block.
+// limitOwn bounds the operator's own text, in one block.
 const limitOwn = 2900
 
-// own shows the operator's own text in place of the built-in words, and says whether there is one.
-// It comes with its markup, in which nothing of an alert makes a link or a mention; verbatim, Slack
-// adds none by itself.
-func (p *page) own(m notify.Message) bool {
+// operatorText adds the operator's own text in place of the built-in one, and reports whether there
+// is one. The text has markup. Text from an alert makes no link or mention in it, and the block is
+// verbatim, so that Slack adds none.
+func (p *page) operatorText(m notify.Message) bool {
 	if m.Words.Text == "" {
 		return false
 	}
@@ -176,7 +176,7 @@ func (p *page) own(m notify.Message) bool {
 }
 
 func (p *page) open(m notify.Message) {
-	own := p.own(m)
+	own := p.operatorText(m)
 	if !own {
 		p.story(m)
 	}
@@ -199,7 +199,7 @@ func (p *page) open(m notify.Message) {
 	}
 }
 
-// story shows what is wrong and why, what to do, and the evidence.
+// story adds what is wrong and why, what to do, and the evidence.
 func (p *page) story(m notify.Message) {
 	story := []api.RichTextElement{row(strong("What is wrong  "), words(p.text(m.What, 900)))}
 	story = append(story, row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
@@ -237,7 +237,7 @@ func mark(s string) string {
 	return "?"
 }
 
-// resolved is the summary that an ended incident's message is edited to.
+// resolved adds the summary that replaces an ended incident's message.
 func (p *page) resolved(m notify.Message) {
 	var rows []api.RichTextElement
 	if m.MergedInto != "" {
@@ -253,15 +253,15 @@ func (p *page) resolved(m notify.Message) {
 	}
 	var done []string
 	for _, o := range m.Actions {
-		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, said(o), o.Result)))
+		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateText(o), o.Result)))
 	}
 	rows = append(rows, p.bullets("First aid", done, 5, 300)...)
 	p.add(rich(rows...))
-	p.own(m)
+	p.operatorText(m)
 }
 
-// said is an action's state in words.
-func said(o notify.Offer) string {
+// stateText returns an action's state in words.
+func stateText(o notify.Offer) string {
 	if o.Stopping {
 		return "being called off"
 	}
@@ -293,9 +293,9 @@ func said(o notify.Offer) string {
 	return strings.ReplaceAll(string(o.State), "_", " ")
 }
 
-// offer shows one action: in full where a person may have to decide on it, else in a line.
+// offer adds one action: in full if a person may have to decide on it, otherwise in a line.
 func (p *page) offer(o notify.Offer, full bool) {
-	rows := []api.RichTextElement{row(strong("First aid  "), code(p.text(o.Change, 200)), words("  "+said(o)))}
+	rows := []api.RichTextElement{row(strong("First aid  "), code(p.text(o.Change, 200)), words("  "+stateText(o)))}
 	if o.Result != "" && full {
 		rows = append(rows, row(words(p.text(o.Result, 300))))
 	}
@@ -327,79 +327,8 @@ func (p *page) offer(o notify.Offer, full bool) {
 	}
 }
 
-// decides reports whether a click may decide on an action: a button that could only refuse is not
-// shown.
-func (p *page) decides(o notify.Offer) bool { return p.clicks && p.approves(o.Approvers) }
-
-// decide adds the buttons of an action that waits for approval. Their value binds the click to
-// exactly the plan that is shown.
-func (p *page) decide(o notify.Offer) {
-	value := fmt.Sprintf("%s|%s", o.ID, o.PlanHash)
-	if len(value) > limitValue {
-		return // not a plan that we made
-	}
-	title := "Approve first aid?"
-	ask := text.Cut(fmt.Sprintf("%s on %s. %s", o.Change, o.Target, o.Why), limitConfirm)
-	p.left -= text.Len(ask)
-	confirm := api.NewConfirmationBlockObject(plain(title), plain(ask), plain("Approve"), plain("Not now"))
-	approve := api.NewButtonBlockElement(ActionApprove, value,
-		plain("Approve")).WithStyle(api.StylePrimary).WithConfirm(confirm)
-	deny := api.NewButtonBlockElement(ActionDeny, value, plain("Deny")).WithStyle(api.StyleDanger)
-	p.add(api.NewActionBlock("decide."+string(o.ID), approve, deny))
-}
-
-// buttons are those of the incident itself.
-func (p *page) buttons(m notify.Message) {
-	var elements []api.BlockElement
-	if p.clicks && m.Status != state.StatusResolved && m.AckedAt.IsZero() {
-		elements = append(elements, api.NewButtonBlockElement(ActionAck, string(m.Incident), plain("Acknowledge")))
-	}
-	if m.URL != "" && len(m.URL) <= limitURL {
-		elements = append(elements, api.NewButtonBlockElement(ActionOpen, "", plain("Open page")).WithURL(m.URL))
-	}
-	if len(elements) > 0 {
-		p.add(api.NewActionBlock("incident."+string(m.Incident), elements...))
-	}
-}
-
-func (p *page) footer(m notify.Message) {
-	var e []api.RichTextSectionElement
-	link := func(url, title string) {
-		if len(e) > 0 {
-			e = append(e, words("  ·  "))
-		}
-		title = text.Cut(title, 150)
-		if url == "" || len(url) > limitURL {
-			e = append(e, words(title))
-			return
-		}
-		e = append(e, api.NewRichTextSectionLinkElement(url, title, nil))
-	}
-	if m.Words.Footer != "" {
-		link("", p.text(m.Words.Footer, 300))
-	}
-	for _, l := range m.Words.Links {
-		link(l.URL, l.Text)
-	}
-	if m.PlaybookID != "" && m.Status != state.StatusResolved {
-		title := m.PlaybookTitle
-		if title == "" {
-			title = m.PlaybookID
-		}
-		link(m.PlaybookURL, "Playbook: "+title)
-	}
-	if p.cut {
-		link(m.URL, "Shortened; the incident's page has the rest")
-	}
-	for _, why := range m.Words.Failed {
-		link("", why)
-	}
-	link("", string(m.Incident))
-	p.add(rich(row(e...)))
-}
-
-// escape makes text safe where Slack reads it as markup: in the text of a notification.
+// escape makes text safe for a notification, which Slack reads as markup.
 func escape(s string) string {
-	s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u200b", "*", "\u200b*", "_", "\u200b_", "~", "\u200b~", "`", "\u200b`").Replace(s)
-	return s
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u200b",
+		"*", "\u200b*", "_", "\u200b_", "~", "\u200b~", "`", "\u200b`").Replace(s)
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
 
-// gold compares a rendering with the file of its name.
+// gold compares a rendering with its golden file.
 func gold(t *testing.T, name string, v any) {
 	t.Helper()
 	var b bytes.Buffer
@@ -45,7 +46,7 @@ func gold(t *testing.T, name string, v any) {
 
 func TestRendering(t *testing.T) {
 	n := &Notifier{cfg: Config{SigningSecretFile: "secret"}}
-	f := facts0(t)
+	f := notifytest.Facts(t)
 	gold(t, "open", n.render(notify.Compose(f)))
 	f.Actions[0].State, f.Actions[0].Mode = state.Proposed, "suggest"
 	f.Links.Base = ""
@@ -55,7 +56,7 @@ func TestRendering(t *testing.T) {
 	gold(t, "resolved", n.render(notify.Compose(f)))
 }
 
-// hostile is text that tries everything that chat markup can do.
+// hostile is text with all kinds of chat markup.
 const hostile = "<!channel> <@U123> @here <https://evil|click> *b* _i_ ~s~ `c` &amp; :skull: \x1b[31m\u202Ex\n> quote"
 
 func TestHostileTextIsNeverMarkup(t *testing.T) {
@@ -74,7 +75,7 @@ func TestHostileTextIsNeverMarkup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range append(s.Messages(), s.Thread(ref["ts"])...) {
-		// The fake refuses mentions and broadcasts; what is left is that nothing is of a type that
+		// The fake refuses mentions and broadcasts. This checks that no text is of a type that
 		// Slack reads as markup.
 		if bytes.Contains(m.Blocks, []byte(`"mrkdwn"`)) {
 			t.Errorf("markup in %s", m.Blocks)
@@ -91,7 +92,7 @@ func TestHostileTextIsNeverMarkup(t *testing.T) {
 	}
 }
 
-func TestWhereTheTimeGoesIsSaidWhereItIsKnown(t *testing.T) {
+func TestPhaseTimesAreShownIfKnown(t *testing.T) {
 	for _, text := range []string{"", "queue 60 % of a request: queue_saturation, from 40 traces."} {
 		n, s := bench(t, Config{}, slacktest.Options{})
 		f := fresh(t)
@@ -106,8 +107,8 @@ func TestWhereTheTimeGoesIsSaidWhereItIsKnown(t *testing.T) {
 	}
 }
 
-// Whatever an incident holds, Slack takes it: the fake counts every limit.
-func TestEveryLimitIsHeld(t *testing.T) {
+// Slack accepts any incident: the fake checks every limit.
+func TestMessagesStayWithinVendorLimits(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -133,7 +134,7 @@ func TestEveryLimitIsHeld(t *testing.T) {
 	}
 }
 
-// huge is an incident with far too much of everything.
+// huge returns an incident that exceeds every limit.
 func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	f := fresh(t)
 	alphabets := []string{"x", "wörter ", "漢字", "😀", "a b\n", "<&>", "\u202e\x00z"}
@@ -194,9 +195,9 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	return f
 }
 
-// A run that somebody called off is not about to start, and one that was called off too late says
-// so.
-func TestACallToStopIsTold(t *testing.T) {
+// A run that a person called off is not shown as about to start. A run that was called off too late
+// shows that.
+func TestCallToStopIsShown(t *testing.T) {
 	for at, want := range map[state.ActionState]string{
 		state.Intent:  "being called off|called off by asha; nothing is written any more, unless it was on its way",
 		state.Applied: "done, being verified|called off by asha too late",
@@ -217,7 +218,7 @@ func TestACallToStopIsTold(t *testing.T) {
 	}
 }
 
-// What was approved may wait for hours until a freeze window ends: it is not about to start.
+// An approved run may wait for hours until a freeze window ends. It is not shown as about to start.
 func TestHeldRunIsShownAsHeld(t *testing.T) {
 	waits := state.GuardResult{Guard: "approval", Decision: state.Hold, Reason: "waits for approval"}
 	freeze := state.GuardResult{Guard: "freeze_window", Decision: state.Hold, Reason: "freeze window night until 07:00"}
@@ -238,8 +239,8 @@ func TestHeldRunIsShownAsHeld(t *testing.T) {
 	}
 }
 
-// Nobody may approve from Slack: then there is no button that could only refuse.
-func TestNoDeadButtons(t *testing.T) {
+// If no Slack user may approve, there is no button that could only be refused.
+func TestButtonsWithoutEffectAreNotShown(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	f := fresh(t)
 	f.Actions[0].Approvers = nil
@@ -252,9 +253,8 @@ func TestNoDeadButtons(t *testing.T) {
 	}
 }
 
-// The buttons are there where any Slack user may approve, whether a policy or the tokens file says
-// so.
-func TestButtonsFollowWhoMayApprove(t *testing.T) { // 17
+// The buttons are shown if any Slack user may approve, by a policy or by the tokens file.
+func TestApproveButtonNeedsASlackApprover(t *testing.T) {
 	for _, c := range []struct {
 		approvers []string
 		want      int

@@ -12,10 +12,10 @@ type Config struct {
 	TokenFile         string `yaml:"token_file" json:"token_file,omitempty"`
 	SigningSecretFile string `yaml:"signing_secret_file" json:"signing_secret_file,omitempty"`
 	AppTokenFile      string `yaml:"app_token_file" json:"app_token_file,omitempty"`
-	// Channel is the channel's ID (C0123ABCD) or its name (#llm-oncall). An ID needs no scope to
-	// list channels.
+	// Channel is the channel's ID (C0123ABCD) or its name (#llm-oncall). An ID needs no scope for
+	// listing channels.
 	Channel string `yaml:"channel" json:"channel,omitempty"`
-	// APIURL is a base that ends in a slash; empty: Slack's own.
+	// APIURL is a base that ends in a slash. Empty means Slack's own.
 	APIURL string `yaml:"api_url" json:"api_url,omitempty"`
 }
 

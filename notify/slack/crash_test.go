@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
 
-// board is a bot's memory of one incident, which outlives the process.
+// board holds a bot's state of one incident, which survives the process.
 type board struct {
 	state.View
 	facts notify.Facts
@@ -26,9 +27,9 @@ func (b *board) Timeline(context.Context, state.IncidentID) ([]state.Entry, erro
 	return b.facts.Timeline, nil
 }
 
-// The process dies after Slack took the message and before the outcome is kept, again and again:
-// there is one message.
-func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
+// The process dies after Slack accepted the message and before the outcome is stored, several
+// times. There is one message.
+func TestCrashBeforeOutcomeLeavesOneMessage(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	b := &board{facts: fresh(t)}
 	wanted := time.Now()
@@ -36,11 +37,11 @@ func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
 		Since: wanted, Turn: 9}
 	var out state.Outcome
 	for life := range 4 {
-		clock := &quick{now: wanted.Add(time.Duration(life)*time.Minute - time.Second)}
+		clock := &notifytest.Clock{Time: wanted.Add(time.Duration(life)*time.Minute - time.Second)}
 		if life == 1 {
 			b.facts.Timeline = append(b.facts.Timeline, state.Entry{N: 9, Text: "acknowledged by Ada"})
 		}
-		again := New(n.cfg, n.opt) // a new process knows nothing of the last
+		again := New(n.cfg, n.opt) // a new process without the state of the last one
 		h := notify.NewHandler(notify.HandlerConfig{View: b, Clock: clock,
 			Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: again}})
 		if out = h.Handle(t.Context(), e); !out.Done || out.Error != "" {

@@ -1,19 +1,19 @@
-// Package slack shows incidents in a Slack channel: one message an incident, posted once and edited
-// in place, its timeline in the message's thread, and buttons to acknowledge, approve and deny, and
-// to say that a run which needs a person is taken care of.
+// Package slack shows incidents in a Slack channel. An incident has one message, which is posted
+// once and edited in place, and its timeline in the message's thread. Buttons acknowledge the
+// incident, approve and deny actions, and report that a run is taken care of.
 //
 // It promises:
 //
-//   - One message: after an attempt whose outcome is not known it looks for the message by its
-//     metadata (event type paramedic_incident) before it posts again, and the same for what it
-//     wrote into the thread.
-//   - Slack's limits are held by shortening with a link to the incident's page. Where Slack refuses
-//     the blocks all the same, the message goes out in its shortest form.
-//   - What came out of an alert is never markup: all of it travels as rich text or plain text, in
-//     which Slack reads no mentions, links or formatting; the one text that is read as markup, the
-//     notification's, is escaped.
+//   - One message: after an attempt with an unknown outcome it looks for the message by its
+//     metadata (event type paramedic_incident) before it posts again. It does the same for the
+//     entries in the thread.
+//   - Texts are shortened to Slack's limits, with a link to the incident's page. If Slack still
+//     refuses the blocks, the message is sent in its shortest form.
+//   - Text from an alert is never markup: it is sent as rich text or plain text, in which Slack
+//     reads no mentions, links or formatting. The notification's text is read as markup, and is
+//     escaped.
 //
-// The buttons are a contract with whoever receives the clicks:
+// The buttons are a contract with the receiver of the clicks:
 //
 //	action_id           value
 //	paramedic.ack       the incident's ID
@@ -32,7 +32,7 @@ const (
 	ActionOpen    = "paramedic.open"
 )
 
-// The event types of the messages' metadata, by which a message is found again.
+// The event types of the messages' metadata, which find a message again.
 const (
 	EventIncident = "paramedic_incident"
 	EventTimeline = "paramedic_timeline"

@@ -12,16 +12,16 @@ import (
 	"paramedic/notify"
 )
 
-// busy is how long to wait where Slack says that we are too fast and names no time.
-const busy = 10 * time.Second
+// defaultWait is the wait after a rate limit if Slack names no time.
+const defaultWait = 10 * time.Second
 
-// passing are the errors that Slack answers with and that pass by themselves. After these it is
-// open whether the call took effect.
-var passing = map[string]bool{
+// temporary lists the error codes of temporary failures. After these, the call may have taken
+// effect.
+var temporary = map[string]bool{
 	"internal_error": true, "fatal_error": true, "request_timeout": true, "service_unavailable": true, "team_added_to_org": true,
 }
 
-// hints say what to do about the errors that an operator can mend.
+// hints holds advice for the errors that an operator can fix.
 var hints = map[string]string{
 	"channel_not_found": "check notify.slack.channel, and invite the bot to it",
 	"not_in_channel":    "invite the bot to the channel",
@@ -39,8 +39,7 @@ var hints = map[string]string{
 	"cant_update_message": "the message belongs to another app",
 }
 
-// verdict says what a failed call means: whether trying again can help, and when. It is the
-// package's only judge of that.
+// verdict classifies a failed call: whether a retry can help, and when. No other code decides that.
 func verdict(method string, err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +53,7 @@ func verdict(method string, err error) error {
 		err = fmt.Errorf("slack %s answered %s", method, http.StatusText(status.Code))
 		switch {
 		case status.Code == http.StatusTooManyRequests:
-			return &notify.Later{After: busy, Err: err}
+			return &notify.Later{After: defaultWait, Err: err}
 		case status.Code >= 500 || status.Code == http.StatusRequestTimeout:
 			return err
 		}
@@ -63,10 +62,10 @@ func verdict(method string, err error) error {
 	code := errorCode(err)
 	switch {
 	case code == "":
-		return fmt.Errorf("slack %s: %w", method, err) // the network, or an answer that is not Slack's
+		return fmt.Errorf("slack %s: %w", method, err) // the network, or an answer that is not from Slack
 	case code == "ratelimited" || code == "rate_limited":
-		return &notify.Later{After: busy, Err: fmt.Errorf("slack %s: %w", method, err)}
-	case passing[code]:
+		return &notify.Later{After: defaultWait, Err: fmt.Errorf("slack %s: %w", method, err)}
+	case temporary[code]:
 		return fmt.Errorf("slack %s: %w", method, err)
 	case hints[code] != "":
 		return &notify.Refused{Err: fmt.Errorf("slack %s: %s: %s", method, code, hints[code])}
@@ -74,7 +73,7 @@ func verdict(method string, err error) error {
 	return &notify.Refused{Err: fmt.Errorf("slack %s: %s", method, text.Cut(text.Clean(code), 200))}
 }
 
-// errorCode is the code of an answer that says ok: false; empty for any other failure.
+// errorCode returns the code of an answer with ok: false, or "" for any other failure.
 func errorCode(err error) string {
 	var said api.SlackErrorResponse
 	if errors.As(err, &said) {
@@ -83,8 +82,8 @@ func errorCode(err error) string {
 	return ""
 }
 
-// tooMuch says whether Slack refused the blocks rather than the call.
-func tooMuch(err error) bool {
+// blocksRefused reports whether Slack refused the blocks, not the call.
+func blocksRefused(err error) bool {
 	switch errorCode(err) {
 	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "no_text",
 		"too_many_attachments":

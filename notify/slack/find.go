@@ -15,7 +15,7 @@ import (
 	"paramedic/notify"
 )
 
-// The bounds of a search: how far before the incident it begins, because clocks differ, and how
+// The bounds of a search: how long before the incident it begins, because clocks differ, and how
 // much of the channel it reads.
 const (
 	searchSlack = 10 * time.Minute
@@ -27,8 +27,8 @@ var idShape = regexp.MustCompile(`^[CGD][A-Z0-9]{6,}$`)
 
 func isID(channel string) bool { return idShape.MatchString(channel) }
 
-// find looks for the incident's message in the channel, and puts its handles into ref. Where Slack
-// does not let us look it gives up: two messages are better than none.
+// find looks for the incident's message in the channel, and puts its handles into ref. If Slack
+// does not allow the search, it gives up: two messages are better than none.
 func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string) error {
 	channel, err := n.channelID(ctx, c)
 	if err == nil {
@@ -49,8 +49,8 @@ func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, re
 	return err
 }
 
-// search returns the incident's message in the channel, and the last timeline entry that it tells;
-// both are empty where there is none.
+// search returns the incident's message in the channel, and the last timeline entry in it. Both are
+// empty if there is no message.
 func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m notify.Message) (ts, to string,
 	err error) {
 	q := &api.GetConversationHistoryParameters{
@@ -63,7 +63,7 @@ func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m 
 		}
 		page, err := c.GetConversationHistoryContext(ctx, q)
 		if err != nil {
-			return "", "", n.judge(methodRead, err)
+			return "", "", n.classify(methodRead, err)
 		}
 		for _, msg := range page.Messages {
 			if msg.Metadata.EventType == EventIncident &&
@@ -79,7 +79,7 @@ func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m 
 	return "", "", nil
 }
 
-// written is the last timeline entry that the thread has.
+// written returns the last timeline entry in the thread.
 func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string) (int, error) {
 	last := 0
 	q := &api.GetConversationRepliesParameters{ChannelID: ref[refChannel], Timestamp: ref[refTS], Limit: searchLimit,
@@ -90,7 +90,7 @@ func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message,
 		}
 		msgs, _, next, err := c.GetConversationRepliesContext(ctx, q)
 		if err != nil {
-			err = n.judge(methodReply, err)
+			err = n.classify(methodReply, err)
 			var no *notify.Refused
 			if errors.As(err, &no) {
 				n.opt.Log.Warn("cannot read the thread; writing to it without", "incident", m.Incident, "err", err)
@@ -113,7 +113,7 @@ func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message,
 	return last, nil
 }
 
-// channelID is the ID of the configured channel: posting takes a name, searching does not.
+// channelID returns the ID of the configured channel. Posting accepts a name, searching does not.
 func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error) {
 	n.mu.Lock()
 	id := n.channel
@@ -130,7 +130,7 @@ func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error)
 		}
 		channels, next, err := c.GetConversationsContext(ctx, q)
 		if err != nil {
-			return "", n.judge(methodList, err)
+			return "", n.classify(methodList, err)
 		}
 		for _, ch := range channels {
 			if ch.Name == name {

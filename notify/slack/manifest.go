@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Manifest is the manifest of the Slack app, for https://api.slack.com/apps: it asks for the scopes
-// that this package uses, and points Slack at the bot's doors below base
+// Manifest returns the manifest of the Slack app, for https://api.slack.com/apps. It requests the
+// scopes that this package uses, and sets the request URLs below base
 // (https://paramedic.example.com).
 func Manifest(base string) ([]byte, error) {
 	base = strings.TrimRight(base, "/")

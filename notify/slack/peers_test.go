@@ -10,14 +10,13 @@ import (
 	"paramedic/state"
 )
 
-// The tests of this file are named after failures that users of other tools have reported. Each
-// says what happened there, and shows that it cannot happen here.
+// These tests are named after failures that users of other tools reported. Each comment describes
+// the failure, and how this bot avoids it.
 
-// Robusta, issue 1350: the end of an alert left its first message as it was, and people read of
-// trouble that was over. Here the end is an edit of that message: its headline, its status and the
-// notification's text say so, it asks for nothing any more, and nothing else is posted to the
-// channel.
-func TestRobusta1350TheEndIsWrittenIntoTheFirstMessage(t *testing.T) {
+// Robusta, issue 1350: the end of an alert left its first message unchanged, and people read of a
+// fault that was over. Here the end is an edit of that message. Its headline, its status and the
+// notification's text show the end, it asks for nothing, and nothing else is posted to the channel.
+func TestRobusta1350EndEditsTheFirstMessage(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	f := fresh(t)
 	ref, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true)
@@ -44,10 +43,9 @@ func TestRobusta1350TheEndIsWrittenIntoTheFirstMessage(t *testing.T) {
 	}
 }
 
-// Robusta, issue 1752: what was about one message went to another channel. Here an incident stays
-// where it was told, though the configuration names another channel since: edits and the thread go
-// there.
-func TestRobusta1752AnIncidentStaysInItsChannel(t *testing.T) {
+// Robusta, issue 1752: a message's update went to another channel. Here an incident stays in its
+// channel, even if the configuration names another one later: edits and the thread go there.
+func TestRobusta1752IncidentStaysInItsChannel(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{Channels: map[string]string{"llm-oncall": "C0000ONCALL", "gpu-team": "C0000GPU"}})
 	f := fresh(t)
 	ref, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true)
@@ -72,9 +70,9 @@ func TestRobusta1752AnIncidentStaysInItsChannel(t *testing.T) {
 	}
 }
 
-// HolmesGPT, issue 431: buttons were missing, or shown and dead. Here a message has buttons where a
-// click can be proven to be Slack's, and where it cannot it says how else to decide.
-func TestHolmes431WithoutASigningSecretThereIsNoButton(t *testing.T) {
+// HolmesGPT, issue 431: buttons were missing, or shown without effect. Here a message has buttons
+// if a click's signature can be verified. Otherwise it names another way to decide.
+func TestHolmes431ButtonsNeedASigningSecret(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	n.cfg.SigningSecretFile = ""
 	f := fresh(t)

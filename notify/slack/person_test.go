@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/state"
 )
 
-func TestNeedsHumanHasItsButton(t *testing.T) {
-	f := facts0(t)
+func TestRunThatNeedsAPersonHasAButton(t *testing.T) {
+	f := notifytest.Facts(t)
 	a := &f.Actions[0]
 	a.State, a.Reason, a.Verify = state.NeedsHuman, "inconclusive, the change is kept", state.Verification{}
 	shown := func(secret string) string {

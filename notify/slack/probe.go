@@ -14,29 +14,29 @@ import (
 	"paramedic/notify"
 )
 
-// Where an operator mends the app, in the words of Slack's pages.
+// Where an operator fixes the app, in the words of Slack's pages.
 const (
 	atPermissions = "open https://api.slack.com/apps, choose the app, OAuth & Permissions"
 	atBasics      = "open https://api.slack.com/apps, choose the app, Basic Information, App Credentials"
 )
 
-// secretShape is the form of a signing secret.
+// secretShape matches a signing secret.
 var secretShape = regexp.MustCompile(`^[0-9a-z]{32}$`)
 
-// A place is the configured channel as far as the bot may see it.
+// A place is the configured channel, as far as the bot may see it.
 type place struct {
 	known, private, direct bool
 	err                    error
 }
 
-// Probe asks Slack whether the bot can do its work: the token, its scopes, the channel and the
+// Probe checks with Slack that the bot can do its work: the token, its scopes, the channel and the
 // signing secret. It posts nothing.
 func (n *Notifier) Probe(ctx context.Context, signing func() (string, error)) []notify.Probe {
 	var who *api.AuthTestResponse
 	c, err := n.client()
 	if err == nil {
 		if who, err = c.AuthTestContext(ctx); err != nil {
-			err = n.judge("auth.test", err)
+			err = n.classify("auth.test", err)
 		}
 	}
 	out := []notify.Probe{{What: "slack token", Err: err}}
@@ -50,13 +50,13 @@ func (n *Notifier) Probe(ctx context.Context, signing func() (string, error)) []
 	given := strings.FieldsFunc(who.Header.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 	at := n.place(ctx, c, text.Clean(who.User), given)
 	out = append(out, notify.Probe{What: "slack channel " + text.Cut(text.Clean(n.cfg.Channel), 80), Err: at.err})
-	if len(given) > 0 { // an answer without the header says nothing of scopes
+	if len(given) > 0 { // without the header, the scopes are unknown
 		out = append(out, notify.Probe{What: "slack scopes", Err: missing(given, n.needed(at))})
 	}
 	return append(out, n.probeSecret(signing, len(given) == 0 || slices.Contains(given, "commands")))
 }
 
-// needed are the scopes that the bot's work takes in its channel.
+// needed returns the scopes that the bot's work needs in its channel.
 func (n *Notifier) needed(at place) []string {
 	need := []string{"chat:write"}
 	if n.clicks() {
@@ -80,8 +80,8 @@ func missing(given, need []string) error {
 		strings.Join(need, ", "), atPermissions)
 }
 
-// probeSecret judges the signing secret by its form: Slack lets nobody try one. An app that has
-// commands sends what the bot refuses without it.
+// probeSecret checks the signing secret by its form, because Slack offers no way to try one.
+// Without a secret, the bot refuses an app's commands.
 func (n *Notifier) probeSecret(signing func() (string, error), commands bool) notify.Probe {
 	p := notify.Probe{What: "slack signing secret"}
 	const set = "set notify.slack.signing_secret_file to the Signing Secret (" + atBasics + ")"
@@ -103,7 +103,7 @@ func (n *Notifier) probeSecret(signing func() (string, error), commands bool) no
 	return p
 }
 
-// place looks the channel up and says what keeps the bot from posting there.
+// place looks up the channel, and returns what keeps the bot from posting there.
 func (n *Notifier) place(ctx context.Context, c *api.Client, bot string, given []string) place {
 	name := text.Clean(n.cfg.Channel)
 	can := func(scope string) bool { return len(given) == 0 || slices.Contains(given, scope) }
@@ -129,7 +129,7 @@ func (n *Notifier) place(ctx context.Context, c *api.Client, bot string, given [
 	return at
 }
 
-// lookUp returns the configured channel, or nil where Slack shows the bot none.
+// lookUp returns the configured channel, or nil if Slack shows the bot none.
 func (n *Notifier) lookUp(ctx context.Context, c *api.Client, can func(scope string) bool) (*api.Channel, error) {
 	if isID(n.cfg.Channel) {
 		ch, err := c.GetConversationInfoContext(ctx, &api.GetConversationInfoInput{ChannelID: n.cfg.Channel})
@@ -137,7 +137,7 @@ func (n *Notifier) lookUp(ctx context.Context, c *api.Client, can func(scope str
 			return nil, nil
 		}
 		if err != nil {
-			return nil, n.judge("conversations.info", err)
+			return nil, n.classify("conversations.info", err)
 		}
 		return ch, nil
 	}
@@ -151,7 +151,7 @@ func (n *Notifier) lookUp(ctx context.Context, c *api.Client, can func(scope str
 	for range searchPages {
 		channels, next, err := c.GetConversationsContext(ctx, q)
 		if err != nil {
-			return nil, n.judge("conversations.list", err)
+			return nil, n.classify("conversations.list", err)
 		}
 		for i := range channels {
 			if channels[i].Name == name {

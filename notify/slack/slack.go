@@ -20,8 +20,8 @@ import (
 	"paramedic/state"
 )
 
-// Slack takes about one message a second and channel, and of other methods so many calls a minute
-// and workspace: 50 of tier 3, 20 of tier 2 (https://docs.slack.dev/apis/web-api/rate-limits).
+// Slack accepts about one message a second per channel. Other methods have a limit per minute and
+// workspace: 50 calls for tier 3, 20 for tier 2 (https://docs.slack.dev/apis/web-api/rate-limits).
 // Burst and rate together stay below that in every minute.
 const (
 	postEvery   = 1050 * time.Millisecond
@@ -35,18 +35,18 @@ const (
 	methodRead  = "conversations.history"
 	methodReply = "conversations.replies"
 	methodList  = "conversations.list"
-	// maxReply bounds what is read of an answer.
+	// maxReply bounds how much of an answer is read.
 	maxReply = 8 << 20
 )
 
-// Options are what a Notifier needs beyond its configuration.
+// Options configure a Notifier beyond its Config.
 type Options struct {
 	Clock state.Clock
 	Log   *slog.Logger           // nil: none
 	HTTP  *http.Client           // nil: a client with a timeout
-	Token func() (string, error) // nil: Config.TokenFile, read anew at every call
-	// Approves reports whether any Slack user may approve an action with these approvers; nil:
-	// where there are any.
+	Token func() (string, error) // nil: Config.TokenFile, read at every call
+	// Approves reports whether any Slack user may approve an action with these approvers. nil: true
+	// if there are any approvers.
 	Approves func(approvers []string) bool
 }
 
@@ -58,12 +58,12 @@ type Notifier struct {
 	limit map[string]*notify.Limiter // by method
 
 	mu      sync.Mutex
-	channel string // the ID of the configured channel, once it is known
+	channel string // the ID of the configured channel, once known
 }
 
 var _ notify.Notifier = (*Notifier)(nil)
 
-// New makes a notifier of a valid configuration.
+// New returns a notifier with a valid configuration.
 func New(cfg Config, opt Options) *Notifier {
 	if opt.HTTP == nil {
 		opt.HTTP = &http.Client{Timeout: 15 * time.Second}
@@ -89,7 +89,7 @@ func limiters(clock state.Clock) map[string]*notify.Limiter {
 	}
 }
 
-// bounded is an HTTP client that never reads more of an answer than maxReply.
+// bounded is an HTTP client that reads at most maxReply of an answer.
 type bounded struct{ *http.Client }
 
 // Do sends the request.
@@ -104,8 +104,8 @@ func (b bounded) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// clicks says whether what people click comes to the bot: without the signing secret it could not
-// be believed, and is refused.
+// clicks reports whether the bot accepts clicks. Without the signing secret they could not be
+// verified, and are refused.
 func (n *Notifier) clicks() bool { return n.cfg.SigningSecretFile != "" }
 
 // approves reports whether any Slack user may approve an action with these approvers.
@@ -128,8 +128,8 @@ func (n *Notifier) client() (*api.Client, error) {
 	return api.New(token, options...), nil
 }
 
-// The handles in a channel's Ref: where the message is, the last timeline entry in its thread, and
-// a digest of what it shows.
+// The handles in the channel's Ref: the message, the last timeline entry in its thread, and a
+// digest of the message's content.
 const (
 	refChannel = "channel"
 	refTS      = "ts"
@@ -137,7 +137,7 @@ const (
 	refShown   = "shown"
 )
 
-// Show posts or edits the incident's message, then writes what is new into its thread.
+// Show posts or edits the incident's message, then writes the new entries into its thread.
 func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, fresh bool) (map[string]string, error) {
 	c, err := n.client()
 	if err != nil {
@@ -153,7 +153,7 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 		}
 	}
 	if ref[refTS] == "" && m.MergedInto != "" {
-		return ref, nil // nobody was told of it, and the incident that it went into is told
+		return ref, nil // it was never shown, and the incident that it was merged into is
 	}
 	if err := n.message(ctx, c, m, ref, fresh); err != nil {
 		return ref, err
@@ -161,7 +161,7 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 	return ref, n.thread(ctx, c, m, ref, fresh)
 }
 
-// message posts the message, or edits the one that is there.
+// message posts the message, or edits the existing one.
 func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string,
 	fresh bool) error {
 	blocks := n.render(m)
@@ -171,11 +171,11 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 	}
 	shown := state.Hash(string(body))
 	if fresh && ref[refTS] != "" && ref[refShown] == shown {
-		return nil // an edit that changes nothing is a call saved
+		return nil // an edit without changes would waste a call
 	}
 	edit := ref[refTS] != ""
 	err = n.send(ctx, c, m, ref, blocks)
-	if tooMuch(err) {
+	if blocksRefused(err) {
 		n.opt.Log.Warn("slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err",
 			err)
 		err = n.send(ctx, c, m, ref, n.brief(m))
@@ -185,18 +185,18 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 		if edit {
 			method = methodEdit
 		}
-		return n.judge(method, err)
+		return n.classify(method, err)
 	}
 	ref[refShown] = shown
 	if !edit && len(m.Entries) > 0 {
-		// The message tells what happened so far: the thread begins with what comes after it, and a
-		// first message is one call.
+		// The message contains the entries so far. The thread begins with later ones, and a first
+		// message is one call.
 		ref[refThread] = lastEntry(m)
 	}
 	return nil
 }
 
-// errNoHandle is an answer that says neither where the message is nor what is wrong.
+// errNoHandle reports an answer that names neither the message nor an error.
 var errNoHandle = errors.New("the answer names no message")
 
 func (n *Notifier) send(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string,
@@ -232,7 +232,7 @@ func (n *Notifier) send(ctx context.Context, c *api.Client, m notify.Message, re
 	return nil
 }
 
-// lastEntry returns the last timeline entry of a message, as its handle has it.
+// lastEntry returns the last timeline entry of a message in the form of its handle.
 func lastEntry(m notify.Message) string {
 	if len(m.Entries) == 0 {
 		return "0"
@@ -240,7 +240,7 @@ func lastEntry(m notify.Message) string {
 	return strconv.Itoa(m.Entries[len(m.Entries)-1].N)
 }
 
-// notice is the text that the notification on a phone or watch shows.
+// notice returns the text of the notification on a phone or watch.
 func notice(m notify.Message) string {
 	word := string(m.Severity)
 	if m.Status == state.StatusResolved {
@@ -249,9 +249,9 @@ func notice(m notify.Message) string {
 	return escape(text.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
 }
 
-// judge turns a failed call into what the outbox needs to know, and makes later calls of the method
-// wait where Slack asked for it.
-func (n *Notifier) judge(method string, err error) error {
+// classify classifies a failed call for the outbox, and makes later calls of the method wait if
+// Slack asked for it.
+func (n *Notifier) classify(method string, err error) error {
 	var own *notify.Later
 	if errors.As(err, &own) {
 		return err // our own limiter: nothing was sent
@@ -266,10 +266,10 @@ func (n *Notifier) judge(method string, err error) error {
 	return err
 }
 
-// maxRows bounds the entries of one message in the thread.
+// maxRows bounds the entries in one message of the thread.
 const maxRows = 40
 
-// thread writes the timeline entries that the thread does not have yet, all in one message.
+// thread writes the timeline entries that the thread lacks, all in one message.
 func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string,
 	fresh bool) error {
 	last, _ := strconv.Atoi(ref[refThread])
@@ -302,7 +302,7 @@ func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, 
 		err = errNoHandle
 	}
 	if err != nil {
-		return n.judge(methodPost, err)
+		return n.classify(methodPost, err)
 	}
 	ref[refThread] = strconv.Itoa(to)
 	return nil
@@ -317,7 +317,7 @@ func after(entries []state.Entry, n int) []state.Entry {
 	return nil
 }
 
-// history is the block of a batch of timeline entries.
+// history returns the block of a batch of timeline entries.
 func history(m notify.Message, entries []state.Entry) api.Block {
 	p := &page{left: budget - 500}
 	var rows []api.RichTextElement

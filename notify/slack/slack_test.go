@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
@@ -24,32 +24,8 @@ var update = flag.Bool("update", false, "rewrite the files in testdata and deplo
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// facts is the sample incident that every adapter's tests show.
-func facts0(t testing.TB) notify.Facts {
-	b, err := os.ReadFile("../testdata/facts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f notify.Facts
-	if err := json.Unmarshal(b, &f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// quick is a clock on which no wait takes time.
-type quick struct{ now time.Time }
-
-func (q *quick) Now() time.Time { return q.now }
-func (q *quick) After(d time.Duration) <-chan time.Time {
-	q.now = q.now.Add(d)
-	c := make(chan time.Time, 1)
-	c <- q.now
-	return c
-}
-
-// bench is a notifier in front of a fake workspace. No call that Slack would refuse is expected,
-// but for those that a test names.
+// bench returns a notifier with a fake workspace. The test fails if Slack would refuse a call,
+// except for the expected ones.
 func bench(t testing.TB, cfg Config, opt slacktest.Options, expected ...string) (*Notifier, *slacktest.Server) {
 	t.Helper()
 	s := slacktest.New(opt)
@@ -73,19 +49,19 @@ func bench(t testing.TB, cfg Config, opt slacktest.Options, expected ...string) 
 	}
 	cfg.SigningSecretFile = "secret"
 	n := New(cfg, Options{
-		Clock: &quick{now: time.Now()}, Log: slog.New(slog.DiscardHandler), HTTP: client,
+		Clock: &notifytest.Clock{Time: time.Now()}, Log: slog.New(slog.DiscardHandler), HTTP: client,
 		Token: func() (string, error) { return "xoxb-test", nil },
 	})
 	return n, s
 }
 
 func fresh(t testing.TB) notify.Facts {
-	f := facts0(t)
-	f.Incident.OpenedAt = time.Now() // Slack's timestamps are of now
+	f := notifytest.Facts(t)
+	f.Incident.OpenedAt = time.Now() // Slack's timestamps are current
 	return f
 }
 
-func TestOneMessageEditedInPlace(t *testing.T) {
+func TestMessageIsEditedInPlace(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{Burst: 100})
 	f := fresh(t)
 	ref, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true)
@@ -137,7 +113,7 @@ func TestOneMessageEditedInPlace(t *testing.T) {
 	}
 }
 
-func TestMergedIncidentSaysWhereItWent(t *testing.T) {
+func TestMergedIncidentNamesItsRoot(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	f := fresh(t)
 	ref, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true)
@@ -152,14 +128,15 @@ func TestMergedIncidentSaysWhereItWent(t *testing.T) {
 	if got := s.Messages(); len(got) != 1 || !strings.Contains(string(got[0].Blocks), "#41 GPU fault on node-7") {
 		t.Errorf("%d messages: %s", len(got), got[0].Blocks)
 	}
-	f.Incident.ID = "INC-2" // never told: nobody needs to hear of it
+	f.Incident.ID = "INC-2" // never shown: no message is needed
 	if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil || len(s.Messages()) != 1 {
 		t.Errorf("a merged incident was posted: %v", err)
 	}
 }
 
-// Whatever happened to the first attempt, the second leaves one message and one thread entry.
-func TestAnUnknownOutcomeLeavesOneMessage(t *testing.T) {
+// The second attempt leaves one message and one thread entry, after each way in which the first may
+// end.
+func TestUnknownOutcomeLeavesOneMessage(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fault slacktest.Fault
@@ -183,8 +160,8 @@ func TestAnUnknownOutcomeLeavesOneMessage(t *testing.T) {
 			if errors.As(err, &no) {
 				t.Fatalf("given up: %v", err)
 			}
-			// A new process, which has not learnt the channel's ID: the outcome of the first was
-			// not kept, or was.
+			// A new process, which does not know the channel's ID: the outcome of the first was not
+			// stored, or was.
 			again := New(n.cfg, n.opt)
 			if ref, err = again.Show(t.Context(), m, state.Told{Ref: ref}, false); err != nil {
 				t.Fatal(err)
@@ -200,7 +177,7 @@ func TestAnUnknownOutcomeLeavesOneMessage(t *testing.T) {
 	}
 }
 
-func TestALostThreadEntryIsNotRepeated(t *testing.T) {
+func TestLostThreadEntryIsNotRepeated(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	f := fresh(t)
 	entries := f.Timeline
@@ -232,7 +209,7 @@ func TestStatusMatrix(t *testing.T) {
 		says  string
 	}{
 		{slacktest.Fault{Kind: slacktest.Limited, After: 30 * time.Second}, "later", 30 * time.Second, "retry after 30s"},
-		{slacktest.Fault{Kind: slacktest.Code, Text: "ratelimited"}, "later", busy, "ratelimited"},
+		{slacktest.Fault{Kind: slacktest.Code, Text: "ratelimited"}, "later", defaultWait, "ratelimited"},
 		{slacktest.Fault{Kind: slacktest.Unavailable}, "unknown", 0, "Service Unavailable"},
 		{slacktest.Fault{Kind: slacktest.Code, Text: "internal_error"}, "unknown", 0, "internal_error"},
 		{slacktest.Fault{Kind: slacktest.Garbage, Text: "[]"}, "unknown", 0, "chat.postMessage"},
@@ -267,7 +244,7 @@ func TestStatusMatrix(t *testing.T) {
 	}
 }
 
-func TestAHangingSlackEndsWithTheContext(t *testing.T) {
+func TestHangingSlackEndsWithContext(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	s.Inject(slacktest.Fault{Kind: slacktest.Hang})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -277,7 +254,7 @@ func TestAHangingSlackEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestRefusedBlocksGoOutInShort(t *testing.T) {
+func TestRefusedBlocksAreSentInBrief(t *testing.T) {
 	for _, code := range []string{"invalid_blocks", "msg_blocks_too_long"} {
 		n, s := bench(t, Config{}, slacktest.Options{})
 		s.Inject(slacktest.Fault{Method: "chat.postMessage", Kind: slacktest.Code, Text: code})
@@ -290,7 +267,7 @@ func TestRefusedBlocksGoOutInShort(t *testing.T) {
 	}
 }
 
-func TestWithoutTheScopeToSearchItPosts(t *testing.T) {
+func TestMissingSearchScopePostsAnyway(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	s.Inject(slacktest.Fault{Method: "conversations.list", Kind: slacktest.Code, Text: "missing_scope"})
 	if _, err := n.Show(t.Context(), notify.Compose(fresh(t)), state.Told{}, false); err != nil || len(s.Messages()) != 1 {
@@ -304,7 +281,7 @@ func TestWithoutTheScopeToSearchItPosts(t *testing.T) {
 	}
 }
 
-func TestTheSearchReadsPastOnePage(t *testing.T) {
+func TestSearchReadsSeveralPages(t *testing.T) {
 	n, s := bench(t, Config{Channel: "C0000ONCALL"}, slacktest.Options{})
 	f := fresh(t)
 	f.Timeline = nil
@@ -320,7 +297,7 @@ func TestTheSearchReadsPastOnePage(t *testing.T) {
 	}
 }
 
-func TestADeletedMessageIsNotPostedAgain(t *testing.T) {
+func TestDeletedMessageIsNotPostedAgain(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{}, "message_not_found")
 	f := fresh(t)
 	ref, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true)
@@ -336,8 +313,8 @@ func TestADeletedMessageIsNotPostedAgain(t *testing.T) {
 	}
 }
 
-func TestItKeepsBelowOneMessageASecond(t *testing.T) {
-	clock := &quick{now: time.Now()}
+func TestNotifierStaysBelowOneMessageASecond(t *testing.T) {
+	clock := &notifytest.Clock{Time: time.Now()}
 	s := slacktest.New(slacktest.Options{Burst: 1, Now: clock.Now})
 	client := &http.Client{Transport: &http.Transport{}}
 	defer s.Close()

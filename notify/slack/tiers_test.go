@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
 
 func TestEditsAndSearchesKeepTheirTiers(t *testing.T) {
-	clock := &quick{now: time.Now()}
+	clock := &notifytest.Clock{Time: time.Now()}
 	s := slacktest.New(slacktest.Options{Burst: 1, Now: clock.Now})
 	defer s.Close()
 	n := New(Config{Channel: "#llm-oncall", APIURL: s.URL()},
@@ -23,7 +24,7 @@ func TestEditsAndSearchesKeepTheirTiers(t *testing.T) {
 	}
 	for i := range 120 {
 		f.Incident.AlertCount++
-		f.Incident.ID = state.IncidentID(fmt.Sprintf("INC-%d", i%2)) // one is there to be found, one is not
+		f.Incident.ID = state.IncidentID(fmt.Sprintf("INC-%d", i%2)) // one message exists, one does not
 		if i%2 == 0 {
 			_, err = n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true)
 		} else {

@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
 
-// The operator's own words stand in place of the built-in ones, within Slack's limits; what a
-// person decides on stays.
-func TestOwnWordsKeepLimitsAndButtons(t *testing.T) {
+// The operator's own texts replace the built-in ones, within Slack's limits. The parts that a
+// person decides on stay.
+func TestOperatorTextsKeepLimitsAndButtons(t *testing.T) {
 	n, s := bench(t, Config{SigningSecretFile: "x"}, slacktest.Options{})
-	m := notify.Compose(facts0(t))
+	m := notify.Compose(notifytest.Facts(t))
 	m.Words = notify.Words{Title: strings.Repeat("own title ", 50), Text: strings.Repeat("*own* text\n", 1000),
 		Footer: strings.Repeat("own footer ", 100),
 		Links:  []notify.Link{{URL: "https://grafana.example/d/1", Text: "Dashboard"}}, Failed: []string{"paramedic.links failed"}}

@@ -11,19 +11,19 @@ import (
 	"paramedic/state"
 )
 
-// An actionCard is an action with what its card needs beside it.
+// An actionCard is an action with the further data of its card.
 type actionCard struct {
 	state.Action
 	CanDecide bool
 	CanCancel bool
-	Waits     bool                // for a person's word that it is taken care of: to cancel it is that word
-	Released  string              // who gave it
-	Blocked   []state.GuardResult // what holds or denies; that a run which waits for approval has none is no news
+	Waits     bool                // waits for a person's report that it is taken care of, which is to cancel it
+	Released  string              // the person who reported it
+	Blocked   []state.GuardResult // guards that hold or deny, without a missing approval that is expected
 	Passed    []state.GuardResult
-	CalledOff string // what became of a call to stop it
+	CalledOff string // the result of a call to stop it
 	Tone      string
-	Name      string // the incident's
-	Title     string // the incident's
+	Name      string // the incident's name
+	Title     string // the incident's title
 	Metrics   []metricRow
 }
 
@@ -49,11 +49,11 @@ func newActionCard(a state.Action) actionCard {
 	}
 	for _, g := range a.Guards {
 		if a.State.Done() {
-			g.RetryAt = time.Time{} // it is over: nothing is tried again
+			g.RetryAt = time.Time{} // the action is over: no retry
 		}
 		switch {
 		case a.State.Done() && g.Guard == "approval" && g.Decision == state.Hold:
-			// it waits for nobody any more; the outcome says what became of it
+			// the approval is no longer needed; the outcome shows its result
 		case g.Decision == state.Allow:
 			c.Passed = append(c.Passed, g)
 		case g.Guard != "approval" || !c.CanDecide:
@@ -81,8 +81,8 @@ func newActionCard(a state.Action) actionCard {
 	return c
 }
 
-// Allowed says how many guards allow the action: of how many, where not all do. That is as many as
-// every other channel counts.
+// Allowed returns how many guards allow the action, and of how many if not all do. Every other
+// channel shows the same number.
 func (c actionCard) Allowed() string {
 	guards, verb := plural(len(c.Guards), "guard"), "allow"
 	if n := len(c.Passed); n < len(c.Guards) {
@@ -94,7 +94,7 @@ func (c actionCard) Allowed() string {
 	return guards + " " + verb
 }
 
-// tone is the colour of a state.
+// tone returns the colour of a state.
 func tone(s state.ActionState) string {
 	switch s {
 	case state.AwaitingApproval:
@@ -115,7 +115,8 @@ type actionsData struct {
 	Pages pager
 }
 
-// actions lists what Paramedic did, does and would do: what needs a person comes first.
+// actions lists the actions that Paramedic did, does and would do. Those that need a person come
+// first.
 func (h *Handler) actions(r *http.Request) (view, error) {
 	d := actionsData{Pages: paged(r, "actions", "page", h.cfg.View.Tally().Actions)}
 	for _, a := range h.cfg.View.ListActions(state.ActionQuery{Needy: true, Skip: d.Pages.skip(),
@@ -129,7 +130,7 @@ func (h *Handler) actions(r *http.Request) (view, error) {
 	return view{page: "actions", title: "Actions", nav: "actions", about: everything, data: d}, nil
 }
 
-// action leads to an action's card on its incident's page.
+// action redirects to an action's card on its incident's page.
 func (h *Handler) action(r *http.Request) (view, error) {
 	a, ok := h.cfg.View.Action(state.ActionID(r.PathValue("id")))
 	if !ok {

@@ -12,23 +12,23 @@ import (
 	"paramedic/state"
 )
 
-// maxSeries is how many lines one chart can carry and still be read.
+// maxSeries is the number of lines up to which a chart is readable.
 const maxSeries = 8
 
-// A Chart is one signal around an incident's onset, drawn as SVG on the server.
+// A Chart shows one signal around an incident's onset, drawn as SVG on the server.
 type Chart struct {
 	ID        string // unique on the page
 	Title     string
 	Unit      string
 	Said      []Saying
 	Series    []Line
-	Hidden    int // series that were left out
+	Hidden    int // number of series left out
 	Threshold *float64
 	Marks     []Mark
-	To        time.Time // how far it goes at least
+	To        time.Time // minimal end of the time axis
 }
 
-// A Saying is a sentence of a caption with the time at which it was so.
+// A Saying is a sentence of a caption with its time.
 type Saying struct {
 	At   time.Time
 	Text string
@@ -38,15 +38,15 @@ type Saying struct {
 type Line struct {
 	Name   string
 	Color  int  // the same for the same name in all charts of a page
-	Gone   bool // its worker is no more
+	Gone   bool // its worker no longer exists
 	Points []state.Point
 
 	whole  bool // it is not about one pod
-	pooled bool // … and stands beside those of pods
-	rank   int  // how much it matters: the lowest is drawn first
+	pooled bool // … and is shown beside lines of pods
+	rank   int  // importance: the lowest rank is drawn first
 }
 
-// end is when the line's last point is.
+// end returns the time of the line's last point.
 func (l Line) end() time.Time {
 	if len(l.Points) == 0 {
 		return time.Time{}
@@ -54,7 +54,7 @@ func (l Line) end() time.Time {
 	return l.Points[len(l.Points)-1].At
 }
 
-// last is the line's last value, if it is a number.
+// last returns the line's last value, if it is a number.
 func (l Line) last() (float64, bool) {
 	if len(l.Points) == 0 {
 		return 0, false
@@ -73,8 +73,8 @@ func (l Line) peak() float64 {
 	return top
 }
 
-// Class is what the line looks like: that of all workers together stands out, each other has a
-// colour.
+// Class returns the line's style: the line of all workers together stands out, each other line has
+// a colour.
 func (l Line) Class() string {
 	if l.pooled {
 		return "all"
@@ -82,8 +82,8 @@ func (l Line) Class() string {
 	return "s" + strconv.Itoa(l.Color%maxSeries)
 }
 
-// The chart's size in its own units: a phone shows it at about this size, so text is readable
-// there.
+// The chart's size in its own units. A phone shows it at about this size, so that text stays
+// readable.
 const (
 	chartW, chartH          = 440.0, 240.0
 	padL, padR, padT, padB  = 50.0, 12.0, 46.0, 30.0
@@ -91,7 +91,7 @@ const (
 	maxTicksX, wantedTicksY = 5, 4
 )
 
-// bounds are what the axes show.
+// bounds holds the ranges of the axes.
 type bounds struct {
 	from, to time.Time
 	low, top float64
@@ -100,7 +100,7 @@ type bounds struct {
 	suffix   string
 }
 
-// SVG draws the chart. It carries a title and a description, and every text in it is escaped.
+// SVG draws the chart. It has a title and a description, and all text is escaped.
 func (c Chart) SVG() template.HTML {
 	b, ok := c.bounds()
 	if !ok {
@@ -113,39 +113,44 @@ func (c Chart) SVG() template.HTML {
 	esc := template.HTMLEscapeString
 	var s strings.Builder
 	id := esc(c.ID)
-	fmt.Fprintf(&s, `<svg class="chart" viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s-t %s-d">`, chartW, chartH, id, id)
+	fmt.Fprintf(&s, `<svg class="chart" viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s-t %s-d">`,
+		chartW, chartH, id, id)
 	fmt.Fprintf(&s, `<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(c.Title), id, esc(c.describe(b)))
 	for v := b.low; v <= b.top+b.step/2; v += b.step {
 		fmt.Fprintf(&s, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, padL, chartW-padR, y(v), y(v))
-		fmt.Fprintf(&s, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, padL-6, y(v)+3.5, esc(tick(v*b.factor)+tightSuffix(b.suffix)))
+		fmt.Fprintf(&s, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
+			padL-6, y(v)+3.5, esc(tick(v*b.factor)+tightSuffix(b.suffix)))
 	}
 	for _, t := range timeTicks(b.from, b.to) {
 		fmt.Fprintf(&s, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x(t), x(t), padT+plotH, padT+plotH+4)
-		fmt.Fprintf(&s, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, x(t), chartH-8, t.UTC().Format("15:04"))
+		fmt.Fprintf(&s, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+			x(t), chartH-8, t.UTC().Format("15:04"))
 	}
 	limited := c.Threshold != nil && *c.Threshold >= b.low && *c.Threshold <= b.top
 	if limited {
-		fmt.Fprintf(&s, `<line class="limit" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, padL, chartW-padR, y(*c.Threshold), y(*c.Threshold))
+		fmt.Fprintf(&s, `<line class="limit" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`,
+			padL, chartW-padR, y(*c.Threshold), y(*c.Threshold))
 	}
 	for _, l := range c.Series {
 		c.line(&s, l, x, y)
 	}
 	if limited {
-		fmt.Fprintf(&s, `<text class="limit-text" x="%.1f" y="%.1f">limit %s</text>`, padL+4, y(*c.Threshold)-4, esc(state.FormatValue(*c.Threshold, c.Unit)))
+		fmt.Fprintf(&s, `<text class="limit-text" x="%.1f" y="%.1f">limit %s</text>`,
+			padL+4, y(*c.Threshold)-4, esc(state.FormatValue(*c.Threshold, c.Unit)))
 	}
 	c.marks(&s, b, x)
 	s.WriteString(`</svg>`)
 	return template.HTML(s.String()) //nolint:gosec // made of numbers and of text that was escaped above
 }
 
-// gathered is how far apart the points of two gatherings may be: evidence of an older incident is
-// gathered every five minutes.
-const gathered = 5*time.Minute + 30*time.Second
+// maxPointGap is the largest distance of points that belong to one line. Evidence of an older
+// incident is gathered every five minutes.
+const maxPointGap = 5*time.Minute + 30*time.Second
 
-// line draws one series; a gap in the data is a gap in the line.
+// line draws one series. A gap in the data is a gap in the line.
 func (c Chart) line(s *strings.Builder, l Line, x func(time.Time) float64, y func(float64) float64) {
 	var d strings.Builder
-	gap := max(typicalStep(l.Points)*4, gathered)
+	gap := max(typicalStep(l.Points)*4, maxPointGap)
 	pen := false
 	for j, p := range l.Points {
 		if !finite(p.Value) {
@@ -162,14 +167,16 @@ func (c Chart) line(s *strings.Builder, l Line, x func(time.Time) float64, y fun
 		fmt.Fprintf(&d, "%s%.1f %.1f", op, x(p.At), y(p.Value))
 		pen = true
 	}
-	fmt.Fprintf(s, `<path class="line %s" d="%s"><title>%s</title></path>`, l.Class(), d.String(), template.HTMLEscapeString(l.Name))
+	fmt.Fprintf(s, `<path class="line %s" d="%s"><title>%s</title></path>`,
+		l.Class(), d.String(), template.HTMLEscapeString(l.Name))
 	if v, ok := l.last(); l.Gone && ok {
-		fmt.Fprintf(s, `<path class="gone %s" d="M%.1f %.1fm-3.5 -3.5l7 7m0 -7l-7 7"><title>%s was replaced</title></path>`, l.Class(), x(l.end()), y(v), template.HTMLEscapeString(l.Name))
+		fmt.Fprintf(s, `<path class="gone %s" d="M%.1f %.1fm-3.5 -3.5l7 7m0 -7l-7 7"><title>%s was replaced</title></path>`,
+			l.Class(), x(l.end()), y(v), template.HTMLEscapeString(l.Name))
 	}
 }
 
-// bounds finds what the axes have to show: every point, zero where it is near, the threshold where
-// it is not far off.
+// bounds returns the ranges of the axes: every point, zero if it is near, and the threshold if it
+// is not far.
 func (c Chart) bounds() (bounds, bool) {
 	b := bounds{low: math.Inf(1), top: math.Inf(-1)}
 	for _, l := range c.Series {
@@ -211,7 +218,7 @@ func (c Chart) bounds() (bounds, bool) {
 	return b, true
 }
 
-// describe is the chart in words, for people who do not see it.
+// describe returns the chart in words, for people who do not see it.
 func (c Chart) describe(b bounds) string {
 	var parts []string
 	for _, l := range c.Series {
@@ -234,7 +241,7 @@ func (c Chart) describe(b bounds) string {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// niceStep is the next of 1, 2, 2.5 and 5 times a power of ten.
+// niceStep returns the next of 1, 2, 2.5 and 5 times a power of ten.
 func niceStep(v float64) float64 {
 	if v <= 0 || !finite(v) {
 		return 1
@@ -258,7 +265,7 @@ func tick(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
-// tightSuffix leaves long units to the chart's title: the axis has little room.
+// tightSuffix drops long units, which the chart's title shows: the axis has little room.
 func tightSuffix(s string) string {
 	if len(s) <= 4 {
 		return s
@@ -266,7 +273,7 @@ func tightSuffix(s string) string {
 	return ""
 }
 
-// timeTicks are round times in the window.
+// timeTicks returns round times in the window.
 func timeTicks(from, to time.Time) []time.Time {
 	step := 24 * time.Hour
 	for _, s := range []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 360, 720} {
@@ -284,7 +291,7 @@ func timeTicks(from, to time.Time) []time.Time {
 	return out
 }
 
-// typicalStep is the median distance of the points.
+// typicalStep returns the median distance of the points.
 func typicalStep(points []state.Point) time.Duration {
 	var steps []time.Duration
 	for i := 1; i < len(points); i++ {
@@ -297,7 +304,7 @@ func typicalStep(points []state.Point) time.Duration {
 	return steps[len(steps)/2]
 }
 
-// bar draws a weight of decibans as a bar that goes right from the middle for the cause, and left
+// bar draws a weight in decibans as a bar. It goes right from the middle for the cause, and left
 // against it.
 func bar(weight, most float64) template.HTML {
 	if !finite(weight) || most <= 0 || !finite(most) {
@@ -309,6 +316,7 @@ func bar(weight, most float64) template.HTML {
 		left, class = 50-w, "against"
 	}
 	return template.HTML(fmt.Sprintf( //nolint:gosec // numbers and two constant words
-		`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><line class="mid" x1="50" x2="50" y1="0" y2="10"/><rect class="%s" x="%.1f" y="2" width="%.1f" height="6"/></svg>`,
+		`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">`+
+			`<line class="mid" x1="50" x2="50" y1="0" y2="10"/><rect class="%s" x="%.1f" y="2" width="%.1f" height="6"/></svg>`,
 		class, left, w))
 }

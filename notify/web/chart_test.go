@@ -11,7 +11,7 @@ import (
 	"paramedic/state"
 )
 
-func TestAChartIsWellFormedAndSaysWhatItShows(t *testing.T) {
+func TestChartIsWellFormedAndDescribed(t *testing.T) {
 	c := Chart{ID: "c", Title: "KV cache <used>", Unit: "ratio", Threshold: ptr(0.95),
 		Marks: []Mark{{At: at(-14), Text: "onset", Kind: "onset"}, {At: at(-5), Text: "write", Kind: writeKind,
 			Long: "max_num_seqs <256>"}, {At: at(-9), Text: "kv pressure", Kind: alertKind}, {At: at(-500), Text: "long ago"}},
@@ -32,7 +32,7 @@ func TestAChartIsWellFormedAndSaysWhatItShows(t *testing.T) {
 	}
 }
 
-func TestChartsOfOddDataNeverBreak(t *testing.T) {
+func TestChartsAcceptExtremeData(t *testing.T) {
 	p := func(m, v float64) state.Point { return state.Point{At: at(m), Value: v} }
 	for name, points := range map[string][]state.Point{
 		"none": nil, "one": {p(0, 1)}, "same time": {p(0, 1), p(0, 2)}, "flat zero": {p(-1, 0), p(0, 0)}, "flat": {p(-1, 5), p(0, 5)},
@@ -49,7 +49,7 @@ func TestChartsOfOddDataNeverBreak(t *testing.T) {
 	}
 }
 
-func TestAGapInTheDataIsAGapInTheLine(t *testing.T) {
+func TestGapInDataIsGapInLine(t *testing.T) {
 	var points []state.Point
 	for m := -60.0; m <= 0; m++ {
 		if m < -40 || m > -20 {
@@ -61,7 +61,7 @@ func TestAGapInTheDataIsAGapInTheLine(t *testing.T) {
 	}
 }
 
-func TestTheEightSeriesThatMatterAreDrawn(t *testing.T) {
+func TestEightMostImportantSeriesAreDrawn(t *testing.T) {
 	ev := state.Evidence{}
 	for i := range 12 {
 		ev.Samples = append(ev.Samples,

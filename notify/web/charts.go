@@ -10,25 +10,25 @@ import (
 	"paramedic/state"
 )
 
-// keySignals are charted where the evidence has them, in this order, after those that decided the
-// verdict.
+// keySignals lists the signals that are charted in this order, after those that decided the
+// verdict, if the evidence has them.
 var keySignals = []string{"kv_usage", "requests_waiting", "ttft_p95", "preemption_rate", "requests_running",
 	"itl_p95", "generation_tokens_rate",
 	"arrival_rate", "prefix_hit_ratio", "container_memory", "error_rate", "gpu_util", "kv_idle_usage",
 	"prompt_length_p95"}
 
 const (
-	maxCharts = 6 // keeps the page a page
+	maxCharts = 6 // bounds the page's length
 
-	// A chart shows as much of the time before the onset as the incident lasted, within these.
+	// A chart shows as much time before the onset as the incident lasted, within these bounds.
 	leastBefore = 30 * time.Minute
 	mostBefore  = time.Hour
-	// lately is how old the end of a line may be for its worker to be there still.
-	lately = 3 * time.Minute
+	// aliveWithin is the age of a line's end up to which its worker counts as existing.
+	aliveWithin = 3 * time.Minute
 )
 
-// charts picks the signals worth drawing: those that speak for the verdict, strongest first, then
-// the key signals.
+// charts picks the signals to draw: those that support the verdict, strongest first, then the key
+// signals.
 func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, marks []Mark) []Chart {
 	bySignal := map[string][]state.Curve{}
 	var order, rest []string
@@ -60,14 +60,14 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 				colors[l.Name] = len(colors)
 			}
 			c.Series[i].Color = colors[l.Name]
-			c.Series[i].Gone = !l.whole && ev.At.Sub(l.end()) > lately
+			c.Series[i].Gone = !l.whole && ev.At.Sub(l.end()) > aliveWithin
 		}
 		for _, check := range checks {
 			if check.Signal == id && check.Threshold != nil {
 				c.Threshold = check.Threshold
 			}
 		}
-		c.Said = said(c, in, ev)
+		c.Said = captions(c, in, ev)
 		if _, ok := c.bounds(); ok {
 			out = append(out, c)
 		}
@@ -75,12 +75,12 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 	return out
 }
 
-// window is the time that every chart of a page shows: some of the time before the onset, and all
-// after it.
+// window returns the time range of every chart of a page: some time before the onset, and all after
+// it.
 func window(in state.Incident, ev state.Evidence, marks []Mark) (from, to time.Time) {
 	to = ev.At
 	for _, m := range marks {
-		// an incident is resolved a while after its last gathering
+		// an incident is resolved some time after its last gathering
 		if m.At.After(to) && m.At.Sub(ev.At) < 15*time.Minute {
 			to = m.At
 		}
@@ -89,8 +89,8 @@ func window(in state.Incident, ev state.Evidence, marks []Mark) (from, to time.T
 	return in.StartedAt.Add(-lasted), to
 }
 
-// chart takes the curves that matter most: those of the broken pods, then the pool's own where its
-// numbers are told, then the highest.
+// chart picks the most important curves: those of the broken pods, then the pool's own if the
+// verdict uses its numbers, then the highest.
 func (h *Handler) chart(id string, curves []state.Curve, in state.Incident, from time.Time) Chart {
 	c := Chart{ID: "chart-" + id, Title: h.signalTitle(id), Unit: curves[0].Unit}
 	byPod := slices.ContainsFunc(curves, func(x state.Curve) bool { return x.Entity.Pod != "" })
@@ -108,7 +108,7 @@ func (h *Handler) chart(id string, curves []state.Curve, in state.Incident, from
 	for _, curve := range curves {
 		pooled := curve.Entity.Pod == "" && byPod
 		if pooled && (!whole || curve.Unit == "requests" || curve.Unit == "1/s") {
-			continue // a sum beside its parts flattens them
+			continue // a sum beside its parts would flatten them
 		}
 		l := Line{Name: entity(curve.Entity), Points: since(curve.Points(), from), whole: curve.Entity.Pod == "",
 			rank: len(rank)}
@@ -129,15 +129,15 @@ func (h *Handler) chart(id string, curves []state.Curve, in state.Incident, from
 	return c
 }
 
-// since leaves out the points before a moment.
+// since drops the points before a moment.
 func since(points []state.Point, from time.Time) []state.Point {
 	n, _ := slices.BinarySearchFunc(points, from, func(p state.Point, t time.Time) int { return p.At.Compare(t) })
 	return points[n:]
 }
 
-// said is what a chart's caption says, each with the time at which it was so: what was unusual when
-// the verdict was found, and how it ended.
-func said(c Chart, in state.Incident, ev state.Evidence) []Saying {
+// captions returns the sentences of a chart's caption with their times: the anomalies at the
+// verdict, and how the signal ended.
+func captions(c Chart, in state.Incident, ev state.Evidence) []Saying {
 	var out []Saying
 	read := cmp.Or(in.Diagnosis.EvidenceAt, in.Diagnosis.At)
 	for _, a := range in.Diagnosis.Anomalies {
@@ -164,7 +164,7 @@ func said(c Chart, in state.Incident, ev state.Evidence) []Saying {
 	return append(out, Saying{last, fmt.Sprintf("%s by then", text)})
 }
 
-// entity is the most telling name of what a curve is about.
+// entity returns the most specific name of a curve's entity.
 func entity(e state.Entity) string {
 	switch {
 	case e.GPU != "" && e.Pod != "":

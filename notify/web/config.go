@@ -12,8 +12,7 @@ import (
 	"paramedic/state"
 )
 
-// A Playbook is what a page shows of a playbook: rendered, with its checks answered where it is
-// shown with an incident.
+// A Playbook is a rendered playbook. Its checks are answered if it is shown with an incident.
 type Playbook struct {
 	ID       string
 	Title    string
@@ -31,7 +30,7 @@ type Check struct {
 	ID        string
 	Ask       string
 	State     string // ok, warn, bad, info or unknown
-	Answer    string // empty where the playbook is shown without an incident
+	Answer    string // empty if the playbook is shown without an incident
 	Limit     string // the thresholds in words
 	ByHand    string // commands
 	Signal    string
@@ -42,36 +41,36 @@ type Check struct {
 type Step struct {
 	Text   string
 	When   string
-	Action string // what Paramedic can do itself; empty: for people
+	Action string // the action of Paramedic; empty: for people
 }
 
-// Config is what the pages are made of.
+// Config configures the pages.
 type Config struct {
 	View state.View
-	// Playbook gives an incident's playbook, or one by its ID where incident and evidence are nil.
+	// Playbook returns an incident's playbook, or one by its ID if incident and evidence are nil.
 	Playbook func(id string, in *state.Incident, ev *state.Evidence) (Playbook, bool)
-	// Playbooks lists the IDs; nil where there is no list.
+	// Playbooks returns the IDs; nil if there is no list.
 	Playbooks func() []string
-	// Fleet is the health of every pool now; nil where nobody can tell.
+	// Fleet returns the health of every pool now; nil if no source is configured.
 	Fleet func(context.Context) (Fleet, error)
-	// Intake is how alerts come in; nil where the pages do not show it.
+	// Intake returns the state of the intake; nil if the pages do not show it.
 	Intake func() Intake
-	// Titles are the names of signals for people; a signal that has none is shown by its ID.
+	// Titles holds the titles of signals. A signal without a title is shown by its ID.
 	Titles map[string]string
-	// Units are the units of signals, for values that come without one.
+	// Units holds the units of signals, for values without one.
 	Units map[string]string
 	// Mode is the remediation mode: observe, suggest, approve or auto.
 	Mode    string
 	Version string
 	Clock   state.Clock
-	// Clusters are those whose kill switch the pages show; empty means "default".
+	// Clusters names the clusters whose halt the pages show. Empty means "default".
 	Clusters []string
-	// Authenticate returns who sends a request, by its cookie [CookieName] or its Authorization
-	// header. An actor without a name, and with Authenticate nil every reader, is asked for one
-	// where something is decided.
+	// Authenticate returns the sender of a request, by its cookie [CookieName] or its Authorization
+	// header. If the actor has no name, or Authenticate is nil, the page asks for a name at every
+	// decision.
 	Authenticate func(*http.Request) (by state.Actor, ok bool)
-	// Login begins a session for a token and returns its ID; Logout ends the session of a request.
-	// Both go with Authenticate.
+	// Login begins a session for a token and returns its ID. Logout ends the session of a request.
+	// Both belong to Authenticate.
 	Login  func(r *http.Request, token string) (session string, err error)
 	Logout func(*http.Request)
 	Logger *slog.Logger
@@ -80,17 +79,17 @@ type Config struct {
 //go:embed templates/*.html static/*
 var files embed.FS
 
-// Handler serves the pages.
+// A Handler serves the pages.
 type Handler struct {
 	cfg      Config
 	pages    map[string]*template.Template
-	partials map[string]*template.Template // the same, without times that pass
+	partials map[string]*template.Template // the same without relative times
 	static   map[string]asset
 	mux      *http.ServeMux
 }
 
-// New makes the pages' handler. It serves /, /incidents/, /actions, /playbooks/, /fleet, /static/,
-// /login and /logout.
+// New returns the pages' handler. It serves /, /incidents/, /actions, /playbooks/, /fleet,
+// /static/, /login and /logout.
 func New(cfg Config) (*Handler, error) {
 	if cfg.View == nil || cfg.Clock == nil {
 		return nil, errors.New("the pages need a view and a clock")
@@ -116,7 +115,7 @@ func New(cfg Config) (*Handler, error) {
 	if h.pages, err = h.parse(funcs); err != nil {
 		return nil, err
 	}
-	funcs["ago"] = func(time.Time) string { return "" } // the script writes it, as it does every second
+	funcs["ago"] = func(time.Time) string { return "" } // the script writes it every second
 	if h.partials, err = h.parse(funcs); err != nil {
 		return nil, err
 	}

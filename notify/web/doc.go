@@ -1,14 +1,13 @@
-// Package web is the incident pages: what happened, why Paramedic thinks so, what it would do about
-// it, and the button for it.
+// Package web serves the incident pages: what happened, why Paramedic believes so, which first aid
+// it would apply, and the button for it.
 //
-// Pages are made on the server from what the bot remembers ([state.View]) and change nothing:
-// approvals and every other write are posted to the API by the page's script. All tabs of a browser
-// share one event stream. A page that is seen fetches its content again when something happened, at
-// most once a second, without losing what the reader has opened, typed or scrolled to.
+// The server makes the pages from the bot's state ([state.View]). Pages change nothing: the page's
+// script sends approvals and every other write to the API. All tabs of a browser share one event
+// stream. A visible page fetches its content again after an event, at most once a second, and keeps
+// what the reader has opened, typed or scrolled to.
 //
-// The package promises that alert labels, chat text, metrics and names are shown as text, whatever
-// they hold: everything goes through html/template, charts are made of escaped text and numbers,
-// and a strict Content-Security-Policy allows no inline script, no inline style and nothing from
-// elsewhere. Where [Config.Authenticate] is set, nothing but the login page and the static files is
-// shown to somebody who is not known.
+// Alert labels, chat text, metrics and names are shown as plain text. All of them go through
+// html/template, and charts consist of escaped text and numbers. A strict Content-Security-Policy
+// allows no inline script, no inline style and no other site. If [Config.Authenticate] is set, an
+// unknown reader gets only the login page and the static files.
 package web

@@ -81,7 +81,7 @@ func ptr(v float64) *float64       { return &v }
 
 var pods = []string{"vllm-llama-7d9f8b6c5-x2k4p", "vllm-llama-7d9f8b6c5-9qwzt", "vllm-llama-7d9f8b6c5-b7hnd", "vllm-llama-7d9f8b6c5-m4cvs"}
 
-// ramp is a series that goes from low to high at minute zero of the chart's window of an hour.
+// ramp returns a series that rises from low to high at the onset, in minutes within an hour.
 func ramp(low, high, onset float64, wobble float64) []state.Point {
 	var out []state.Point
 	for i := range 61 {
@@ -237,7 +237,8 @@ func fixture() *fakeView {
 		Reason: "Prometheus timed out after 5 s"}, {Signal: "requests_waiting", Reason: "Prometheus timed out after 5 s"}}}
 
 	done, _, ran := kvIncident()
-	done.ID, done.Number, done.Status, done.ResolvedAt, done.ResolvedBy, done.StartedAt, done.ActiveAlerts = "INC-01K91B2C3D4E5F6G7H8J9K0M1N", 40, state.StatusResolved, at(-2900), "alerts", at(-2930), 0
+	done.ID, done.Number, done.Status, done.ActiveAlerts = "INC-01K91B2C3D4E5F6G7H8J9K0M1N", 40, state.StatusResolved, 0
+	done.StartedAt, done.ResolvedAt, done.ResolvedBy = at(-2930), at(-2900), "alerts"
 	done.Title, done.Actions = "KV cache exhausted on llama-70b (4 of 4 workers)", []state.ActionID{"ACT-01K91B2C3D4E5F6G7H8J9K0ACT"}
 	ran.ID, ran.Incident, ran.State, ran.Reason = done.Actions[0], done.ID, state.Succeeded, "kept: the queue drained in 4 minutes"
 	ran.Guards = ran.Guards[:4]
@@ -259,7 +260,7 @@ func fixture() *fakeView {
 	return v
 }
 
-// testPlaybook is what cmd would make of a rendered playbook.
+// testPlaybook returns a rendered playbook in the form that cmd makes.
 func testPlaybook(id string, in *state.Incident, _ *state.Evidence) (Playbook, bool) {
 	if id == "absent" {
 		return Playbook{}, false

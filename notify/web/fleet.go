@@ -10,7 +10,7 @@ import (
 )
 
 // A Fleet is the health of every pool at one moment. A status is healthy, warning, critical or
-// unknown; what was not measured is unknown, never healthy.
+// unknown. What was not measured is unknown, never healthy.
 type Fleet struct {
 	At      time.Time
 	Overall string
@@ -22,12 +22,12 @@ type Fleet struct {
 type Pool struct {
 	Cluster, Namespace, Name, Model string
 
-	Workers int // engines: the pods of a parallel group are one
+	Workers int // engines: the pods of a parallel group count as one
 	Pods    int
-	Role    string   // prefill or decode, where a model's two phases are apart
-	Owner   string   // the resource that the pool was made of, as kind/name
-	Routes  []string // what sends it requests, as kind/name
-	Running *float64 // requests; nil where nobody tells
+	Role    string   // prefill or decode, of a disaggregated model
+	Owner   string   // the resource that created the pool, as kind/name
+	Routes  []string // the sources of its requests, as kind/name
+	Running *float64 // requests; nil if not measured
 	Overall string
 	Checks  []PoolCheck
 
@@ -37,7 +37,7 @@ type Pool struct {
 // A Pathology is a known pattern of several signals that a pool shows.
 type Pathology struct {
 	Title    string
-	Text     string // what was seen
+	Text     string // the values that matched
 	PointsTo []state.Cause
 }
 
@@ -46,27 +46,27 @@ type PoolCheck struct {
 	Name   string // gpu, kv_cache, latency, errors, queue
 	Status string
 	Signal string
-	Value  *float64 // nil where it was not measured
+	Value  *float64 // nil if it was not measured
 	Unit   string
-	Pod    string // the worst one
-	Note   string // why a value has this status that would have another elsewhere
+	Pod    string // of the worst value
+	Note   string // why this value has an unusual status
 }
 
 type fleetData struct {
 	Fleet
-	Asked  bool // somebody can tell the fleet's health
-	Failed bool // … and could not
+	Asked  bool // a source of the fleet's health exists
+	Failed bool // … and failed
 	Cards  []poolCard
 }
 
 // A poolCard is a pool's health with the workers that the newest evidence of an incident named.
 type poolCard struct {
 	Pool
-	Seen *seen
+	Seen *poolEvidence
 }
 
-// seen is what the newest evidence says about one workload.
-type seen struct {
+// poolEvidence holds what the newest evidence contains about one workload.
+type poolEvidence struct {
 	Kind     string
 	Model    string
 	Ready    int
@@ -84,9 +84,8 @@ type worker struct {
 
 type poolKey struct{ cluster, namespace, name string }
 
-// fleet shows every pool's health now, and beside it the workers that evidence has named. The
-// latter is no inventory: Paramedic reads single workers when there is an incident, and the page
-// says so.
+// fleet shows every pool's health now, and the workers that evidence has named. These are no
+// inventory: Paramedic reads single workers only during an incident, and the page shows that.
 func (h *Handler) fleet(r *http.Request) (view, error) {
 	var d fleetData
 	if h.cfg.Fleet != nil {
@@ -114,7 +113,7 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 	return view{page: "fleet", title: "Fleet", nav: "fleet", about: everything, data: d}, nil
 }
 
-// healthRank puts first what needs somebody.
+// healthRank orders pools by urgency.
 func healthRank(status string) int {
 	switch status {
 	case "critical":
@@ -127,13 +126,13 @@ func healthRank(status string) int {
 	return 2
 }
 
-// mostSeen bounds how many open incidents, and how many resolved ones, a fleet page reads the
-// evidence of.
+// mostSeen bounds the number of open incidents, and of resolved ones, whose evidence a fleet page
+// reads.
 const mostSeen = 100
 
-// seenPools are the workers that the newest evidence of a recent incident named, by pool.
-func (h *Handler) seenPools() map[poolKey]*seen {
-	pools := map[poolKey]*seen{}
+// seenPools returns, by pool, the workers that the newest evidence of a recent incident named.
+func (h *Handler) seenPools() map[poolKey]*poolEvidence {
+	pools := map[poolKey]*poolEvidence{}
 	recent := h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: mostSeen}).Incidents
 	recent = append(recent,
 		h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.ResolvedIncidents, Limit: mostSeen}).Incidents...)
@@ -146,7 +145,7 @@ func (h *Handler) seenPools() map[poolKey]*seen {
 			key := poolKey{in.Cluster, w.Namespace, w.Pool}
 			p := pools[key]
 			if p == nil || ev.At.After(p.At) {
-				p = &seen{Kind: w.PoolKind, Model: w.Model, At: ev.At, Incident: in, Open: in.Open()}
+				p = &poolEvidence{Kind: w.PoolKind, Model: w.Model, At: ev.At, Incident: in, Open: in.Open()}
 				pools[key] = p
 			}
 			if p.Incident.ID == in.ID {
@@ -161,8 +160,8 @@ func (h *Handler) seenPools() map[poolKey]*seen {
 	return pools
 }
 
-// engines is how many workers the pods are.
-func (p *seen) engines() int {
+// engines returns the number of workers that the pods form.
+func (p *poolEvidence) engines() int {
 	of := map[string]bool{}
 	for _, w := range p.Workers {
 		of[cmp.Or(w.EngineKey(), w.Instance)] = true
@@ -170,7 +169,7 @@ func (p *seen) engines() int {
 	return len(of)
 }
 
-func (p *seen) add(w state.Worker, ev state.Evidence, in state.Incident) {
+func (p *poolEvidence) add(w state.Worker, ev state.Evidence, in state.Incident) {
 	row := worker{Worker: w, Broken: in.Open() && slices.Contains(in.Scope.Pods, w.Pod)}
 	for _, s := range ev.Samples {
 		if s.Entity.Pod != w.Pod || !finite(s.Value) {

@@ -35,13 +35,13 @@ func (h *Handler) funcs() template.FuncMap {
 		"inc":       func(i int) int { return i + 1 },
 		"card":      func(a actionCard, f frame) cardFrame { return cardFrame{a, f} },
 		"checkname": checkName,
-		"told":      told,
+		"told":      withStateNames,
 		"plan":      state.ShortPlan,
 		"actor":     func(a state.Actor) string { return a.String() },
 	}
 }
 
-// checkName is a check of a pool's health for people.
+// checkName returns the title of a check of a pool's health.
 func checkName(id string) string {
 	switch id {
 	case "gpu":
@@ -62,8 +62,8 @@ func checkName(id string) string {
 	return strings.ReplaceAll(id, "_", " ")
 }
 
-// told is a timeline entry's text with the states of runs in words, for people.
-func told(text string) string {
+// withStateNames returns a timeline entry's text with the states of runs in words.
+func withStateNames(text string) string {
 	for _, s := range []state.ActionState{state.AwaitingApproval, state.RollbackIntent, state.RolledBack,
 		state.NeedsHuman} {
 		text = strings.ReplaceAll(text, ": "+string(s), ": "+strings.ReplaceAll(string(s), "_", " "))
@@ -71,13 +71,13 @@ func told(text string) string {
 	return text
 }
 
-// cardFrame is what the template of an action's card sees.
+// cardFrame holds the data of the template of an action's card.
 type cardFrame struct {
 	Card  actionCard
 	Frame frame
 }
 
-// signalTitle is a signal's name for people.
+// signalTitle returns a signal's title, or its ID if it has none.
 func (h *Handler) signalTitle(id string) string {
 	if t := h.cfg.Titles[id]; t != "" {
 		return t
@@ -88,7 +88,7 @@ func (h *Handler) signalTitle(id string) string {
 	return strings.ReplaceAll(id, "_", " ")
 }
 
-// ago is a time in relation to now, in one unit.
+// ago returns a time relative to now, in one unit.
 func ago(now, t time.Time) string {
 	d := now.Sub(t)
 	if d < 0 {
@@ -130,7 +130,7 @@ func signed(v float64) string {
 	return "+" + s
 }
 
-// shortPod keeps the part of a pod's name that tells it from its siblings.
+// shortPod returns the part of a pod's name that differs from its siblings.
 func shortPod(pod, pool string) string {
 	if pool == "" {
 		return pod
@@ -145,7 +145,7 @@ func shortPod(pod, pool string) string {
 	return "…" + rest
 }
 
-// where is an incident's scope in a line.
+// where returns an incident's scope in a line.
 func where(s state.Scope) string {
 	var parts []string
 	for _, p := range []string{s.Model, s.Pool} {

@@ -15,7 +15,7 @@ import (
 	"paramedic/state"
 )
 
-// incidentData is everything that an incident's page shows.
+// incidentData holds everything that an incident's page shows.
 type incidentData struct {
 	In          *state.Incident
 	D           state.Diagnosis
@@ -37,14 +37,14 @@ type incidentData struct {
 	MergedInto  link
 }
 
-// A sum is the addition that leads to the score, for a person to redo.
+// A sum is the addition of the score, for a person to check.
 type sum struct {
 	Rows     []sumRow
-	Most     float64 // the heaviest weight, for the bars
+	Most     float64 // the largest weight, which scales the bars
 	Prior    float64
 	Findings float64
-	Total    float64 // what the rows add up to
-	Differs  bool    // … and the verdict says something else
+	Total    float64 // the sum of the rows
+	Differs  bool    // … and the verdict has another score
 	Odds     string
 	RunnerUp *state.Alternative
 }
@@ -84,7 +84,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	}
 	d := incidentData{In: &in, D: in.Diagnosis, Verdict: !in.DiagnosedAt.IsZero(), Known: in.Cause() != state.Unknown,
 		Entries: len(entries), EvidenceAt: ev.At}
-	d.Sum = addUp(in.Diagnosis)
+	d.Sum = newSum(in.Diagnosis)
 	d.Symptoms = h.symptoms(in)
 	d.Timeline = byDay(entries)
 	d.Missing = missingRows(in.Diagnosis.Missing, ev.Missing)
@@ -98,7 +98,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if hasEvidence {
 		evp = &ev
 	}
-	if d.Verdict { // before it, the playbook of "unknown" would be advice that nobody has reason for yet
+	if d.Verdict { // before a verdict, the playbook of "unknown" has no basis
 		d.Playbook, d.HasPlaybook = h.cfg.Playbook(in.Diagnosis.Playbook, &in, evp)
 	}
 	d.Moments = moments(in, d.Actions)
@@ -129,11 +129,11 @@ func (h *Handler) incidentLink(id state.IncidentID) link {
 // mostMeanings bounds how many meanings of an ambiguous name are listed.
 const mostMeanings = 20
 
-// name is what people call an incident of this bot.
+// name returns the short name of an incident.
 func (h *Handler) name(in state.Incident) string { return in.ShortName(len(h.cfg.Clusters) > 1) }
 
 // find takes an ID, a number with or without "#" and its cluster (prod-42), or a unique beginning
-// of an ID with or without "INC-". Where several are meant the reader chooses.
+// of an ID with or without "INC-". If several incidents match, the reader chooses.
 func (h *Handler) find(asked string) (state.Incident, error) {
 	if in, ok := h.cfg.View.Incident(state.IncidentID(asked)); ok {
 		return in, nil
@@ -169,8 +169,8 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	return state.Incident{}, e
 }
 
-// addUp redoes the verdict's sum.
-func addUp(d state.Diagnosis) sum {
+// newSum repeats the verdict's addition.
+func newSum(d state.Diagnosis) sum {
 	s := sum{Prior: d.Prior, Total: d.Prior, Most: 1}
 	for _, f := range d.Findings {
 		s.Total += f.Weight
@@ -192,7 +192,7 @@ func addUp(d state.Diagnosis) sum {
 	return s
 }
 
-// odds are decibans as people bet.
+// odds returns a score in decibans as odds.
 func odds(score float64) string {
 	o := math.Pow(10, math.Abs(score)/10)
 	n := strconv.FormatFloat(math.Round(o), 'f', 0, 64)
@@ -211,7 +211,7 @@ func odds(score float64) string {
 	return n + " to 1"
 }
 
-// symptoms puts the alerts under the symptom that they were understood as.
+// symptoms groups the alerts by the symptom that they were classified as.
 func (h *Handler) symptoms(in state.Incident) []symptomGroup {
 	const most = 50
 	byName := map[state.Symptom][]state.AlertRecord{}
@@ -243,7 +243,7 @@ func boolRank(first bool) int {
 	return 1
 }
 
-// missingRows joins what the verdict lacked with the reasons that the evidence gives.
+// missingRows joins the verdict's missing signals with the evidence's reasons.
 func missingRows(names []string, reasons []state.Missing) []missingRow {
 	rows := map[string]string{}
 	for _, n := range names {

@@ -2,18 +2,18 @@ package web
 
 import "time"
 
-// Intake is how alerts come in, as far as people have to know of it.
+// Intake is the state of the intake of alerts, as far as people need it.
 type Intake struct {
-	// Refusing says why new alerts are refused now; empty: they are taken.
+	// Refusing is the reason why new alerts are refused now. It is empty if they are accepted.
 	Refusing string
-	// Aside are the alerts that could not be taken, the newest first.
+	// Aside lists the alerts that could not be taken, the newest first.
 	Aside []Aside
 }
 
 // An Aside is a kind of alert that could not be taken.
 type Aside struct {
-	Alert    string // what can be shown of it
-	Text     string // what is wrong with it
+	Alert    string // an excerpt: name and labels
+	Text     string // the fault
 	Receiver string
 	Count    uint64
 	Last     time.Time
@@ -24,7 +24,7 @@ const (
 	asideFor   = 24 * time.Hour
 )
 
-// intake returns what the list page says of the intake now.
+// intake returns the state of the intake now.
 func (h *Handler) intake() Intake {
 	if h.cfg.Intake == nil {
 		return Intake{}

@@ -21,19 +21,19 @@ type incidentRow struct {
 	Waiting int // actions that wait for approval
 }
 
-// pageSize is how many incidents or actions one page lists.
+// pageSize is the number of incidents or actions on one page.
 const pageSize = 50
 
-// A pager says which part of a listing a page shows, and where the parts beside it are.
+// A pager holds the part of a listing that a page shows, and the links to its neighbours.
 type pager struct {
-	Name           string // what is listed, for the links
+	Name           string // of the items, for the links
 	Total          int
-	From, To       int // the first and the last one shown, counted from 1; zero where nothing is
+	From, To       int // the first and the last item shown, counted from 1; zero for an empty part
 	Previous, Next string
 }
 
-// paged works out the part of a listing that a request asks for. A page that is no longer there,
-// since its incidents are gone, is the last.
+// paged returns the part of a listing that a request asks for. A page beyond the end, such as after
+// incidents were dropped, is the last.
 func paged(r *http.Request, name, param string, total int) pager {
 	last := max((total-1)/pageSize, 0)
 	n, err := strconv.Atoi(r.URL.Query().Get(param))
@@ -63,11 +63,11 @@ func paged(r *http.Request, name, param string, total int) pager {
 	return p
 }
 
-// pageParams are the parameters of pages: a link to another part of one listing keeps the part of
+// pageParams lists the parameters of pages. A link to another part of one listing keeps the part of
 // the other.
 var pageParams = []string{"page", "resolved"}
 
-// skip is how many records come before the page.
+// skip returns the number of records before the page.
 func (p pager) skip() int { return max(p.From-1, 0) }
 
 // index lists the incidents: open ones by urgency, then the resolved ones, newest first.

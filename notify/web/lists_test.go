@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-// crowd is a view of so many open and resolved incidents, of which the last ones are the most
+// crowd returns a view with some open and some resolved incidents, the last of which are the most
 // severe, and an action of each.
 func crowd(open, resolved int) *fakeView {
 	v := &fakeView{halted: map[string]state.Halt{}}

@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// CookieName is the cookie that carries the ID of a login, for the pages and for what their
-	// script asks of the API.
+	// CookieName is the cookie with the ID of a login, for the pages and for their script's
+	// requests to the API.
 	CookieName = "paramedic_session"
-	// oldCookie held the token itself, in versions before sessions. A browser that still has it is
-	// told to forget it.
+	// oldCookie held the token itself, in versions before sessions. The server removes it from a
+	// browser that still has it.
 	oldCookie = "paramedic_token"
-	// loginTime is how long a browser keeps the cookie; the session may end sooner.
+	// loginTime bounds how long a browser keeps the cookie, in seconds. The session may end
+	// sooner.
 	loginTime = 12 * 3600
 )
 
-// ErrTooManyLogins means that a login was not looked at, because too many were wrong.
+// ErrTooManyLogins reports that a login was not checked, because too many were wrong.
 var ErrTooManyLogins = errors.New("too many logins were wrong")
 
-// maxToken bounds what is taken for a token.
+// maxToken bounds the length of a token.
 const maxToken = 4096
 
 type loginData struct {
@@ -29,7 +30,7 @@ type loginData struct {
 	Wrong string
 }
 
-// askLogin sends a reader who is not known to the login page, and tells a script so.
+// askLogin redirects an unknown reader to the login page. A script gets a 401.
 func (h *Handler) askLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(PartialHeader) != "" {
 		http.Error(w, "not logged in", http.StatusUnauthorized)
@@ -66,7 +67,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	wrong := view{page: "login", title: "Log in", status: http.StatusForbidden,
 		data: loginData{Next: next,
 			Wrong: "This token is not known. Tokens are listed in the file that auth.api.tokens_file names."}}
-	if !plausible(token) {
+	if !validToken(token) {
 		h.write(w, r, wrong, frame{})
 		return
 	}
@@ -83,7 +84,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, h.cookie(r, CookieName, session, loginTime))
-	h.forgetOld(w, r)
+	h.dropOldCookie(w, r)
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
@@ -96,27 +97,27 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 		h.cfg.Logout(r)
 	}
 	http.SetCookie(w, h.cookie(r, CookieName, "", -1))
-	h.forgetOld(w, r)
+	h.dropOldCookie(w, r)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// cookie is out of scripts' and other sites' reach, and never leaves TLS where the page came over
-// it.
+// cookie returns a cookie that scripts and other sites cannot read, and that stays on TLS if the
+// page came over TLS.
 func (h *Handler) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode,
 		Secure:   r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}
 }
 
-// forgetOld takes a token out of a browser that an earlier version left there.
-func (h *Handler) forgetOld(w http.ResponseWriter, r *http.Request) {
+// dropOldCookie removes the token that an earlier version left in a browser.
+func (h *Handler) dropOldCookie(w http.ResponseWriter, r *http.Request) {
 	if _, err := r.Cookie(oldCookie); err == nil {
 		http.SetCookie(w, h.cookie(r, oldCookie, "", -1))
 	}
 }
 
-// plausible holds back what a header or a cookie could not carry.
-func plausible(token string) bool {
+// validToken refuses a token that a header or a cookie cannot carry.
+func validToken(token string) bool {
 	if token == "" || len(token) > maxToken {
 		return false
 	}
@@ -124,7 +125,7 @@ func plausible(token string) bool {
 		func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == ';' || r == ',' || r == '\\' })
 }
 
-// sameOrigin says whether a form was sent by one of our own pages.
+// sameOrigin reports whether one of our own pages sent a form.
 func sameOrigin(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		return false

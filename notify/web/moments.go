@@ -11,7 +11,7 @@ import (
 	"paramedic/state"
 )
 
-// The kinds of moments, which have colours of their own.
+// The kinds of moments. Each has its own colour.
 const (
 	onsetKind   = "onset"
 	alertKind   = "alert" // a notch at the foot of a chart
@@ -25,10 +25,10 @@ type Mark struct {
 	At   time.Time
 	Text string // in a chart: one word
 	Kind string
-	Long string // beside the charts: what happened
+	Long string // beside the charts: a sentence
 }
 
-// moments are what happened to an incident that its charts have to show, in order.
+// moments returns the moments of an incident that its charts show, in order.
 func moments(in state.Incident, actions []actionCard) []Mark {
 	out := []Mark{{At: in.StartedAt, Text: "onset", Kind: onsetKind, Long: "the first alert began"}}
 	for _, s := range in.Symptoms {
@@ -66,17 +66,17 @@ func moments(in state.Incident, actions []actionCard) []Mark {
 	return out
 }
 
-// Told says whether a moment is listed beside the charts. Alerts are listed with the symptoms.
+// Told reports whether a moment is listed beside the charts. Alerts are listed with the symptoms.
 func (m Mark) Told() bool { return m.Kind != alertKind }
 
 const (
 	markRows  = 3
 	markRow   = 11.5 // a row's height
-	markWidth = 5.6  // a letter's, at most
-	markNear  = 3.0  // moments that are so close share a label
+	markWidth = 5.6  // width of a letter, at most
+	markNear  = 3.0  // closer moments share a label
 )
 
-// A label is the text of one moment, or of several that are too close to be told apart.
+// A label is the text of one moment, or of several that are too close for two labels.
 type label struct {
 	x, left, right float64
 	row            int
@@ -95,24 +95,27 @@ func (c Chart) marks(s *strings.Builder, b bounds, x func(time.Time) float64) {
 		at, title := x(m.At), template.HTMLEscapeString(fmt.Sprintf("%s %s", m.At.UTC().Format("15:04:05"),
 			cmp.Or(m.Text+": "+m.Long, m.Text)))
 		if m.Kind == alertKind {
-			fmt.Fprintf(s, `<path class="mark %s" d="M%.1f %.1fl3.5 6h-7z"><title>%s</title></path>`, alertKind, at, foot, title)
+			fmt.Fprintf(s, `<path class="mark %s" d="M%.1f %.1fl3.5 6h-7z"><title>%s</title></path>`,
+				alertKind, at, foot, title)
 			continue
 		}
-		fmt.Fprintf(s, `<line class="mark %s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"><title>%s</title></line>`, m.Kind, at, at, padT-2, foot, title)
+		fmt.Fprintf(s, `<line class="mark %s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"><title>%s</title></line>`,
+			m.Kind, at, at, padT-2, foot, title)
 		if n := len(labels); n > 0 && at-labels[n-1].x < markNear {
 			labels[n-1].text += " · " + m.Text
 			continue
 		}
 		labels = append(labels, label{x: at, text: m.Text, kind: m.Kind})
 	}
-	for _, l := range placed(labels) {
-		fmt.Fprintf(s, `<text class="mark-text %s" x="%.1f" y="%.1f">%s</text>`, l.kind, l.left, padT-6-markRow*float64(l.row), template.HTMLEscapeString(l.text))
+	for _, l := range placeLabels(labels) {
+		fmt.Fprintf(s, `<text class="mark-text %s" x="%.1f" y="%.1f">%s</text>`,
+			l.kind, l.left, padT-6-markRow*float64(l.row), template.HTMLEscapeString(l.text))
 	}
 }
 
-// placed finds room for labels above the plot. One that finds none is left out: the list beside the
-// charts has it.
-func placed(labels []label) []label {
+// placeLabels finds room for labels above the plot. It drops a label without room; the list beside
+// the charts has it.
+func placeLabels(labels []label) []label {
 	var out []label
 	end := [markRows]float64{}
 	for _, l := range labels {

@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// mended is a view of an incident that a rollout ended: its old workers' lines end where those of
-// the new ones begin.
+// mended returns a view of an incident that a rollout ended: the old workers' lines end where the
+// new ones begin.
 func mended(t *testing.T) (*fakeView, state.Incident) {
 	t.Helper()
 	v := fixture()
@@ -47,7 +47,7 @@ func mended(t *testing.T) (*fakeView, state.Incident) {
 	return v, in
 }
 
-func TestMendedIncidentShowsItsFault(t *testing.T) {
+func TestResolvedIncidentShowsItsFault(t *testing.T) {
 	v, in := mended(t)
 	_, body := get(t, handler(t, v, nil), "/incidents/"+string(in.ID), nil)
 	charts := regexp.MustCompile(`(?s)data-testid="chart-chart-kv_usage".*?</figure>`).FindString(body)
@@ -59,7 +59,7 @@ func TestMendedIncidentShowsItsFault(t *testing.T) {
 	contains(t, body, "to the end</h2>", "<b>write</b>", "max_num_seqs 256 → 128", "<b>verdict</b>", "kv exhaustion")
 }
 
-// What a caption says was so at a time, the lines show at that time.
+// The lines show a caption's value at the caption's time.
 func TestCaptionsAgreeWithTheLines(t *testing.T) {
 	v, in := mended(t)
 	h := handler(t, v, nil)
@@ -83,7 +83,7 @@ func TestLabelsOfMomentsDoNotOverlap(t *testing.T) {
 	for i, text := range []string{"onset", "verdict", "write", "undone", "write", "verified", "resolved"} {
 		labels = append(labels, label{x: 60 + float64(i*i)*9, text: text})
 	}
-	shown := placed(labels)
+	shown := placeLabels(labels)
 	if len(shown) < 5 {
 		t.Errorf("only %d of %d labels find room", len(shown), len(labels))
 	}

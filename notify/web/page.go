@@ -17,38 +17,38 @@ import (
 	"paramedic/state"
 )
 
-// PartialHeader asks for a page's content alone, for the script to put in place of the old one. It
-// carries no time that passes, so that its ETag changes with what it shows; nowHeader has the
-// server's time beside it.
+// PartialHeader asks for a page's content alone, by which the script replaces the old content. The
+// content has no relative times, so that its ETag changes only with the content. nowHeader holds
+// the server's time.
 const (
 	PartialHeader = "X-Paramedic-Partial"
 	nowHeader     = "X-Paramedic-Now"
 )
 
-// A view is one page: its template, its title, its data.
+// A view is one page: its template, title and data.
 type view struct {
 	page     string
 	title    string
-	nav      string // which entry of the navigation it belongs to
+	nav      string // the entry of the navigation that it belongs to
 	about    string // what changes it: an incident's ID, everything, or nothing
 	status   int
 	data     any
-	redirect string // send the reader there instead
+	redirect string // redirect there instead
 }
 
-// everything changes a page that shows more than one incident.
+// everything is the subject of a page that shows more than one incident.
 const everything = "all"
 
-// frame is what every template sees.
+// frame holds the data of every template.
 type frame struct {
 	Title, Nav, Mode, Version string
 	User                      string
 	By                        state.Actor
 	LoggedIn                  bool
-	Known                     bool // the login has a name: no need to ask for one
+	Known                     bool // the login has a name, so the page asks for none
 	CanAct                    bool // may acknowledge and deny
 	CanHalt                   bool
-	// the reader has not logged in: nothing of the fleet is shown, and nothing leads there
+	// the reader has not logged in: no data of the fleet and no links are shown
 	Outside               bool
 	Now                   time.Time
 	Halts                 []halt
@@ -77,7 +77,7 @@ func (e *pageError) Error() string { return e.text }
 
 func notFound(text string) error { return &pageError{status: http.StatusNotFound, text: text} }
 
-// guard lets in who may see the page, makes it and writes it.
+// guard checks that the reader may see the page, makes it and writes it.
 func (h *Handler) guard(page func(*http.Request) (view, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := frame{By: state.Actor{Role: state.Admin, Unverified: true}}
@@ -102,7 +102,7 @@ func (h *Handler) guard(page func(*http.Request) (view, error)) http.Handler {
 	})
 }
 
-// failed is the page that says what went wrong.
+// failed returns the page that shows an error.
 func (h *Handler) failed(err error) view {
 	var pe *pageError
 	if !errors.As(err, &pe) {
@@ -117,7 +117,7 @@ func (h *Handler) failed(err error) view {
 		}{pe.text, pe.links}}
 }
 
-// write renders the page before it answers, so that a template's error is never half a page.
+// write renders the page before it answers, so that a template's error never leaves half a page.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame) {
 	f.Title, f.Nav, f.Mode, f.Version, f.Now, f.Data = v.title, v.nav, h.cfg.Mode, h.cfg.Version, h.now(), v.data
 	f.CanAct, f.CanHalt = f.By.Role.Allows(state.Responder), f.By.Role.Allows(state.Admin)
@@ -169,7 +169,7 @@ func render(t *template.Template, name string, f frame) ([]byte, error) {
 	if err := t.ExecuteTemplate(&out, name, f); err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", name, err)
 	}
-	// in a label's name, what no reader sees would reorder what stands around it
+	// hidden characters in a label's name would reorder the text around them
 	return []byte(text.Lines(out.String())), nil
 }
 
@@ -178,7 +178,7 @@ func etagOf(data []byte) string {
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
-// parse reads the templates: each page with the layout and the parts that pages share.
+// parse reads the templates: each page with the layout and the shared parts.
 func (h *Handler) parse(funcs template.FuncMap) (map[string]*template.Template, error) {
 	pages := map[string]*template.Template{}
 	for _, name := range []string{"index", "incident", "actions", "playbooks", "playbook", "fleet", "login", "error"} {
@@ -192,8 +192,8 @@ func (h *Handler) parse(funcs template.FuncMap) (map[string]*template.Template, 
 	return pages, nil
 }
 
-// An asset is a static file, addressed by its content so that a new version is never hidden by a
-// cache.
+// An asset is a static file. Its address has a hash of its content, so that no cache hides a new
+// version.
 type asset struct {
 	data []byte
 	kind string

@@ -6,7 +6,7 @@ import (
 	"paramedic/state"
 )
 
-func TestNeedsHumanHasItsButton(t *testing.T) {
+func TestRunThatNeedsAPersonHasAButton(t *testing.T) {
 	for _, as := range []state.ActionState{state.NeedsHuman, "evacuating"} {
 		v := fixture()
 		a := &v.actions[0]

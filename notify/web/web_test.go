@@ -54,7 +54,7 @@ var everyPage = []string{"/", "/incidents/INC-01KA1B2C3D4E5F6G7H8J9K0M1N", "/inc
 	"/incidents/INC-01KA1B2E3D4E5F6G7H8J9K0M1N",
 	"/incidents/INC-01K91B2C3D4E5F6G7H8J9K0M1N", "/actions", "/fleet", "/playbooks", "/playbooks/kv_exhaustion", "/nowhere"}
 
-func TestNoPageHasInlineScriptsStylesOrForeignResources(t *testing.T) {
+func TestPagesHaveOnlyOwnResources(t *testing.T) {
 	v := fixture()
 	v.halted["default"] = state.Halt{At: at(-3), Actor: state.Actor{ID: "ana"}, Reason: "storm"}
 	h := handler(t, v, nil)
@@ -78,17 +78,17 @@ func TestNoPageHasInlineScriptsStylesOrForeignResources(t *testing.T) {
 	}
 }
 
-func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
+func TestIncidentPageHasTheWholeStory(t *testing.T) {
 	_, body := get(t, handler(t, fixture(), withLogin), everyPage[1], bearer("good"))
 	contains(t, body, "KV cache exhausted on llama-70b (3 of 4 workers)", "Three of four llama-70b workers", "96% sure",
-		// The sum, for a person to redo: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
+		// The sum, for a person to check: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
 		`data-testid="reason">&#43;8.0: A full cache is needed; an efficient engine shows it too.</div>`, "−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
 		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "Where the time goes.</b> queue 62 %",
 		"trace 4bf92f3577b34da6a3ce929d0e0e4736", "it makes things worse", "Restarting workers all at once",
 		"Shed or reroute batch traffic",
 		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 of 5 guards allow it; it waits for you alone",
 		`data-testid="chart-chart-kv_usage"`, "limit 95 %", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
-	// What is unusual stands once: under its chart, or below the charts where it has none.
+	// An anomaly is shown once: under its chart, or below the charts if it has none.
 	_, below, _ := strings.Cut(body, `data-testid="together"`)
 	contains(t, below, "Failed requests (5xx) 20 %: from 0 % an hour ago", "KV cache in use rose 4 min before time to first token",
 		"which makes nothing a cause")
@@ -104,9 +104,9 @@ func bearer(token string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 }
 
-// The page offers approval to the people whose approval counts, and tells the others whose it
-// takes. Any responder may deny.
-func TestApproveButtonIsForApprovers(t *testing.T) { // 17
+// The page offers the approval to approvers, and names the approvers to other readers. Any
+// responder may deny.
+func TestApproveButtonIsShownToApprovers(t *testing.T) {
 	for name, c := range map[string]struct {
 		approvers     []string
 		change        func(*Config)
@@ -137,8 +137,8 @@ func TestApproveButtonIsForApprovers(t *testing.T) { // 17
 	}
 }
 
-func TestASumThatDoesNotAddUpIsSaid(t *testing.T) {
-	s := addUp(state.Diagnosis{Prior: -3, Score: 9, Findings: []state.Finding{{Weight: 8}}})
+func TestWrongSumIsReported(t *testing.T) {
+	s := newSum(state.Diagnosis{Prior: -3, Score: 9, Findings: []state.Finding{{Weight: 8}}})
 	if !s.Differs || s.Total != 5 {
 		t.Errorf("got %+v", s)
 	}
@@ -150,7 +150,7 @@ func TestASumThatDoesNotAddUpIsSaid(t *testing.T) {
 	}
 }
 
-func TestUnknownResolvedAndEmptyAreHonest(t *testing.T) {
+func TestUnknownResolvedAndEmptyPages(t *testing.T) {
 	h := handler(t, fixture(), nil)
 	_, unknown := get(t, h, everyPage[3], nil)
 	contains(t, unknown, "Evidence for the leading cause", "Prometheus timed out after 5 s", "cause not known")
@@ -168,8 +168,8 @@ func TestUnknownResolvedAndEmptyAreHonest(t *testing.T) {
 	contains(t, actions, "No action yet.")
 }
 
-// Before there is a verdict nobody has reason for the advice that goes with one.
-func TestBeforeAVerdictThereIsNoAdvice(t *testing.T) {
+// Advice needs a verdict.
+func TestAdviceNeedsAVerdict(t *testing.T) {
 	v := fixture()
 	in := &v.incidents[slicesIndex(v.incidents, 42)]
 	in.Diagnosis, in.DiagnosedAt, in.Actions = state.Diagnosis{}, time.Time{}, nil
@@ -180,8 +180,8 @@ func TestBeforeAVerdictThereIsNoAdvice(t *testing.T) {
 	}
 }
 
-// What was not measured is unknown, and a fleet that cannot be asked is no healthy one.
-func TestTheFleetShowsHealthAndWhatIsNotKnown(t *testing.T) {
+// What was not measured is unknown, and a fleet that cannot be read is not healthy.
+func TestFleetShowsHealthAndUnknowns(t *testing.T) {
 	health := Fleet{At: at(-0.1), Overall: "critical", Missing: []state.Missing{{Signal: "gpu_util", Reason: "DCGM is not scraped"}},
 		Pools: []Pool{
 			{Cluster: "default", Namespace: "llm", Name: "quiet", Model: "qwen-32b", Workers: 2, Pods: 4, Running: ptr(31), Role: "prefill",
@@ -210,8 +210,8 @@ func TestTheFleetShowsHealthAndWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// With no pool to show, the page does not claim to have measured one.
-func TestAFleetWithoutPoolsIsNotCalledMeasured(t *testing.T) {
+// Without a pool, the page does not claim to have measured one.
+func TestFleetWithoutPoolsIsNotMeasured(t *testing.T) {
 	h := handler(t, &fakeView{}, func(c *Config) {
 		c.Fleet = func(context.Context) (Fleet, error) { return Fleet{At: at(-0.1), Overall: "unknown"}, nil }
 	})
@@ -222,8 +222,8 @@ func TestAFleetWithoutPoolsIsNotCalledMeasured(t *testing.T) {
 	}
 }
 
-// What is over waits for nobody and is not tried again.
-func TestAnActionThatIsOverDoesNotWait(t *testing.T) {
+// An ended action waits for no person and is not retried.
+func TestEndedActionDoesNotWait(t *testing.T) {
 	guards := []state.GuardResult{{Guard: "capacity", Decision: state.Hold, Reason: "too much load", RetryAt: at(-11)},
 		{Guard: "approval", Decision: state.Hold, Reason: "waits for approval", RetryAt: at(-11)}}
 	over := newActionCard(state.Action{State: state.Expired, Guards: guards})
@@ -236,7 +236,7 @@ func TestAnActionThatIsOverDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestAnActionsCardSaysWhatBecameOfACallToStop(t *testing.T) {
+func TestActionCardShowsResultOfCallToStop(t *testing.T) {
 	v := fixture()
 	a := &v.actions[0]
 	a.State, a.Steps, a.Journal = state.Verifying, []state.ActionStep{{State: state.Applied}}, map[string]string{state.CalledOff: "asha"}
@@ -328,14 +328,14 @@ func slicesIndex(ins []state.Incident, number int) int {
 	return -1
 }
 
-func TestThePartialIsTheContentAlone(t *testing.T) {
+func TestPartialHoldsContentOnly(t *testing.T) {
 	res, body := get(t, handler(t, fixture(), nil), "/", func(r *http.Request) { r.Header.Set(PartialHeader, "1") })
 	if strings.Contains(body, "<html") || !strings.HasPrefix(body, `<div id="inner" data-user`) || res.Header.Get("X-Paramedic-Now") != "2026-11-21T03:12:00Z" || !strings.Contains(res.Header.Get("Vary"), PartialHeader) {
 		t.Errorf("%v\n%.200s", res.Header, body)
 	}
 }
 
-func TestOpenIncidentsComeFirstAndTheHaltIsSeenEverywhere(t *testing.T) {
+func TestOpenIncidentsFirstAndHaltOnEveryPage(t *testing.T) {
 	v := fixture()
 	v.halted["default"] = state.Halt{At: at(-3), Actor: state.Actor{ID: "ana", Name: "Ana"}, Reason: "storm"}
 	h := handler(t, v, nil)
@@ -404,7 +404,7 @@ func withLogin(c *Config) {
 	}
 }
 
-func TestNobodyUnknownSeesAnything(t *testing.T) {
+func TestUnknownReaderSeesNothing(t *testing.T) {
 	h := handler(t, fixture(), withLogin)
 	for _, page := range everyPage {
 		res, body := get(t, h, page, nil)
@@ -485,8 +485,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// The script talks to the API by the names that the API uses.
-func TestTheScriptUsesTheContractsNames(t *testing.T) {
+// The script uses the field names of the API.
+func TestScriptUsesFieldNamesOfTheAPI(t *testing.T) {
 	var js []byte
 	for _, name := range []string{"static/app.js", "static/stream.js"} {
 		text, err := os.ReadFile(name)

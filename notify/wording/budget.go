@@ -16,16 +16,16 @@ import (
 	"github.com/prometheus/alertmanager/template"
 )
 
-// The bounds of one rendering. A template for a screen of text takes a small part of each.
+// The bounds of one rendering. A template for a screen of text needs a small part of each.
 const (
 	maxTime   = 2 * time.Second
 	maxSteps  = 50_000    // turns of loops and calls of templates
-	maxMade   = 4 << 20   // bytes that go through functions
-	maxValue  = 256 << 10 // bytes of one value that a function makes
+	maxMade   = 4 << 20   // bytes returned by functions
+	maxValue  = 256 << 10 // bytes of one value that a function returns
 	maxOutput = 64 << 10
 )
 
-// The ways to exceed them.
+// The errors of exceeding them.
 var (
 	errTime   = errors.New("it took longer than " + maxTime.String())
 	errSteps  = fmt.Errorf("it made more than %d turns of loops and calls of templates", maxSteps)
@@ -33,16 +33,16 @@ var (
 	errOutput = fmt.Errorf("its text is longer than %d bytes", maxOutput)
 )
 
-// A budget is what is left of the bounds.
+// A budget holds the rest of the bounds.
 type budget struct {
 	ctx   context.Context
 	steps int
 	made  int
-	// foreign is how text that did not come from the template is written.
-	foreign voice
+	// escape writes text that did not come from the template.
+	escape escaper
 }
 
-// step is called at the beginning of every template and of every turn of a loop.
+// step counts the beginning of a template or of an iteration of a loop.
 func (b *budget) step() (string, error) {
 	if b.steps++; b.steps > maxSteps {
 		return "", errSteps
@@ -63,16 +63,16 @@ func (b *budget) spend(n int) error {
 	return nil
 }
 
-// weigh passes on what a method has made.
+// weigh counts the bytes of a method's result and returns the result.
 func (b *budget) weigh(v reflect.Value) (reflect.Value, error) {
 	return v, b.spend(size(v, maxValue+1, 0))
 }
 
-// funcs are Alertmanager's functions and those of Go's templates that make text, each within the
-// budget and on the given clock.
+// funcs returns Alertmanager's functions and Go's template functions that make text. Each stays
+// within the budget and uses the given clock.
 //
-// Those that encode give text in which foreign characters are harmless, and see them as they are;
-// what those that decode give is foreign.
+// An encoding function gets outside characters unchanged, because they are harmless in its result.
+// The result of a decoding function is outside text.
 func (b *budget) funcs(now time.Time) gotext.FuncMap {
 	out := gotext.FuncMap{stepName: b.step, weighName: b.weigh}
 	for name, fn := range template.DefaultFuncs {
@@ -81,15 +81,15 @@ func (b *budget) funcs(now time.Time) gotext.FuncMap {
 	for name, fn := range map[string]any{
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
 		"html": gotext.HTMLEscaper, "js": gotext.JSEscaper,
-		"urlquery":     func(args ...any) string { return url.QueryEscape(backOf.Replace(fmt.Sprint(args...))) },
-		"base64encode": func(s string) string { return base64.URLEncoding.EncodeToString([]byte(backOf.Replace(s))) },
+		"urlquery":     func(args ...any) string { return url.QueryEscape(unhidden.Replace(fmt.Sprint(args...))) },
+		"base64encode": func(s string) string { return base64.URLEncoding.EncodeToString([]byte(unhidden.Replace(s))) },
 		"urlUnescape": func(s string) (string, error) {
 			out, err := url.QueryUnescape(s)
-			return b.foreign(out), err
+			return b.escape(out), err
 		},
 		"base64decode": func(s string) (string, error) {
 			out, err := base64.URLEncoding.DecodeString(s)
-			return b.foreign(string(out)), err
+			return b.escape(string(out)), err
 		},
 		"now": func() time.Time { return now }, "since": func(t time.Time) time.Duration { return now.Sub(t) },
 		"reReplaceAll": func(pattern, repl, s string) (string, error) {
@@ -107,7 +107,7 @@ func (b *budget) funcs(now time.Time) gotext.FuncMap {
 
 var errorType = reflect.TypeFor[error]()
 
-// within is a function that is refused arguments and results beyond the budget.
+// within wraps a function, so that arguments and results beyond the budget are refused.
 func (b *budget) within(name string, fn any) any {
 	f := reflect.ValueOf(fn)
 	t := f.Type()
@@ -126,7 +126,7 @@ func (b *budget) within(name string, fn any) any {
 				return fail(err)
 			}
 		}
-		if multiplies(name, args) > maxMade {
+		if repeatedSize(name, args) > maxMade {
 			return fail(errMade)
 		}
 		call := f.Call
@@ -144,16 +144,17 @@ func (b *budget) within(name string, fn any) any {
 	}).Interface()
 }
 
-// wide is a width or a precision that alone makes a long text, or one that an argument says.
-var wide = regexp.MustCompile(`%[^a-zA-Z%]*(?:[0-9]{5,}|\*)`)
+// wideFormat matches a width or precision that alone makes a long text, or that an argument sets.
+var wideFormat = regexp.MustCompile(`%[^a-zA-Z%]*(?:[0-9]{5,}|\*)`)
 
-// multiplies is how long the result of a function may be that repeats one argument for each part of
-// another; 0 for the others, whose results are at most a few times as long as their arguments.
-func multiplies(name string, args []reflect.Value) int {
+// repeatedSize returns the length of a result that repeats one argument for each part of another.
+// It returns 0 for other functions, whose results are at most a few times as long as their
+// arguments.
+func repeatedSize(name string, args []reflect.Value) int {
 	switch name {
 	case "printf":
 		format := args[0].String()
-		if wide.MatchString(format) {
+		if wideFormat.MatchString(format) {
 			return maxMade + 1
 		}
 		return strings.Count(format, "%") * (10_000 + size(args[1], maxMade, 0))
@@ -165,13 +166,13 @@ func multiplies(name string, args []reflect.Value) int {
 	return 0
 }
 
-// deepest is how far size looks into lists of lists.
-const deepest = 100
+// maxDepth bounds how deep size looks into nested lists.
+const maxDepth = 100
 
-// size is about how long a value is as text; once it is more than most it may be any number above
-// that.
+// size returns the approximate length of a value as text. Above most, it may return any larger
+// number.
 func size(v reflect.Value, most, depth int) int {
-	if depth > deepest {
+	if depth > maxDepth {
 		return most + 1
 	}
 	n := 8
@@ -201,7 +202,7 @@ func size(v reflect.Value, most, depth int) int {
 	return n
 }
 
-// A limited writer refuses what is beyond maxOutput.
+// A limited writer refuses more than maxOutput.
 type limited struct{ bytes.Buffer }
 
 // Write implements io.Writer.

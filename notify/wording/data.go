@@ -13,30 +13,30 @@ import (
 	"paramedic/state"
 )
 
-// maxAlerts bounds the alerts that a template sees; those that fire come first.
+// maxAlerts bounds the alerts that a template gets. Firing alerts come first.
 const maxAlerts = 100
 
 // maxText bounds each text in the data.
 const maxText = 2000
 
-// Data is what templates are given: what Alertmanager gives its own, of all alerts of the incident,
-// and the incident.
+// Data holds the data of Alertmanager's own templates, over all alerts of the incident, and the
+// incident.
 //
-// Receiver, ExternalURL and GroupLabels are those of the notifications that brought the alerts: the
-// newest, and the group labels that all of them had. There are no route labels, and the reason is
-// "all alerts resolved" or "unknown".
+// Receiver, ExternalURL and GroupLabels come from the notifications that brought the alerts: of the
+// newest notification, and the group labels that all of them had. There are no route labels, and
+// the reason is "all alerts resolved" or "unknown".
 type Data struct {
 	template.Data
 	Incident Incident
 }
 
-// An Incident is what is known of the trouble, as the built-in words tell it.
+// An Incident holds the incident's facts, in the words of the built-in texts.
 type Incident struct {
 	ID, Name, URL                   string // Name: #7, or #prod-7
 	Number                          int
 	Status, Severity                string
 	Diagnosed                       bool
-	Cause, Verdict                  string // Verdict: the cause and how sure it is, in words
+	Cause, Verdict                  string // Verdict: the cause and its confidence in words
 	Confidence                      float64
 	Title, Where                    string
 	Cluster, Namespace, Model, Pool string
@@ -52,39 +52,38 @@ type Incident struct {
 	Actions                         []Action
 }
 
-// An Action is first aid.
+// An Action is an action of first aid.
 type Action struct{ ID, Change, Target, State, Why, Command string }
 
-// A voice is how foreign text is written where it is going.
-type voice func(string) string
+// An escaper escapes outside text for its destination.
+type escaper func(string) string
 
-// plain is a text in which nothing is markup.
+// plain returns text for a destination without markup, on one line.
 func plain(s string) string { return text.Cut(text.Clean(s), maxText) }
 
-// lines is the same of several lines, for where a line more is only a line more.
+// lines returns text for a destination without markup, with its line breaks.
 func lines(s string) string { return text.Cut(paragraphs(s), maxText) }
 
-// mrkdwn is a text for Slack's mrkdwn. The characters that begin links, mentions and entities there
-// are kept aside while a template is rendered, so that no function of a template can bring them
-// back.
-func mrkdwn(s string) string { return asideOf.Replace(lines(s)) }
+// mrkdwn returns text for Slack's mrkdwn. While a template is rendered, private characters replace
+// those that begin links, mentions and entities. So no function of a template can bring them back.
+func mrkdwn(s string) string { return hidden.Replace(lines(s)) }
 
-// The characters that stand for &, < and > of foreign text while a template is rendered: nothing in
-// Unicode is named by them.
+// The private characters that stand for &, < and > of outside text while a template is rendered.
 var (
-	asideOf = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "\uE003", "", "\uE004", "", "&", "\uE000",
+	hidden = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "\uE003", "", "\uE004", "", "&", "\uE000",
 		"<", "\uE001", ">", "\uE002")
-	backOf  = strings.NewReplacer("\uE000", "&", "\uE001", "<", "\uE002", ">")
-	shownOf = strings.NewReplacer("\uE000", "&amp;", "\uE001", "&lt;", "\uE002", "&gt;")
+	unhidden = strings.NewReplacer("\uE000", "&", "\uE001", "<", "\uE002", ">")
+	shownOf  = strings.NewReplacer("\uE000", "&amp;", "\uE001", "&lt;", "\uE002", "&gt;")
 )
 
-// The brackets of a mention that the operator has written out, while the template is rendered.
+// The private characters that stand for the brackets of the operator's own mentions while the
+// template is rendered.
 var (
 	markOf   = strings.NewReplacer("<", "\uE003", ">", "\uE004")
 	unmarkOf = strings.NewReplacer("\uE003", "<", "\uE004", ">")
 )
 
-func (v voice) list(in []string) []string {
+func (v escaper) list(in []string) []string {
 	out := make([]string, len(in))
 	for i, s := range in {
 		out[i] = v(s)
@@ -92,7 +91,7 @@ func (v voice) list(in []string) []string {
 	return out
 }
 
-func (v voice) labels(in map[string]string) template.KV {
+func (v escaper) labels(in map[string]string) template.KV {
 	out := make(template.KV, len(in))
 	for name, value := range in {
 		out[v(name)] = v(value)
@@ -100,8 +99,8 @@ func (v voice) labels(in map[string]string) template.KV {
 	return out
 }
 
-// data is what a template of a message is given, in a voice.
-func data(f notify.Facts, m notify.Message, v voice) Data {
+// data returns the data of a message's templates, escaped by v.
+func data(f notify.Facts, m notify.Message, v escaper) Data {
 	in := &f.Incident
 	alerts := v.alerts(f.Alerts)
 	d := Data{Incident: v.incident(in, m)}
@@ -116,9 +115,9 @@ func data(f notify.Facts, m notify.Message, v voice) Data {
 	return d
 }
 
-// alerts are at most maxAlerts of an incident's, those that fire first, each group in the order in
-// which it began.
-func (v voice) alerts(records []state.AlertRecord) template.Alerts {
+// alerts returns at most maxAlerts of an incident's alerts. Firing alerts come first; each group is
+// in order of its start.
+func (v escaper) alerts(records []state.AlertRecord) template.Alerts {
 	records = slices.Clone(records)
 	slices.SortStableFunc(records, func(a, b state.AlertRecord) int {
 		switch {
@@ -143,7 +142,7 @@ func (v voice) alerts(records []state.AlertRecord) template.Alerts {
 	return out
 }
 
-// common is what all alerts agree on.
+// common returns the labels or annotations that all alerts share.
 func common(alerts template.Alerts, of func(template.Alert) template.KV) template.KV {
 	if len(alerts) == 0 {
 		return template.KV{}
@@ -156,7 +155,7 @@ func common(alerts template.Alerts, of func(template.Alert) template.KV) templat
 	return out
 }
 
-func (v voice) incident(in *state.Incident, m notify.Message) Incident {
+func (v escaper) incident(in *state.Incident, m notify.Message) Incident {
 	out := Incident{
 		ID: v(string(m.Incident)), Name: v(m.Name()), Number: m.Number, URL: v(m.URL), Status: string(m.Status),
 		Severity:  string(m.Severity),
@@ -181,10 +180,10 @@ func (v voice) incident(in *state.Incident, m notify.Message) Incident {
 	return out
 }
 
-// sampleTime is when the sample is told.
+// sampleTime is the time of the sample.
 var sampleTime = time.Date(2026, 1, 1, 3, 5, 0, 0, time.UTC)
 
-// sample is an incident as any might be, to try templates with.
+// sample returns an example incident for trying templates.
 func sample() Data {
 	started := sampleTime.Add(-5 * time.Minute)
 	labels := map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "cluster": "prod",

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/alertmanager/template"
 )
 
-// The templates that are used.
+// The names of the templates that are used.
 const (
 	SlackTitle       = "paramedic.slack.title"
 	SlackText        = "paramedic.slack.text"
@@ -29,23 +29,23 @@ const (
 	Links            = "paramedic.links"
 )
 
-// Names are the templates that are used.
+// Names lists the templates that are used.
 var Names = []string{SlackTitle, SlackText, SlackFooter, PagerDutySummary, PagerDutyDetails, Links}
 
-// The bounds of what is loaded.
+// The bounds of loading.
 const (
 	maxFiles    = 100
 	maxFileSize = 256 << 10
 )
 
-// A Problem is what is wrong with a template, where it is known with its file and line.
+// A Problem is a fault in a template, with its file and line if they are known.
 type Problem struct {
 	File string
 	Line int
 	Text string
 }
 
-// String is file:line: text.
+// String returns file:line: text.
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return strings.TrimSpace(p.File + " " + p.Text)
@@ -53,21 +53,21 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// Templates are the operator's templates. They are safe for concurrent use.
+// Templates holds the operator's templates. It is safe for concurrent use.
 type Templates struct {
 	set *gotext.Template
 	log *slog.Logger
 }
 
-// stepName is the function that counts steps; it is put into every template and every loop.
-// weighName counts what a method makes of an argument; it is put behind each such call.
+// stepName is the function that counts steps. It is inserted into every template and every loop.
+// weighName counts the result of a method with arguments. It is inserted after each such call.
 const (
 	stepName  = "paramedic_step"
 	weighName = "paramedic_weigh"
 )
 
-// Load parses the files that the patterns match, and reports every problem of theirs. Templates are
-// nil where there is one.
+// Load parses the files that match the patterns, and reports every problem in them. The templates
+// are nil if there is a problem.
 func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	if len(patterns) == 0 {
 		return nil, nil
@@ -75,10 +75,10 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	l := &loader{own: map[string]string{}}
 	paths := l.paths(patterns)
 	capture := func(t *gotext.Template, _ *html.Template) {
-		b := &budget{ctx: context.Background(), foreign: plain}
+		b := &budget{ctx: context.Background(), escape: plain}
 		l.set = t.Funcs(gotext.FuncMap{stepName: b.step, weighName: b.weigh})
 	}
-	if _, err := template.FromGlobs(nil, capture); err != nil { // Alertmanager's own templates, for those who call them
+	if _, err := template.FromGlobs(nil, capture); err != nil { // Alertmanager's own templates, which may be called
 		return nil, []Problem{{Text: err.Error()}}
 	}
 	for _, path := range paths {
@@ -102,7 +102,7 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	return t, nil
 }
 
-// A loader gathers templates and problems.
+// A loader collects templates and problems.
 type loader struct {
 	set      *gotext.Template
 	own      map[string]string // the operator's files
@@ -136,7 +136,7 @@ func (l *loader) paths(patterns []string) []string {
 	return out
 }
 
-// parse adds a file's templates to the set, in place of others of their names.
+// parse adds a file's templates to the set. They replace earlier ones with the same name.
 func (l *loader) parse(path string) {
 	raw, err := read(path)
 	if err != nil {
@@ -168,7 +168,8 @@ func read(path string) ([]byte, error) {
 	return raw, err
 }
 
-// located notes a template's error at its file and line, which the library says in words.
+// located records a template's error with its file and line, which it reads from the library's
+// error text.
 func (l *loader) located(err error) {
 	said := strings.TrimPrefix(err.Error(), "template: ")
 	for path := range l.own {
@@ -189,7 +190,7 @@ func (l *loader) located(err error) {
 	l.problem("", 0, "%s", said)
 }
 
-// names checks that what is defined is used and that what is called is defined.
+// names checks that defined templates are used and that called templates are defined.
 func (l *loader) names() {
 	used := 0
 	for _, t := range l.set.Templates() {
@@ -215,7 +216,7 @@ func (l *loader) names() {
 					l.problem(t.ParseName, line(n.Pos), "template %q is called and not defined", n.Name)
 				}
 			case *parse.TextNode:
-				n.Text = marked(n.Text)
+				n.Text = withOwnMentions(n.Text)
 			}
 		})
 	}
@@ -254,8 +255,8 @@ func branch(n parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// count puts the function that counts steps at the beginning of every template and of every loop's
-// body, so that neither a loop nor templates that call each other go on without it.
+// count inserts the function that counts steps at the beginning of every template and of every
+// loop's body. So loops and templates that call each other are bounded.
 func (l *loader) count() error {
 	stepper, err := l.set.New(stepName).Parse("{{" + stepName + "}}")
 	if err != nil {
@@ -268,7 +269,7 @@ func (l *loader) count() error {
 	}
 	weigh := weigher.Root.Nodes[0].(*parse.ActionNode).Pipe.Cmds[1]
 	weighed := map[*parse.PipeNode]bool{}
-	done := map[*parse.ListNode]bool{stepper.Root: true} // a file is known by two names
+	done := map[*parse.ListNode]bool{stepper.Root: true} // a file has two names
 	put := func(list *parse.ListNode) {
 		if list != nil && !done[list] {
 			done[list] = true
@@ -294,8 +295,8 @@ func (l *loader) count() error {
 	return nil
 }
 
-// weighCalls puts the function that counts bytes behind every call of a method with an argument: a
-// time's Format makes two characters of one, and templates can feed it its own result.
+// weighCalls inserts the function that counts bytes after every call of a method with an argument.
+// A time's Format turns one character into two, and templates can pass its own result to it.
 func weighCalls(n parse.Node, weigh *parse.CommandNode, done map[*parse.PipeNode]bool) {
 	switch n := n.(type) {
 	case *parse.ActionNode:
@@ -330,8 +331,8 @@ func weighCalls(n parse.Node, weigh *parse.CommandNode, done map[*parse.PipeNode
 	}
 }
 
-// try renders every template once with a sample: a field that there is not is found before an
-// incident needs it.
+// try renders every template once with a sample, so that a field that does not exist is found at
+// loading.
 func (l *loader) try(t *Templates) {
 	for _, name := range Names {
 		if t.set.Lookup(name) == nil {
@@ -341,7 +342,7 @@ func (l *loader) try(t *Templates) {
 		var exec gotext.ExecError
 		switch {
 		case err != nil && errors.As(err, &exec):
-			if over := bound(err); over != nil { // it was found by a call that is in no file
+			if over := bound(err); over != nil { // found by a call that is in no file
 				l.overrun(exec.Name, over)
 				continue
 			}
@@ -352,7 +353,7 @@ func (l *loader) try(t *Templates) {
 	}
 }
 
-// overrun notes that a template goes beyond a bound, where it begins.
+// overrun records that a template exceeds a bound, at the line where it begins.
 func (l *loader) overrun(name string, err error) {
 	t := l.set.Lookup(name)
 	source := l.own[t.ParseName]

@@ -15,22 +15,22 @@ import (
 	"paramedic/state"
 )
 
-// mostLinks bounds the links of a message.
-const mostLinks = 5
+// maxLinks bounds the links of a message.
+const maxLinks = 5
 
-// Words renders the templates of a channel. What fails is left to the built-in words, with the
-// reason in the log and in Failed.
+// Words renders the templates of a channel. A template that fails keeps the built-in text. The
+// reason is logged, and the name is in Failed.
 func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts, m notify.Message,
 	now time.Time) notify.Words {
 	var w notify.Words
-	as := map[string]voice{}
+	as := map[string]escaper{}
 	into := map[string]*string{}
 	switch ch {
 	case state.ChannelSlack:
-		as = map[string]voice{SlackTitle: plain, SlackText: mrkdwn, SlackFooter: plain, Links: plain}
+		as = map[string]escaper{SlackTitle: plain, SlackText: mrkdwn, SlackFooter: plain, Links: plain}
 		into = map[string]*string{SlackTitle: &w.Title, SlackText: &w.Text, SlackFooter: &w.Footer}
 	case state.ChannelPagerDuty:
-		as = map[string]voice{PagerDutySummary: plain, PagerDutyDetails: lines, Links: plain}
+		as = map[string]escaper{PagerDutySummary: plain, PagerDutyDetails: lines, Links: plain}
 		into = map[string]*string{PagerDutySummary: &w.Title, PagerDutyDetails: &w.Text}
 	}
 	for _, name := range Names {
@@ -38,7 +38,7 @@ func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts,
 			continue
 		}
 		out, err := t.render(ctx, name, as[name], data(f, m, as[name]), now)
-		if name != SlackText { // nothing is a mention elsewhere
+		if name != SlackText { // no mention exists elsewhere
 			out = unmarkOf.Replace(out)
 		}
 		switch {
@@ -46,7 +46,7 @@ func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts,
 		case name == Links:
 			w.Links, err = links(out)
 		case name == SlackText:
-			*into[name] = unmarkOf.Replace(shownOf.Replace(disarmed(paragraphs(out))))
+			*into[name] = unmarkOf.Replace(shownOf.Replace(withoutMentions(paragraphs(out))))
 		case name == PagerDutyDetails:
 			*into[name] = paragraphs(out)
 		default:
@@ -63,14 +63,14 @@ func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts,
 }
 
 // render executes a template within the budget.
-func (t *Templates) render(ctx context.Context, name string, v voice, d Data, now time.Time) (string, error) {
+func (t *Templates) render(ctx context.Context, name string, v escaper, d Data, now time.Time) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	set, err := t.set.Clone() // each rendering has a budget of its own
 	if err != nil {
 		return "", fmt.Errorf("preparing the templates: %w", err)
 	}
-	b := &budget{ctx: ctx, foreign: v}
+	b := &budget{ctx: ctx, escape: v}
 	var out limited
 	if err := set.Funcs(b.funcs(now)).ExecuteTemplate(&out, name, d); err != nil {
 		return "", err
@@ -78,7 +78,7 @@ func (t *Templates) render(ctx context.Context, name string, v voice, d Data, no
 	return out.String(), nil
 }
 
-// bound is the bound that a template went beyond, or nil.
+// bound returns the bound that a template exceeded, or nil.
 func bound(err error) error {
 	for _, b := range []error{errTime, errSteps, errMade, errOutput} {
 		if errors.Is(err, b) {
@@ -88,7 +88,7 @@ func bound(err error) error {
 	return nil
 }
 
-// reason is why a template failed: which bound it reached, or what the library says of it.
+// reason returns why a template failed: the bound that it exceeded, or the library's error.
 func reason(err error) string {
 	if over := bound(err); over != nil {
 		return over.Error()
@@ -100,8 +100,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// paragraphs is a text of several lines: each is clean, and no more than one empty line stands
-// between two others.
+// paragraphs returns a text of several lines. Each line is clean, and at most one empty line
+// separates two others.
 func paragraphs(s string) string {
 	var out []string
 	for line := range strings.Lines(s) {
@@ -118,23 +118,23 @@ func paragraphs(s string) string {
 	return strings.TrimRight(strings.Join(out, "\n"), "\n ")
 }
 
-// mention is what Slack reads as a call of people or channels.
+// mention matches Slack's mentions of people, groups and channels.
 var mention = regexp.MustCompile(`<[!@#][^<>]*>?`)
 
-// marked returns an operator's text with its mentions marked as written out.
-func marked(literal []byte) []byte {
+// withOwnMentions replaces the brackets of the operator's own mentions by private characters.
+func withOwnMentions(literal []byte) []byte {
 	return mention.ReplaceAllFunc(literal, func(found []byte) []byte { return []byte(markOf.Replace(string(found))) })
 }
 
-// disarmed takes the power from mentions that the operator has not written out: one that is put
-// together of a template's own brackets and a label's text calls people by the label's will.
-func disarmed(s string) string {
+// withoutMentions escapes mentions that the operator did not write out. A mention made of a
+// template's brackets and a label's text would let the label call people.
+func withoutMentions(s string) string {
 	return mention.ReplaceAllStringFunc(s, func(found string) string {
 		return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(found)
 	})
 }
 
-// links reads links, a line each: the address, and what it is called.
+// links reads links, one per line: the address and its title.
 func links(s string) ([]notify.Link, error) {
 	var out []notify.Link
 	for line := range strings.Lines(s) {
@@ -142,8 +142,8 @@ func links(s string) ([]notify.Link, error) {
 		if line == "" {
 			continue
 		}
-		if len(out) == mostLinks {
-			return out, fmt.Errorf("it gives more than %d links", mostLinks)
+		if len(out) == maxLinks {
+			return out, fmt.Errorf("it gives more than %d links", maxLinks)
 		}
 		address, name, _ := strings.Cut(line, " ")
 		u, err := url.Parse(address)

@@ -36,7 +36,7 @@ func loaded(t testing.TB, text string) *Templates {
 	return out
 }
 
-// facts are of an incident with two alerts, one of which has the given labels besides.
+// facts returns an incident with two alerts, one of which has the given labels too.
 func facts(labels map[string]string) notify.Facts {
 	at := sampleTime.Add(-time.Minute)
 	all := map[string]string{"alertname": "KVFull", "team": "ml"}
@@ -62,8 +62,8 @@ func words(t testing.TB, ch state.Channel, text string, labels map[string]string
 	return loaded(t, text).Words(t.Context(), ch, f, notify.Compose(f), sampleTime)
 }
 
-// A template written for Alertmanager gives here what it gives there, on the same data.
-func TestTemplatesReadAsInAlertmanager(t *testing.T) {
+// A template written for Alertmanager renders the same text here, on the same data.
+func TestTemplatesRenderAsInAlertmanager(t *testing.T) {
 	body := `[{{ .Status | toUpper }}{{ if eq .Status "firing" }}:{{ .Alerts.Firing | len }}{{ end }}] {{ .GroupLabels.SortedPairs.Values | join " " }} ({{ with .CommonLabels.Remove .GroupLabels.Names }}{{ .Values | join " " }}{{ end }})
 {{ range .Alerts -}}
 *Alert:* {{ .Annotations.summary }} {{ .Labels.alertname | title }} {{ reReplaceAll "(.*)Full" "$1" .Labels.alertname }} since {{ .StartsAt.Format "15:04:05" }}
@@ -90,7 +90,7 @@ func TestTemplatesReadAsInAlertmanager(t *testing.T) {
 	}
 }
 
-func TestWordsTakeTheirPlaces(t *testing.T) {
+func TestOperatorTextsReplaceBuiltInOnes(t *testing.T) {
 	text := `{{ define "paramedic.slack.title" }}{{ .Incident.Name }}
  of {{ .CommonLabels.team }}{{ end }}{{ define "paramedic.slack.footer" }} ask {{ .CommonLabels.team }} {{ end }}
 {{ define "paramedic.slack.text" }}*{{ .Incident.Title }}*
@@ -111,9 +111,8 @@ func TestWordsTakeTheirPlaces(t *testing.T) {
 	}
 }
 
-// What comes out of an alert makes no link and calls nobody, whatever the template does with it;
-// what the operator wrote does.
-func TestLabelsAreNoMarkup(t *testing.T) {
+// Text from an alert makes no link and no mention in any template. The operator's own text does.
+func TestLabelsMakeNoMarkup(t *testing.T) {
 	evil := map[string]string{"evil": "<!channel> <https://evil.example|x>", "coded": "%3C%21channel%3E", "b64": "PCFjaGFubmVsPg==",
 		"link": "%3Chttps://evil.example%7Cx%3E", "amp": "a&b", "bare": "!channel", "user": "@U012345"}
 	for body, want := range map[string]string{
@@ -137,8 +136,8 @@ func TestLabelsAreNoMarkup(t *testing.T) {
 	}
 }
 
-// A method can make more of its argument, as a function can.
-func TestMethodsAreWithinTheBudget(t *testing.T) {
+// A method's result can be longer than its argument, as a function's can.
+func TestMethodResultsStayWithinBudget(t *testing.T) {
 	f := facts(nil)
 	f.Incident.StartedAt = time.Date(2026, 11, 24, 1, 1, 1, 0, time.UTC)
 	const from = `{{ define "paramedic.slack.title" }}{{ $t := .Incident.StartedAt }}{{ $x := "1" }}{{ range 20 }}`
@@ -158,8 +157,8 @@ func TestMethodsAreWithinTheBudget(t *testing.T) {
 	}
 }
 
-// No template runs without end or grows without bound, and what it was to say is left to the
-// built-in words.
+// No template runs or grows without bound. A template that exceeds a bound leaves the built-in
+// text.
 func TestTemplatesAreBounded(t *testing.T) {
 	many := strings.Repeat(`{{ $s = printf "%s%s" $s $s }}`, 60)
 	for body, want := range map[string]error{
@@ -180,7 +179,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 		if _, problems := Load([]string{path}, nil); len(problems) != 1 || !strings.Contains(problems[0].Text, want.Error()) {
 			t.Errorf("%s: at load %v, want %v", body, problems, want)
 		}
-		// The same, which only real data brings about.
+		// The same for templates that only real data makes exceed a bound.
 		var log bytes.Buffer
 		late, problems := Load([]string{written(t, strings.ReplaceAll(text, ".Incident.Cause", `(eq .Receiver "ml")`))}, slog.New(slog.NewTextHandler(&log, nil)))
 		if len(problems) > 0 {
@@ -196,7 +195,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 }
 
-// A storm's incident has thousands of alerts: a template sees the first of those that fire.
+// A large incident has thousands of alerts. A template gets the first firing ones.
 func TestDataIsBounded(t *testing.T) {
 	f := facts(nil)
 	for i := range 20_000 {
@@ -211,7 +210,7 @@ func TestDataIsBounded(t *testing.T) {
 	}
 }
 
-func TestBadTemplatesAreRefusedWithTheirLine(t *testing.T) {
+func TestBadTemplatesAreRefusedWithLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n{{ define \"paramedic.slack.title\" }}{{ .Incident.Nope }}{{ end }}": ":2: executing " +
 			"\"paramedic.slack.title\" at <.Incident.Nope>: can't evaluate field Nope",
@@ -247,7 +246,7 @@ func TestLinksAreAddresses(t *testing.T) {
 			t.Errorf("%q: %+v", body, got)
 		}
 	}
-	// A label that holds a line break makes no link more.
+	// A label with a line break makes no further link.
 	got := words(t, state.ChannelSlack, `{{ define "paramedic.links" }}https://a.example {{ (index .Alerts 0).Labels.pod }}{{ end }}`, map[string]string{"pod": "a\nhttps://evil.example evil"})
 	if len(got.Links) != 1 || got.Links[0].URL != "https://a.example" {
 		t.Errorf("%+v", got.Links)
@@ -281,8 +280,8 @@ func BenchmarkWords(b *testing.B) {
 	}
 }
 
-// A template that goes beyond a bound at load is named with its file and line.
-func TestEndlessTemplatesAreRefusedWithTheirLine(t *testing.T) {
+// A template that exceeds a bound at loading is reported with its file and line.
+func TestEndlessTemplatesAreRefusedWithLine(t *testing.T) {
 	path := written(t, "{{/* mine */}}\n{{ define \"paramedic.links\" }}x{{ end }}\n\n{{ define \"paramedic.slack.title\" }}\n{{ range "+
 		"1000000000 }}{{ end }}{{ end }}")
 	_, problems := Load([]string{path}, nil)

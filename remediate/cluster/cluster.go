@@ -13,7 +13,7 @@ const OpIDAnnotation = "paramedic.dev/op-id"
 // FieldManager is the manager that Kubernetes records for the writes of first aid.
 const FieldManager = "paramedic"
 
-// The errors of a [Cluster] that callers tell apart. After any other error it is unknown whether
+// The errors of a [Cluster] that callers distinguish. After any other error it is unknown whether
 // the write happened.
 var (
 	// ErrNotFound means that there is no such object.

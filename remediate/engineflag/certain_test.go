@@ -50,19 +50,20 @@ func TestFlagIsEditedOnlyIfCertain(t *testing.T) {
 		"in a script, expanded":         {in: script(`exec vllm serve --max-num-seqs $N`), fails: "max_num_seqs"},
 		"in a script, twice":            {in: script("a --max-num-seqs 64; b --max-num-seqs 64"), fails: "more than once"},
 		"in a script, no value":         {in: script("a --max-num-seqs"), fails: "more than once or in a form"},
-		"in a script, and its args":     {in: []cluster.Container{{Name: "e", Image: "vllm", Command: []string{"sh", "-c", "a --max-num-seqs=64"}, Args: []string{"--max-num-seqs=64"}}}, fails: "more than once"},
-		"in a script's comment":         {in: script("# --max-num-seqs 64\nvllm"), fails: "comment"},
-		"beside a script's comment":     {in: script("vllm --max-num-seqs=64 # the limit"), value: 64},
-		"in a script's heredoc":         {in: script("cat <<E\n--max-num-seqs=64\nE"), fails: "heredoc"},
-		"not in a script":               {in: script("exec vllm serve m"), fails: "no plain args"},
-		"ash":                           {in: run("vllm", []string{"/bin/ash", "-c"}, []string{"vllm serve --max-num-seqs 64"}), value: 64},
-		"dash":                          {in: run("vllm", []string{"dash", "-ec"}, []string{"vllm serve --max-num-seqs 64"}), value: 64},
-		"a shell with two options":      {in: run("vllm", []string{"bash", "-e", "-c"}, []string{"vllm serve --max-num-seqs 64"}), value: 64},
-		"a shell that runs a file":      {in: run("vllm", []string{"bash", "start.sh"}, []string{"--max-num-seqs", "64"}), value: 64},
-		"a shell with a plain option":   {in: run("vllm", []string{"bash", "-x"}, []string{"--max-num-seqs", "64"}), value: 64},
-		"a shell that runs a catalog":   {in: run("vllm", []string{"bash", "catalog"}, []string{"--max-num-seqs", "64"}), value: 64},
-		"a shell alone":                 {in: run("vllm", []string{"sh"}, nil), fails: "no plain args"},
-		"a shell with one option":       {in: run("vllm", []string{"sh", "-x"}, nil), fails: "no plain args"},
+		"in a script, and its args": {in: []cluster.Container{{Name: "e", Image: "vllm", Command: []string{"sh", "-c", "a --max-num-seqs=64"}, Args: []string{"--max-num-seqs=64"}}},
+			fails: "more than once"},
+		"in a script's comment":       {in: script("# --max-num-seqs 64\nvllm"), fails: "comment"},
+		"beside a script's comment":   {in: script("vllm --max-num-seqs=64 # the limit"), value: 64},
+		"in a script's heredoc":       {in: script("cat <<E\n--max-num-seqs=64\nE"), fails: "heredoc"},
+		"not in a script":             {in: script("exec vllm serve m"), fails: "no plain args"},
+		"ash":                         {in: run("vllm", []string{"/bin/ash", "-c"}, []string{"vllm serve --max-num-seqs 64"}), value: 64},
+		"dash":                        {in: run("vllm", []string{"dash", "-ec"}, []string{"vllm serve --max-num-seqs 64"}), value: 64},
+		"a shell with two options":    {in: run("vllm", []string{"bash", "-e", "-c"}, []string{"vllm serve --max-num-seqs 64"}), value: 64},
+		"a shell that runs a file":    {in: run("vllm", []string{"bash", "start.sh"}, []string{"--max-num-seqs", "64"}), value: 64},
+		"a shell with a plain option": {in: run("vllm", []string{"bash", "-x"}, []string{"--max-num-seqs", "64"}), value: 64},
+		"a shell that runs a catalog": {in: run("vllm", []string{"bash", "catalog"}, []string{"--max-num-seqs", "64"}), value: 64},
+		"a shell alone":               {in: run("vllm", []string{"sh"}, nil), fails: "no plain args"},
+		"a shell with one option":     {in: run("vllm", []string{"sh", "-x"}, nil), fails: "no plain args"},
 	} {
 		p, err := Locate(c.in, capVLLM)
 		switch {
@@ -77,7 +78,8 @@ func TestFlagIsEditedOnlyIfCertain(t *testing.T) {
 }
 
 func TestEngineIsKnownByItsCommand(t *testing.T) {
-	for word, want := range map[string]string{"sglang": capSGLang, "trtllm-serve": capTRTLLM, "tensorrt-llm": capTRTLLM, "TensorRT_LLM": capTRTLLM, "vllm": capVLLM, "other": capVLLM} {
+	for word, want := range map[string]string{"sglang": capSGLang, "trtllm-serve": capTRTLLM, "tensorrt-llm": capTRTLLM,
+		"TensorRT_LLM": capTRTLLM, "vllm": capVLLM, "other": capVLLM} {
 		if got := CapFlag([]cluster.Container{{Image: "x"}, {Command: []string{word}}}); got != want {
 			t.Errorf("%s: %s", word, got)
 		}

@@ -11,8 +11,8 @@ import (
 	"paramedic/remediate/cluster"
 )
 
-// A Place is where an engine's flag stands in a workload: the one string of the pod template that a
-// patch replaces.
+// A Place locates an engine's flag in a workload: the one string of the pod template that a patch
+// replaces.
 type Place struct {
 	Container int
 	List      string // command or args
@@ -79,7 +79,7 @@ func Spelled(flag string) string {
 // CapFlag returns the name of the engine's limit of running requests, given the containers.
 func CapFlag(containers []cluster.Container) string {
 	for _, c := range containers {
-		switch all := told(c); {
+		switch all := description(c); {
 		case strings.Contains(all, "sglang"):
 			return capSGLang
 		case strings.Contains(all, "trtllm"), strings.Contains(all, "tensorrt-llm"),
@@ -90,12 +90,12 @@ func CapFlag(containers []cluster.Container) string {
 	return capVLLM
 }
 
-// told is all that a container says of what it runs, in lower case.
-func told(c cluster.Container) string {
+// description returns everything that a container says about its program, in lower case.
+func description(c cluster.Container) string {
 	return strings.ToLower(strings.Join(slices.Concat([]string{c.Image, c.Name}, c.Command, c.Args), " "))
 }
 
-// appendPlace is where an absent flag would go: at the end of the args of the one container that
+// appendPlace returns the place of a missing flag: the end of the args of the one container that
 // runs an engine.
 func appendPlace(containers []cluster.Container, flag string) (Place, error) {
 	in := -1
@@ -114,17 +114,20 @@ func appendPlace(containers []cluster.Container, flag string) (Place, error) {
 	}
 	c := containers[in]
 	if shell(c) || len(c.Args) == 0 {
-		return Place{}, fmt.Errorf("--%s is not set in container %s, and there are no plain args to append it to: add it by hand", flag, c.Name)
+		return Place{}, fmt.Errorf("--%s is not set in container %s, and there are no plain args to append it to: "+
+			"add it by hand", flag, c.Name)
 	}
 	return Place{Container: in, List: "args", Index: len(c.Args), Absent: true}, nil
 }
 
+// engineContainer reports whether a container runs an engine.
 func engineContainer(c cluster.Container) bool {
-	all := told(c)
+	all := description(c)
 	return strings.Contains(all, "vllm") || CapFlag([]cluster.Container{c}) != capVLLM ||
 		len(c.Args) > 0 && strings.Contains(all, "--model")
 }
 
+// LocateIn finds the flag in one container. It reports false if the container does not have it.
 func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
 	if shell(c) {
 		return locateShell(c, flag)
@@ -198,8 +201,8 @@ func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 			}
 			all := re.FindAllStringSubmatchIndex(t, -1)
 			if len(all) != 1 || said != 1 || ok {
-				return Place{}, false,
-					fmt.Errorf("--%s is in the script more than once or in a form that is not understood: change it by hand", flag)
+				return Place{}, false, fmt.Errorf("--%s is in the script more than once or in a form that is not "+
+					"understood: change it by hand", flag)
 			}
 			from, to := all[0][2], all[0][3]
 			if to-from >= 2 && (t[from] == '"' || t[from] == '\'') {

@@ -40,7 +40,8 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 		{"not a number", vllm("--max-num-seqs=many"), "not a positive number"},
 		{"absent in a script", script("vllm serve m"), "no plain args"},
 		{"SGLang", cluster.Container{Name: "worker", Image: "lmsysorg/sglang:v0.5.7", Args: []string{"--model-path=m", "--max-running-requests", "256"}}, "128"},
-		{"SGLang, absent", cluster.Container{Name: "worker", Image: "registry/llm", Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path=m"}}, "--max-running-requests=128"},
+		{"SGLang, absent", cluster.Container{Name: "worker", Image: "registry/llm", Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path=m"}},
+			"--max-running-requests=128"},
 		{"vLLM's flag on SGLang is another flag", cluster.Container{Name: "sglang", Args: []string{"--max-num-seqs=256"}}, "--max-running-requests=128"},
 		{"TensorRT-LLM", cluster.Container{Name: "trtllm", Image: "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", Args: []string{"serve", "m", "--max_batch_size=256"}}, "--max_batch_size=128"},
 		{"TensorRT-LLM takes underscores", cluster.Container{Name: "worker", Image: "registry/llm", Command: []string{"trtllm-serve", "m"}, Args: []string{"--port=8000"}}, "--max_batch_size=128"},
@@ -69,7 +70,7 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 	}
 }
 
-// FuzzLocate holds that an edit changes the one value and nothing else.
+// FuzzLocate checks that an edit changes the one value and nothing else.
 func FuzzLocate(f *testing.F) {
 	f.Add("vllm serve m --max-num-seqs 256", true)
 	f.Add("--max_num_seqs=256", false)

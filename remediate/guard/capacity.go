@@ -9,12 +9,12 @@ import (
 	"paramedic/remediate/policy"
 )
 
-// capacity: would the workers that remain carry the present load?
+// capacity allows if the remaining workers would carry the present load.
 //
-// By itself the bot asks that after the disruption at least ready_percent of the pool stay ready
-// and that their projected use stay below max_load, so that a pool of fewer than five workers is
-// never disrupted without a person, unless a rollout adds workers before it removes any. A person's
-// approval lowers that to one other worker that is ready and a projected use of at most 100 %.
+// In mode auto, at least ready_percent of the pool must stay ready, and the projected use must stay
+// below max_load. So a pool of fewer than five workers is not disrupted without a person, unless a
+// rollout adds workers before it removes any. A person's approval lowers that to one other ready
+// worker and a projected use of at most 100 %.
 func capacity(_ context.Context, s *Scene) verdict {
 	have := cluster.CountReady(s.Pods)
 	total := max(s.Workload.Replicas, len(s.Pods))
@@ -53,7 +53,7 @@ func capacity(_ context.Context, s *Scene) verdict {
 	return allow("%s", text)
 }
 
-// lost is how many ready workers the action takes away at once.
+// lost returns how many ready workers the action takes away at once, and how it does so.
 func (s *Scene) lost() (int, string) {
 	if s.Action.Target.Kind == "Pod" {
 		if s.Pod.Ready {
@@ -71,7 +71,8 @@ func (s *Scene) lost() (int, string) {
 	return n, fmt.Sprintf("the rollout takes %d away at once", n)
 }
 
-// disruption asks the disruption budgets of a worker that would be evicted.
+// disruption returns the answer of the budgets that cover the worker to be evicted, if one of them
+// stops it.
 func (s *Scene) disruption() (verdict, bool) {
 	if s.Action.Target.Kind != "Pod" {
 		return verdict{}, false
@@ -87,18 +88,19 @@ func (s *Scene) disruption() (verdict, bool) {
 	}
 	switch {
 	case len(covering) > 1:
-		return deny("%d disruption budgets cover the worker (%s, %s): Kubernetes refuses every eviction then; leave one", len(covering), covering[0].Name, covering[1].Name), true
+		return deny("%d disruption budgets cover the worker (%s, %s): Kubernetes refuses every eviction then; leave one",
+			len(covering), covering[0].Name, covering[1].Name), true
 	case len(covering) == 1 && covering[0].Allowed < 1:
 		return hold(s.Now.Add(time.Minute), "disruption budget %s allows no disruption now", covering[0].Name), true
 	}
 	return verdict{}, false
 }
 
-// load is the projected use of the workers that remain: the requests that run now over the places
-// that are left. Where the places are not known it is the KV cache's use.
+// load returns the projected use of the remaining workers: the requests that run now, over the
+// remaining places. If the number of places is unknown, it is the use of the KV cache.
 func (s *Scene) load(left int) (float64, string, bool) {
 	running := s.Of("requests_running")
-	if seqs, ok := s.seqs(); ok && len(running) > 0 && len(running) >= cluster.CountReady(s.Pods) {
+	if seqs, ok := s.maxNumSeqs(); ok && len(running) > 0 && len(running) >= cluster.CountReady(s.Pods) {
 		u := sum(running) / float64(left*seqs)
 		return u, fmt.Sprintf("%.0f running requests would use %.0f %% of their places", sum(running), 100*u), true
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestCapacityOfRolloutIsBounded(t *testing.T) {
-	// A rollout that takes one away at once, of workers that run 60 requests in 100 places.
+	// A rollout takes one worker away at once. The workers run 60 requests in 100 places.
 	taking := func(n int, change ...func(*Scene)) func(*Scene) {
 		return func(s *Scene) {
 			s.Workload.MaxUnavailable, s.Workload.MaxSurge = n, 0
@@ -26,7 +26,7 @@ func TestCapacityOfRolloutIsBounded(t *testing.T) {
 	}
 	mode := func(m policy.Mode) func(*Scene) { return func(s *Scene) { s.Rule.Mode = m } }
 	running := func(value float64) func(*Scene) { return func(s *Scene) { each(s, "requests_running", value) } }
-	runRulings(t, capacity, []ruling{
+	runGuardCases(t, capacity, []guardCase{
 		{name: "adds before it removes", want: state.Allow, says: "adds before it removes"},
 		{name: "adds, but none is ready", set: func(s *Scene) {
 			for i := range s.Pods {
@@ -64,7 +64,7 @@ func TestCapacityUnknownDenies(t *testing.T) {
 		return func(s *Scene) { s.Workload.MaxUnavailable, s.Workload.MaxSurge = 1, 0; set(s) }
 	}
 	kv := func(s *Scene, value float64) { s.Workload.Containers = nil; each(s, "kv_usage", value) }
-	runRulings(t, capacity, []ruling{
+	runGuardCases(t, capacity, []guardCase{
 		{name: "nothing is reported", set: with(func(*Scene) {}), want: state.Deny, says: "0 of 5 workers report"},
 		{name: "one worker reports nothing", set: with(func(s *Scene) {
 			for _, p := range s.Pods[1:] {
@@ -139,7 +139,7 @@ func TestCapacityOfRestartAsksBudgets(t *testing.T) {
 	with := func(budgets ...cluster.Budget) func(*Scene) {
 		return func(s *Scene) { s.Namespace.Budgets = budgets; each(s, "requests_running", 1) }
 	}
-	list := []ruling{
+	list := []guardCase{
 		{name: "no budget", set: with(), want: state.Allow, says: "one is restarted"},
 		{name: "one that allows it", set: with(cluster.Budget{Name: "a", Selector: app, Allowed: 1}), want: state.Allow},
 		{name: "one that does not", set: with(cluster.Budget{Name: "a", Selector: app}), want: state.Hold, says: "allows no disruption now", free: time.Minute},
@@ -159,7 +159,7 @@ func TestCapacityOfRestartAsksBudgets(t *testing.T) {
 	for i := range list {
 		list[i].kind = playbooks.ActionRestartWorker
 	}
-	runRulings(t, capacity, append(list, ruling{name: "a rollout asks none", set: func(s *Scene) {
+	runGuardCases(t, capacity, append(list, guardCase{name: "a rollout asks none", set: func(s *Scene) {
 		with(cluster.Budget{Name: "a", Selector: app}, cluster.Budget{Name: "b", ComplexSelector: true})(s)
 		s.Workload.MaxUnavailable = 1
 	}, want: state.Allow}))

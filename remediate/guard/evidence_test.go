@@ -13,7 +13,7 @@ import (
 
 func ptr(v float64) *float64 { return &v }
 
-func TestEvidenceHasToHoldNow(t *testing.T) {
+func TestEvidenceMustStillHold(t *testing.T) {
 	leak := state.Finding{Signal: "kv_usage", Pod: "vllm-0", Value: .9, Baseline: ptr(.3), Weight: 5}
 	memory := state.Finding{Signal: "container_memory", Pod: "vllm-0", Value: 90e9, Baseline: ptr(40e9), Weight: 5}
 	found := func(set func(*Scene), findings ...state.Finding) func(*Scene) {
@@ -28,7 +28,7 @@ func TestEvidenceHasToHoldNow(t *testing.T) {
 	}
 	mode := func(m policy.Mode) func(*Scene) { return func(s *Scene) { s.Rule.Mode = m } }
 	with := func(f state.Finding, change func(*state.Finding)) state.Finding { change(&f); return f }
-	runRulings(t, evidenceGuard, []ruling{
+	runGuardCases(t, evidenceGuard, []guardCase{
 		{name: "two signals", set: found(nil, leak, memory), want: state.Allow, says: "kv_usage 0.9, container_memory 9"},
 		{name: "one signal", set: found(nil, leak), want: state.Deny, says: "only 1 signals still speak for kv_leak, it takes 2"},
 		{name: "one signal, approved", set: found(mode(policy.Approve), leak), want: state.Allow},
@@ -43,12 +43,14 @@ func TestEvidenceHasToHoldNow(t *testing.T) {
 			s.Rule.Mode = policy.Approve
 			s.Evidence.Samples[1].Value = 40e9
 			sample(s, "process_rss", "vllm-0", 0, 0)
-		}, leak, memory, with(memory, func(f *state.Finding) { f.Signal = "process_rss" })), want: state.Deny, says: "no longer true: container_memory"},
+		}, leak, memory, with(memory, func(f *state.Finding) { f.Signal = "process_rss" })), want: state.Deny,
+			says: "no longer true: container_memory"},
 		{name: "as much has ended as goes on", set: found(func(s *Scene) {
 			s.Rule.Mode = policy.Approve
 			s.Evidence.Samples[1].Value = 40e9
 		}, leak, memory), want: state.Allow},
-		{name: "a stale value is none", set: found(func(s *Scene) { s.Evidence.Samples[1].At = s.Now.Add(-2*time.Minute - moment) }, leak, memory), want: state.Deny, says: "not fresh: container_memory"},
+		{name: "a stale value is none", set: found(func(s *Scene) { s.Evidence.Samples[1].At = s.Now.Add(-2*time.Minute - moment) }, leak, memory), want: state.Deny,
+			says: "not fresh: container_memory"},
 		{name: "a value as old as it may be", set: found(func(s *Scene) { s.Evidence.Samples[1].At = s.Now.Add(-2 * time.Minute) }, leak, memory), want: state.Allow},
 		{name: "no number is no value", set: found(func(s *Scene) { s.Evidence.Samples[1].Value = math.NaN() }, leak, memory), want: state.Deny, says: "not fresh: container_memory"},
 		{name: "a text is no value", set: found(func(s *Scene) { s.Evidence.Samples[1].Text = "yes" }, leak, memory), want: state.Deny, says: "not fresh: container_memory"},
@@ -60,10 +62,9 @@ func TestEvidenceHasToHoldNow(t *testing.T) {
 	})
 }
 
-// The newest value of a worker decides, whatever order they come in, and a value of the pool is
-// that of this pool.
+// The newest value of a worker decides, in any order. A value of the pool must be of this pool.
 func TestNewestValueDecides(t *testing.T) {
-	s := calm(playbooks.ActionSetEngineArg)
+	s := sceneOf(playbooks.ActionSetEngineArg)
 	for _, age := range []time.Duration{time.Minute, 20 * time.Second, 40 * time.Second} {
 		sample(s, "kv_usage", "vllm-0", age.Seconds(), age)
 	}
@@ -119,7 +120,7 @@ func TestFindingOfThePoolIsJudgedByItsWorkers(t *testing.T) {
 			s.Evidence.Samples[2].Text = "x"
 		}, 8, true, true},
 	} {
-		s := calm(playbooks.ActionSetEngineArg)
+		s := sceneOf(playbooks.ActionSetEngineArg)
 		c.set(s)
 		c.f.Signal = "x"
 		if now, still, ok := s.recheck(c.f); now != c.now || still != c.still || ok != c.ok {
@@ -148,7 +149,7 @@ func TestFindingHoldsUpToTheMiddle(t *testing.T) {
 
 func TestVerdictRestsOnPositiveWeights(t *testing.T) {
 	for weight, rests := range map[float64]bool{-1: false, 0: false, 1: true} {
-		s := calm(playbooks.ActionSetEngineArg)
+		s := sceneOf(playbooks.ActionSetEngineArg)
 		s.Incident.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .9, Weight: weight}}
 		if got := s.restsOn(verify.Metric{Signal: "kv_usage"}, .9, true); got != rests {
 			t.Errorf("weight %g: %t", weight, got)

@@ -10,10 +10,11 @@ import (
 	"paramedic/state"
 )
 
-// Tensor and pipeline parallelism spread one engine over the pods of a group. Without one of them
-// the others wait for it, or fail. No action restarts a group as a whole: its pods are refused.
+// Tensor and pipeline parallelism spread one engine over the pods of a group. If one of them is
+// missing, the others wait for it or fail. No action restarts a group as a whole, so its pods are
+// refused.
 
-// groupOf returns why the pod is not an engine by itself, as the evidence shows it, or "".
+// GroupOf returns why the pod is not an engine by itself, going by the evidence, or "".
 func GroupOf(ev state.Evidence, namespace, pod string) string {
 	for _, w := range ev.Workers {
 		if w.Group == "" || w.Pod != pod || w.Namespace != namespace {
@@ -26,14 +27,15 @@ func GroupOf(ev state.Evidence, namespace, pod string) string {
 			}
 		}
 		slices.Sort(all)
-		return fmt.Sprintf("pod %s is one of parallel group %s, whose pods run one engine: restart them together by hand (%s)", pod, w.Group, strings.Join(all, ", "))
+		return fmt.Sprintf("pod %s is one of parallel group %s, whose pods run one engine: "+
+			"restart them together by hand (%s)", pod, w.Group, strings.Join(all, ", "))
 	}
 	return ""
 }
 
-// spans returns why the pod template is not an engine by itself, or "". The evidence knows the
-// groups that controllers make; where people make them of plain workloads, only the flag tells.
-func spans(containers []cluster.Container) string {
+// multiPod returns why the pod template is not an engine by itself, or "". The evidence knows the
+// groups that controllers make. If people build a group of plain workloads, only the flag shows it.
+func multiPod(containers []cluster.Container) string {
 	for _, c := range containers {
 		switch p, ok, err := engineflag.LocateIn(c, "nnodes"); {
 		case err != nil:
@@ -46,11 +48,11 @@ func spans(containers []cluster.Container) string {
 	return ""
 }
 
-// entire returns why the action would take a part of an engine, or "" where it is known that it
+// partOfEngine returns why the action would take a part of an engine, or "" if it is known that it
 // does not.
-func (s *Scene) entire() string {
+func (s *Scene) partOfEngine() string {
 	seen, _ := s.Site.View.Evidence(s.Incident.ID)
-	if why := spans(s.Workload.Containers); why != "" {
+	if why := multiPod(s.Workload.Containers); why != "" {
 		return why
 	}
 	pods := s.Pods
@@ -64,14 +66,15 @@ func (s *Scene) entire() string {
 			}
 		}
 	}
-	if s.Action.Target.Kind != "Pod" || listed(s.Evidence, s.Pod) || listed(seen, s.Pod) {
+	if s.Action.Target.Kind != "Pod" || inEvidence(s.Evidence, s.Pod) || inEvidence(seen, s.Pod) {
 		return ""
 	}
-	return fmt.Sprintf("whether pod %s runs an engine by itself is not known: Kubernetes' part of the evidence lacks it", s.Pod.Name)
+	return fmt.Sprintf("whether pod %s runs an engine by itself is not known: Kubernetes' part of the evidence lacks it",
+		s.Pod.Name)
 }
 
-// listed reports whether the evidence has this very pod from Kubernetes. A worker that was guessed
-// from metrics has no UID, and its group may be unknown.
-func listed(ev state.Evidence, pod cluster.Pod) bool {
+// inEvidence reports whether the evidence has this very pod from Kubernetes. A worker that was
+// guessed from metrics has no UID, and its group may be unknown.
+func inEvidence(ev state.Evidence, pod cluster.Pod) bool {
 	return slices.ContainsFunc(ev.Workers, func(w state.Worker) bool { return w.UID != "" && w.UID == pod.UID })
 }

@@ -28,15 +28,15 @@ func hold(until time.Time, format string, a ...any) verdict {
 	return verdict{decision: state.Hold, reason: fmt.Sprintf(format, a...), retryAt: until}
 }
 
-// A guard is one question that is asked before a write.
+// A Guard is one question that is asked before a write.
 type Guard struct {
 	name string
-	// live guards need the live reads; where those failed the answer is deny.
+	// live guards need the live reads. They deny if those failed.
 	live  bool
 	check func(context.Context, *Scene) verdict
 }
 
-// guards are asked in this order, all of them, every time.
+// All returns every guard, in the order in which they are asked.
 func All() []Guard {
 	return []Guard{
 		{"kill_switch", false, killSwitch},
@@ -56,7 +56,7 @@ func All() []Guard {
 	}
 }
 
-// ask asks every guard.
+// Ask asks every guard of the list and returns their answers, in order.
 func Ask(ctx context.Context, s *Scene, list []Guard) []state.GuardResult {
 	out := make([]state.GuardResult, 0, len(list))
 	for _, g := range list {
@@ -78,7 +78,7 @@ func Ask(ctx context.Context, s *Scene, list []Guard) []state.GuardResult {
 	return out
 }
 
-// weigh is the strictest of the answers, with the reasons of all that are as strict, and when to
+// Weigh returns the strictest of the answers, the reasons of all that are as strict, and when to
 // ask again.
 func Weigh(results []state.GuardResult) (state.Decision, string, time.Time) {
 	worst := state.Allow
@@ -101,7 +101,7 @@ func Weigh(results []state.GuardResult) (state.Decision, string, time.Time) {
 	return worst, strings.Join(reasons, "; "), retry
 }
 
-// guardsBut returns the guards without those named.
+// Without returns the guards without those named.
 func Without(names ...string) []Guard {
 	return slices.DeleteFunc(All(), func(g Guard) bool { return slices.Contains(names, g.name) })
 }

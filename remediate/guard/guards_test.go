@@ -31,7 +31,7 @@ func TestGuardWithoutAClearAnswerDenies(t *testing.T) {
 		"needs reads":                     {Guard{live: true, check: always(allow("yes"))}, nil, state.Allow, "yes"},
 		"needs none of the reads, failed": {Guard{check: always(allow("yes"))}, errors.New("no route"), state.Allow, "yes"},
 	} {
-		s := calm(playbooks.ActionSetEngineArg)
+		s := sceneOf(playbooks.ActionSetEngineArg)
 		s.Problem = c.problem
 		if got := Ask(t.Context(), s, []Guard{c.g})[0]; got.Decision != c.want || got.Reason != c.says {
 			t.Errorf("%s: %s %q", name, got.Decision, got.Reason)
@@ -39,9 +39,9 @@ func TestGuardWithoutAClearAnswerDenies(t *testing.T) {
 	}
 }
 
-// Guards that judge by live reads deny where those failed: a calm scene with nothing read.
+// Guards that judge live reads deny if the reads failed.
 func TestFailedReadsDeny(t *testing.T) {
-	s := calm(playbooks.ActionSetEngineArg)
+	s := sceneOf(playbooks.ActionSetEngineArg)
 	s.Problem = errors.New("no route")
 	denied := map[string]bool{}
 	for _, g := range Ask(t.Context(), s, All()) {
@@ -84,7 +84,8 @@ func TestStrictestAnswerIsWeighed(t *testing.T) {
 }
 
 func TestReasonsReadAsSentences(t *testing.T) {
-	for got, want := range map[string]string{whom(nil): "", whom([]string{"asha", "lin"}): " (asha, lin)", orNone(nil): "none", orNone([]string{"a", "b"}): "a, b", HaltedBy(state.Halt{Actor: state.Actor{ID: "asha"}, Reason: "drill"}): "asha: drill",
+	for got, want := range map[string]string{inParens(nil): "", inParens([]string{"asha", "lin"}): " (asha, lin)", orNone(nil): "none",
+		orNone([]string{"a", "b"}): "a, b", HaltedBy(state.Halt{Actor: state.Actor{ID: "asha"}, Reason: "drill"}): "asha: drill",
 		HaltedBy(state.Halt{Actor: state.Actor{ID: "asha"}}): "asha"} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -97,7 +98,7 @@ func TestHaltDeniesEverything(t *testing.T) {
 	halted := func(reason string) func(*Scene) {
 		return func(s *Scene) { s.Site.View.(*remediatetest.View).Halt = &state.Halt{Actor: by, Reason: reason} }
 	}
-	runRulings(t, killSwitch, []ruling{
+	runGuardCases(t, killSwitch, []guardCase{
 		{name: "not halted", want: state.Allow},
 		{name: "halted", set: halted(""), want: state.Deny, says: "halted in prod by asha"},
 		{name: "halted for a reason", set: halted("game day"), want: state.Deny, says: "asha: game day"},
@@ -105,8 +106,9 @@ func TestHaltDeniesEverything(t *testing.T) {
 }
 
 func TestModesThatOnlyReadDeny(t *testing.T) {
-	for m, want := range map[policy.Mode]state.Decision{policy.Observe: state.Deny, policy.Suggest: state.Deny, policy.Approve: state.Allow, policy.Auto: state.Allow, "": state.Deny} {
-		s := calm(playbooks.ActionSetEngineArg)
+	for m, want := range map[policy.Mode]state.Decision{policy.Observe: state.Deny, policy.Suggest: state.Deny, policy.Approve: state.Allow,
+		policy.Auto: state.Allow, "": state.Deny} {
+		s := sceneOf(playbooks.ActionSetEngineArg)
 		s.Rule.Mode = m
 		if got := modeGuard(t.Context(), s); got.decision != want {
 			t.Errorf("%q: %s", m, got.decision)
@@ -128,7 +130,7 @@ func TestFreezeWindowHoldsUntilItEnds(t *testing.T) { // noon is a Monday, 12:00
 		return policy.FreezeWindow{From: from, To: to, Days: days}
 	}
 	in := func(zone string, w policy.FreezeWindow) policy.FreezeWindow { w.Zone = zone; return w }
-	runRulings(t, freezeWindow, []ruling{
+	runGuardCases(t, freezeWindow, []guardCase{
 		{name: "none", want: state.Allow},
 		{name: "once, now", set: frozen(from(-time.Hour, time.Hour)), want: state.Hold, says: "until 2026-03-02 13:00 UTC", free: time.Hour},
 		{name: "once, beginning now", set: frozen(from(0, time.Hour)), want: state.Hold, free: time.Hour},
@@ -175,7 +177,7 @@ func TestApprovalIsOfThisPlanAndInTime(t *testing.T) {
 	waiting := func(st state.ActionState, m policy.Mode) func(*Scene) {
 		return approved(func(s *Scene) { s.Action.State, s.Rule.Mode = st, m })
 	}
-	runRulings(t, approval, []ruling{
+	runGuardCases(t, approval, []guardCase{
 		{name: "approved", set: approved(nil), want: state.Allow, says: "approved by"},
 		{name: "nobody", set: approved(func(s *Scene) { s.Action.DecidedBy = state.Actor{Via: "api", Role: state.Responder} }), want: state.Deny, says: "nobody approved"},
 		{name: "at no time", set: approved(func(s *Scene) { s.Action.DecidedAt = time.Time{} }), want: state.Deny, says: "nobody approved"},

@@ -8,8 +8,9 @@ import (
 	"paramedic/state"
 )
 
-// failed reports whether the run did not help: it was undone, put back by another hand, or handed
-// to a person, its symptoms came back within an hour of its success, or its incident never ended.
+// failed reports whether the run did not help. It was undone, put back by another hand, or handed
+// to a person. Or its symptoms came back within an hour of its success, or its incident never
+// ended.
 func (s *Scene) failed(a state.Action) bool {
 	switch a.State {
 	case state.RollbackIntent, state.RolledBack:
@@ -44,8 +45,8 @@ func sameTarget(a, b state.Target) bool {
 		(a.Pool != "" && a.Pool == b.Pool || a.Kind == b.Kind && a.Name == b.Name)
 }
 
-// lockGuard: one live run per pool and per incident. A run that needs a person keeps its lock until
-// a person has taken care of it.
+// lockGuard allows one live run per pool and per incident. A run that needs a person keeps its lock
+// until the person cancels it.
 func lockGuard(_ context.Context, s *Scene) verdict {
 	for _, a := range s.actions {
 		if a.ID == s.Action.ID || !sameTarget(a.Target, s.Action.Target) && a.Incident != s.Action.Incident {
@@ -64,7 +65,8 @@ func lockGuard(_ context.Context, s *Scene) verdict {
 	return allow("no other action is under way on %s", cmp.Or(s.Action.Target.Pool, s.Action.Target.Name))
 }
 
-// history: what failed is not tried again, and nothing is tried often.
+// history denies an action that failed on this pool within a day, and one that would exceed the
+// counts per incident and per day. It holds while the cooldown lasts.
 func history(_ context.Context, s *Scene) verdict {
 	inIncident, today := 0, 0
 	var last time.Time
@@ -103,8 +105,8 @@ func history(_ context.Context, s *Scene) verdict {
 		today, s.Rule.PerTargetDay)
 }
 
-// budget: the smaller of a number and a share. It is counted from the runs that are remembered, so
-// it survives a restart.
+// budget denies more rollouts or evictions of a pool than the limits allow within their time. It
+// counts the remembered runs, so that it survives a restart of the bot.
 func budget(_ context.Context, s *Scene) verdict {
 	if len(s.Pods) == 0 || s.Workload.Replicas <= 0 {
 		return deny("the pool's size is not known")
@@ -132,9 +134,9 @@ func budget(_ context.Context, s *Scene) verdict {
 	return allow("%d of %d %s(s) within %s", used, allowed, noun, state.FormatDuration(within))
 }
 
-// breaker: after two failed verifications in an hour the bot stops starting anything in the
-// cluster. Its window is the remembered runs themselves, so no restart resets it, and it never
-// stands in the way of verification or rollback.
+// breaker denies every new action in a cluster after two failed ones within an hour. It counts the
+// remembered runs, so that no restart of the bot resets it. Verification and rollback do not ask
+// it.
 func breaker(_ context.Context, s *Scene) verdict {
 	n := 0
 	for _, a := range s.actions {

@@ -22,7 +22,7 @@ func TestLockHoldsWhileAnotherRunIsUnderWay(t *testing.T) {
 		}
 	}
 	elsewhere := func(a *state.Action) { a.Target.Pool, a.Target.Name = "other", "other" }
-	cases := []ruling{
+	cases := []guardCase{
 		{name: "nothing under way", want: state.Allow},
 		{name: "itself", set: func(s *Scene) { s.earlier(s.Action.ID, state.Intent, time.Second, 0) }, want: state.Allow},
 		{name: "approved and not begun", set: other(state.Approved), want: state.Allow},
@@ -48,9 +48,10 @@ func TestLockHoldsWhileAnotherRunIsUnderWay(t *testing.T) {
 		}, want: state.Hold},
 	}
 	for _, st := range []state.ActionState{state.Admitted, state.Intent, state.Applied, state.Verifying, state.RollbackIntent} {
-		cases = append(cases, ruling{name: string(st), set: other(st), want: state.Hold, says: "under way: " + string(st), free: time.Minute})
+		cases = append(cases, guardCase{name: string(st), set: other(st), want: state.Hold, says: "under way: " + string(st),
+			free: time.Minute})
 	}
-	runRulings(t, lockGuard, cases)
+	runGuardCases(t, lockGuard, cases)
 }
 
 func TestTargetsAreOneByPoolOrByObject(t *testing.T) {
@@ -76,10 +77,10 @@ func TestTargetsAreOneByPoolOrByObject(t *testing.T) {
 	}
 }
 
-func TestHistoryBoundsWhatIsTried(t *testing.T) {
+func TestHistoryLimitsActions(t *testing.T) {
 	ok := func(a *state.Action) { a.Kind = "another kind" } // so that what helped or not is not in question
 	in := func(a *state.Action) { ok(a); a.Incident = "INC-1" }
-	runRulings(t, history, []ruling{
+	runGuardCases(t, history, []guardCase{
 		{name: "nothing was done", want: state.Allow, says: "0 of 2 actions in this incident, 0 of 3 on this pool today"},
 		{name: "as many as an incident may have", set: func(s *Scene) {
 			in(s.earlier("ACT-1", state.Succeeded, 3*time.Hour, 2*time.Hour))
@@ -151,9 +152,8 @@ func TestHistoryBoundsWhatIsTried(t *testing.T) {
 	})
 }
 
-// An incident of the same trouble that opens within an hour, or whose alerts go on, means that the
-// action did not help.
-func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
+// If a similar incident opens within an hour, or the alerts continue, the action did not help.
+func TestSymptomBackWithinTheHourIsFailure(t *testing.T) {
 	const ago = 50 * time.Minute // since the action succeeded
 	reopened := func(after time.Duration, change func(*state.Incident)) func(*Scene) {
 		return func(s *Scene) {
@@ -202,7 +202,7 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 		{name: "alerts of an older incident go on", set: own(func(_ *Scene, in *state.Incident) { in.ID = "INC-9" }), want: false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := calm(playbooks.ActionSetEngineArg)
+			s := sceneOf(playbooks.ActionSetEngineArg)
 			s.Incident.OpenedAt = noon.Add(-3 * time.Hour)
 			if c.set != nil {
 				c.set(s)
@@ -216,14 +216,15 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 			}
 		})
 	}
-	for st, want := range map[state.ActionState]bool{state.RollbackIntent: true, state.RolledBack: true, state.NeedsHuman: true, state.Verifying: false, state.Denied: false} {
-		s := calm(playbooks.ActionSetEngineArg)
+	for st, want := range map[state.ActionState]bool{state.RollbackIntent: true, state.RolledBack: true, state.NeedsHuman: true,
+		state.Verifying: false, state.Denied: false} {
+		s := sceneOf(playbooks.ActionSetEngineArg)
 		s.Incident.OpenedAt = noon.Add(-time.Minute)
 		if got := s.failed(*s.earlier("ACT-1", st, time.Hour, 50*time.Minute)); got != want {
 			t.Errorf("%s did not help: %t", st, got)
 		}
 	}
-	s := calm(playbooks.ActionSetEngineArg)
+	s := sceneOf(playbooks.ActionSetEngineArg)
 	mine := s.Incident
 	mine.ID = "INC-0"
 	s.Site.View.(*remediatetest.View).Incidents = []state.Incident{mine}
@@ -234,7 +235,8 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 	if !FirstStep(first, state.Intent).At.Equal(noon) || !FirstStep(first, state.Applied).At.IsZero() {
 		t.Error("the first step is not found, or one that was never reached is")
 	}
-	if s.failed(state.Action{State: state.NeedsHuman, Steps: []state.ActionStep{{State: state.Admitted, At: noon}, {State: state.NeedsHuman, At: noon}}}) {
+	if s.failed(state.Action{State: state.NeedsHuman,
+		Steps: []state.ActionStep{{State: state.Admitted, At: noon}, {State: state.NeedsHuman, At: noon}}}) {
 		t.Error("a run that wrote nothing is said to have failed")
 	}
 }
@@ -248,7 +250,7 @@ func TestBudgetBoundsDisruptions(t *testing.T) {
 			}
 		}
 	}
-	runRulings(t, budget, []ruling{
+	runGuardCases(t, budget, []guardCase{
 		{name: "the pool has no workers", set: func(s *Scene) { s.Pods = nil }, want: state.Deny, says: "size is not known"},
 		{name: "the pool wants no workers", set: func(s *Scene) { s.Workload.Replicas = 0 }, want: state.Deny, says: "size is not known"},
 		{name: "one worker", set: func(s *Scene) { s.Workload.Replicas, s.Pods = 1, s.Pods[:1] }, want: state.Allow},
@@ -284,7 +286,7 @@ func TestBreakerTripsOnTwoFailuresAnHour(t *testing.T) {
 			}
 		}
 	}
-	runRulings(t, breaker, []ruling{
+	runGuardCases(t, breaker, []guardCase{
 		{name: "none", want: state.Allow, says: "0 actions failed"},
 		{name: "one", set: failed(1, time.Minute, nil), want: state.Allow, says: "1 actions failed"},
 		{name: "two, of whatever pool", set: failed(2, time.Hour-moment, func(a *state.Action) { a.Target.Pool, a.Target.Namespace = "b", "chat" }), want: state.Deny, says: "tripped: 2"},
@@ -296,12 +298,13 @@ func TestBreakerTripsOnTwoFailuresAnHour(t *testing.T) {
 	})
 }
 
-func TestGuardsRememberWhatBeganAndTheIncidentsOwn(t *testing.T) {
+func TestGuardsCountBegunAndOwnRuns(t *testing.T) {
 	begun := []state.ActionStep{{State: state.Intent}}
 	of := func(id state.ActionID, in state.IncidentID, steps []state.ActionStep) state.Action {
 		return state.Action{ID: id, Incident: in, State: state.AwaitingApproval, Steps: steps}
 	}
-	m := &remediatetest.View{Actions: []state.Action{of("own, begun", "INC-1", begun), of("own, waits", "INC-1", nil), of("other, begun", "INC-2", begun), of("other, waits", "INC-2", nil)}}
+	m := &remediatetest.View{Actions: []state.Action{of("own, begun", "INC-1", begun), of("own, waits", "INC-1", nil),
+		of("other, begun", "INC-2", begun), of("other, waits", "INC-2", nil)}}
 	var got []string
 	for _, a := range remembered(m, "INC-1") {
 		got = append(got, string(a.ID))

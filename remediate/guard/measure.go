@@ -8,8 +8,9 @@ import (
 	"paramedic/state"
 )
 
-// measure reads each metric off the scene's evidence; pod is the treated worker for metrics of one.
-// It returns nothing if the pool could not be read, because any value may then be another pool's.
+// Measure returns each metric of the action, from the scene's evidence. pod is the treated worker,
+// for metrics of one worker. It returns nothing if the pool could not be read, because any value
+// may then be another pool's.
 func (s *Scene) Measure(pod string, oldest int64) map[string]float64 {
 	if s.Unread != nil {
 		return nil
@@ -29,9 +30,9 @@ func (s *Scene) Measure(pod string, oldest int64) map[string]float64 {
 		}
 		if v, ok := m.Of(s.Evidence, oldest, need, mine); ok {
 			out[m.Signal] = v
-		} else if v, ok := s.Newest(m.Signal, ""); ok && !m.Target && v.Entity.Pool == s.Workload.Name &&
-			v.At.UnixNano() >= oldest {
-			out[m.Signal] = v.Value // some gateways tell it of the pool only
+		} else if v, ok := s.Newest(m.Signal, ""); ok && !m.Target &&
+			v.Entity.Pool == s.Workload.Name && v.At.UnixNano() >= oldest {
+			out[m.Signal] = v.Value // some gateways report it for the pool only
 		}
 		if v, ok := m.Of(s.Evidence, oldest, 1, peer); ok {
 			out[verify.PeerPrefix+m.Signal] = v
@@ -40,29 +41,28 @@ func (s *Scene) Measure(pod string, oldest int64) map[string]float64 {
 	return out
 }
 
-// peersEvidence adds what the same metrics are on the model's other pools.
+// PeersEvidence adds the samples of the same metrics on the model's other pools.
 func (s *Scene) PeersEvidence(ctx context.Context) {
 	if s.Action.Target.Kind == "Pod" || s.Incident.Scope.Model == "" {
 		return
 	}
 	sc := state.Scope{Cluster: s.Action.Target.Cluster, Namespace: s.Action.Target.Namespace,
 		Model: s.Incident.Scope.Model}
-	for _, v := range s.Site.Gauge.Read(ctx, sc.Cluster, sc, s.Incident.StartedAt,
-		verify.Signals(s.Kind.Metrics())).Samples {
+	ev := s.Site.Gauge.Read(ctx, sc.Cluster, sc, s.Incident.StartedAt, verify.Signals(s.Kind.Metrics()))
+	for _, v := range ev.Samples {
 		if s.inOther(v.Entity) {
 			s.Evidence.Samples = append(s.Evidence.Samples, v)
 		}
 	}
 }
 
-// inOther reports whether an entity is of another pool. A worker of this pool that is gone by now
-// is not.
+// inOther reports whether an entity belongs to another pool. A former worker of this pool does not.
 func (s *Scene) inOther(e state.Entity) bool {
 	return e.Pool != "" && e.Pool != s.Workload.Name && !s.inPool(e)
 }
 
-// breaches reports whether a guardrail is worse than a change may cost while it takes effect. What
-// cannot be read is no breach: the verification that follows judges it.
+// Breaches reports whether a guardrail is worse than a change may cost while it takes effect. A
+// value that cannot be read is no breach, because the verification that follows judges it.
 func (s *Scene) Breaches(m verify.Metric, got map[string]float64) bool {
 	base, known := s.Action.Verify.Baseline[m.Signal]
 	now, ok := got[m.Signal]
@@ -71,15 +71,15 @@ func (s *Scene) Breaches(m verify.Metric, got map[string]float64) bool {
 	}
 	if m.Agg == verify.AggReady {
 		now += max(0, s.Action.Verify.Baseline[verify.WantedSignal]-got[verify.WantedSignal])
-		base -= float64(s.away())
+		base -= float64(s.takenAway())
 	}
 	m.Worse, m.Noise = m.Rolling.Worse, m.Rolling.Noise
 	_, worse := m.Compare(base, now)
 	return worse
 }
 
-// away returns how many workers the change itself takes away at once.
-func (s *Scene) away() int {
+// takenAway returns how many workers the change itself takes away at once.
+func (s *Scene) takenAway() int {
 	if s.Action.Target.Kind == "Pod" {
 		return 1
 	}

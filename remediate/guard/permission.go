@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// killSwitch: nothing new while first aid is halted.
+// killSwitch denies while first aid is halted.
 func killSwitch(_ context.Context, s *Scene) verdict {
 	if h, halted := s.Site.View.Halted(s.Action.Target.Cluster); halted {
 		return deny("first aid is halted in %s by %s", s.Action.Target.Cluster, HaltedBy(h))
@@ -16,7 +16,7 @@ func killSwitch(_ context.Context, s *Scene) verdict {
 	return allow("first aid is not halted")
 }
 
-// modeGuard: observe and suggest never write.
+// modeGuard denies in the modes observe and suggest, which never write.
 func modeGuard(_ context.Context, s *Scene) verdict {
 	if !s.Rule.Mode.Writes() {
 		return deny("mode is %s (%s): this is for people to do", s.Rule.Mode, s.Rule.Because)
@@ -24,7 +24,7 @@ func modeGuard(_ context.Context, s *Scene) verdict {
 	return allow("mode is %s (%s)", s.Rule.Mode, s.Rule.Because)
 }
 
-// freezeWindow: not while a policy freezes changes.
+// freezeWindow holds while a policy freezes changes.
 func freezeWindow(_ context.Context, s *Scene) verdict {
 	for _, w := range s.Rule.Freeze {
 		in, end, err := w.Covers(s.Now)
@@ -38,7 +38,8 @@ func freezeWindow(_ context.Context, s *Scene) verdict {
 	return allow("no freeze window now")
 }
 
-// approval: in approve mode a person who may has said yes to exactly this plan, in time.
+// approval allows, in mode approve, if an approver accepted exactly this plan in time. Mode auto
+// asks no person.
 func approval(_ context.Context, s *Scene) verdict {
 	a := s.Action
 	if s.Rule.Mode == policy.Auto && policy.Mode(a.Mode) == policy.Auto {
@@ -51,7 +52,7 @@ func approval(_ context.Context, s *Scene) verdict {
 		if s.Rule.NoApprover() {
 			return deny("the policies for it name no approver in common: name the same person, in the same way, in each of them")
 		}
-		return hold(a.ExpiresAt, "waits for approval%s", whom(s.Rule.Approvers))
+		return hold(a.ExpiresAt, "waits for approval%s", inParens(s.Rule.Approvers))
 	}
 	by, at := a.DecidedBy, s.Now
 	if recorded := Written(*a); !recorded.IsZero() {
@@ -73,14 +74,15 @@ func approval(_ context.Context, s *Scene) verdict {
 	return allow("approved by %s at %s", by, a.DecidedAt.Format("15:04:05 MST"))
 }
 
-func whom(approvers []string) string {
+// inParens lists the approvers for a message.
+func inParens(approvers []string) string {
 	if len(approvers) == 0 {
 		return ""
 	}
 	return " (" + strings.Join(approvers, ", ") + ")"
 }
 
-// haltedBy names the person who halted first aid, and the reason if there is one.
+// HaltedBy names the person who halted first aid, and the reason if there is one.
 func HaltedBy(h state.Halt) string {
 	if h.Reason == "" {
 		return h.Actor.String()

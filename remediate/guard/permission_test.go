@@ -9,15 +9,16 @@ import (
 	"paramedic/state"
 )
 
-// An approval counts where it was given by a person who may, to this plan, before it expired, and
-// is used before it is stale. Every other answer holds or denies.
+// An approval counts if an approver gave it to this plan before it expired, and if it is used in
+// time. Otherwise the guard holds or denies.
 func TestApprovalGuardAnswers(t *testing.T) {
 	at := time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 	good := func() *Scene {
 		a := &state.Action{ID: "ACT-1", Kind: "set_engine_arg", Mode: "approve", State: state.Approved, ExpiresAt: at.Add(15 * time.Minute),
 			DecidedBy: state.Actor{ID: "asha", Role: state.Responder}, DecidedAt: at.Add(time.Minute)}
 		a.PlanHash = PlanHash(a)
-		return &Scene{Site: &Site{}, Now: at.Add(2 * time.Minute), Action: a, Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults(), Mode: policy.Approve}}
+		return &Scene{Site: &Site{}, Now: at.Add(2 * time.Minute), Action: a,
+			Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults(), Mode: policy.Approve}}
 	}
 	for name, c := range map[string]struct {
 		change func(*Scene)
@@ -47,7 +48,7 @@ func TestApprovalGuardAnswers(t *testing.T) {
 	}
 }
 
-// A freeze window holds until its end, and one that cannot be read denies.
+// A freeze window holds until its end. A window that cannot be read denies.
 func TestFreezeWindowHoldsOrDenies(t *testing.T) {
 	at := time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// written is when the run recorded its intent, zero if it never did.
+// Written returns when the run recorded its intent, or zero if it never did.
 func Written(a state.Action) time.Time {
 	for _, st := range a.Steps {
 		if st.State == state.Intent {
@@ -18,8 +18,8 @@ func Written(a state.Action) time.Time {
 	return time.Time{}
 }
 
-// wrote reports whether the run did, or may have done, something to the cluster. One that was
-// superseded did where its write was put back by another hand.
+// Wrote reports whether the run did, or may have done, something to the cluster. A superseded run
+// did if another hand put its write back.
 func Wrote(a state.Action) bool {
 	if a.State == state.Superseded {
 		return a.Reached(state.Applied)
@@ -27,7 +27,7 @@ func Wrote(a state.Action) bool {
 	return !Written(a).IsZero() && a.State != state.Denied
 }
 
-// reached is the step at which the run first came to a state; the zero one where it never did.
+// FirstStep returns the step at which the run first came to a state, or an empty one.
 func FirstStep(a state.Action, st state.ActionState) state.ActionStep {
 	i := slices.IndexFunc(a.Steps, func(s state.ActionStep) bool { return s.State == st })
 	if i < 0 {
@@ -36,10 +36,10 @@ func FirstStep(a state.Action, st state.ActionState) state.ActionStep {
 	return a.Steps[i]
 }
 
-// planHash binds an approval to what is done to which object.
+// PlanHash returns the hash that binds an approval to one action on one object.
 func PlanHash(a *state.Action) string {
-	parts := []string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container,
-		a.Change}
+	t := a.Target
+	parts := []string{string(a.Incident), a.Kind, t.Cluster, t.String(), t.UID, t.Container, a.Change}
 	for _, k := range slices.Sorted(maps.Keys(a.Params)) {
 		parts = append(parts, k, a.Params[k])
 	}

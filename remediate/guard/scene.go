@@ -17,7 +17,7 @@ import (
 	"paramedic/state"
 )
 
-// A Scene is everything that guards judge an action by, read afresh each time.
+// A Scene holds the facts that guards judge an action by, read afresh each time.
 type Scene struct {
 	Site     *Site
 	Now      time.Time
@@ -38,7 +38,7 @@ type Scene struct {
 	Problem error // why the live reads are not whole; guards that need them deny
 }
 
-// remembered returns the runs that guards count: all that began, and the incident's own.
+// remembered returns the runs that guards count: every run that began, and the incident's own.
 func remembered(v state.View, id state.IncidentID) []state.Action {
 	out := v.BegunActions()
 	for _, a := range v.ActionsOf(id) {
@@ -49,6 +49,7 @@ func remembered(v state.View, id state.IncidentID) []state.Action {
 	return out
 }
 
+// look reads the workload, its pods and its namespace.
 func (s *Scene) look(ctx context.Context, ref cluster.Ref) error {
 	var err1, err2, err3 error
 	s.Workload, err1 = s.Cluster.Workload(ctx, ref)
@@ -60,6 +61,7 @@ func (s *Scene) look(ctx context.Context, ref cluster.Ref) error {
 	return errors.Join(err2, err3)
 }
 
+// PoolRef names the workload that runs the pool.
 func (s *Scene) PoolRef() cluster.Ref {
 	t := s.Action.Target
 	if t.Kind == "Pod" {
@@ -69,7 +71,7 @@ func (s *Scene) PoolRef() cluster.Ref {
 	return cluster.Ref{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name}
 }
 
-// signals are all that guards and verification of the action read.
+// signals returns the signals that guards and verification of the action read.
 func (s *Scene) signals() []string {
 	out := []string{"requests_running", "requests_waiting", "kv_usage", "max_num_seqs",
 		"kv_blocks_total", "kv_block_size", "prompt_length_mean", "output_length_mean"}
@@ -83,15 +85,15 @@ func (s *Scene) signals() []string {
 	return slices.Compact(out)
 }
 
-// fromAlert says whether a finding only repeats that an alert fires.
+// fromAlert reports whether a finding only repeats that an alert fires.
 func fromAlert(f state.Finding) bool { return strings.HasPrefix(f.Signal, "symptom:") }
 
-// poolScope is the whole pool.
+// PoolScope returns the scope of the whole pool.
 func PoolScope(t state.Target, model string) state.Scope {
 	return state.Scope{Cluster: t.Cluster, Namespace: t.Namespace, Model: model, Pool: t.Pool}
 }
 
-// values are a signal's fresh, finite values on the pods that the filter takes.
+// ValuesOf returns a signal's fresh, finite values on the pods that the filter takes.
 func ValuesOf(ev state.Evidence, signal string, oldest time.Time, take func(state.Entity) bool) []float64 {
 	var out []float64
 	for _, v := range ev.Samples {
@@ -102,22 +104,22 @@ func ValuesOf(ev state.Evidence, signal string, oldest time.Time, take func(stat
 	return out
 }
 
-// finite reports whether a value was measured: what divides by nothing is no number.
+// finite reports whether a value was measured. A ratio over zero is not a number.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// inPool says whether an entity is a worker of the scene's pool.
+// inPool reports whether an entity is a worker of the scene's pool.
 func (s *Scene) inPool(e state.Entity) bool {
 	return slices.ContainsFunc(s.Pods,
 		func(p cluster.Pod) bool { return p.Name == e.Pod && (e.Namespace == "" || e.Namespace == p.Namespace) })
 }
 
-// of are the fresh values of a signal on the pool's workers.
+// Of returns the fresh values of a signal on the pool's workers.
 func (s *Scene) Of(signal string) []float64 {
 	return ValuesOf(s.Evidence, signal, s.Now.Add(-s.Rule.EvidenceAge), s.inPool)
 }
 
-// newest is the newest fresh value of a signal on one pod, or of the pool as a whole where pod is
-// empty.
+// Newest returns the newest fresh value of a signal on one pod. If pod is empty, it is a value of
+// the whole pool.
 func (s *Scene) Newest(signal, pod string) (state.Sample, bool) {
 	var best state.Sample
 	for _, v := range s.Evidence.Samples {
@@ -135,10 +137,10 @@ func (s *Scene) Newest(signal, pod string) (state.Sample, bool) {
 	return best, best.Signal != ""
 }
 
-// seqs is the pool's max_num_seqs: what the pod template says, else what live signals say.
-func (s *Scene) seqs() (int, bool) {
-	if p, err := engineflag.Locate(s.Workload.Containers, engineflag.CapFlag(s.Workload.Containers)); err == nil &&
-		!p.Absent {
+// maxNumSeqs returns the pool's max_num_seqs: from the pod template, or else from live signals.
+func (s *Scene) maxNumSeqs() (int, bool) {
+	all := s.Workload.Containers
+	if p, err := engineflag.Locate(all, engineflag.CapFlag(all)); err == nil && !p.Absent {
 		return p.Value, true
 	}
 	if v := s.Of("max_num_seqs"); len(v) > 0 && slices.Min(v) == slices.Max(v) && v[0] >= 1 {
@@ -147,6 +149,7 @@ func (s *Scene) seqs() (int, bool) {
 	return 0, false
 }
 
+// sum returns the sum of the values.
 func sum(v []float64) (t float64) {
 	for _, x := range v {
 		t += x
@@ -154,11 +157,11 @@ func sum(v []float64) (t float64) {
 	return t
 }
 
-// A kindOfAction is as much of a kind of action as guards have to know.
+// A Kind is one kind of action, with the methods that guards need.
 type Kind interface {
 	Metrics() []verify.Metric
 	// Write prepares the effect and its inverse, from fresh reads.
 	Write(s *Scene, opID string) (state.Write, error)
-	// DryRun has the API server judge the writes without storing them.
+	// DryRun sends the writes to the API server, which judges them and stores nothing.
 	DryRun(ctx context.Context, s *Scene, w state.Write) error
 }

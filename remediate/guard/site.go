@@ -10,23 +10,23 @@ import (
 	"paramedic/state"
 )
 
-// A Gauge reads live signals. What cannot be read is in the evidence's Missing, never a zero. A
-// sample's time MUST be that of its measurement, not that of the call.
+// A Gauge reads live signals. Signals that cannot be read are in the evidence's Missing, never
+// zero. A sample's time MUST be that of its measurement, not that of the call.
 type Gauge interface {
 	Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence
 }
 
-// A Site holds what a scene is read from, and the rules by which it is judged.
+// A Site holds the sources that a scene is read from, and the rules by which it is judged.
 type Site struct {
 	policy.Rules
 	View     state.View
-	Clusters map[string]cluster.Cluster // by the incidents' cluster names
+	Clusters map[string]cluster.Cluster // by the cluster's name in incidents
 	Gauge    Gauge
-	Clock    state.Clock // nil: the machine's
+	Clock    state.Clock // nil: the system's
 }
 
-// survey reads the target's surroundings. Only what the action needs of a pod is read, and only
-// where it names one.
+// Survey reads the cluster around an action's target, and the signals that the action needs. It
+// reads a pod only if the target is one.
 func (c *Site) Survey(ctx context.Context, in state.Incident, act *state.Action, kind Kind) *Scene {
 	s := &Scene{Site: c, Now: c.Clock.Now(), Incident: in, Action: act, Kind: kind,
 		Rule: c.For(act.Cause, act.Kind, act.Target), Cluster: c.Clusters[act.Target.Cluster]}

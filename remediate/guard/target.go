@@ -13,8 +13,8 @@ import (
 	"paramedic/state"
 )
 
-// targetGuard allows exactly one object: the one that was planned for, no part of a larger engine,
-// in a namespace that opted in.
+// targetGuard allows exactly one object: the one that was planned for. It must not be part of a
+// larger engine, and its namespace must have opted in.
 func targetGuard(_ context.Context, s *Scene) verdict {
 	t := s.Action.Target
 	uid := s.Workload.UID
@@ -35,7 +35,7 @@ func targetGuard(_ context.Context, s *Scene) verdict {
 	case t.Kind == "Pod" && s.Pod.Labels["leaderworkerset.sigs.k8s.io/name"] != "":
 		return deny("%s is one of a gang: its whole group would restart", t)
 	}
-	if why := s.entire(); why != "" {
+	if why := s.partOfEngine(); why != "" {
 		return deny("%s", why)
 	}
 	if !s.Site.OptedIn(s.Namespace.Labels, s.Rule.Mode) {
@@ -45,9 +45,9 @@ func targetGuard(_ context.Context, s *Scene) verdict {
 	return allow("%s, uid %s", t, t.UID)
 }
 
-// evidenceGuard: the trouble is still there, and enough independent signals, read just now, still
-// speak for the cause: as many as the policy asks where nobody is asked, one fewer, but one at
-// least, where a person has judged the rest.
+// evidenceGuard allows if an alert still fires and enough independent signals, read just now, still
+// support the cause. In mode auto that takes as many as the limit signals. If a person approves, it
+// takes one fewer, and at least one.
 func evidenceGuard(_ context.Context, s *Scene) verdict {
 	switch {
 	case !s.Incident.Open():
@@ -84,16 +84,15 @@ func evidenceGuard(_ context.Context, s *Scene) verdict {
 		need = max(1, need-1)
 	}
 	if len(yes) < need {
-		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s", len(yes),
-			s.Action.Cause, need,
-			orNone(yes), orNone(no), orNone(blind))
+		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s",
+			len(yes), s.Action.Cause, need, orNone(yes), orNone(no), orNone(blind))
 	}
 	return allow("still true within %s: %s", state.FormatDuration(s.Rule.EvidenceAge), strings.Join(yes, ", "))
 }
 
-// recheck reads a finding's signal again. A finding of the pool as a whole, where no value of the
-// whole is given, is judged by the workers' extreme on its side, or by their sum where the unit can
-// be summed.
+// recheck reads a finding's signal again. For a finding of the whole pool without a value of the
+// pool, it takes the workers' extreme on the finding's side. If that no longer holds, it takes
+// their sum, unless the unit is a ratio.
 func (s *Scene) recheck(f state.Finding) (now float64, still, ok bool) {
 	if v, ok := s.Newest(f.Signal, f.Pod); ok && v.Text == "" {
 		return v.Value, holds(f, v.Value), true
@@ -113,8 +112,9 @@ func (s *Scene) recheck(f state.Finding) (now float64, still, ok bool) {
 	return now, holds(f, now), true
 }
 
-// holds says whether a finding is still true: the value is on the finding's side of the middle
-// between it and its baseline, or, where there is none, at least half of it.
+// holds reports whether a finding is still true. Its value must be on the finding's side of the
+// middle between the finding and its baseline. Without a baseline it must be at least half of the
+// finding.
 func holds(f state.Finding, now float64) bool {
 	if f.Baseline != nil && math.Abs(*f.Baseline-f.Value) > 1e-9 {
 		middle := (*f.Baseline + f.Value) / 2
@@ -126,6 +126,7 @@ func holds(f state.Finding, now float64) bool {
 	return now >= f.Value/2
 }
 
+// orNone joins a list for a message.
 func orNone(l []string) string {
 	if len(l) == 0 {
 		return "none"
@@ -133,19 +134,19 @@ func orNone(l []string) string {
 	return strings.Join(l, ", ")
 }
 
-// sharedCause: workers that fail together have a cause in common, which no restart of one of them
-// heals.
+// sharedCause denies the restart of one worker if several are failing at once: they share a cause,
+// which no restart of one of them removes.
 func sharedCause(_ context.Context, s *Scene) verdict {
 	if s.Action.Target.Kind != "Pod" {
 		return allow("the action is for the pool as a whole")
 	}
 	sick := map[string]bool{}
-	near := func(in *state.Incident) bool {
+	nearby := func(in *state.Incident) bool {
 		return in.Open() && in.Cluster == s.Incident.Cluster && in.Scope.Namespace == s.Action.Target.Namespace
 	}
-	for _, in := range append(s.Site.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents,
-		Match: near}).Incidents, s.Incident) {
-		if !near(&in) {
+	open := s.Site.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: nearby}).Incidents
+	for _, in := range append(open, s.Incident) {
+		if !nearby(&in) {
 			continue
 		}
 		for _, p := range append(slices.Clone(in.Scope.Pods), in.Diagnosis.Scope.Pods...) {
@@ -170,7 +171,7 @@ func sharedCause(_ context.Context, s *Scene) verdict {
 }
 
 // ownership holds during a rollout, while an autoscaler resizes the pool, and after a person's
-// edit. It denies a write to a field that something else sets.
+// edit. It denies a write to a field that another tool sets.
 func ownership(_ context.Context, s *Scene) verdict {
 	if s.Workload.RollingOut() {
 		return hold(s.Now.Add(time.Minute), "a rollout of %s is in progress", s.Workload.Name)
@@ -206,7 +207,7 @@ func ownership(_ context.Context, s *Scene) verdict {
 }
 
 // scaling returns why the pool may be changing its size, or "". An autoscaler that does not report
-// what it wants may be about to.
+// its wanted replicas may be about to change them.
 func (s *Scene) scaling() string {
 	for _, a := range s.Namespace.Autoscalers {
 		switch {

@@ -24,7 +24,7 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 		return func(s *Scene) { s.Site.ManagedLabel = label; set(s) }
 	}
 	pod := func(change func(*cluster.Pod)) func(*Scene) { return func(s *Scene) { change(&s.Pod) } }
-	runRulings(t, targetGuard, []ruling{
+	runGuardCases(t, targetGuard, []guardCase{
 		{name: "a workload", want: state.Allow, says: "uid dep-1"},
 		{name: "a worker", kind: playbooks.ActionRestartWorker, want: state.Allow, says: "uid pod-0"},
 		{name: "no name", set: target(func(t *state.Target) { t.Name = "" }), want: state.Deny, says: "not one known object"},
@@ -68,29 +68,31 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 }
 
 func TestGroupNamesItsOwnPods(t *testing.T) {
-	ev := state.Evidence{Workers: []state.Worker{{Namespace: "llm", Pool: "a", Pod: "a-1", Group: "tp"}, {Namespace: "llm", Pool: "a", Pod: "a-0", Group: "tp"},
+	ev := state.Evidence{Workers: []state.Worker{{Namespace: "llm", Pool: "a", Pod: "a-1", Group: "tp"},
+		{Namespace: "llm", Pool: "a", Pod: "a-0", Group: "tp"},
 		{Namespace: "chat", Pool: "a", Pod: "x", Group: "tp"}, {Namespace: "llm", Pool: "a", Pod: "y", Group: "other"}}}
 	if got := GroupOf(ev, "llm", "a-0"); !strings.HasSuffix(got, "(a-0, a-1)") {
 		t.Error(got)
 	}
-	if listed(state.Evidence{Workers: []state.Worker{{Pod: "a"}}}, cluster.Pod{Name: "a"}) {
+	if inEvidence(state.Evidence{Workers: []state.Worker{{Pod: "a"}}}, cluster.Pod{Name: "a"}) {
 		t.Error("a worker without a UID is known")
 	}
-	if cluster.Selects(map[string]string{"a": ""}, map[string]string{}) || !cluster.Selects(map[string]string{"a": ""}, map[string]string{"a": ""}) {
+	if cluster.Selects(map[string]string{"a": ""}, map[string]string{}) ||
+		!cluster.Selects(map[string]string{"a": ""}, map[string]string{"a": ""}) {
 		t.Error("a label that is not there is not one that is empty")
 	}
 }
 
-func TestOwnershipHoldsForOthersWork(t *testing.T) {
+func TestOwnershipHoldsDuringOthersChanges(t *testing.T) {
 	rolling := func(change func(*cluster.Workload)) func(*Scene) { return func(s *Scene) { change(&s.Workload) } }
 	by := func(m cluster.Manager) func(*Scene) {
 		return func(s *Scene) { s.Workload.Managers = append(s.Workload.Managers, m) }
 	}
 	edit := cluster.Manager{Name: "kubectl-edit", At: noon.Add(-15*time.Minute + moment)}
 	as := func(m cluster.Manager, change func(*cluster.Manager)) cluster.Manager { change(&m); return m }
-	var list []ruling
+	var list []guardCase
 	for _, kind := range []string{playbooks.ActionSetEngineArg, playbooks.ActionRestartWorker} {
-		list = append(list, []ruling{
+		list = append(list, []guardCase{
 			{name: "nothing", want: state.Allow},
 			{name: "rollout not seen yet", set: rolling(func(w *cluster.Workload) { w.Generation, w.Observed = 2, 1 }), want: state.Hold, says: "a rollout of vllm is in progress", free: time.Minute},
 			{name: "rollout that replaces", set: rolling(func(w *cluster.Workload) { w.Updated = 4 }), want: state.Hold, says: "a rollout"},
@@ -114,7 +116,7 @@ func TestOwnershipHoldsForOthersWork(t *testing.T) {
 			list[i].kind = cmp.Or(list[i].kind, kind)
 		}
 	}
-	runRulings(t, ownership, list)
+	runGuardCases(t, ownership, list)
 }
 
 func TestFieldOfAnotherOwnerIsLeftAlone(t *testing.T) {
@@ -129,7 +131,7 @@ func TestFieldOfAnotherOwnerIsLeftAlone(t *testing.T) {
 		return func(s *Scene) { s.Rule.Mode = m; set(s) }
 	}
 	template := []string{"spec.replicas", "spec.template.spec.containers[vllm].args"}
-	list := []ruling{
+	list := []guardCase{
 		{name: "made by a controller", set: owner(cluster.Owner{Kind: "LLMInferenceService", Name: "x", Controller: true}), want: state.Deny, says: "is made by LLMInferenceService x"},
 		{name: "owned for garbage collection", set: owner(cluster.Owner{Kind: "Thing", Name: "x"}), want: state.Allow},
 		{name: "Argo CD wrote the template", set: by(cluster.Manager{Name: "argocd-controller", Owns: template}), want: state.Deny, says: "sets the pod template"},
@@ -149,15 +151,17 @@ func TestFieldOfAnotherOwnerIsLeftAlone(t *testing.T) {
 			s.Workload.Labels = map[string]string{"app.kubernetes.io/managed-by": "kubectl"}
 		}), want: state.Allow},
 	}
-	for _, key := range []string{"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance", "kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name"} {
-		list = append(list, ruling{name: "the mark " + key, set: mark(key), want: state.Deny, says: "manages vllm"})
+	for _, key := range []string{"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance", "kustomize.toolkit.fluxcd.io/name",
+		"helm.toolkit.fluxcd.io/name"} {
+		list = append(list, guardCase{name: "the mark " + key, set: mark(key), want: state.Deny, says: "manages vllm"})
 	}
-	runRulings(t, ownership, append(list,
-		ruling{name: "a restart changes no field", kind: playbooks.ActionRestartWorker, set: owner(cluster.Owner{Kind: "LLMInferenceService", Name: "x", Controller: true}), want: state.Allow}))
+	runGuardCases(t, ownership, append(list,
+		guardCase{name: "a restart changes no field", kind: playbooks.ActionRestartWorker,
+			set: owner(cluster.Owner{Kind: "LLMInferenceService", Name: "x", Controller: true}), want: state.Allow}))
 }
 
-func TestSharedTroubleForbidsOneRestart(t *testing.T) {
-	// sick makes incidents of the first workers, after the one that the scene is about.
+func TestSharedFailureForbidsSingleRestart(t *testing.T) {
+	// sick adds incidents of the first workers, after the scene's own.
 	sick := func(n, of int, change func(*state.Incident)) func(*Scene) {
 		return func(s *Scene) {
 			for len(s.Pods) < of {
@@ -175,7 +179,7 @@ func TestSharedTroubleForbidsOneRestart(t *testing.T) {
 			s.Site.View.(*remediatetest.View).Incidents = []state.Incident{in}
 		}
 	}
-	list := []ruling{
+	list := []guardCase{
 		{name: "one of five", set: sick(1, 5, nil), want: state.Allow, says: "1 of 5"},
 		{name: "one of one", set: func(s *Scene) { s.Pods = s.Pods[:1]; sick(1, 1, nil)(s) }, want: state.Allow, says: "1 of 1"},
 		{name: "two of five", set: sick(2, 5, nil), want: state.Deny, says: "2 of 5"},
@@ -205,11 +209,11 @@ func TestSharedTroubleForbidsOneRestart(t *testing.T) {
 	for i := range list {
 		list[i].kind = playbooks.ActionRestartWorker
 	}
-	runRulings(t, sharedCause, append(list, ruling{name: "a rollout is for all", set: sick(5, 5, nil), want: state.Allow}))
+	runGuardCases(t, sharedCause, append(list, guardCase{name: "a rollout is for all", set: sick(5, 5, nil), want: state.Allow}))
 }
 
-func TestResolvedIncidentMakesNoStorm(t *testing.T) {
-	s := calm(playbooks.ActionRestartWorker)
+func TestResolvedIncidentIsNoSharedFailure(t *testing.T) {
+	s := sceneOf(playbooks.ActionRestartWorker)
 	s.Incident.Status, s.Incident.Scope.Pods = state.StatusResolved, []string{"vllm-0", "vllm-1", "vllm-2"}
 	if got := sharedCause(t.Context(), s); got.decision != state.Allow {
 		t.Errorf("%s: %s", got.decision, got.reason)

@@ -10,8 +10,8 @@ import (
 	"paramedic/remediate/verify"
 )
 
-// verifiability allows if each leading signal has a baseline, the way back is known, and the API
-// server would take the writes.
+// verifiability allows if each leading signal has a baseline, the write can be undone, and the API
+// server would accept it.
 func verifiability(ctx context.Context, s *Scene) verdict {
 	w, err := s.Kind.Write(s, "check")
 	if err != nil {
@@ -22,7 +22,7 @@ func verifiability(ctx context.Context, s *Scene) verdict {
 	}
 	now, base := s.Reading(), s.Baseline()
 	leading := s.Leading(base)
-	shows := false // a leading signal that is no guardrail can be read
+	shows := false // a leading signal other than a guardrail can be read
 	var have, unread []string
 	metrics := verify.Applying(s.Kind.Metrics(), s.Action)
 	for _, m := range metrics {

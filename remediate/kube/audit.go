@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// auditing logs every request that is not a read, whoever made it, with what came of it.
+// auditing logs every request other than a read, with its outcome.
 func auditing(log *slog.Logger) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Connect reaches an API server through a kubeconfig and one of its contexts; with neither, as the
-// pod that the bot is. An empty context is the kubeconfig's current one.
+// Connect connects to an API server through a kubeconfig and one of its contexts. An empty context
+// is the kubeconfig's current one. With neither, it uses the service account of the bot's own pod.
 func Connect(kubeconfig, kubecontext string, o Options) (*Cluster, error) {
 	if kubeconfig == "" && kubecontext == "" {
 		cfg, err := rest.InClusterConfig()

@@ -10,11 +10,12 @@ import (
 	"paramedic/remediate/cluster"
 )
 
-// twoBudgets is what the API server says (with 500) of a pod that two disruption budgets cover.
+// twoBudgets is part of the API server's answer (with 500) for a pod that two disruption budgets
+// cover.
 const twoBudgets = "more than one PodDisruptionBudget"
 
-// explain maps the API server's answers to what the runner tells apart. Only an answer of the
-// server proves that nothing was written: a timeout or a broken connection stays as it is.
+// explain maps the API server's answers to the errors of package cluster. Only an answer of the
+// server proves that nothing was written. A timeout or a broken connection stays as it is.
 func explain(err error) error {
 	if err == nil {
 		return nil
@@ -31,8 +32,8 @@ func explain(err error) error {
 		return wrap(cluster.ErrConflict) // a failed test of a JSON Patch is a 422 that names no field
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return wrap(cluster.ErrForbidden)
-	case apierrors.HasStatusCause(err, "DisruptionBudget"), apierrors.IsTooManyRequests(err) &&
-		strings.Contains(err.Error(), "disruption budget"):
+	case apierrors.HasStatusCause(err, "DisruptionBudget"),
+		apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "disruption budget"):
 		return fmt.Errorf("%w: %s", cluster.ErrBlocked, detail(err))
 	case strings.Contains(err.Error(), twoBudgets), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
 		apierrors.IsRequestEntityTooLargeError(err), apierrors.ReasonForError(err) == "UnsupportedMediaType":
@@ -41,7 +42,7 @@ func explain(err error) error {
 	return err
 }
 
-// fieldErrors says whether validation named a field.
+// fieldErrors reports whether validation named a field.
 func fieldErrors(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -55,7 +56,7 @@ func fieldErrors(err error) bool {
 	return false
 }
 
-// detail is why a disruption budget refuses.
+// detail returns why a disruption budget refuses.
 func detail(err error) string {
 	if c, ok := apierrors.StatusCause(err, "DisruptionBudget"); ok && c.Message != "" {
 		return c.Message

@@ -1,10 +1,10 @@
-// Package kube is the only code of Paramedic that writes to a Kubernetes cluster. It implements
-// remediate.Cluster.
+// Package kube is the only package of Paramedic that writes to a Kubernetes cluster. It implements
+// cluster.Cluster.
 //
 // Every read is uncached. Writes are JSON Patches of Deployments and pods, and evictions with a UID
-// precondition; there is no call that deletes a pod, and none that touches a Secret or a node. Each
-// write request is logged by the transport itself, with its outcome, so that a write that some
-// caller forgot to record is still on record. Writes are not retried here: the runner looks first.
+// precondition. No call deletes a pod, and none touches a Secret or a node. The transport logs each
+// write request with its outcome, so that a write is on record even if its caller did not record
+// it. This package does not retry writes, because the runner first reads whether they happened.
 package kube
 
 import (
@@ -28,7 +28,7 @@ import (
 	"paramedic/remediate/cluster"
 )
 
-// Options are what may be chosen.
+// Options hold the optional settings.
 type Options struct {
 	Logger  *slog.Logger  // of the audit of writes; nil: silent
 	Timeout time.Duration // of one request; default 15s
@@ -42,7 +42,7 @@ type Cluster struct {
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
-// New connects to a cluster. The configuration is copied; nothing is asked of the cluster yet.
+// New returns a client of a cluster. It copies the configuration and sends no request yet.
 func New(cfg *rest.Config, o Options) (*Cluster, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -96,8 +96,8 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (cluster.Pod,
 	return pod(p), nil
 }
 
-// Pods lists the pods that the workload controls: those of its selector whose controller is it or
-// one of its ReplicaSets.
+// Pods lists the pods that the workload controls: those that its selector matches, and whose
+// controller is the workload or one of its ReplicaSets.
 func (c *Cluster) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, error) {
 	if len(w.Selector) == 0 {
 		return nil, fmt.Errorf("%s selects its pods by no plain label: %w", w.Name, cluster.ErrRefused)
@@ -158,8 +158,9 @@ func (c *Cluster) Namespace(ctx context.Context, name string) (cluster.Namespace
 }
 
 // PatchWorkload applies a JSON Patch to a Deployment.
-func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, patch []byte, dryRun bool) (cluster.Workload,
-	error) {
+func (c *Cluster) PatchWorkload(
+	ctx context.Context, ref cluster.Ref, patch []byte, dryRun bool,
+) (cluster.Workload, error) {
 	if ref.Kind != "Deployment" {
 		return cluster.Workload{}, fmt.Errorf("only Deployments are patched, not a %s: %w", ref.Kind,
 			cluster.ErrRefused)
@@ -167,8 +168,8 @@ func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, patch []by
 	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
 	defer cancel()
 	var d appsv1.Deployment
-	err := patching(c.client.AppsV1().RESTClient(), "deployments", ref.Namespace, ref.Name, patch,
-		dryRun).Do(ctx).Into(&d)
+	request := patching(c.client.AppsV1().RESTClient(), "deployments", ref.Namespace, ref.Name, patch, dryRun)
+	err := request.Do(ctx).Into(&d)
 	if err != nil {
 		return cluster.Workload{}, explain(err)
 	}
@@ -187,6 +188,7 @@ func (c *Cluster) PatchPod(ctx context.Context, ns, name string, patch []byte, d
 	return pod(&p), nil
 }
 
+// patching builds the request of a JSON Patch.
 func patching(client rest.Interface, resource, ns, name string, patch []byte, dryRun bool) *rest.Request {
 	opts := &metav1.PatchOptions{FieldManager: cluster.FieldManager}
 	if dryRun {
@@ -196,7 +198,7 @@ func patching(client rest.Interface, resource, ns, name string, patch []byte, dr
 		VersionedParams(opts, scheme.ParameterCodec).MaxRetries(0).Body(patch)
 }
 
-// Evict evicts the pod while it has this UID.
+// Evict evicts the pod if it has this UID.
 func (c *Cluster) Evict(ctx context.Context, ns, name, uid string, dryRun bool) error {
 	if uid == "" {
 		return fmt.Errorf("a pod is never evicted by name alone: %w", cluster.ErrRefused)
@@ -219,7 +221,7 @@ func (c *Cluster) Evict(ctx context.Context, ns, name, uid string, dryRun bool) 
 
 type opKey struct{}
 
-// withOp takes the op-id of a patch along to the audit.
+// withOp adds the op-id of a patch to the context, for the audit.
 func withOp(ctx context.Context, patch []byte) context.Context {
 	var ops []struct {
 		Op, Path string

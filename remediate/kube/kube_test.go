@@ -18,7 +18,7 @@ import (
 	"paramedic/remediate/kube"
 )
 
-// server answers like an API server, with what the test says.
+// server answers like an API server, with the objects of the test.
 func server(t *testing.T, h http.HandlerFunc) (*kube.Cluster, *bytes.Buffer) {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -38,7 +38,8 @@ func answer(w http.ResponseWriter, code int, body string) {
 }
 
 func status(code int, reason, message, details string) string {
-	b, _ := json.Marshal(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
+	b, _ := json.Marshal(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+		"message": message})
 	if details == "" {
 		return string(b)
 	}
@@ -61,7 +62,8 @@ func TestDeploymentAsFirstAidSeesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.UID != "u1" || got.Generation != 3 || got.RollingOut() || got.Ready != 3 || got.MaxUnavailable != 1 || got.MaxSurge != 0 || got.Containers[0].Args[0] != "--max-num-seqs=256" {
+	if got.UID != "u1" || got.Generation != 3 || got.RollingOut() || got.Ready != 3 || got.MaxUnavailable != 1 || got.MaxSurge != 0 ||
+		got.Containers[0].Args[0] != "--max-num-seqs=256" {
 		t.Errorf("%+v", got)
 	}
 	if m := got.Managers; len(m) != 2 || m[0].Owns[0] != "spec.template.spec.containers[vllm].args" || !m[1].Status || m[0].At.Hour() != 1 {
@@ -76,7 +78,8 @@ func TestPatchIsSentOnceAndAudited(t *testing.T) {
 	calls := 0
 	c, log := server(t, func(w http.ResponseWriter, r *http.Request) {
 		calls++
-		if r.Method != http.MethodPatch || r.Header.Get("Content-Type") != "application/json-patch+json" || r.URL.Query().Get("fieldManager") != "paramedic" || r.URL.Query().Get("dryRun") != "All" {
+		if r.Method != http.MethodPatch || r.Header.Get("Content-Type") != "application/json-patch+json" ||
+			r.URL.Query().Get("fieldManager") != "paramedic" || r.URL.Query().Get("dryRun") != "All" {
 			t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
 		}
 		answer(w, 200, deployment)
@@ -85,7 +88,8 @@ func TestPatchIsSentOnceAndAudited(t *testing.T) {
 	if _, err := c.PatchWorkload(context.Background(), ref, []byte(patch), true); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"verb=PATCH", "path=/apis/apps/v1/namespaces/llm/deployments/vllm", "op=op7", "dry_run=true", "status=200"} {
+	for _, want := range []string{"verb=PATCH", "path=/apis/apps/v1/namespaces/llm/deployments/vllm", "op=op7", "dry_run=true",
+		"status=200"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("audit lacks %s: %s", want, log)
 		}
@@ -143,7 +147,8 @@ func TestAnswersOfTheServer(t *testing.T) {
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
-			for _, s := range []error{cluster.ErrNotFound, cluster.ErrConflict, cluster.ErrBlocked, cluster.ErrForbidden, cluster.ErrRefused} {
+			for _, s := range []error{cluster.ErrNotFound, cluster.ErrConflict, cluster.ErrBlocked, cluster.ErrForbidden,
+				cluster.ErrRefused} {
 				if !errors.Is(s, c.want) && errors.Is(err, s) {
 					t.Errorf("is also %v", s)
 				}
@@ -194,7 +199,8 @@ func TestNamespaceWithAllThatDecides(t *testing.T) {
 		}
 	})
 	ns, err := c.Namespace(context.Background(), "llm")
-	if err != nil || ns.Labels["paramedic.dev/managed"] != "true" || len(ns.Services) != 1 || ns.Budgets[0].Allowed != 0 || ns.Autoscalers[0].Target != ref || ns.Autoscalers[0].Known {
+	if err != nil || ns.Labels["paramedic.dev/managed"] != "true" || len(ns.Services) != 1 || ns.Budgets[0].Allowed != 0 ||
+		ns.Autoscalers[0].Target != ref || ns.Autoscalers[0].Known {
 		t.Errorf("%+v %v", ns, err)
 	}
 }

@@ -40,7 +40,7 @@ func deployment(d *appsv1.Deployment) cluster.Workload {
 	return w
 }
 
-// scaled is an absolute number; a share that cannot be read counts as all.
+// scaled returns the absolute number. A share that cannot be read counts as all.
 func scaled(v *intstr.IntOrString, of int, up bool) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, of, up)
 	if err != nil {
@@ -71,13 +71,13 @@ func replicas(n *int32) int {
 func workload(kind string, m *metav1.ObjectMeta, sel *metav1.LabelSelector,
 	containers []corev1.Container) cluster.Workload {
 	w := cluster.Workload{
-		Ref: cluster.Ref{Namespace: m.Namespace, Kind: kind,
-			Name: m.Name}, UID: string(m.UID), Generation: m.Generation,
-		Created: m.CreationTimestamp.UTC(), Labels: m.Labels, Annotations: m.Annotations, Managers: managers(m.ManagedFields),
+		Ref: cluster.Ref{Namespace: m.Namespace, Kind: kind, Name: m.Name}, UID: string(m.UID),
+		Generation: m.Generation,
+		Created:    m.CreationTimestamp.UTC(), Labels: m.Labels, Annotations: m.Annotations, Managers: managers(m.ManagedFields),
 	}
 	for _, o := range m.OwnerReferences {
-		w.Owners = append(w.Owners, cluster.Owner{Kind: o.Kind, Name: o.Name, Controller: o.Controller != nil &&
-			*o.Controller})
+		controller := o.Controller != nil && *o.Controller
+		w.Owners = append(w.Owners, cluster.Owner{Kind: o.Kind, Name: o.Name, Controller: controller})
 	}
 	if sel != nil {
 		w.Selector, w.ComplexSelector = sel.MatchLabels, len(sel.MatchExpressions) > 0
@@ -108,8 +108,8 @@ func managers(entries []metav1.ManagedFieldsEntry) []cluster.Manager {
 	return out
 }
 
-// flatten turns a FieldsV1 tree into paths:
-// {"f:spec":{"f:containers":{"k:{\"name\":\"vllm\"}":{"f:args":{}}}}} is
+// flatten collects the paths of a FieldsV1 tree. For example,
+// {"f:spec":{"f:containers":{"k:{\"name\":\"vllm\"}":{"f:args":{}}}}} has the path
 // spec.containers[vllm].args.
 func flatten(prefix string, tree map[string]any, out *[]string) {
 	leaf := true
@@ -166,10 +166,12 @@ func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policy
 		pdb := cluster.Budget{Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed),
 			ComplexSelector: b.Spec.Selector == nil}
 		if b.Spec.Selector != nil {
-			pdb.Selector, pdb.ComplexSelector = b.Spec.Selector.MatchLabels, len(b.Spec.Selector.MatchExpressions) > 0 || len(b.Spec.Selector.MatchLabels) == 0
+			sel := b.Spec.Selector
+			pdb.Selector = sel.MatchLabels
+			pdb.ComplexSelector = len(sel.MatchExpressions) > 0 || len(sel.MatchLabels) == 0
 		}
 		if b.Status.ObservedGeneration < b.Generation {
-			pdb.Allowed = 0 // stale: the API server refuses too
+			pdb.Allowed = 0 // the status is stale; the API server refuses evictions too
 		}
 		out.Budgets = append(out.Budgets, pdb)
 	}
@@ -179,8 +181,8 @@ func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policy
 	return out
 }
 
-// autoscaler returns what the autoscaler wants of its target. It is known only if it could read
-// and set the replicas when it last looked, and its present spec did not come after that.
+// autoscaler returns how many replicas the autoscaler wants. Known is false if it could not set
+// them when it last ran, if its spec changed after that, or if it never had metrics.
 func autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) cluster.Autoscaler {
 	t, st := h.Spec.ScaleTargetRef, h.Status
 	out := cluster.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: h.Name,

@@ -15,7 +15,7 @@ import (
 	"paramedic/remediate/cluster"
 )
 
-// What a rollout takes away at once: a share of the replicas, the default share, or all.
+// A rollout takes away a share of the replicas, the default share, or all.
 func TestRolloutAsTheStrategySays(t *testing.T) {
 	of := func(s string) *intstr.IntOrString { v := intstr.Parse(s); return &v }
 	for name, c := range map[string]struct {
@@ -70,14 +70,15 @@ func TestSelectorsThatAreNotPlainAreOdd(t *testing.T) {
 		"of everything": {&metav1.LabelSelector{}, false, true, 0, 0},
 	} {
 		w := deployment(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: c.sel}})
-		b := namespace(&corev1.Namespace{}, nil, []policyv1.PodDisruptionBudget{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: c.sel}}}, nil).Budgets[0]
+		b := namespace(&corev1.Namespace{}, nil, []policyv1.PodDisruptionBudget{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: c.sel}}},
+			nil).Budgets[0]
 		if w.ComplexSelector != c.workload || b.ComplexSelector != c.budget || len(w.Selector) != c.selects || len(b.Selector) != c.covers {
 			t.Errorf("%s: workload %t %v, budget %t %v", name, w.ComplexSelector, w.Selector, b.ComplexSelector, b.Selector)
 		}
 	}
 }
 
-// A budget's status that speaks of an older budget allows nothing.
+// A status that describes an older budget allows no disruption.
 func TestStaleBudgetAllowsNothing(t *testing.T) {
 	for _, c := range []struct {
 		observed, generation int64
@@ -91,8 +92,8 @@ func TestStaleBudgetAllowsNothing(t *testing.T) {
 	}
 }
 
-// An autoscaler is known only by a status that speaks of its present spec, and of a target that it
-// can scale.
+// An autoscaler is known only if its status describes its present spec, and its target can be
+// scaled.
 func TestAutoscalerIsKnownByItsStatus(t *testing.T) {
 	type hpa = autoscalingv2.HorizontalPodAutoscaler
 	able := func(st corev1.ConditionStatus) func(*hpa) {
@@ -115,13 +116,16 @@ func TestAutoscalerIsKnownByItsStatus(t *testing.T) {
 		"is about to add a first one": {func(h *hpa) { h.Status.CurrentReplicas = 0 }, true},
 	} {
 		h := hpa{ObjectMeta: metav1.ObjectMeta{Namespace: "llm", Name: "llama", Generation: 2},
-			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: "vllm"}},
-			Status: autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 4, DesiredReplicas: 6, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
-				{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue}, {Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue}}}}
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment",
+				Name: "vllm"}},
+			Status: autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 4, DesiredReplicas: 6,
+				Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
+					{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue}, {Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue}}}}
 		c.set(&h)
 		got := namespace(&corev1.Namespace{}, nil, nil, []hpa{h}).Autoscalers[0]
-		want := cluster.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: "llama", Target: cluster.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"},
-			Known: c.want, Current: int(h.Status.CurrentReplicas), Desired: int(h.Status.DesiredReplicas)}
+		want := cluster.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: "llama",
+			Target: cluster.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"},
+			Known:  c.want, Current: int(h.Status.CurrentReplicas), Desired: int(h.Status.DesiredReplicas)}
 		if got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -148,7 +152,8 @@ func TestPodIsReadyOnlyByItsCondition(t *testing.T) {
 	}
 	now := metav1.NewTime(time.Unix(1, 0))
 	yes := true
-	got := pod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now, OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "x", Controller: &yes}}}})
+	got := pod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now,
+		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "x", Controller: &yes}}}})
 	if !got.Terminating || got.Owner != (cluster.Owner{Kind: "ReplicaSet", Name: "x", Controller: true}) {
 		t.Errorf("%+v", got)
 	}
@@ -180,7 +185,8 @@ func TestOwnersAndWritersAreTold(t *testing.T) {
 	if !slices.Equal(m[0].Owns, want) || m[0].Status || !m[0].At.Equal(at.Time) {
 		t.Errorf("%+v", m[0])
 	}
-	if len(m[1].Owns) != 0 || !m[1].At.IsZero() || !m[2].Status || len(m[2].Owns) != 0 || len(m[3].Owns) != 0 || m[4].Status || len(m[4].Owns) != 0 {
+	if len(m[1].Owns) != 0 || !m[1].At.IsZero() || !m[2].Status || len(m[2].Owns) != 0 || len(m[3].Owns) != 0 || m[4].Status ||
+		len(m[4].Owns) != 0 {
 		t.Errorf("%+v", m[1:])
 	}
 }

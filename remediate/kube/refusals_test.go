@@ -16,7 +16,7 @@ import (
 	"paramedic/remediate/kube"
 )
 
-// Each read may be forbidden, and none of them then answers with a part.
+// Each read may be forbidden. None of them then returns a part.
 func TestForbiddenReadFailsAsAWhole(t *testing.T) {
 	ctx := context.Background()
 	w := cluster.Workload{Ref: ref, UID: "u1", Selector: map[string]string{"app": "vllm"}}
@@ -36,7 +36,8 @@ func TestForbiddenReadFailsAsAWhole(t *testing.T) {
 	for name, c := range reads {
 		for _, forbidden := range append(c.paths, "") {
 			k, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
-				if forbidden != "" && (strings.HasSuffix(r.URL.Path, forbidden) || strings.HasSuffix(forbidden, "/") && strings.Contains(r.URL.Path, forbidden)) {
+				if forbidden != "" && (strings.HasSuffix(r.URL.Path, forbidden) ||
+					strings.HasSuffix(forbidden, "/") && strings.Contains(r.URL.Path, forbidden)) {
 					answer(w, 403, status(403, "Forbidden", "no", ""))
 					return
 				}
@@ -60,14 +61,15 @@ func TestOddRequestsNeverReachTheServer(t *testing.T) {
 		t.Errorf("a pod without a name: %v", unnamed)
 	}
 	_, unselected := c.Pods(ctx, cluster.Workload{Ref: set})
-	for name, err := range map[string]error{"a patch of a StatefulSet": patched, "an unknown kind": unknown, "pods of no label": unselected, "an eviction by name": c.Evict(ctx, "llm", "p", "", true)} {
+	for name, err := range map[string]error{"a patch of a StatefulSet": patched, "an unknown kind": unknown, "pods of no label": unselected,
+		"an eviction by name": c.Evict(ctx, "llm", "p", "", true)} {
 		if !errors.Is(err, cluster.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// What the server answers is what first aid sees, of each kind.
+// First aid sees the objects that the server returns, of each kind.
 func TestAnswersAreRead(t *testing.T) {
 	ctx := context.Background()
 	object := func(kind string) string {
@@ -90,12 +92,14 @@ func TestAnswersAreRead(t *testing.T) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
-	if set.UID != "u7" || set.Kind != "StatefulSet" || set.Replicas != 2 || pod.UID != "u7" || patched.UID != "u7" || patched.Kind != "Deployment" || labelled.UID != "u7" {
+	if set.UID != "u7" || set.Kind != "StatefulSet" || set.Replicas != 2 || pod.UID != "u7" || patched.UID != "u7" ||
+		patched.Kind != "Deployment" || labelled.UID != "u7" {
 		t.Errorf("%+v %+v %+v %+v", set, pod, patched, labelled)
 	}
 }
 
-// Pods that ended, and those that nothing controls, are no workers; a StatefulSet's are its own.
+// Pods that ended, and pods without a controller, are not workers. A StatefulSet's pods are its
+// own.
 func TestOnlyLivingOwnPodsAreWorkers(t *testing.T) {
 	pod := func(name, phase, owner string) string {
 		refs := ""
@@ -113,7 +117,8 @@ func TestOnlyLivingOwnPodsAreWorkers(t *testing.T) {
 			pod("none", "Running", ""), pod("other", "Running", "r0"), pod("failed", "Failed", "r1"), pod("done", "Succeeded", "r1")}, ",")+`]}`)
 	})
 	for kind, want := range map[string]string{"Deployment": "direct own pending", "StatefulSet": "direct"} {
-		pods, err := c.Pods(context.Background(), cluster.Workload{Ref: cluster.Ref{Namespace: "llm", Kind: kind, Name: "x"}, UID: "u1", Selector: map[string]string{"app": "x"}})
+		pods, err := c.Pods(context.Background(),
+			cluster.Workload{Ref: cluster.Ref{Namespace: "llm", Kind: kind, Name: "x"}, UID: "u1", Selector: map[string]string{"app": "x"}})
 		var names []string
 		for _, p := range pods {
 			names = append(names, p.Name)
@@ -124,7 +129,7 @@ func TestOnlyLivingOwnPodsAreWorkers(t *testing.T) {
 	}
 }
 
-// A dry run says so in the request, and nothing else does.
+// A dry run is marked in the request, and only there.
 func TestDryRunIsAskedForOnlyThen(t *testing.T) {
 	var query, body string
 	c, log := server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -145,8 +150,7 @@ func TestDryRunIsAskedForOnlyThen(t *testing.T) {
 			}
 		}
 	}
-	// The audit names the op that a patch sets, and not one that it only tests or removes from
-	// elsewhere.
+	// The audit names the op-id that a patch sets, and not one that it only tests or removes.
 	for patch, op := range map[string]string{
 		`[{"op":"test","path":"/metadata/annotations/paramedic.dev~1op-id","value":"old"},{"op":"replace","path":"/metadata/annotations/paramedic.dev~1op-id","value":"new"}]`: "op=new",
 		`[{"op":"add","path":"/metadata/annotations/paramedic.dev~1op-id","value":"new"},{"op":"test","path":"/metadata/annotations/paramedic.dev~1op-id","value":"old"}]`:     "op=new",
@@ -163,7 +167,7 @@ func TestDryRunIsAskedForOnlyThen(t *testing.T) {
 	}
 }
 
-// Only an answer of the server that names why proves that nothing was written.
+// Only an answer of the server that names the reason proves that nothing was written.
 func TestRefusalsAreToldApart(t *testing.T) {
 	all := []error{cluster.ErrNotFound, cluster.ErrConflict, cluster.ErrBlocked, cluster.ErrForbidden, cluster.ErrRefused}
 	for _, c := range []struct {
@@ -207,7 +211,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 	if _, err := quiet.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false); err == nil || errors.Is(err, cluster.ErrRefused) {
 		t.Errorf("without an audit: %v", err)
 	}
-	// A connection that breaks proves nothing, and is in the audit.
+	// A broken connection proves nothing, and is in the audit.
 	k, log := server(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, err = k.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false)
 	for _, s := range all {
@@ -226,7 +230,8 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	dir := t.TempDir()
-	if _, err := kube.Connect(filepath.Join(dir, "none"), "", kube.Options{}); err == nil || !strings.Contains(err.Error(), "reading kubeconfig") {
+	if _, err := kube.Connect(filepath.Join(dir, "none"), "", kube.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "reading kubeconfig") {
 		t.Errorf("%v", err)
 	}
 	file := filepath.Join(dir, "config")
@@ -238,7 +243,8 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 	if _, err := kube.Connect(file, "", kube.Options{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := kube.New(&rest.Config{Host: "http://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "none")}}, kube.Options{}); err == nil {
+	if _, err := kube.New(&rest.Config{Host: "http://127.0.0.1:1",
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "none")}}, kube.Options{}); err == nil {
 		t.Error("a certificate that is not there was taken")
 	}
 	if _, err := kube.Connect(file, "b", kube.Options{}); err == nil {
@@ -250,7 +256,7 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A hold by a disruption budget says why, in the cause's words or else in the answer's.
+// A hold by a disruption budget gives the reason from the cause, or else from the message.
 func TestBlockedEvictionSaysWhy(t *testing.T) {
 	for details, want := range map[string]string{
 		`{"causes":[{"reason":"DisruptionBudget","message":"2 of 2 needed"}]}`: "2 of 2 needed",
@@ -259,7 +265,8 @@ func TestBlockedEvictionSaysWhy(t *testing.T) {
 		c, _ := server(t, func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, 429, status(429, "TooManyRequests", "Cannot evict pod", details))
 		})
-		if err := c.Evict(context.Background(), "llm", "p", "u", false); !errors.Is(err, cluster.ErrBlocked) || !strings.Contains(err.Error(), want) {
+		if err := c.Evict(context.Background(), "llm", "p", "u", false); !errors.Is(err, cluster.ErrBlocked) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A FreezeWindow is a time in which nothing is written: once, from Start to End, or every week on
-// Days between From and To ("22:00", in Zone, which is UTC by default; To before From runs past
-// midnight).
+// A FreezeWindow is a time in which nothing is written. It is either once, from Start to End, or
+// every week on Days between From and To ("22:00", in Zone, which is UTC by default). If To is
+// before From, the window runs past midnight.
 type FreezeWindow struct {
 	Name  string    `yaml:"name"`
 	Start time.Time `yaml:"start"`
@@ -21,7 +21,7 @@ type FreezeWindow struct {
 	Zone  string    `yaml:"zone"`
 }
 
-// in says whether the window holds at a time, and when it ends.
+// Covers reports whether the window covers a time, and when it ends.
 func (w FreezeWindow) Covers(now time.Time) (bool, time.Time, error) {
 	if !w.Start.IsZero() || !w.End.IsZero() {
 		if !w.End.After(w.Start) {

@@ -8,36 +8,36 @@ import (
 	"paramedic/state"
 )
 
-// Limits bound what may be written and how often. Zero takes the default; limits has the defaults
-// and the hard bounds.
+// Limits bound what may be written, and how often. Zero takes the default. AllLimits has the
+// defaults and the hard bounds.
 type Limits struct {
 	Floor            int           // smallest max_num_seqs
 	Ceiling          int           // largest max_num_seqs
-	MaxFactor        float64       // a change is at most by this factor
-	EvidenceAge      time.Duration // older samples say nothing
-	Signals          int           // independent signals that must still speak for the cause, one fewer where a person approves
-	HumanEdit        time.Duration // hands off for so long after a person's edit
-	Cooldown         time.Duration // between two actions on a pool
-	PerIncident      int           // actions
+	MaxFactor        float64       // largest factor of one change
+	EvidenceAge      time.Duration // older samples are ignored
+	Signals          int           // independent signals that support the cause; one fewer if a person approves
+	HumanEdit        time.Duration // pause after a person's edit
+	Cooldown         time.Duration // pause between two actions on a pool
+	PerIncident      int           // actions in one incident
 	PerTargetDay     int           // actions on a pool within a day
 	EvictionsPerHour int           // of a pool
-	EvictionPercent  int           // of the pool an hour, one at least
-	RolloutEvery     time.Duration // one rollout of a pool within it
-	ReadyPercent     int           // auto: must stay ready
-	MaxLoad          float64       // auto: projected use of those that remain
-	ApprovalTTL      time.Duration // how long a plan waits for approval
+	EvictionPercent  int           // of the pool in an hour, at least one
+	RolloutEvery     time.Duration // time for one rollout of a pool
+	ReadyPercent     int           // auto: workers that must stay ready
+	MaxLoad          float64       // auto: projected use of the remaining workers
+	ApprovalTTL      time.Duration // longest wait for approval
 }
 
-// A Limit describes one of the limits. Durations are in nanoseconds.
+// A Limit is one field of Limits, with its bounds. Durations are in nanoseconds.
 type Limit struct {
 	Key         string // in remediate.limits and remediate.policies[].limits
 	Default     float64
-	Least, Most float64 // the hard bounds: no configuration goes beyond them
-	more        bool    // more is stricter
+	Least, Most float64 // hard bounds of every configuration
+	more        bool    // a larger value is stricter
 	of          func(*Limits) any
 }
 
-// AllLimits are the limits in the order of Limits.
+// AllLimits lists the limits in the order of the fields of Limits.
 var AllLimits = []Limit{
 	{"floor", 8, 8, 1024, true, func(l *Limits) any { return &l.Floor }},
 	{"ceiling", 1024, 8, 8192, false, func(l *Limits) any { return &l.Ceiling }},
@@ -58,7 +58,7 @@ var AllLimits = []Limit{
 
 func ns(d time.Duration) float64 { return float64(d) }
 
-// Get returns the limit's value in l; zero where it is not set.
+// Get returns the limit's value in l, or zero if it is not set.
 func (d Limit) Get(l Limits) float64 {
 	switch v := d.of(&l).(type) {
 	case *int:
@@ -82,7 +82,7 @@ func (d Limit) set(l *Limits, to float64) {
 	}
 }
 
-// Text returns a value of the limit as a configuration has it.
+// Text returns a value of the limit in the form of the configuration file.
 func (d Limit) Text(v float64) string {
 	if _, ok := d.of(&Limits{}).(*time.Duration); ok {
 		return state.FormatDuration(time.Duration(v))
@@ -90,7 +90,7 @@ func (d Limit) Text(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// looser reports whether a value of the limit allows what the other does not.
+// looser reports whether a value allows more than another.
 func (d Limit) looser(v, than float64) bool {
 	if d.more {
 		return v < than
@@ -98,7 +98,7 @@ func (d Limit) looser(v, than float64) bool {
 	return v > than
 }
 
-// OrDefaults returns the limits with the defaults for those that are not set.
+// OrDefaults returns the limits, with the default for each that is not set.
 func (l Limits) OrDefaults() Limits {
 	for _, d := range AllLimits {
 		if d.Get(l) == 0 {
@@ -108,7 +108,7 @@ func (l Limits) OrDefaults() Limits {
 	return l
 }
 
-// strictest returns the stricter of each limit; b's zero limits say nothing.
+// strictest returns the stricter of each limit. A zero limit of b is ignored.
 func strictest(a, b Limits) Limits {
 	for _, d := range AllLimits {
 		if v := d.Get(b); v != 0 && d.looser(d.Get(a), v) {
@@ -118,10 +118,10 @@ func strictest(a, b Limits) Limits {
 	return a
 }
 
-// A LimitProblem is a limit that cannot be as it is set.
+// A LimitProblem is a limit with a value that is refused, and why.
 type LimitProblem struct{ Key, Text string }
 
-// OutOfBounds returns why a value of the limit is beyond its hard bounds, or nothing.
+// OutOfBounds returns why a value is beyond the hard bounds, or "".
 func (d Limit) OutOfBounds(v float64) string {
 	if v >= d.Least && v <= d.Most { // NaN is neither
 		return ""
@@ -147,8 +147,8 @@ func (l Limits) Wrong() []LimitProblem {
 	return out
 }
 
-// WrongIn lists what is wrong with a policy's limits, given the general ones: a policy only
-// tightens, so that a looser limit would have no effect.
+// WrongIn lists the problems of a policy's limits, given the general ones. A policy only tightens,
+// so a looser limit would have no effect.
 func (l Limits) WrongIn(general Limits) []LimitProblem {
 	var out []LimitProblem
 	for _, d := range AllLimits {
@@ -159,7 +159,8 @@ func (l Limits) WrongIn(general Limits) []LimitProblem {
 			out = append(out, LimitProblem{d.Key, d.OutOfBounds(v)})
 		case d.looser(v, most):
 			out = append(out, LimitProblem{d.Key,
-				fmt.Sprintf("%s would have no effect, for a policy only tightens and %s holds everywhere: set remediate.limits.%s to %[1]s, or take it out",
+				fmt.Sprintf("%s would have no effect, for a policy only tightens and %s holds everywhere: "+
+					"set remediate.limits.%s to %[1]s, or take it out",
 					d.Text(v), d.Text(most), d.Key)})
 		}
 	}

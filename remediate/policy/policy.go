@@ -4,25 +4,25 @@ import (
 	"slices"
 )
 
-// A Mode says how much is trusted to the bot.
+// A Mode is the most that the bot may do by itself.
 type Mode string
 
 // The modes, strictest first.
 const (
-	Observe Mode = "observe" // record what it would do
-	Suggest Mode = "suggest" // also say it
-	Approve Mode = "approve" // do it when a named person confirms
-	Auto    Mode = "auto"    // do it
+	Observe Mode = "observe" // record the plan
+	Suggest Mode = "suggest" // also show it
+	Approve Mode = "approve" // write after a named person confirms
+	Auto    Mode = "auto"    // write
 )
 
 var modes = []Mode{Observe, Suggest, Approve, Auto}
 
-// Writes says whether the mode can lead to a write.
+// Writes reports whether the mode can lead to a write.
 func (m Mode) Writes() bool { return m == Approve || m == Auto }
 
-// A Policy restricts first aid for the causes, actions and places that it names; an empty list
-// names all. It can only tighten: of the general mode and limits and those of all policies that
-// match, the strictest of each holds.
+// A Policy restricts first aid for the causes, actions and places that it names. An empty list
+// names all. It can only tighten: the strictest of the general settings and of all matching
+// policies holds.
 type Policy struct {
 	Name       string         `yaml:"name"`
 	Causes     []string       `yaml:"causes"`
@@ -36,7 +36,7 @@ type Policy struct {
 	Freeze     []FreezeWindow `yaml:"freeze"`
 }
 
-// StricterThan reports whether the mode trusts the bot less than another.
+// StricterThan reports whether the mode allows less than another.
 func (m Mode) StricterThan(other Mode) bool {
 	return slices.Index(modes, m) < slices.Index(modes, other)
 }

@@ -11,28 +11,29 @@ import (
 	"paramedic/state"
 )
 
-// Rules hold what an operator allows first aid to do, where, and within which times.
+// Rules hold the operator's settings of first aid.
 type Rules struct {
 	Mode     Mode // empty: suggest
 	Policies []Policy
 	Limits   Limits
-	// ManagedLabel is the namespace label, as key=value, that opts in to writes; empty is
-	// paramedic.dev/managed=true, "-" asks for none.
+	// ManagedLabel is the namespace label, as key=value, that opts in to writes. Empty is
+	// paramedic.dev/managed=true, and "-" asks for no label.
 	ManagedLabel string
-	// SelfNamespace is where the bot itself runs: it never treats itself.
+	// SelfNamespace is the bot's own namespace, in which it never writes.
 	SelfNamespace string
 	Timing        Timing
 }
 
-// rule is what holds for one action in one place, after all policies.
+// A Rule holds the settings for one action in one place, after all policies.
 type Rule struct {
 	Limits
 	Mode      Mode
-	Approvers []string // nil: every responder; empty: no policy's approver is also the others'
+	Approvers []string // nil: every responder; empty: the policies name no person in common
 	Freeze    []FreezeWindow
 	Because   string // which policy set the mode
 }
 
+// For returns the rule for an action against a cause on a target.
 func (all *Rules) For(cause state.Cause, kind string, t state.Target) Rule {
 	r := Rule{Limits: all.Limits.OrDefaults(), Mode: all.Mode, Because: "remediate.mode"}
 	if r.Mode == "" {
@@ -56,10 +57,11 @@ func (all *Rules) For(cause state.Cause, kind string, t state.Target) Rule {
 	return r
 }
 
-// noApprover reports whether the policies leave no person who may approve.
+// NoApprover reports whether the policies leave no person who may approve.
 func (r Rule) NoApprover() bool { return r.Approvers != nil && len(r.Approvers) == 0 }
 
-// common returns the approvers whom both name; it is never nil, for an empty list names nobody.
+// common returns the approvers in both lists. It never returns nil, because an empty list allows no
+// person.
 func common(a, b []string) []string {
 	if a == nil {
 		return b
@@ -73,7 +75,7 @@ func common(a, b []string) []string {
 	return out
 }
 
-// Validate lists every problem of the policies and the mode.
+// Validate returns an error that lists every problem of the mode, the limits and the policies.
 func (all *Rules) Validate() error {
 	var wrong []error
 	if all.Mode != "" && !slices.Contains(modes, all.Mode) {
@@ -105,11 +107,12 @@ func (all *Rules) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// Horizon returns how far back the guards look: with a shorter memory they would count too few
-// runs.
+// Horizon returns how far back the guards look. If runs were forgotten sooner, the guards would
+// count too few.
 func (all *Rules) Horizon() time.Duration {
 	t := all.Timing.OrDefaults()
-	after := t.Drain + t.Blocked + 2*t.Rollout + t.Settle + t.Window // a run may outlast its incident by this, and its cooldown begins then
+	// A run may outlast its incident by this, and its cooldown begins then.
+	after := t.Drain + t.Blocked + 2*t.Rollout + t.Settle + t.Window
 	limits := all.Limits.OrDefaults()
 	longest := max(24*time.Hour, limits.RolloutEvery, limits.Cooldown+after) // per_target_day counts a day
 	for _, p := range all.Policies {
@@ -118,9 +121,9 @@ func (all *Rules) Horizon() time.Duration {
 	return longest
 }
 
-// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of
-// a hold. It lasts for the window that is read before the write, however short approval_expires is,
-// or no such approval would ever be carried out.
+// ApprovedUntil returns when an approval runs out. That is after the plan's own time, or after the
+// end of a hold, by ApprovalTTL. It lasts at least for the window that is read before the write.
+// Otherwise a short approval_expires would leave no time to carry an approval out.
 func (all *Rules) ApprovedUntil(a *state.Action, r Rule) time.Time {
 	end := a.ExpiresAt
 	if held, err := time.Parse(time.RFC3339Nano, a.Journal[state.HeldUntil]); err == nil && held.After(end) {
@@ -130,9 +133,9 @@ func (all *Rules) ApprovedUntil(a *state.Action, r Rule) time.Time {
 	return end.Add(max(r.ApprovalTTL, time.Duration(t.Readings()+1)*t.Interval))
 }
 
-// optedIn says whether first aid may write in the namespace. Where nobody is asked it must carry
-// the label. Where a named person approves every write, and a Role in the namespace lets it happen,
-// only another value of the label says no.
+// OptedIn reports whether first aid may write in a namespace with these labels. In mode auto the
+// namespace must carry the label. In mode approve a named person approves every write, and a Role
+// in the namespace allows it, so only another value of the label forbids it.
 func (all *Rules) OptedIn(labels map[string]string, mode Mode) bool {
 	if all.ManagedLabel == "-" {
 		return true

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// Of all policies that match, the strictest mode holds, whichever comes first, and one for another
-// place says nothing.
+// The strictest mode of all matching policies holds, in any order. A policy for another place is
+// ignored.
 func TestStrictestMatchingModeHolds(t *testing.T) {
 	target := state.Target{Cluster: "prod", Namespace: "llm", Pool: "vllm"}
 	for name, c := range map[string]struct {
@@ -39,7 +39,7 @@ func TestStrictestMatchingModeHolds(t *testing.T) {
 	}
 }
 
-// Of several policies the stricter of each limit holds, whichever comes first.
+// The stricter of each limit holds, in any order of the policies.
 func TestStrictestOfEachLimitHolds(t *testing.T) {
 	for _, l := range AllLimits {
 		var loose, strict Limits
@@ -64,7 +64,8 @@ func TestEmptyConfigIsValid(t *testing.T) {
 	if err := (&Rules{Policies: []Policy{{Mode: "yolo"}}}).Validate(); err == nil {
 		t.Error("an unknown mode of a policy was taken")
 	}
-	if err := (&Rules{Policies: []Policy{{Actions: []string{playbooks.ActionSetEngineArg, playbooks.ActionRestartWorker}}}}).Validate(); err != nil {
+	if err := (&Rules{Policies: []Policy{{Actions: []string{playbooks.ActionSetEngineArg,
+		playbooks.ActionRestartWorker}}}}).Validate(); err != nil {
 		t.Error(err)
 	}
 	window := Timing{Window: 10 * time.Minute, Interval: time.Minute}
@@ -88,8 +89,8 @@ func TestHardBoundsMayBeUsed(t *testing.T) {
 	}
 }
 
-// Each problem is told once, and only where it is.
-func TestLimitProblemsAreToldOnce(t *testing.T) {
+// Each problem is listed once, at its key.
+func TestLimitProblemsAreListedOnce(t *testing.T) {
 	list := func(all []LimitProblem) string {
 		var out []string
 		for _, p := range all {
@@ -151,7 +152,7 @@ func TestPolicyWithoutApproversAllowsThemAll(t *testing.T) {
 	}
 }
 
-// lists reports whether there are just so many problems as are wanted, and each is among them.
+// lists reports whether there are exactly the wanted problems.
 func lists(got string, n int, want []string) bool {
 	return n == len(want) && !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(got, w) })
 }

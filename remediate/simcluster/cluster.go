@@ -50,7 +50,8 @@ func (c *Cluster) workload(ref cluster.Ref) (cluster.Workload, error) {
 	d := c.specs[ref]
 	w := cluster.Workload{Ref: ref, UID: o.Metadata.UID, Generation: o.Metadata.Generation,
 		Observed: o.Metadata.Generation, Created: c.created[ref],
-		Labels: d.Labels, Annotations: o.Metadata.Annotations, Managers: c.managers[ref], Selector: d.Selector, Containers: o.Spec.Template.Spec.Containers,
+		Labels: d.Labels, Annotations: o.Metadata.Annotations, Managers: c.managers[ref],
+		Selector: d.Selector, Containers: o.Spec.Template.Spec.Containers,
 		Replicas: o.Spec.Replicas, MaxUnavailable: d.MaxUnavailable, MaxSurge: d.MaxSurge}
 	for _, p := range c.of(ref) {
 		w.Current++
@@ -68,7 +69,7 @@ func (c *Cluster) workload(ref cluster.Ref) (cluster.Workload, error) {
 	return w, nil
 }
 
-// of are a workload's pods, with their readiness as of now.
+// of returns a workload's pods, with their readiness now.
 func (c *Cluster) of(ref cluster.Ref) []cluster.Pod {
 	var out []cluster.Pod
 	for _, p := range c.pods {
@@ -152,8 +153,9 @@ func matches(selector, labels map[string]string) bool {
 }
 
 // PatchWorkload applies a JSON Patch; a changed template replaces the pods.
-func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload,
-	error) {
+func (c *Cluster) PatchWorkload(
+	ctx context.Context, ref cluster.Ref, body []byte, dryRun bool,
+) (cluster.Workload, error) {
 	object := "deployments/" + ref.Name
 	if !dryRun {
 		if err := interrupted(ctx, c.Before, "patch", object); err != nil {

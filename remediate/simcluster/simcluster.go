@@ -1,7 +1,7 @@
-// Package simcluster is a Kubernetes cluster in memory, as far as first aid sees one: Deployments
-// whose pods follow their template, JSON Patches that apply all or nothing, evictions under
-// disruption budgets with UID preconditions. The demo and the tests write to it; hooks let them
-// lose a request or an answer, and let workers take time to start.
+// Package simcluster simulates a Kubernetes cluster in memory, with as much of it as first aid
+// uses. It has Deployments whose pods follow their template, JSON Patches that apply all or
+// nothing, and evictions under disruption budgets with UID preconditions. The tests write to it.
+// Hooks lose a request or an answer, and delay the start of workers.
 package simcluster
 
 import (
@@ -19,7 +19,7 @@ import (
 	"paramedic/state"
 )
 
-// A Deployment is what to create.
+// A Deployment describes the Deployment to create.
 type Deployment struct {
 	Namespace, Name          string
 	Labels, Annotations      map[string]string
@@ -28,7 +28,7 @@ type Deployment struct {
 	Command, Args            []string
 	Replicas                 int
 	MaxUnavailable, MaxSurge int
-	Pods                     []string // names of the first pods; those that are missing are made up
+	Pods                     []string // names of the first pods; the others get generated names
 }
 
 // A Change is one write that took effect.
@@ -38,14 +38,15 @@ type Change struct {
 
 // A Cluster is a cluster in memory. Its zero value is not usable; see [New].
 type Cluster struct {
-	// Before is asked ahead of a request that is not a dry run, After once it took effect: an error
-	// of After loses the answer.
+	// Before is called ahead of each request other than a dry run. After is called once it took
+	// effect. An error of After loses the answer.
 	Before, After func(verb, object string) error
-	// StartDelay is how long a new pod takes to be ready.
+	// StartDelay is the time until a new pod is ready.
 	StartDelay time.Duration
-	// Stuck lets no rollout get on: workers stay as they are, and none of them is updated.
+	// Stuck keeps rollouts from making progress: workers stay as they are, and none of them is
+	// updated.
 	Stuck bool
-	// OnChange hears of every write that took effect.
+	// OnChange is called for every write that took effect.
 	OnChange func(Change)
 
 	clock state.Clock
@@ -70,11 +71,13 @@ type pod struct {
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
-// New makes an empty cluster.
+// New returns an empty cluster.
 func New(clock state.Clock) *Cluster {
-	return &Cluster{clock: clock, docs: map[cluster.Ref]map[string]any{}, specs: map[cluster.Ref]Deployment{},
-		managers: map[cluster.Ref][]cluster.Manager{},
-		created:  map[cluster.Ref]time.Time{}, namespaces: map[string]*cluster.Namespace{}, budgets: map[string]map[string]int{}}
+	return &Cluster{
+		clock: clock, docs: map[cluster.Ref]map[string]any{}, specs: map[cluster.Ref]Deployment{},
+		managers: map[cluster.Ref][]cluster.Manager{}, created: map[cluster.Ref]time.Time{},
+		namespaces: map[string]*cluster.Namespace{}, budgets: map[string]map[string]int{},
+	}
 }
 
 // AddNamespace makes a namespace, or sets its labels and Services.
@@ -138,17 +141,18 @@ func (c *Cluster) start(ref cluster.Ref, name string, isReady bool) {
 	if name == "" {
 		name = fmt.Sprintf("%s-%05x", d.Name, 0x7d9f8+c.n*7919)
 	}
-	p := &pod{of: ref, Pod: cluster.Pod{Namespace: d.Namespace, Name: name, UID: uid, Labels: maps.Clone(d.PodLabels),
-		Annotations: map[string]string{},
-		Created:     c.clock.Now(), Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.Name, Controller: true}}}
+	p := &pod{of: ref, Pod: cluster.Pod{
+		Namespace: d.Namespace, Name: name, UID: uid, Labels: maps.Clone(d.PodLabels), Annotations: map[string]string{},
+		Created: c.clock.Now(), Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.Name, Controller: true},
+	}}
 	if !isReady {
 		p.readyAt = c.clock.Now().Add(c.StartDelay)
 	}
 	c.pods = append(c.pods, p)
 }
 
-// Edit changes a workload as a person with kubectl does: the template's args, or what else the
-// function sets.
+// Edit changes a workload as a person with kubectl does. The function sets the template's args or
+// other fields.
 func (c *Cluster) Edit(ref cluster.Ref, manager string, edit func(doc map[string]any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +163,7 @@ func (c *Cluster) Edit(ref cluster.Ref, manager string, edit func(doc map[string
 		cluster.Manager{Name: manager, At: c.clock.Now(), Owns: []string{"spec.template"}})
 }
 
-// SetArgs is an edit of the first container's args.
+// SetArgs sets the first container's args, as Edit does.
 func (c *Cluster) SetArgs(ref cluster.Ref, manager string, args ...string) {
 	c.Edit(ref, manager, func(doc map[string]any) {
 		containers := doc["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)
@@ -193,8 +197,8 @@ func anys(s []string) []any {
 	return out
 }
 
-// patched returns the document after a JSON Patch, as the API server applies it: all or nothing. The
-// document itself is left as it is.
+// patched returns the document after a JSON Patch. Like the API server, it applies all or nothing.
+// It does not change the document itself.
 func patched(doc map[string]any, body []byte) (map[string]any, error) {
 	patch, err := jsonpatch.DecodePatch(body)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// A change is told by the value that decided: the end of the window where that differs from its
-// middle.
-func TestChangeIsToldByWhatDecided(t *testing.T) {
+// The text shows the deciding value: the end of the window, if it differs from the middle.
+func TestChangeTextShowsTheDecidingValue(t *testing.T) {
 	plain := Metric{Signal: "x", Unit: "s", Better: .8, Worse: 1.25, Noise: .1} // of 10: better to 8, worse from 12.5
 	guard := plain
 	guard.Guardrail = true
@@ -42,7 +41,7 @@ func TestChangeIsToldByWhatDecided(t *testing.T) {
 	}
 }
 
-// What the peers did, too, is not the remedy's.
+// A change that the peers had too is not due to the remedy.
 func TestChangeIsMoreThanThePeersHad(t *testing.T) {
 	m := Metric{Signal: "x", Unit: "s", Better: .8, Worse: 1.25, Noise: .1}
 	few := func(v float64) []float64 { return slices.Repeat([]float64{v}, 3) }

@@ -1,6 +1,6 @@
-// Package verify compares the metrics of a run with its baseline, and returns whether the change
+// Package verify compares the metrics of a run with its baseline, and decides whether the change
 // helped, did harm, or neither.
 //
-// It judges only what it is given: samples are read by package guard and recorded in the run. A
-// metric that was not read is never taken as better.
+// It reads nothing: package guard reads the samples, and the run records them. A metric that was
+// not read never counts as better.
 package verify

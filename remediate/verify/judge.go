@@ -8,50 +8,71 @@ import (
 	"paramedic/state"
 )
 
-// judge compares the samples with the baseline. For a success every leading signal is better.
+// A tally sorts the texts of the metrics by how they moved.
+type tally struct {
+	better, worse, breach, same, unread []string
+
+	leads bool // a leading signal is better
+	stays bool // a leading signal is not better
+}
+
+// Judge compares the samples with the baseline. For a success every leading signal is better.
 func Judge(a *state.Action, metrics []Metric, enough int) (state.Verdict, string) {
-	var good, bad, breach, same, unread []string
-	stays, leads := false, false // a leading signal is not better; one is
+	var t tally
 	for _, m := range Applying(metrics, a) {
-		leading := slices.Contains(a.Verify.Leading, m.Signal)
-		c, known := m.change(&a.Verify, a.Verify.Samples, enough)
-		switch {
-		case !known && (leading || m.Guardrail && measured(a, m)):
-			unread = append(unread, m.Signal)
-		case !known:
-		case c.worse && m.Guardrail:
-			breach = append(breach, c.text)
-		case c.worse:
-			bad = append(bad, c.text)
-		case c.better && (leading || !m.Guardrail):
-			good, leads = append(good, c.text), leads || leading
-		default:
-			same, stays = append(same, c.text), stays || leading
-		}
+		t.add(a, m, enough)
 	}
-	text := ""
+	return t.verdict(enough)
+}
+
+// add counts one metric of the run.
+func (t *tally) add(a *state.Action, m Metric, enough int) {
+	leading := slices.Contains(a.Verify.Leading, m.Signal)
+	c, known := m.change(&a.Verify, a.Verify.Samples, enough)
+	switch {
+	case !known && (leading || m.Guardrail && measured(a, m)):
+		t.unread = append(t.unread, m.Signal)
+	case !known:
+	case c.worse && m.Guardrail:
+		t.breach = append(t.breach, c.text)
+	case c.worse:
+		t.worse = append(t.worse, c.text)
+	case c.better && (leading || !m.Guardrail):
+		t.better, t.leads = append(t.better, c.text), t.leads || leading
+	default:
+		t.same, t.stays = append(t.same, c.text), t.stays || leading
+	}
+}
+
+// summary lists the metrics that were read and breach no guardrail.
+func (t *tally) summary() string {
+	var parts []string
 	for _, part := range []struct {
 		is   string
 		what []string
-	}{{"no clear change: ", same}, {"better: ", good}, {"worse: ", bad}} {
+	}{{"no clear change: ", t.same}, {"better: ", t.better}, {"worse: ", t.worse}} {
 		if len(part.what) > 0 {
-			text += "; " + part.is + strings.Join(part.what, ", ")
+			parts = append(parts, part.is+strings.Join(part.what, ", "))
 		}
 	}
-	text = strings.TrimPrefix(text, "; ")
+	return strings.Join(parts, "; ")
+}
+
+// verdict weighs the metrics. Harm goes first, then what could not be read.
+func (t *tally) verdict(enough int) (state.Verdict, string) {
+	text := t.summary()
 	switch {
-	case len(breach) > 0:
-		return state.Worse, "guardrail breached: " + strings.Join(breach, ", ")
-	case len(bad) > len(good):
-		return state.Worse, "worse: " + strings.Join(bad, ", ")
-	case len(unread) > 0 && len(good)+len(bad)+len(same) > 0:
-		return state.Inconclusive, strings.Join(unread, ", ") + " could not be read often enough after the change; " +
-			text
-	case leads && !stays && len(bad) == 0:
-		return state.Better, "better: " + strings.Join(good, ", ")
-	case stays && len(good) > 0:
+	case len(t.breach) > 0:
+		return state.Worse, "guardrail breached: " + strings.Join(t.breach, ", ")
+	case len(t.worse) > len(t.better):
+		return state.Worse, "worse: " + strings.Join(t.worse, ", ")
+	case len(t.unread) > 0 && len(t.better)+len(t.worse)+len(t.same) > 0:
+		return state.Inconclusive, strings.Join(t.unread, ", ") + " could not be read often enough after the change; " + text
+	case t.leads && !t.stays && len(t.worse) == 0:
+		return state.Better, "better: " + strings.Join(t.better, ", ")
+	case t.stays && len(t.better) > 0:
 		return state.Inconclusive, "the trouble goes on: " + text
-	case len(good) > 0 && len(bad) == 0:
+	case len(t.better) > 0 && len(t.worse) == 0:
 		return state.Inconclusive, "nothing that the verdict rests on shows it; " + text
 	case text != "":
 		return state.Inconclusive, text
@@ -65,8 +86,8 @@ func measured(a *state.Action, m Metric) bool {
 	return ok
 }
 
-// unseen lists what a success rests on that a reading lacks: enough earlier samples do not tell how
-// it ended.
+// Unseen lists the signals that a success needs and that a reading lacks. Earlier samples do not
+// show how it ended.
 func Unseen(a *state.Action, metrics []Metric, got map[string]float64) (out []string) {
 	for _, m := range Applying(metrics, a) {
 		_, seen := got[m.Signal]
@@ -78,7 +99,7 @@ func Unseen(a *state.Action, metrics []Metric, got map[string]float64) (out []st
 	return out
 }
 
-// informative reports whether a sampling has anything but guardrails.
+// Informative reports whether a reading has a metric other than guardrails.
 func Informative(metrics []Metric, a *state.Action, got map[string]float64) bool {
 	return slices.ContainsFunc(Applying(metrics, a), func(m Metric) bool {
 		_, ok := got[m.Signal]
@@ -86,7 +107,7 @@ func Informative(metrics []Metric, a *state.Action, got map[string]float64) bool
 	})
 }
 
-// keep adds one reading to the samples.
+// Keep adds one reading to the samples.
 func Keep(to *map[string][]float64, got map[string]float64) {
 	if *to == nil {
 		*to = map[string][]float64{}
@@ -96,11 +117,12 @@ func Keep(to *map[string][]float64, got map[string]float64) {
 	}
 }
 
-// wantedSignal is how many workers the pool should have. An autoscaler may change it at any time.
+// WantedSignal is the number of workers that the pool should have. An autoscaler may change it at
+// any time.
 const WantedSignal = "replicas_desired"
 
-// wanted returns the numbers of ready workers plus those that the pool no longer wants, so that an
-// autoscaler that takes a worker does no harm.
+// wanted returns the numbers of ready workers, plus the workers that the pool no longer wants. So
+// an autoscaler that removes a worker does no harm.
 func wanted(v *state.Verification, samples map[string][]float64, ready []float64) []float64 {
 	before, now := v.Baseline[WantedSignal], samples[WantedSignal]
 	if len(now) != len(ready) {
@@ -113,8 +135,8 @@ func wanted(v *state.Verification, samples map[string][]float64, ready []float64
 	return out
 }
 
-// recovered sorts the metrics that the change had made worse by what they are since the rollback:
-// as they were, still worse, or not known.
+// Recovered sorts the metrics that the change had made worse by their values since the rollback:
+// recovered, still worse, or unknown.
 func Recovered(a *state.Action, metrics []Metric, enough, watched int) (again, still, unread []string) {
 	v := &a.Verify
 	for _, m := range Applying(metrics, a) {

@@ -8,34 +8,42 @@ import (
 	"paramedic/state"
 )
 
-// An aggregate makes one value of the workers'.
+// An aggregate makes one value of the workers' values.
 type aggregate int
 
+// The aggregates.
 const (
 	AggMax aggregate = iota
 	AggSum
-	AggReady // how many workers are ready, as Kubernetes says
+	AggReady // the number of ready workers, from Kubernetes
 )
 
-// A metric is one measure of whether the patient got better. A run with no metric that is not a
-// guardrail cannot be verified.
+// A Metric is one measure of whether the pool got better. A run needs one that is not a guardrail,
+// or it cannot be verified.
 type Metric struct {
-	Signal    string
-	Also      []string // signals of a verdict that this one stands for
-	Unit      string   // the signal's, as the catalogue of signals has it
-	Agg       aggregate
-	Target    bool // of the treated worker and its replacement, with the pool's others as peers; else of the pool, with other pools as peers
-	Guardrail bool // shows harm; one that has better as well has to get better if the verdict rests on it
-	Ends      bool // the remedy is there to end it, so it has to get better wherever it is measured
-	Higher    bool // higher is better
-	// better and worse are factors of the baseline; noise is a difference that means nothing.
+	Signal string
+	Also   []string // signals of a verdict that this one stands for
+	Unit   string   // the signal's, from the catalogue of signals
+	Agg    aggregate
+	// Target metrics are of the treated worker and its replacement, and the pool's other workers
+	// are the peers. Other metrics are of the pool, and other pools are the peers.
+	Target bool
+	// A Guardrail shows harm. If it has Better too and the verdict rests on it, it has to get
+	// better.
+	Guardrail bool
+	// MustEnd marks a symptom that the remedy has to end: it has to get better wherever it is
+	// measured.
+	MustEnd bool
+	Higher  bool // higher is better
+	// Better and Worse are factors of the baseline. Noise is the largest difference without
+	// meaning.
 	Better, Worse, Noise float64
-	Rolling              Rolling     // what is harm while the change takes effect
+	Rolling              Rolling     // the harm while the change takes effect
 	Cause                state.Cause // only for this cause
 	Direction            string      // only for this direction of the remedy
 }
 
-// rolling holds the worse and the noise of a guardrail while a change takes effect. A guardrail
+// Rolling holds the Worse and the Noise of a guardrail while a change takes effect. A guardrail
 // without it is not watched then, because the change itself costs it.
 type Rolling struct{ Worse, Noise float64 }
 
@@ -43,14 +51,16 @@ func (m Metric) applies(a *state.Action) bool {
 	return (m.Cause == "" || m.Cause == a.Cause) && (m.Direction == "" || m.Direction == a.Params["direction"])
 }
 
-// applying returns the metrics of a run's cause and of its remedy's direction.
+// Applying returns the metrics for a run's cause and its remedy's direction.
 func Applying(all []Metric, a *state.Action) []Metric {
 	return slices.DeleteFunc(slices.Clone(all), func(m Metric) bool { return !m.applies(a) })
 }
 
-// peerPrefix marks the baseline and the samples of untouched peers.
+// PeerPrefix marks the baseline and the samples of untouched peers.
 const PeerPrefix = "peers:"
 
+// Of returns the aggregate of the samples that take accepts. It reports false if they are fewer
+// than need.
 func (m Metric) Of(ev state.Evidence, oldest int64, need int, take func(state.Entity) bool) (float64, bool) {
 	var v []float64
 	for _, x := range ev.Samples {
@@ -72,19 +82,20 @@ func (m Metric) Of(ev state.Evidence, oldest int64, need int, take func(state.En
 	return slices.Max(v), true
 }
 
-// A change tells how one metric moved since the baseline.
+// A change is the movement of one metric since the baseline.
 type change struct {
 	text          string
 	better, worse bool
 	now           float64
 }
 
-// change compares samples with the baseline; it reports false where either is not known.
+// change compares samples with the baseline. It reports false if either is unknown.
 //
-// A metric is better if its median and the last third of its samples are. Of a guardrail the last
-// third decides, because a rollout may cost it most of the window. Peers that got worse make
-// nothing better, because the trouble then goes on. A metric is worse only if its last sample still
-// is: rates and quantiles look back over the rollout, so the first samples show its cost.
+// A metric is better if its median is, and the median of the last third of its samples. For a
+// guardrail only the last third counts, because a rollout may cost it most of the window. If the
+// peers got worse, nothing is better for it, because the symptoms continue. A metric is worse only
+// if its last sample still is: rates and quantiles look back over the rollout, so the first samples
+// show its cost.
 func (m Metric) change(v *state.Verification, samples map[string][]float64, enough int) (change, bool) {
 	base, ok := v.Baseline[m.Signal]
 	got := samples[m.Signal]
@@ -115,6 +126,7 @@ func (m Metric) change(v *state.Verification, samples map[string][]float64, enou
 	return c, true
 }
 
+// Compare reports whether a value is better or worse than the baseline, by more than the noise.
 func (m Metric) Compare(base, now float64) (better, worse bool) {
 	d := now - base
 	if m.Higher {
@@ -123,8 +135,8 @@ func (m Metric) Compare(base, now float64) (better, worse bool) {
 	return now <= base*m.Better && -d > m.Noise, now >= base*m.Worse && d > m.Noise
 }
 
-// expected is what the baseline would have become untouched, going by the peers. They correct it by
-// a factor of two at most.
+// expected returns what the baseline would be now without the change, going by the peers. They
+// correct it by a factor of two at most.
 func expected(v *state.Verification, samples map[string][]float64, signal string, base float64, enough int) float64 {
 	pb, ok := v.Baseline[PeerPrefix+signal]
 	pv := samples[PeerPrefix+signal]
@@ -134,6 +146,7 @@ func expected(v *state.Verification, samples map[string][]float64, signal string
 	return base * min(2, max(.5, Median(pv)/pb))
 }
 
+// Median returns the median of at least one value.
 func Median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	n := len(s)
@@ -143,6 +156,7 @@ func Median(v []float64) float64 {
 	return (s[n/2-1] + s[n/2]) / 2
 }
 
+// Signals returns the metrics' signals, each once.
 func Signals(ms []Metric) []string {
 	out := make([]string, 0, len(ms))
 	for _, m := range ms {

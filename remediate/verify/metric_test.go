@@ -96,7 +96,7 @@ func TestReadingTakesFreshNumbersOfTheWhole(t *testing.T) {
 	}
 }
 
-// What was sampled by a version that did not count the workers wanted is judged by the ready ones.
+// Samples of a version that did not count the wanted workers are judged by the ready ones.
 func TestOldSamplesAreJudgedByReadyWorkers(t *testing.T) {
 	v := &state.Verification{Baseline: map[string]float64{WantedSignal: 5}}
 	for name, c := range map[string]struct{ wanted, want []float64 }{

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -42,7 +42,7 @@ func ZScore(value float64, unit string, series []state.Point, onset time.Time) *
 	for _, p := range before {
 		squares += (p.Value - mean) * (p.Value - mean)
 	}
-	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, rules.Grain(unit)))
+	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, signals.Grain(unit)))
 	z := math.Max(-zMost, math.Min(zMost, (value-mean)/deviation))
 	return &z
 }
@@ -59,12 +59,12 @@ const Troubled = 15 * time.Minute
 // lowest, four remain. Half an hour of charts has six points.
 const usualPoints = 6
 
-// usually returns the baseline of a sample. For a signal that follows the traffic, this is the
-// value of the hour before the fault that is nearest to the current value, without the highest and
-// the lowest. A burst like earlier bursts is then no change, even if there was none exactly an hour
-// ago. If the hour was even, the value an hour ago stays the baseline. The fault may be older than
-// its first alert, so the points after the signal changed do not count.
-func usually(s *state.Sample, onset time.Time) *float64 {
+// usualValue returns the baseline of a sample. For a signal that follows the traffic, it takes the
+// hour before the fault, without the highest and the lowest value. The baseline is then the value
+// nearest to the current one. A burst like earlier bursts is then no change, even if there was none
+// exactly an hour ago. If the hour was even, the value an hour ago stays the baseline. The fault
+// may be older than its first alert, so the points after the signal changed do not count.
+func usualValue(s *state.Sample, onset time.Time) *float64 {
 	if s.Baseline == nil || !slices.Contains(swinging, s.Unit) {
 		return s.Baseline
 	}
@@ -83,7 +83,7 @@ func usually(s *state.Sample, onset time.Time) *float64 {
 	}
 	slices.Sort(hour)
 	hour = hour[1 : len(hour)-1]
-	if least, most := hour[0], hour[len(hour)-1]; most < 2*least || most-least <= 2*rules.Grain(s.Unit) {
+	if least, most := hour[0], hour[len(hour)-1]; most < 2*least || most-least <= 2*signals.Grain(s.Unit) {
 		return s.Baseline
 	}
 	nearest := slices.MinFunc(hour, func(a, b float64) int {
@@ -122,8 +122,8 @@ func leftUsual(s *state.Sample, onset time.Time) time.Time {
 	least := max(usualPoints, hour/calm)
 	at, best := -1, 0.0
 	for i := least; i < hour; i++ {
-		before, _ := spread(points[:i])
-		after, _ := spread(points[i:])
+		before, _ := meanAndDeviation(points[:i])
+		after, _ := meanAndDeviation(points[i:])
 		n, m := float64(i), float64(len(points)-i)
 		if between := n * m / (n + m) * (after - before) * (after - before); between > best {
 			at, best = i, between
@@ -132,9 +132,9 @@ func leftUsual(s *state.Sample, onset time.Time) time.Time {
 	if at < 0 {
 		return onset
 	}
-	before, deviation := spread(points[:at])
-	after, _ := spread(points[at:])
-	far := away * math.Max(deviation, math.Max(math.Abs(before)*0.01, rules.Grain(s.Unit)))
+	before, deviation := meanAndDeviation(points[:at])
+	after, _ := meanAndDeviation(points[at:])
+	far := away * math.Max(deviation, math.Max(math.Abs(before)*0.01, signals.Grain(s.Unit)))
 	side := math.Copysign(1, after-before)
 	beyond := 0
 	for _, p := range points[at:] {
@@ -149,8 +149,8 @@ func leftUsual(s *state.Sample, onset time.Time) time.Time {
 	return points[at].At
 }
 
-// spread returns the mean of the points and their standard deviation.
-func spread(points []state.Point) (mean, deviation float64) {
+// meanAndDeviation returns the mean of the points and their standard deviation.
+func meanAndDeviation(points []state.Point) (mean, deviation float64) {
 	for _, p := range points {
 		mean += p.Value / float64(len(points))
 	}
@@ -185,9 +185,9 @@ const (
 // incident has more, up to 120, so that the hour before the onset keeps the 20 points that ZScore
 // needs.
 func ChartStep(onset, now time.Time) time.Duration {
-	whole := now.Sub(onset) + time.Hour
-	if step := whole / chartPoints; step < coarsest {
+	total := now.Sub(onset) + time.Hour
+	if step := total / chartPoints; step < coarsest {
 		return step
 	}
-	return max(coarsest, whole/(mostPoints-1))
+	return max(coarsest, total/(mostPoints-1))
 }

@@ -36,15 +36,15 @@ func TestZScore(t *testing.T) {
 	}{
 		{"three deviations up", 10, "requests", minutes(20, swing), 3},
 		{"and down", -2, "requests", minutes(20, swing), -3},
-		{"nineteen points are no history", 10, "requests", minutes(19, swing), math.NaN()},
-		{"what is older than an hour is not counted", 10, "requests", old, 3},
-		{"nor what came after the onset", 10, "requests", append(minutes(20, swing), state.Point{At: now, Value: 1e9}), 3},
-		{"of more points the last hundred: (11 - 10) / grain", 11, "requests", dense, 1},
-		{"a jump from a flat line is seen: (0.99 - 0.5) / 0.01", 0.99, "ratio", minutes(60, constant(0.5)), 49},
-		{"one percent of its level: (1030 - 1000) / 10", 1030, "MHz", minutes(60, constant(1000)), 3},
-		{"one request after none is a grain", 1, "requests", minutes(60, constant(0)), 1},
+		{"nineteen points are too few", 10, "requests", minutes(19, swing), math.NaN()},
+		{"points older than an hour do not count", 10, "requests", old, 3},
+		{"points after the onset do not count", 10, "requests", append(minutes(20, swing), state.Point{At: now, Value: 1e9}), 3},
+		{"the last hundred points: (11 - 10) / negligible amount", 11, "requests", dense, 1},
+		{"a jump from a flat line: (0.99 - 0.5) / 0.01", 0.99, "ratio", minutes(60, constant(0.5)), 49},
+		{"one percent of the level: (1030 - 1000) / 10", 1030, "MHz", minutes(60, constant(1000)), 3},
+		{"one request after none", 1, "requests", minutes(60, constant(0)), 1},
 		{"74 after none", 74, "requests", minutes(60, constant(0)), 74},
-		{"a hair's breadth above no preemptions", 0.001, "1/s", minutes(60, constant(0)), 0.1},
+		{"just above zero preemptions", 0.001, "1/s", minutes(60, constant(0)), 0.1},
 		{"bounded", 5e9, "bytes", minutes(60, constant(1e6)), 100},
 		{"flat and the same", 0.5, "ratio", minutes(60, constant(0.5)), 0},
 	} {
@@ -76,9 +76,9 @@ func TestChartStepKeepsTwentyPointsPerHour(t *testing.T) {
 	}
 }
 
-// A signal with bursts is compared with the bursts of the hour before, an even one with its value
-// an hour ago, and one that drifts also. The last 15 minutes may belong to the fault, and a single
-// point is no usual level.
+// A signal with bursts is compared with the bursts of the hour before. An even one, or one that
+// drifts, is compared with its value an hour ago. The last 15 minutes may belong to the fault, and
+// a single point is no usual level.
 func TestBurstIsComparedWithEarlierBursts(t *testing.T) {
 	bursts := func(i int) float64 { // ten minutes with no traffic, then ten with 6 a second; in the last 15 minutes 40
 		if i >= 60-15 {
@@ -98,16 +98,16 @@ func TestBurstIsComparedWithEarlierBursts(t *testing.T) {
 		{"more than any of them", 20, 0, 6, "1/s", minutes(60, bursts)},
 		{"an even hour", 9, 2.9, 2.9, "1/s", minutes(60, func(i int) float64 { return 2.8 + 0.1*float64(i%3) })},
 		{"one point of sixty", 50, 2, 2, "1/s", minutes(60, once)},
-		{"none, and once one", 3, 0, 0, "requests", minutes(60, func(i int) float64 { return float64(i % 2) })},
+		{"mostly none, sometimes one", 3, 0, 0, "requests", minutes(60, func(i int) float64 { return float64(i % 2) })},
 		{"memory that drifts", 6, 1, 1, "bytes", minutes(60, bursts)},
-		{"too short a past", 5.8, 0, 0, "1/s", minutes(26, constant(6))},
+		{"a past that is too short", 5.8, 0, 0, "1/s", minutes(26, constant(6))},
 	} {
-		got := usually(&state.Sample{Value: c.value, Unit: c.unit, Baseline: &c.was, Series: c.series}, now)
+		got := usualValue(&state.Sample{Value: c.value, Unit: c.unit, Baseline: &c.was, Series: c.series}, now)
 		if got == nil || *got != c.want {
 			t.Errorf("%s: %v, want %g", c.name, got, c.want)
 		}
 	}
-	if got := usually(&state.Sample{Value: 1, Unit: "1/s", Series: minutes(60, bursts)}, now); got != nil {
+	if got := usualValue(&state.Sample{Value: 1, Unit: "1/s", Series: minutes(60, bursts)}, now); got != nil {
 		t.Errorf("a past that was not read: %g", *got)
 	}
 }
@@ -134,14 +134,14 @@ func TestOldFaultIsNotItsOwnBaseline(t *testing.T) {
 	}{
 		{"35 minutes older than its first alert", 22, 2, 2, minutes(60, since(35, noisy(2), noisy(20)))},
 		{"20 minutes older", 22, 2, 2, minutes(60, since(20, noisy(2), noisy(20)))},
-		{"30 minutes, and it comes and goes", 22, 2, 2, minutes(60, since(30, noisy(2), comes))},
-		{"30 minutes, in a pool that has bursts", 60, 1, 6, minutes(60, since(30, bursts, noisy(60)))},
-		{"what fell half an hour ago", 1, 20, 20, minutes(60, since(30, noisy(20), noisy(1)))},
-		{"a burst as there were others", 5.8, 1, 6, minutes(60, bursts)},
+		{"30 minutes, rising and falling", 22, 2, 2, minutes(60, since(30, noisy(2), comes))},
+		{"30 minutes, in a pool with bursts", 60, 1, 6, minutes(60, since(30, bursts, noisy(60)))},
+		{"a fall half an hour ago", 1, 20, 20, minutes(60, since(30, noisy(20), noisy(1)))},
+		{"a burst like earlier ones", 5.8, 1, 6, minutes(60, bursts)},
 		{"a burst that is over", 2, 2, 2,
 			minutes(60, since(30, noisy(2), func(i int) float64 { return map[bool]float64{true: 20, false: 2}[i < 40] }))},
 	} {
-		got := usually(&state.Sample{Value: c.value, Unit: "requests", Baseline: &c.was, Series: c.series}, now)
+		got := usualValue(&state.Sample{Value: c.value, Unit: "requests", Baseline: &c.was, Series: c.series}, now)
 		if got == nil || math.Abs(*got-c.want) > 0.25*c.want {
 			t.Errorf("%s: %v, want %g", c.name, *got, c.want)
 		}

@@ -6,22 +6,22 @@ import (
 	"slices"
 	"strings"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
 // CombineOf returns how a source's values of one entity become one. Quantiles and ratios cannot be
 // added, so the highest counts.
-func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
+func CombineOf(sig signals.Signal, src signals.Source) signals.Combine {
 	switch src.Fn {
-	case rules.FnQuantile, rules.FnMean, rules.FnRatio, rules.FnShare, rules.FnLess:
-		return rules.CombineMax
+	case signals.FnQuantile, signals.FnMean, signals.FnRatio, signals.FnShare, signals.FnLess:
+		return signals.CombineMax
 	}
 	return sig.Combine
 }
 
 // SlotOf returns the key of an entity for choosing between sources. A pod or an address is one
-// worker, whatever model the series names, because some series of a worker name no model.
+// worker, regardless of the model label, because some series of a worker have none.
 func SlotOf(e state.Entity) state.Entity {
 	if e.Pod != "" {
 		return state.Entity{Namespace: e.Namespace, Pod: e.Pod, Node: e.Node, GPU: e.GPU}
@@ -33,11 +33,11 @@ func SlotOf(e state.Entity) state.Entity {
 }
 
 // Combine combines two values.
-func Combine(how rules.Combine, a, b float64) float64 {
+func Combine(how signals.Combine, a, b float64) float64 {
 	switch how {
-	case rules.CombineMax:
+	case signals.CombineMax:
 		return math.Max(a, b)
-	case rules.CombineMin:
+	case signals.CombineMin:
 		return math.Min(a, b)
 	default:
 		return a + b
@@ -82,7 +82,7 @@ func (p *Parts) Keep(instances []string) {
 }
 
 // Value combines the parts. The result does not depend on their order.
-func (p *Parts) Value(how rules.Combine) float64 {
+func (p *Parts) Value(how signals.Combine) float64 {
 	slices.SortFunc(p.all, func(a, b scraped) int {
 		return cmp.Or(strings.Compare(a.instance, b.instance), strings.Compare(a.job, b.job), cmp.Compare(a.v, b.v))
 	})
@@ -106,7 +106,7 @@ func (p *Parts) Value(how rules.Combine) float64 {
 }
 
 // Pointer returns the combined value, or nil if there are no parts.
-func (p *Parts) Pointer(how rules.Combine) *float64 {
+func (p *Parts) Pointer(how signals.Combine) *float64 {
 	if p == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -39,12 +39,12 @@ type Query struct {
 	Scope   state.Scope
 	Onset   time.Time
 	Now     time.Time
-	Signals []rules.Signal
+	Signals []signals.Signal
 	Jobs    []string
 	Fresh   bool
 	// Running is the signal that counts running requests. Every engine exports it, so a pod that
 	// has it is an engine, even if the query asks for other signals.
-	Running rules.Signal
+	Running signals.Signal
 }
 
 // A Reading is the answer of one source. Failed holds by signal why the source could not read it; a
@@ -137,9 +137,9 @@ func (c Cluster) sources() []named {
 }
 
 // gives reports whether the source can have a signal at all.
-func (n named) gives(s rules.Signal) bool {
+func (n named) gives(s signals.Signal) bool {
 	switch n.name {
-	case "kubernetes", rules.ByTraces:
+	case "kubernetes", signals.ByTraces:
 		return slices.Contains(s.By, n.name)
 	}
 	return len(s.Sources) > 0 || n.name == "engines" && slices.Contains(s.By, "probe")
@@ -159,7 +159,7 @@ func (n named) abandoned(q Query, err error) Reading {
 // Config configures a Gatherer.
 type Config struct {
 	Clusters map[string]Cluster
-	Signals  []rules.Signal
+	Signals  []signals.Signal
 	Deadline time.Duration // zero: DefaultDeadline
 	Log      *slog.Logger
 }
@@ -167,16 +167,16 @@ type Config struct {
 // A Gatherer gathers evidence. It is safe for concurrent use.
 type Gatherer struct {
 	clusters map[string]Cluster
-	declared []rules.Signal
-	untraced []rules.Signal // signals that do not need traces
-	byID     map[string]rules.Signal
+	declared []signals.Signal
+	untraced []signals.Signal // signals that do not need traces
+	byID     map[string]signals.Signal
 	deadline time.Duration
 	log      *slog.Logger
 }
 
 // New returns a gatherer over clusters by name.
 func New(c Config) *Gatherer {
-	g := &Gatherer{clusters: c.Clusters, declared: c.Signals, byID: map[string]rules.Signal{}, deadline: c.Deadline,
+	g := &Gatherer{clusters: c.Clusters, declared: c.Signals, byID: map[string]signals.Signal{}, deadline: c.Deadline,
 		log: c.Log}
 	if g.deadline <= 0 {
 		g.deadline = DefaultDeadline
@@ -216,8 +216,8 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	m := merge{query: q, wanted: declared}
 	m.readings = g.read(ctx, sources, q)
 	m.evidence(&ev)
-	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident), "samples", len(ev.Samples), "missing",
-		len(ev.Missing))
+	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident),
+		"samples", len(ev.Samples), "missing", len(ev.Missing))
 	return ev
 }
 
@@ -237,7 +237,7 @@ func (g *Gatherer) Prepare(ctx context.Context, r Request) {
 	wg.Wait()
 }
 
-func (g *Gatherer) query(r Request, declared []rules.Signal) Query {
+func (g *Gatherer) query(r Request, declared []signals.Signal) Query {
 	onset := r.Onset
 	if onset.IsZero() || onset.After(r.Now) {
 		onset = r.Now
@@ -262,14 +262,14 @@ func JobsOf(in state.Incident) []string {
 
 // wanted returns the requested signals. An undeclared name is missing. In a cluster without a trace
 // store, the signals of traces are left out, unless the request names one.
-func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]rules.Signal, []state.Missing) {
+func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]signals.Signal, []state.Missing) {
 	if ids == nil && cluster.Traces == nil {
 		return g.untraced, nil
 	}
 	if ids == nil {
 		return g.declared, nil
 	}
-	var out []rules.Signal
+	var out []signals.Signal
 	var missing []state.Missing
 	seen := map[string]bool{}
 	for _, id := range ids {

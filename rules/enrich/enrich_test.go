@@ -18,7 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -48,16 +49,16 @@ func (f *fixed) Read(ctx context.Context, q Query) Reading {
 func (f *fixed) Ping(context.Context) error { return f.err }
 
 func gatherer(t testing.TB, c Cluster) *Gatherer {
-	declared, err := rules.LoadSignals()
+	declared, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return New(Config{Clusters: map[string]Cluster{"default": c}, Signals: declared})
 }
 
-func request(signals ...string) Request {
+func request(ids ...string) Request {
 	return Request{Incident: "INC-1", Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"},
-		Onset: now.Add(-time.Minute), Now: now, Signals: signals}
+		Onset: now.Add(-time.Minute), Now: now, Signals: ids}
 }
 
 func sampleOf(signal string, e state.Entity, v float64) state.Sample {
@@ -132,7 +133,7 @@ func TestPoolIsFoundByItsRoutesName(t *testing.T) {
 		sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod0, Node: "node-a", GPU: "1"}, 90),
 		sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod0, Node: "node-a", GPU: "0"}, 91),
 	}}}
-	for pool, want := range map[string]int{"front": 1, "vllm-llama": 1, "public": 2, "nobody": 0} {
+	for pool, want := range map[string]int{"front": 1, "vllm-llama": 1, "public": 2, "unknown": 0} {
 		r := request("kv_usage", "gpu_util")
 		r.Scope.Pool = pool
 		ev := gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), r)
@@ -195,7 +196,7 @@ func TestAlertPoolMatchesPodNames(t *testing.T) {
 			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "vllm-x7k2q", Model: "qwen"}, 0.9),
 		}}}
 		r := request("kv_usage")
-		r.Scope = state.Scope{Namespace: "llm", Pool: rules.PoolOf(pod)}
+		r.Scope = state.Scope{Namespace: "llm", Pool: topology.PoolOf(pod)}
 		var got []string
 		for _, s := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Samples {
 			got = append(got, s.Entity.Pod)
@@ -219,7 +220,7 @@ func TestWithoutKubernetesWorkersComeFromLabels(t *testing.T) {
 	}
 	for _, s := range ev.Samples {
 		if strings.HasPrefix(s.Entity.Pod, "grafana") {
-			t.Errorf("a pod that is no worker: %+v", s)
+			t.Errorf("a pod that is not a worker: %+v", s)
 		}
 	}
 	if len(ev.Missing) != 1 || ev.Missing[0].Signal != "up" {
@@ -242,11 +243,11 @@ func TestHourBeforeIsPreferredToFirstMinutes(t *testing.T) {
 		baseline            float64
 		note                string
 	}{
-		"Prometheus knows the hour": {reading(time.Time{}, 0.1), reading(late, 0.2), 0.1, ""},
-		"the pages know the hour":   {reading(late, 0.1), reading(time.Time{}, 0.2), 0.2, ""},
-		"both know the beginning": {reading(early, 0.1), reading(late, 0.2), 0.1,
+		"Prometheus has the hour": {reading(time.Time{}, 0.1), reading(late, 0.2), 0.1, ""},
+		"the pages have the hour": {reading(late, 0.1), reading(time.Time{}, 0.2), 0.2, ""},
+		"both have the beginning": {reading(early, 0.1), reading(late, 0.2), 0.1,
 			"nothing is known of the hour before the onset until 11:20:00 UTC: what was seen first stands for it"},
-		"one has no value, one does": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}},
+		"one of two without a value": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}},
 			reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00 UTC: what was seen first stands for it"},
 	} {
 		ev := gatherer(t, Cluster{Prometheus: c.prometheus, Engines: c.engines}).Gather(t.Context(), request("kv_usage"))
@@ -311,14 +312,14 @@ func TestUnknownClusterIsReported(t *testing.T) {
 }
 
 func TestIdentify(t *testing.T) {
-	gpu, podSignal := rules.Signal{Per: rules.PerGPU}, rules.Signal{Per: rules.PerPod}
+	gpu, podSignal := signals.Signal{Per: signals.PerGPU}, signals.Signal{Per: signals.PerPod}
 	for name, c := range map[string]struct {
-		sig    rules.Signal
+		sig    signals.Signal
 		engine string
 		labels map[string]string
 		want   state.Entity
 	}{
-		"exporter's own pod is not the workload": {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu", "gpu": "3",
+		"the exporter's pod is not the workload": {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu", "gpu": "3",
 			"Hostname": "n"}, state.Entity{Node: "n", GPU: "3"}},
 		"renamed workload labels": {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu",
 			"exported_pod": "p", "exported_namespace": "llm", "gpu": "0", "hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p",
@@ -327,14 +328,14 @@ func TestIdentify(t *testing.T) {
 			"Hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "GPU-1"}},
 		"kube-state-metrics": {podSignal, "kube_state", map[string]string{"pod": "ksm-0", "namespace": "monitoring",
 			"exported_pod": "p", "exported_namespace": "llm"}, state.Entity{Namespace: "llm", Pod: "p"}},
-		"whom a mesh's gateway sends it to": {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "gw-0",
+		"namespace of a mesh gateway's backend": {signals.Signal{Per: signals.PerPool}, "ingress", map[string]string{"pod": "gw-0",
 			"namespace": "istio-system", "destination_service_namespace": "llm"}, state.Entity{Namespace: "llm"}},
-		"whose an ingress is": {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "nginx-0",
+		"namespace of an ingress": {signals.Signal{Per: signals.PerPool}, "ingress", map[string]string{"pod": "nginx-0",
 			"namespace": "ingress-nginx", "exported_namespace": "llm"}, state.Entity{Namespace: "llm"}},
 		"engine": {podSignal, "vllm", map[string]string{"pod": "p", "namespace": "llm",
 			"instance": "1.2.3.4:8000", "model_name": "m"}, state.Entity{Namespace: "llm", Pod: "p", Instance: "1.2.3.4:8000", Model: "m"}},
 	} {
-		if d := cmp.Diff(c.want, Identify("", c.sig, rules.Source{Engine: c.engine}, c.labels)); d != "" {
+		if d := cmp.Diff(c.want, Identify("", c.sig, signals.Source{Engine: c.engine}, c.labels)); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}

@@ -4,14 +4,15 @@ import (
 	"net"
 	"strings"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
 // Identify returns the entity of a series, by its labels. It does not take an exporter's pod for
 // the workload's: if Prometheus renamed the workload's labels (exported_pod, exported_namespace),
 // those count.
-func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[string]string) state.Entity {
+func Identify(cluster string, sig signals.Signal, src signals.Source, labels map[string]string) state.Entity {
 	first := func(names ...string) string {
 		for _, n := range names {
 			if v := labels[n]; v != "" {
@@ -37,23 +38,23 @@ func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[str
 		e.Namespace = first("destination_service_namespace", "exported_namespace", "namespace")
 	case "kube_state", "cadvisor":
 		e.Namespace = first("exported_namespace", "namespace")
-		if per == rules.PerPod {
+		if per == signals.PerPod {
 			e.Pod, e.Instance = first("exported_pod", "pod"),
 				labels["pod_ip"] // the address of its page, on the one series that has it
 		}
-		if per == rules.PerNode {
+		if per == signals.PerNode {
 			e.Namespace, e.Node = "", first("exported_node", "node")
 		}
-		if per == rules.PerPool {
+		if per == signals.PerPool {
 			e.Pool = first("deployment", "statefulset")
 			if rs := labels["replicaset"]; e.Pool == "" && rs != "" {
-				e.Pool = rules.DeploymentOf(rs)
+				e.Pool = topology.DeploymentOf(rs)
 			}
 		}
 	default:
 		e.Namespace = first("namespace", "kubernetes_namespace")
 		e.Model = first("model_name", "model")
-		if per == rules.PerPod {
+		if per == signals.PerPod {
 			e.Pod = first("pod", "kubernetes_pod_name", "pod_name")
 			e.Instance, e.Node = labels["instance"], first("node", "kubernetes_node")
 		}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"paramedic/rules"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -13,7 +13,7 @@ func (m *merge) gone() []state.Sample {
 	var out []state.Sample
 	for _, r := range m.readings {
 		for _, s := range r.Gone {
-			s.Entity.Cluster, s.Entity.Pool = m.query.Cluster, cmp.Or(s.Entity.Pool, rules.PoolOf(s.Entity.Pod))
+			s.Entity.Cluster, s.Entity.Pool = m.query.Cluster, cmp.Or(s.Entity.Pool, topology.PoolOf(s.Entity.Pod))
 			out = append(out, s)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"paramedic/rules"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -23,7 +23,7 @@ func (m *merge) guessWorkers() {
 			}
 			key := WorkerKey(e)
 			if found[key] == nil {
-				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: rules.PoolOf(e.Pod), Ready: true}
+				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: topology.PoolOf(e.Pod), Ready: true}
 			}
 			w := found[key]
 			w.Model, w.Instance, w.Node = cmp.Or(w.Model, e.Model), cmp.Or(w.Instance, e.Instance),
@@ -106,7 +106,7 @@ func (m *merge) guessSilent(found map[string]*state.Worker) {
 			if e.Pod == "" || found[key] != nil {
 				continue
 			}
-			w := &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: rules.PoolOf(e.Pod), Node: e.Node, Ready: true}
+			w := &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: topology.PoolOf(e.Pod), Node: e.Node, Ready: true}
 			switch peer := pools[[2]string{e.Namespace, w.Pool}]; {
 			case peer != nil && (s.Signal == "pod_ready" || s.Signal == "pod_node"):
 				w.Model = peer.Model

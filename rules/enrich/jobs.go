@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"paramedic/rules"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -41,8 +41,8 @@ func (m *merge) readBy(e state.Entity) []*state.Worker {
 	var out []*state.Worker
 	for i := range m.workers {
 		w := &m.workers[i]
-		if pool := rules.PoolOf(e.Pod); pool != "" && !differ(w.Namespace, e.Namespace) &&
-			(w.Pool == pool || rules.PoolOf(w.Pod) == pool) {
+		if pool := topology.PoolOf(e.Pod); pool != "" && !differ(w.Namespace, e.Namespace) &&
+			(w.Pool == pool || topology.PoolOf(w.Pod) == pool) {
 			out = append(out, w)
 		}
 	}

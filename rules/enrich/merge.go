@@ -6,14 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
 // merge merges the readings of one gathering, in the order of the sources.
 type merge struct {
 	query    Query
-	wanted   []rules.Signal
+	wanted   []signals.Signal
 	readings []Reading
 
 	workers    []state.Worker
@@ -91,7 +92,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
 		if was := s.Baseline; was != nil {
-			if s.Baseline = usually(s, m.query.Onset); s.Baseline != was {
+			if s.Baseline = usualValue(s, m.query.Onset); s.Baseline != was {
 				s.HourAgo = was
 			}
 		}
@@ -115,7 +116,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 func (m *merge) once(samples []state.Sample) []state.Sample {
 	apart := map[string]bool{}
 	for _, s := range m.query.Signals {
-		apart[s.ID] = s.Per == rules.PerPod && !s.Pooled
+		apart[s.ID] = s.Per == signals.PerPod && !s.Pooled
 	}
 	of := func(s state.Sample) string { return s.Signal + "\x00" + s.Entity.Namespace + "\x00" + s.Entity.Pool }
 	counted := map[string]bool{}
@@ -215,11 +216,11 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		e.Namespace, e.Pod = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Pod, e.Pod)
 		e.Pool, e.Model, e.Node = cmp.Or(w.Pool, e.Pool), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
 		if e.Pod != "" {
-			e.Instance = "" // one worker has one name, whatever the source
+			e.Instance = "" // one worker has one name in all sources
 		}
 	}
 	if e.Pool == "" && e.Pod != "" {
-		e.Pool = rules.PoolOf(e.Pod)
+		e.Pool = topology.PoolOf(e.Pod)
 	}
 	if name := m.modelName[strings.ToLower(e.Model)]; name != "" {
 		e.Model = name
@@ -260,8 +261,8 @@ func (m *merge) inScope(e state.Entity) bool {
 	if e.GPU != "" && slices.Contains(s.Nodes, e.Node) {
 		return true
 	}
-	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model),
-		strings.ToLower(s.Model)) {
+	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) ||
+		differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
 		return false
 	}
 	if s.Namespace == "" && s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 && !slices.Contains(s.Nodes, e.Node) {
@@ -284,8 +285,8 @@ func (m *merge) nodeInScope(node string) bool {
 		return true
 	}
 	return slices.ContainsFunc(m.byNode[node], func(w *state.Worker) bool {
-		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model),
-			strings.ToLower(s.Model))
+		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) &&
+			!differ(strings.ToLower(w.Model), strings.ToLower(s.Model))
 	})
 }
 

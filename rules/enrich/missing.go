@@ -43,7 +43,7 @@ func standIn(began []time.Time) []state.Missing {
 	if len(began) == 0 {
 		return nil
 	}
+	first := slices.MinFunc(began, time.Time.Compare).UTC().Format("15:04:05 UTC")
 	return []state.Missing{{Signal: "baseline",
-		Reason: "nothing is known of the hour before the onset until " + slices.MinFunc(began,
-			time.Time.Compare).UTC().Format("15:04:05 UTC") + ": what was seen first stands for it"}}
+		Reason: "nothing is known of the hour before the onset until " + first + ": what was seen first stands for it"}}
 }

@@ -3,7 +3,7 @@ package enrich
 import (
 	"slices"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -21,8 +21,8 @@ func (o origin) differs(first origin) bool {
 // together combines a worker's samples of several models into one, because the engines of one pod
 // may each serve a model.
 func (m *merge) together(have *state.Sample, more state.Sample) {
-	how := rules.CombineMax // of quantiles and ratios the highest counts
-	if i := slices.IndexFunc(m.wanted, func(s rules.Signal) bool { return s.ID == have.Signal }); i >= 0 &&
+	how := signals.CombineMax // of quantiles and ratios the highest counts
+	if i := slices.IndexFunc(m.wanted, func(s signals.Signal) bool { return s.ID == have.Signal }); i >= 0 &&
 		!m.wanted[i].Pooled {
 		how = m.wanted[i].Combine
 	}

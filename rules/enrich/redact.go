@@ -29,17 +29,17 @@ func unaddressed(err error) string {
 		op   *net.OpError
 		name *net.DNSError
 		host x509.HostnameError
-		said = err.Error()
+		msg  = err.Error()
 	)
 	switch {
 	case errors.As(err, &op): // its text contains both addresses
-		return strings.ReplaceAll(said, op.Error(), unaddressed(op.Err))
+		return strings.ReplaceAll(msg, op.Error(), unaddressed(op.Err))
 	case errors.As(err, &name) && name.IsNotFound:
-		return strings.ReplaceAll(said, name.Error(), "its name is not found")
+		return strings.ReplaceAll(msg, name.Error(), "its name is not found")
 	case errors.As(err, &name):
-		return strings.ReplaceAll(said, name.Error(), "its name cannot be looked up")
+		return strings.ReplaceAll(msg, name.Error(), "its name cannot be looked up")
 	case errors.As(err, &host):
-		return strings.ReplaceAll(said, host.Error(), "its certificate is of another name")
+		return strings.ReplaceAll(msg, host.Error(), "its certificate is of another name")
 	}
-	return said
+	return msg
 }

@@ -45,10 +45,10 @@ func TestUnreachableWorkerIsStillListed(t *testing.T) {
 			up("127.0.0.1:8001/dcgm/node-b", 0),
 			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama"}, 0.2)),
 			[]string{pod0 + " llama node-a true", pod1 + " llama node-b false"}, []string{pod1 + " 0"}},
-		"all of them are silent": {slices.Concat(kube, gpus, []state.Sample{up("10.42.0.11:8000", 0), up("10.42.1.12:8000", 0),
+		"all pages are down": {slices.Concat(kube, gpus, []state.Sample{up("10.42.0.11:8000", 0), up("10.42.1.12:8000", 0),
 			sampleOf("gateway_error_ratio", state.Entity{Model: "llama"}, 0)}),
 			[]string{pod0 + " llama node-a false", pod1 + " llama node-b false"}, []string{pod0 + " 0", pod1 + " 0"}},
-		"nothing tells whose page it is": {[]state.Sample{up("10.42.1.12:8000", 0),
+		"no label names the page's pod": {[]state.Sample{up("10.42.1.12:8000", 0),
 			sampleOf("kv_usage", state.Entity{Instance: "10.42.0.11:8000", Model: "llama"}, 0.2)}, []string{" llama  true"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestUnreachableWorkerIsStillListed(t *testing.T) {
 				t.Error(d)
 			}
 			if sick != (len(c.ups) > 0) {
-				t.Errorf("its node's word is there: %v", sick)
+				t.Errorf("its node's condition is present: %v", sick)
 			}
 		})
 	}

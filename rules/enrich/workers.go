@@ -52,13 +52,13 @@ func (m *merge) findWorkers() {
 	for i := range m.workers {
 		w := &m.workers[i]
 		for _, r := range m.readings {
-			w.Engine = cmp.Or(w.Engine, r.Engines[WorkerKey(state.Entity{Namespace: w.Namespace, Pod: w.Pod,
-				Instance: w.Instance})])
+			e := state.Entity{Namespace: w.Namespace, Pod: w.Pod, Instance: w.Instance}
+			w.Engine = cmp.Or(w.Engine, r.Engines[WorkerKey(e)])
 		}
 	}
 	slices.SortFunc(m.workers, func(a, b state.Worker) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Instance,
-			b.Instance))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod),
+			cmp.Compare(a.Instance, b.Instance))
 	})
 }
 

@@ -26,7 +26,7 @@ func TestTimelineNamesPeopleByID(t *testing.T) {
 	}
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID, Actor: state.Actor{ID: "U02ABC", Name: "root",
 		Via: "slack"}}})
 	if last := s.entries[len(s.entries)-1]; !strings.Contains(last.Text, "acknowledged by root (slack:U02ABC)") {

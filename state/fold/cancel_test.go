@@ -18,7 +18,7 @@ var ana = state.Actor{ID: "ana"}
 // proposed plans a run of a new incident. In mode auto it needs no approval.
 func (s *story) proposed(mode string) (*state.Incident, *state.Action) {
 	s.t.Helper()
-	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	a := s.remedy(in, "ACT-1", mode)
 	s.apply(state.Input{Action: &state.ActionEvent{Action: a}})
 	return in, s.board.actions[a.ID]
@@ -36,8 +36,8 @@ func (s *story) remedy(in *state.Incident, id state.ActionID, mode string) state
 	return a
 }
 
-// take returns the runner's or the planner's step, based on the known state of the run.
-func (s *story) take(known state.Action, to state.ActionState, text string) state.Input {
+// stepTo returns the runner's or the planner's step, based on the known state of the run.
+func (s *story) stepTo(known state.Action, to state.ActionState, text string) state.Input {
 	s.t.Helper()
 	from := known.State
 	known.Steps = slices.Clone(known.Steps)
@@ -51,18 +51,18 @@ func (s *story) take(known state.Action, to state.ActionState, text string) stat
 func (s *story) intended() (*state.Incident, *state.Action) {
 	s.t.Helper()
 	in, a := s.proposed("auto")
-	s.apply(s.take(*a, state.Admitted, ""))
-	s.apply(s.take(*a, state.Intent, ""))
+	s.apply(s.stepTo(*a, state.Admitted, ""))
+	s.apply(s.stepTo(*a, state.Intent, ""))
 	return in, a
 }
 
-func (s *story) says(verb state.Verb, a state.Action) state.Input {
+func (s *story) commandFor(verb state.Verb, a state.Action) state.Input {
 	return state.Input{Command: &state.Command{Verb: verb, Action: a.ID, Incident: a.Incident, Actor: ana, PlanHash: a.PlanHash,
 		Seen: a.State}}
 }
 
-// writes returns the runs that will write without a further decision.
-func (s *story) writes() (ids []state.ActionID) {
+// pendingWrites returns the runs that will write without a further decision.
+func (s *story) pendingWrites() (ids []state.ActionID) {
 	for id, a := range s.board.actions {
 		if a.State.Running() && a.Journal[state.CalledOff] == "" || a.State == state.Proposed && a.Mode == "auto" {
 			ids = append(ids, id)
@@ -91,7 +91,7 @@ func TestRefusalHoldsAgainstConcurrentPlan(t *testing.T) {
 			for _, first := range []string{"person", "bot"} {
 				s := newStory(t)
 				in, a := c.begun(s)
-				no, superseded := s.says(c.verb, *a), s.take(*a, state.Superseded, text)
+				no, superseded := s.commandFor(c.verb, *a), s.stepTo(*a, state.Superseded, text)
 				plan := state.Input{Action: &state.ActionEvent{Action: s.remedy(in, "ACT-2", c.mode)}}
 				if first == "person" {
 					s.apply(no)
@@ -107,7 +107,7 @@ func TestRefusalHoldsAgainstConcurrentPlan(t *testing.T) {
 					}
 				}
 				s.apply(state.Input{Action: &state.ActionEvent{Action: s.remedy(in, "ACT-3", c.mode)}}) // a later plan of the same remedy
-				if left := s.writes(); len(left) != 0 || s.board.actions["ACT-3"] != nil {
+				if left := s.pendingWrites(); len(left) != 0 || s.board.actions["ACT-3"] != nil {
 					t.Errorf("the %s is first: %v go on after the no", first, left)
 				}
 			}
@@ -119,7 +119,7 @@ func TestRefusalHoldsAgainstConcurrentPlan(t *testing.T) {
 func TestRefusalIsForOneRemedy(t *testing.T) {
 	s := newStory(t)
 	in, a := s.proposed("approve")
-	s.apply(s.says(state.VerbDeny, *a))
+	s.apply(s.commandFor(state.VerbDeny, *a))
 	kind, pool := s.remedy(in, "ACT-2", "approve"), s.remedy(in, "ACT-3", "approve")
 	kind.Kind, pool.Target.Name = "restart_worker", "qwen"
 	s.apply(state.Input{Action: &state.ActionEvent{Action: kind}})
@@ -134,26 +134,26 @@ func TestDenialStopsAutoRun(t *testing.T) {
 	for _, at := range []state.ActionState{state.Proposed, state.Admitted, state.Intent} {
 		s := newStory(t)
 		_, a := s.proposed("auto")
-		no := s.says(state.VerbDeny, *a)
+		no := s.commandFor(state.VerbDeny, *a)
 		for _, next := range []state.ActionState{state.Admitted, state.Intent} {
 			if a.State != at {
-				s.apply(s.take(*a, next, ""))
+				s.apply(s.stepTo(*a, next, ""))
 			}
 		}
 		s.apply(no)
-		if left := s.writes(); len(left) != 0 {
+		if left := s.pendingWrites(); len(left) != 0 {
 			t.Errorf("denied when it was %s, it is %s and goes on", at, a.State)
 		}
 	}
 	// The first of two people who decide wins.
 	s := newStory(t)
 	in, a := s.proposed("approve")
-	no := s.says(state.VerbDeny, *a)
+	no := s.commandFor(state.VerbDeny, *a)
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbApprove, Action: a.ID, PlanHash: a.PlanHash,
 		Actor: state.Actor{ID: "ben"}}})
 	s.apply(no)
 	if a.State != state.Approved || !strings.Contains(s.entries[len(s.entries)-1].Text, "denial by ana came when the action was approved") {
-		t.Errorf("%s: %q", a.State, s.loud(in))
+		t.Errorf("%s: %q", a.State, s.threadTexts(in))
 	}
 }
 
@@ -161,10 +161,10 @@ func TestLateCallOffIsReportedAsLate(t *testing.T) {
 	for _, first := range []string{"person", "bot"} {
 		s := newStory(t)
 		in, a := s.intended()
-		no, wrote := s.says(state.VerbCancel, *a), s.take(*a, state.Applied, "max_num_seqs 256 → 128 was written")
+		no, wrote := s.commandFor(state.VerbCancel, *a), s.stepTo(*a, state.Applied, "max_num_seqs 256 → 128 was written")
 		if first == "person" {
 			s.apply(no)
-			if last := s.loud(in); !strings.Contains(last[len(last)-1],
+			if last := s.threadTexts(in); !strings.Contains(last[len(last)-1],
 				"called off by ana; nothing is written any more, unless it was on its way") {
 				t.Errorf("the write is under way, and people are told %q", last[len(last)-1])
 			}
@@ -173,15 +173,15 @@ func TestLateCallOffIsReportedAsLate(t *testing.T) {
 		if first == "bot" {
 			s.apply(no)
 		}
-		if last := s.loud(in); a.State != state.Applied || !strings.Contains(last[len(last)-1], "called off by ana too late") {
+		if last := s.threadTexts(in); a.State != state.Applied || !strings.Contains(last[len(last)-1], "called off by ana too late") {
 			t.Errorf("the %s is first: it is %s, and people are told %q", first, a.State, last[len(last)-1])
 		}
 		if !strings.Contains(a.CallOff(), "too late") {
 			t.Errorf("the %s is first: the action says %q", first, a.CallOff())
 		}
 		// It is verified like any other, and rolled back if it does harm.
-		s.apply(s.take(*a, state.Verifying, ""))
-		s.apply(s.take(*a, state.RollbackIntent, "worse"))
+		s.apply(s.stepTo(*a, state.Verifying, ""))
+		s.apply(s.stepTo(*a, state.RollbackIntent, "worse"))
 		if a.State != state.RollbackIntent || s.board.effects["run:ACT-1"] == nil {
 			t.Errorf("the %s is first: %s, and nobody undoes it", first, a.State)
 		}
@@ -193,16 +193,16 @@ func TestLateCallOffIsReportedAsLate(t *testing.T) {
 func TestCallOffDoesNotReleaseTheLock(t *testing.T) {
 	s := newStory(t)
 	in, a := s.intended()
-	no := s.says(state.VerbCancel, *a)
-	s.apply(s.take(*a, state.NeedsHuman, "the API server cannot be reached"))
+	no := s.commandFor(state.VerbCancel, *a)
+	s.apply(s.stepTo(*a, state.NeedsHuman, "the API server cannot be reached"))
 	s.apply(no)
 	if by := a.Journal[state.Released]; by != "" {
 		t.Errorf("the lock was released by %s, who did not know that it needs a person", by)
 	}
-	if last := s.loud(in); !strings.Contains(last[len(last)-1], "came when the action was needs human") {
+	if last := s.threadTexts(in); !strings.Contains(last[len(last)-1], "came when the action was needs human") {
 		t.Errorf("%q", last[len(last)-1])
 	}
-	s.apply(s.says(state.VerbCancel, *a))
+	s.apply(s.commandFor(state.VerbCancel, *a))
 	if by := a.Journal[state.Released]; by != "ana" {
 		t.Errorf("released by %q", by)
 	}

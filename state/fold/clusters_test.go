@@ -12,7 +12,7 @@ func TestClustersNumberSeparately(t *testing.T) {
 	s := newStory(t)
 	open := func(cluster, pool string) {
 		s.apply(state.Input{Cluster: cluster,
-			Alerts: &state.AlertBatch{Alerts: []state.Alert{s.make(state.Firing, "Queue", "queue", "warning", pool)}}})
+			Alerts: &state.AlertBatch{Alerts: []state.Alert{s.newAlert(state.Firing, "Queue", "queue", "warning", pool)}}})
 	}
 	s.board.meta.Incidents = 4 // the count of an older version's board
 	s.board.touch(kindMeta, "board")

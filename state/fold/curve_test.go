@@ -13,9 +13,9 @@ import (
 
 var curveOnset = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// drawn returns a gathering some minutes after the onset. It has a signal of pods, from an hour
-// before the onset until then.
-func drawn(minute int, signal string, course func(pod string, minute int) (float64, bool), pods ...string) *state.Evidence {
+// gatheringAt returns a gathering some minutes after the onset. It has a signal of pods, from an
+// hour before the onset until then.
+func gatheringAt(minute int, signal string, course func(pod string, minute int) (float64, bool), pods ...string) *state.Evidence {
 	ev := &state.Evidence{At: curveOnset.Add(time.Duration(minute) * time.Minute)}
 	for _, pod := range pods {
 		s := state.Sample{Signal: signal, Unit: "ratio", Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: pod}, At: ev.At}
@@ -59,7 +59,7 @@ func TestReplacedWorkersKeepCurves(t *testing.T) {
 		if m > 10 {
 			pods = []string{"new-a", "new-b"}
 		}
-		curves = mergeCurves(curves, drawn(m, "kv_usage", rollout, pods...), in)
+		curves = mergeCurves(curves, gatheringAt(m, "kv_usage", rollout, pods...), in)
 	}
 	old, young := curveOf(t, curves, "kv_usage", "old-a"), curveOf(t, curves, "kv_usage", "new-b")
 	if first, last := old[0], old[len(old)-1]; first.Value != 0.4 || last.Value != 0.97 || !last.At.Equal(curveOnset.Add(10*time.Minute)) ||
@@ -73,8 +73,8 @@ func TestReplacedWorkersKeepCurves(t *testing.T) {
 }
 
 func TestWorkersGoneBeforeFirstGatheringAreDrawn(t *testing.T) {
-	ev := drawn(15, "ttft_p95", rollout, "new-a")
-	ev.Gone = drawn(15, "ttft_p95", rollout, "old-a").Samples
+	ev := gatheringAt(15, "ttft_p95", rollout, "new-a")
+	ev.Gone = gatheringAt(15, "ttft_p95", rollout, "old-a").Samples
 	in := &state.Incident{StartedAt: curveOnset}
 	if old := curveOf(t, mergeCurves(nil, ev, in), "ttft_p95", "old-a"); len(old) < 60 {
 		t.Errorf("%d points", len(old))
@@ -92,7 +92,7 @@ func TestCurvesAreBounded(t *testing.T) {
 			for p := range 30 {
 				pods = append(pods, fmt.Sprintf("pod-%02d", p+hour)) // a worker is replaced every hour
 			}
-			more := drawn(hour*60, fmt.Sprintf("signal-%02d", s), func(_ string, m int) (float64, bool) {
+			more := gatheringAt(hour*60, fmt.Sprintf("signal-%02d", s), func(_ string, m int) (float64, bool) {
 				v := 0.123456789 + 0.1*math.Sin(float64(m))
 				if m == 7 {
 					v = 5 // a peak of one minute
@@ -129,7 +129,7 @@ func TestResolvedIncidentKeepsOnlyCurves(t *testing.T) {
 	}
 	alert(1, curveOnset, state.Firing)
 	id := b.Incidents()[0].ID
-	for i, ev := range []*state.Evidence{drawn(5, "kv_usage", rollout, "old-a"), drawn(20, "kv_usage", rollout, "new-a")} {
+	for i, ev := range []*state.Evidence{gatheringAt(5, "kv_usage", rollout, "old-a"), gatheringAt(20, "kv_usage", rollout, "new-a")} {
 		ev.Incident = id
 		f.Apply(b, state.Input{Seq: uint64(2 + i), At: ev.At, Cluster: "default", Evidence: ev})
 	}

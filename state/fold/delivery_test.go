@@ -13,14 +13,14 @@ func TestDeliveriesAreRecorded(t *testing.T) {
 	s := newStory(t)
 	deliver := func(name, receiver string, group map[string]string) {
 		s.apply(state.Input{Alerts: &state.AlertBatch{Receiver: receiver, ExternalURL: "http://" + receiver, GroupLabels: group,
-			Alerts: []state.Alert{s.make(state.Firing, name, "queue", "warning", "llama")}}})
+			Alerts: []state.Alert{s.newAlert(state.Firing, name, "queue", "warning", "llama")}}})
 	}
 	deliver("A", "one", map[string]string{"alertname": "A", "cluster": "prod"})
-	if got := s.only().Delivery; got.Receiver != "one" || len(got.GroupLabels) != 2 {
+	if got := s.onlyIncident().Delivery; got.Receiver != "one" || len(got.GroupLabels) != 2 {
 		t.Errorf("%+v", got)
 	}
 	deliver("B", "two", map[string]string{"alertname": "B", "cluster": "prod", "team": "ml"})
-	if got := s.only().Delivery; got.Receiver != "two" || got.ExternalURL != "http://two" ||
+	if got := s.onlyIncident().Delivery; got.Receiver != "two" || got.ExternalURL != "http://two" ||
 		!maps.Equal(got.GroupLabels, map[string]string{"cluster": "prod"}) {
 		t.Errorf("%+v", got)
 	}

@@ -7,12 +7,12 @@ import (
 	"paramedic/state"
 )
 
-// unknown fires an unknown rule in pools from to to, all in one payload.
-func (s *story) unknown(rule string, from, to int) {
+// fireUnknownRule fires an unknown rule in pools from to to, all in one payload.
+func (s *story) fireUnknownRule(rule string, from, to int) {
 	s.t.Helper()
 	var batch state.AlertBatch
 	for i := from; i < to; i++ {
-		batch.Alerts = append(batch.Alerts, s.make(state.Firing, rule, "", "warning", fmt.Sprint(rule, "-", i)))
+		batch.Alerts = append(batch.Alerts, s.newAlert(state.Firing, rule, "", "warning", fmt.Sprint(rule, "-", i)))
 	}
 	s.apply(state.Input{Alerts: &batch})
 }
@@ -26,7 +26,7 @@ func TestManyUnknownRulesFitOneCommit(t *testing.T) {
 	const rules = 20
 	s := newStory(t)
 	for r := range rules {
-		s.unknown(fmt.Sprint("Rule", r), 0, maxSameRule)
+		s.fireUnknownRule(fmt.Sprint("Rule", r), 0, maxSameRule)
 	}
 	for _, in := range s.open() {
 		s.evidence(in, "")
@@ -36,12 +36,12 @@ func TestManyUnknownRulesFitOneCommit(t *testing.T) {
 	for r := range rules {
 		for n := maxSameRule; n < maxSameRule+5; n++ {
 			rule := fmt.Sprint("Rule", r)
-			batch.Alerts = append(batch.Alerts, s.make(state.Firing, rule, "", "warning", fmt.Sprint(rule, "-", n)))
+			batch.Alerts = append(batch.Alerts, s.newAlert(state.Firing, rule, "", "warning", fmt.Sprint(rule, "-", n)))
 		}
 	}
 	s.apply(state.Input{Alerts: &batch}) // apply fails if a commit would be too large
 	for r := range rules {
-		s.unknown(fmt.Sprint("Rule", r), 20, 21)
+		s.fireUnknownRule(fmt.Sprint("Rule", r), 20, 21)
 	}
 	if got := len(s.open()); got != rules {
 		t.Errorf("%d incidents are open for %d rules that nobody knows", got, rules)

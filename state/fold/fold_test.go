@@ -115,10 +115,10 @@ func (s *story) wait(d time.Duration) {
 
 func (s *story) alert(status state.AlertStatus, name, symptom, severity, pool string) {
 	s.t.Helper()
-	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{s.make(status, name, symptom, severity, pool)}}})
+	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{s.newAlert(status, name, symptom, severity, pool)}}})
 }
 
-func (s *story) make(status state.AlertStatus, name, symptom, severity, pool string) state.Alert {
+func (s *story) newAlert(status state.AlertStatus, name, symptom, severity, pool string) state.Alert {
 	return state.Alert{Fingerprint: state.Fingerprint(state.Hash(name, pool)), Status: status, StartsAt: s.now.Add(-time.Minute),
 		Labels: map[string]string{"alertname": name, "symptom": symptom, "severity": severity, "pool": pool}}
 }
@@ -147,7 +147,7 @@ func (s *story) evidence(in *state.Incident, cause string) {
 	s.apply(state.Input{Evidence: &ev})
 }
 
-func (s *story) only() *state.Incident {
+func (s *story) onlyIncident() *state.Incident {
 	s.t.Helper()
 	if len(s.board.incidents) != 1 {
 		s.t.Fatalf("want one incident, have %d", len(s.board.incidents))
@@ -173,7 +173,7 @@ func TestSymptomsOfOnePoolAreOneIncident(t *testing.T) {
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "warning", "llama")
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "warning", "llama") // a repeat
-	in := s.only()
+	in := s.onlyIncident()
 	if in.AlertCount != 2 || in.ActiveAlerts != 2 || len(in.Symptoms) != 2 || in.Severity != state.Critical {
 		t.Fatalf("alerts %d, active %d, symptoms %d, severity %s", in.AlertCount, in.ActiveAlerts, len(in.Symptoms), in.Severity)
 	}
@@ -208,7 +208,7 @@ func TestVerdictIsNotifiedImmediatelyOnce(t *testing.T) {
 	if n := s.deliver(state.EffectEnrich); n != 1 {
 		t.Fatalf("evidence is wanted once, when symptoms have settled; got %d", n)
 	}
-	in := s.only()
+	in := s.onlyIncident()
 	s.evidence(in, "kv_exhaustion")
 	if got := s.effects(state.EffectNotify); len(got) != 3 {
 		t.Fatalf("want three channels told, have %v", got)
@@ -230,7 +230,7 @@ func TestBenignNeverPages(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "GPUMem", "gpu_memory_high", "critical", "llama")
 	s.wait(10 * time.Second)
-	s.evidence(s.only(), string(state.BenignAlert))
+	s.evidence(s.onlyIncident(), string(state.BenignAlert))
 	if got := s.effects(state.EffectNotify); len(got) != 1 || !strings.Contains(got[0], "console") {
 		t.Fatalf("a benign alert is only logged, have %v", got)
 	}
@@ -240,7 +240,7 @@ func TestBenignNeverPages(t *testing.T) {
 func TestNamedAtIsTimeOfCurrentCause(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.evidence(in, "")
 	first := s.now
 	if !in.DiagnosedAt.Equal(first) || !in.NamedAt.IsZero() {
@@ -261,7 +261,7 @@ func TestNamedAtIsTimeOfCurrentCause(t *testing.T) {
 func TestFadingEvidenceKeepsVerdict(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.evidence(in, "kv_exhaustion")
 	s.evidence(in, "")
 	s.evidence(in, string(state.BenignAlert))
@@ -301,9 +301,9 @@ func TestMissingEvidenceKeepsVerdict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
 			s.alert(state.Firing, "Slow", "itl_high", "critical", "llama")
-			in := s.only()
+			in := s.onlyIncident()
 			tell := func(ev state.Evidence, d state.Diagnosis) {
-				s.fold.Triage = told{d: d}
+				s.fold.Triage = fixedVerdict{d: d}
 				ev.Incident, ev.At = in.ID, s.now
 				s.apply(state.Input{Evidence: &ev})
 			}
@@ -337,13 +337,13 @@ func TestRolloutAfterVerdictKeepsVerdict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
 			s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-			in := s.only()
+			in := s.onlyIncident()
 			s.evidence(in, "kv_exhaustion")
 			s.wait(c.later)
 			for i := range c.samples {
 				c.samples[i].At = s.now
 			}
-			s.fold.Triage = told{d: state.Diagnosis{Cause: "traffic_surge", Score: 30}}
+			s.fold.Triage = fixedVerdict{d: state.Diagnosis{Cause: "traffic_surge", Score: 30}}
 			s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Samples: c.samples}})
 			if in.Cause() != c.want {
 				t.Errorf("the verdict is %s, want %s", in.Cause(), c.want)
@@ -358,15 +358,15 @@ func TestSettledCausesStayRuledOut(t *testing.T) {
 	for next, want := range map[state.Cause]state.Cause{"host_memory_leak": "oom_killed", "node_failure": "node_failure"} {
 		s := newStory(t)
 		s.alert(state.Firing, "Killed", "oom", "critical", "llama")
-		in := s.only()
-		s.fold.Triage = told{d: state.Diagnosis{Cause: "oom_killed", Score: 13,
+		in := s.onlyIncident()
+		s.fold.Triage = fixedVerdict{d: state.Diagnosis{Cause: "oom_killed", Score: 13,
 			Findings: []state.Finding{{Weight: 9, Settles: []state.Cause{"host_memory_leak"}}}}}
 		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
 		s.wait(time.Minute)
-		s.fold.Triage = told{d: state.Diagnosis{Cause: "oom_killed", Score: 16, Findings: []state.Finding{{Weight: 8}}}}
+		s.fold.Triage = fixedVerdict{d: state.Diagnosis{Cause: "oom_killed", Score: 16, Findings: []state.Finding{{Weight: 8}}}}
 		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
 		s.wait(4 * time.Minute)
-		s.fold.Triage = told{d: state.Diagnosis{Cause: next, Score: 18}}
+		s.fold.Triage = fixedVerdict{d: state.Diagnosis{Cause: next, Score: 18}}
 		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
 		if in.Cause() != want {
 			t.Errorf("after %s the verdict is %s, want %s", next, in.Cause(), want)
@@ -374,13 +374,13 @@ func TestSettledCausesStayRuledOut(t *testing.T) {
 	}
 }
 
-// told is a triage with a given verdict.
-type told struct {
+// fixedVerdict is a triage with a given verdict.
+type fixedVerdict struct {
 	simpleTriage
 	d state.Diagnosis
 }
 
-func (t told) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time) state.Diagnosis {
+func (t fixedVerdict) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time) state.Diagnosis {
 	t.d.At = now
 	if t.d.Scope.Pods == nil {
 		t.d.Scope = in.Scope
@@ -388,15 +388,15 @@ func (t told) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time) sta
 	return t.d
 }
 
-// A benign verdict must not stay once users are affected, whatever the cause.
+// A benign verdict must not stay once users are affected, by any cause.
 func TestUnexplainedAlertWithdrawsBenignVerdict(t *testing.T) {
 	s := newStory(t)
 	tell := func(in *state.Incident, d state.Diagnosis) {
-		s.fold.Triage = told{d: d}
+		s.fold.Triage = fixedVerdict{d: d}
 		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
 	}
 	s.alert(state.Firing, "PrefixHits", "prefix_hit_low", "warning", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	unknown := state.Diagnosis{Cause: state.Unknown, Title: "no idea"}
 	tell(in, state.Diagnosis{Cause: state.BenignAlert, Explains: []state.Symptom{"prefix_hit_low", "gpu_idle"}})
 	s.alert(state.Firing, "Idle", "gpu_idle", "warning", "llama")
@@ -445,9 +445,9 @@ func TestAftermathDoesNotReplaceVerdict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
 			s.alert(state.Firing, "TTFT", "ttft_high", "warning", "llama")
-			in := s.only()
+			in := s.onlyIncident()
 			for _, d := range []state.Diagnosis{c.before, c.next} {
-				s.fold.Triage = told{d: d}
+				s.fold.Triage = fixedVerdict{d: d}
 				s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
 				s.wait(c.wait)
 			}
@@ -468,9 +468,9 @@ func TestNewTroubleWithinHoldGetsItsVerdict(t *testing.T) {
 	for what, want := range map[state.Symptom]state.Cause{"oom": "oom_killed", "kv_pressure": "traffic_surge"} {
 		s := newStory(t)
 		s.alert(state.Firing, "TTFT", "ttft_high", "warning", "llama")
-		in := s.only()
+		in := s.onlyIncident()
 		verdict := func(d state.Diagnosis) {
-			s.fold.Triage = told{d: d}
+			s.fold.Triage = fixedVerdict{d: d}
 			s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
 		}
 		verdict(first)
@@ -480,7 +480,7 @@ func TestNewTroubleWithinHoldGetsItsVerdict(t *testing.T) {
 		s.fold.Triage = simpleTriage{}
 		s.alert(state.Firing, "TTFT", "ttft_high", "warning", "llama")
 		s.alert(state.Firing, "Other", string(what), "critical", "llama")
-		if s.only(); in.Status != state.StatusOpen || in.ActiveAlerts != 2 {
+		if s.onlyIncident(); in.Status != state.StatusOpen || in.ActiveAlerts != 2 {
 			t.Fatalf("%s with %d alerts", in.Status, in.ActiveAlerts)
 		}
 		verdict(next)
@@ -500,7 +500,7 @@ func TestOtherIncidentsCauseDoesNotReplaceVerdict(t *testing.T) {
 			Samples: []state.Sample{{Signal: "verdict", Text: cause, Value: 20, Entity: state.Entity{Pod: pod}}}}})
 	}
 	s.alert(state.Firing, "Xid", "gpu_hardware", "critical", "llama")
-	first := s.only()
+	first := s.onlyIncident()
 	seen(first, "gpu_fault", "a")
 	s.alert(state.Firing, "Stalled", "throughput_drop", "critical", "qwen")
 	var second *state.Incident
@@ -524,7 +524,7 @@ func TestOtherIncidentsCauseDoesNotReplaceVerdict(t *testing.T) {
 func TestVerdictKeepsPeakScore(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	for _, c := range []struct {
 		score float64
 		pods  []string
@@ -546,7 +546,7 @@ func TestVerdictKeepsPeakScore(t *testing.T) {
 func TestResolvedIncidentDoesNotAbsorbNewAlerts(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.evidence(in, "kv_exhaustion")
 	s.deliver(state.EffectNotify)
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
@@ -582,16 +582,16 @@ func TestResolvedFirstOpensNothing(t *testing.T) {
 		t.Fatalf("%d incidents, %d alerts", len(s.board.incidents), len(s.board.alerts))
 	}
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	s.only()
+	s.onlyIncident()
 }
 
 func TestLateEndOfAnOlderEpisodeIsIgnored(t *testing.T) {
 	s := newStory(t)
-	old := s.make(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	old := s.newAlert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
 	s.now = s.now.Add(time.Hour)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{old}}})
-	if in := s.only(); in.ActiveAlerts != 1 {
+	if in := s.onlyIncident(); in.ActiveAlerts != 1 {
 		t.Fatalf("active %d", in.ActiveAlerts)
 	}
 }
@@ -599,12 +599,12 @@ func TestLateEndOfAnOlderEpisodeIsIgnored(t *testing.T) {
 func TestRepeatsAfterAPersonResolvedStayQuiet(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	first := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	first := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.onlyIncident()
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: state.Actor{ID: "ana", Via: "api"}}})
 	s.now = s.now.Add(4 * time.Hour)
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{first}}})
-	if in := s.only(); in.Status != state.StatusResolved {
+	if in := s.onlyIncident(); in.Status != state.StatusResolved {
 		t.Fatalf("status %s", in.Status)
 	}
 }
@@ -626,7 +626,7 @@ func TestRootTakesHintsOfAbsorbedIncident(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = hinting{}
 	s.alert(state.Firing, "Xid", "gpu_hardware", "critical", "prefill")
-	root := s.only()
+	root := s.onlyIncident()
 	s.alert(state.Firing, "Xid", "gpu_hardware", "critical", "decode")
 	s.evidence(root, "gpu_fault")
 	if len(root.Absorbed) != 1 || root.Symptoms[0].Hints["xid"] != "79" {
@@ -637,7 +637,7 @@ func TestRootTakesHintsOfAbsorbedIncident(t *testing.T) {
 func TestLateRootAbsorbsItsConsequences(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "critical", "llama")
-	first := s.only()
+	first := s.onlyIncident()
 	s.evidence(first, "")
 	s.deliver(state.EffectNotify)
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "xid", Status: state.Firing, StartsAt: s.now,
@@ -668,7 +668,7 @@ func TestIncidentIsFoundByOwnerAndRoute(t *testing.T) {
 	s := newStory(t)
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "kv", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "severity": "critical", "pool": "llama"}}}}})
-	in := s.only()
+	in := s.onlyIncident()
 	worker := state.Worker{Namespace: "llm", Pod: "llama-1", Pool: "llama", Group: "1", Owner: "llama-graph",
 		OwnerKind: "DynamoGraphDeployment", Routes: []string{"InferencePool/front"}}
 	s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Workers: []state.Worker{worker}}})
@@ -688,7 +688,7 @@ func TestIncidentIsFoundByOwnerAndRoute(t *testing.T) {
 func TestApprovalNeedsCurrentPlanInTime(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.evidence(in, "kv_exhaustion")
 	propose := func(id state.ActionID) {
 		a := state.Action{ID: id, Incident: in.ID, State: state.Proposed, Change: "max_num_seqs 256 → 128", PlanHash: "plan",
@@ -733,7 +733,7 @@ func TestApprovalNeedsCurrentPlanInTime(t *testing.T) {
 func TestStaleRunnerChangesNothing(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.apply(state.Input{Action: &state.ActionEvent{Action: state.Action{ID: "ACT-1", Incident: in.ID, Mode: "auto", State: state.Proposed,
 		Steps: []state.ActionStep{{State: state.Proposed}}}}})
 	step := func(from, to state.ActionState) {
@@ -760,7 +760,7 @@ func TestStaleRunnerChangesNothing(t *testing.T) {
 func TestIncidentEndsOnlyAfterItsActionIsVerified(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.apply(state.Input{Action: &state.ActionEvent{Action: state.Action{ID: "ACT-1", Incident: in.ID, Mode: "auto", State: state.Proposed,
 		Steps: []state.ActionStep{{State: state.Proposed}}}}})
 	for _, to := range []state.ActionState{state.Admitted, state.Intent, state.Applied, state.Verifying} {
@@ -794,7 +794,7 @@ func TestVanishedAlertIsReconciled(t *testing.T) {
 	s.now = s.now.Add(time.Minute)
 	s.apply(state.Input{Vanished: &state.Vanished{At: s.now,
 		Fingerprints: []state.Fingerprint{state.Fingerprint(state.Hash("KVFull", "llama"))}}})
-	if in := s.only(); in.ActiveAlerts != 1 {
+	if in := s.onlyIncident(); in.ActiveAlerts != 1 {
 		t.Fatalf("active %d: a silenced alert that resolved is never announced, so its absence must tell", in.ActiveAlerts)
 	}
 }
@@ -802,7 +802,7 @@ func TestVanishedAlertIsReconciled(t *testing.T) {
 func TestPagerDutyAckAcknowledgesIncident(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "acknowledged", ID: "Q1", Key: string(in.ID),
 		Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
 	if in.Status != state.StatusAcked || in.AckedBy.Name != "Ben" || in.Told[state.ChannelPagerDuty].Ref["status"] != "acknowledged" {
@@ -815,7 +815,7 @@ func TestForeignIncidentGetsNoteAndNoSecondPage(t *testing.T) {
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high",
 		Labels: map[string]string{
 			"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
-	in := s.only()
+	in := s.onlyIncident()
 	s.evidence(in, "kv_exhaustion")
 	if got := s.effects(state.EffectNote); len(got) != 1 {
 		t.Fatalf("want one note, have %v", got)
@@ -830,7 +830,7 @@ func TestForeignIncidentGetsNoteAndNoSecondPage(t *testing.T) {
 	}
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q2", Title: "Shop is down",
 		Labels: map[string]string{"alertname": "ShopDown"}}})
-	s.only()
+	s.onlyIncident()
 }
 
 func TestHaltIsRememberedUntilResume(t *testing.T) {
@@ -849,7 +849,7 @@ func TestHaltIsRememberedUntilResume(t *testing.T) {
 func TestOutcomeOfAnOlderTurnIsIgnored(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.wait(30 * time.Second)
 	id := state.EffectID("notify:slack:" + string(in.ID))
 	turn := s.board.effects[id].Turn
@@ -865,7 +865,7 @@ func TestStormOfHundredPoolsFitsOneCommit(t *testing.T) {
 	s := newStory(t)
 	var batch state.AlertBatch
 	for i := range state.MaxBatch {
-		batch.Alerts = append(batch.Alerts, s.make(state.Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i)))
+		batch.Alerts = append(batch.Alerts, s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i)))
 	}
 	s.apply(state.Input{Alerts: &batch}) // apply fails if a commit would be too large
 	s.wait(time.Minute)
@@ -877,7 +877,7 @@ func TestStormOfHundredPoolsFitsOneCommit(t *testing.T) {
 func TestRetentionErasesWholeIncident(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	s.evidence(s.only(), "kv_exhaustion")
+	s.evidence(s.onlyIncident(), "kv_exhaustion")
 	s.deliver(state.EffectNotify)
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
 	s.wait(5 * time.Minute)
@@ -895,7 +895,7 @@ func TestRetentionErasesWholeIncident(t *testing.T) {
 func TestRestartKeepsPlacesOfAbsorbedIncident(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "critical", "llama")
-	first := s.only()
+	first := s.onlyIncident()
 	s.evidence(first, "")
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "xid", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "Xid", "symptom": "gpu_hardware", "severity": "critical", "node": "gpu-3"}}}}})
@@ -930,7 +930,7 @@ func TestVanishedAlertsFitOneCommit(t *testing.T) {
 	var batch state.AlertBatch
 	var gone []state.Fingerprint
 	for i := range 2 * state.MaxBatch {
-		a := s.make(state.Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i))
+		a := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i))
 		gone = append(gone, a.Fingerprint)
 		if batch.Alerts = append(batch.Alerts, a); len(batch.Alerts) == state.MaxBatch {
 			s.apply(state.Input{Alerts: &batch})
@@ -1011,7 +1011,7 @@ func TestVeryManyWorkersFitOneCommit(t *testing.T) {
 		workers = append(workers, state.Worker{Namespace: "llm", Pod: fmt.Sprint("llama-", n), Pool: "llama"})
 	}
 	for range 5 { // apply fails if a commit would be too large
-		s.apply(state.Input{Evidence: &state.Evidence{Incident: s.only().ID, At: s.now, Workers: workers}})
+		s.apply(state.Input{Evidence: &state.Evidence{Incident: s.onlyIncident().ID, At: s.now, Workers: workers}})
 	}
 	if got := len(s.board.workers); got != len(workers) {
 		t.Errorf("%d workers are known, want %d", got, len(workers))

@@ -10,8 +10,8 @@ import (
 
 var ben = state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}
 
-// page applies an event of the incident's own page that happened some time ago.
-func (s *story) page(in *state.Incident, event string, by state.Actor, ago time.Duration) {
+// pageEvent applies an event of the incident's own page that happened some time ago.
+func (s *story) pageEvent(in *state.Incident, event string, by state.Actor, ago time.Duration) {
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: event, ID: "Q1", Key: string(in.ID), Actor: by,
 		At: s.now.Add(-ago)}})
 }
@@ -22,18 +22,18 @@ func TestPagerDutyUnackWithdrawsAck(t *testing.T) {
 	for name, by := range map[string]state.Actor{"by a person": ben, "in time": {}} {
 		s := newStory(t)
 		s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-		in := s.only()
-		s.page(in, "acknowledged", ben, time.Second)
+		in := s.onlyIncident()
+		s.pageEvent(in, "acknowledged", ben, time.Second)
 		rev := in.Rev
-		s.page(in, "unacknowledged", by, 0)
+		s.pageEvent(in, "unacknowledged", by, 0)
 		if in.Status != state.StatusOpen || !in.AckedAt.IsZero() || in.AckedBy != (state.Actor{}) || in.Rev == rev ||
 			in.Told[state.ChannelPagerDuty].Ref["status"] != "triggered" {
 			t.Fatalf("%s: status %s, acked by %v, page %v", name, in.Status, in.AckedBy, in.Told)
 		}
-		if last := s.loud(in); !strings.Contains(last[len(last)-1], "no longer acknowledged by Ben (pagerduty:P1)") {
+		if last := s.threadTexts(in); !strings.Contains(last[len(last)-1], "no longer acknowledged by Ben (pagerduty:P1)") {
 			t.Errorf("%s: the thread says %q", name, last)
 		}
-		s.page(in, "acknowledged", ben, 0)
+		s.pageEvent(in, "acknowledged", ben, 0)
 		if in.Status != state.StatusAcked {
 			t.Errorf("%s: acknowledged again: %s", name, in.Status)
 		}
@@ -45,15 +45,15 @@ func TestPagerDutyReopenReopensIncident(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.evidence(in, "kv_exhaustion")
-	s.page(in, "resolved", ben, 0)
+	s.pageEvent(in, "resolved", ben, 0)
 	if in.Open() {
 		t.Fatal("it is not resolved")
 	}
 	s.alert(state.Resolved, "HighTTFT", "ttft_high", "critical", "llama")
 	s.now = s.now.Add(time.Minute)
-	s.page(in, "reopened", ben, 0)
+	s.pageEvent(in, "reopened", ben, 0)
 	if in.Status != state.StatusOpen || !in.ResolvedAt.IsZero() || in.ResolvedBy != "" || in.ActiveAlerts != 1 ||
 		in.Told[state.ChannelPagerDuty].Ref["status"] != "triggered" {
 		t.Fatalf("status %s, %d active, page %v", in.Status, in.ActiveAlerts, in.Told)
@@ -62,7 +62,7 @@ func TestPagerDutyReopenReopensIncident(t *testing.T) {
 		t.Errorf("evidence is not gathered again: %v", s.effects(state.EffectEnrich))
 	}
 	s.alert(state.Firing, "Preemptions", "preemptions", "warning", "llama")
-	if got := s.only(); got.ActiveAlerts != 2 {
+	if got := s.onlyIncident(); got.ActiveAlerts != 2 {
 		t.Errorf("a new alert of the pool did not join it: %d active", got.ActiveAlerts)
 	}
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
@@ -71,7 +71,7 @@ func TestPagerDutyReopenReopensIncident(t *testing.T) {
 	if in.Status != state.StatusResolved {
 		t.Fatalf("its alerts are gone, and it is %s", in.Status)
 	}
-	s.page(in, "reopened", ben, 0)
+	s.pageEvent(in, "reopened", ben, 0)
 	if in.Status != state.StatusResolved || !strings.Contains(s.entries[len(s.entries)-1].Text, "it stays resolved here") {
 		t.Errorf("status %s: %q", in.Status, s.entries[len(s.entries)-1].Text)
 	}
@@ -81,16 +81,16 @@ func TestPagerDutyReopenReopensIncident(t *testing.T) {
 func TestOlderPagerDutyEventsChangeNothing(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in := s.only()
+	in := s.onlyIncident()
 	s.now = s.now.Add(time.Minute)
-	s.page(in, "acknowledged", ben, 0)
-	s.page(in, "unacknowledged", ben, 10*time.Second)
+	s.pageEvent(in, "acknowledged", ben, 0)
+	s.pageEvent(in, "unacknowledged", ben, 10*time.Second)
 	if in.Status != state.StatusAcked {
 		t.Fatalf("an older event took the acknowledgement back: %s", in.Status)
 	}
-	s.page(in, "resolved", ben, 0)
+	s.pageEvent(in, "resolved", ben, 0)
 	for _, event := range []string{"reopened", "acknowledged", "unacknowledged"} {
-		s.page(in, event, ben, 5*time.Second)
+		s.pageEvent(in, event, ben, 5*time.Second)
 	}
 	if in.Open() || in.Told[state.ChannelPagerDuty].Ref["status"] != "resolved" {
 		t.Fatalf("an older event reopened it: %s, page %v", in.Status, in.Told)
@@ -98,11 +98,11 @@ func TestOlderPagerDutyEventsChangeNothing(t *testing.T) {
 
 	s = newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	in = s.only()
+	in = s.onlyIncident()
 	s.now = s.now.Add(time.Minute)
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID,
 		Actor: state.Actor{ID: "U1", Name: "ana", Via: "slack"}}})
-	s.page(in, "unacknowledged", state.Actor{}, 30*time.Second)
+	s.pageEvent(in, "unacknowledged", state.Actor{}, 30*time.Second)
 	if in.Status != state.StatusAcked || in.AckedBy.ID != "U1" {
 		t.Errorf("a page's older timeout took an acknowledgement in Slack back: %s", in.Status)
 	}
@@ -124,7 +124,7 @@ func TestForeignEndBeforeStartOpensNothing(t *testing.T) {
 		t.Fatalf("%d incidents of one that is over", n)
 	}
 	theirs("reopened", began.Add(3*time.Minute))
-	in := s.only()
+	in := s.onlyIncident()
 	if in.ActiveAlerts != 1 || !in.StartedAt.Equal(began.Add(3*time.Minute)) {
 		t.Fatalf("%d active since %s", in.ActiveAlerts, in.StartedAt)
 	}
@@ -145,17 +145,17 @@ func TestForeignEndBeforeStartOpensNothing(t *testing.T) {
 
 func TestReopenedIncidentCountsItsRuleAgain(t *testing.T) {
 	s := newStory(t)
-	s.unknown("Mine", 0, maxSameRule+1)
+	s.fireUnknownRule("Mine", 0, maxSameRule+1)
 	in := s.open()[0]
 	if in.Everywhere != "Mine" {
 		t.Fatalf("%d incidents, the first counts %q", len(s.open()), in.Everywhere)
 	}
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
-	s.page(in, "reopened", state.Actor{}, 0)
+	s.pageEvent(in, "reopened", state.Actor{}, 0)
 	if !in.Open() {
 		t.Fatal("it was not reopened")
 	}
-	s.unknown("Mine", 20, 20+maxSameRule)
+	s.fireUnknownRule("Mine", 20, 20+maxSameRule)
 	if got := s.open(); len(got) != 1 || got[0] != in {
 		t.Errorf("%d incidents are open, want the one that was reopened", len(got))
 	}

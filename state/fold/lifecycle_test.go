@@ -15,7 +15,7 @@ var guard = state.Actor{ID: "paramedic", Via: "paramedic"}
 func (s *story) refusedByGuard() (*state.Incident, *state.Action) {
 	s.t.Helper()
 	in, a := s.proposed("approve")
-	s.apply(s.says(state.VerbApprove, *a))
+	s.apply(s.commandFor(state.VerbApprove, *a))
 	next := a.Clone()
 	if err := next.Move(state.Denied, s.now, "capacity: no other worker would be ready", guard); err != nil {
 		s.t.Fatal(err)
@@ -41,7 +41,7 @@ func TestGuardDenialIsNotARefusal(t *testing.T) {
 	for name, verb := range map[string]state.Verb{"a denial": state.VerbDeny, "a cancel": state.VerbCancel} {
 		s := newStory(t)
 		in, a := s.proposed("approve")
-		s.apply(s.says(verb, *a))
+		s.apply(s.commandFor(verb, *a))
 		s.apply(state.Input{Action: &state.ActionEvent{Action: s.remedy(in, "ACT-2", "approve")}})
 		if !a.Declined() || s.board.actions["ACT-2"] != nil {
 			t.Errorf("after %s the remedy is offered again", name)
@@ -50,8 +50,8 @@ func TestGuardDenialIsNotARefusal(t *testing.T) {
 
 	s = newStory(t) // the approver may still withdraw
 	_, a = s.proposed("approve")
-	s.apply(s.says(state.VerbApprove, *a))
-	s.apply(s.says(state.VerbCancel, *a))
+	s.apply(s.commandFor(state.VerbApprove, *a))
+	s.apply(s.commandFor(state.VerbCancel, *a))
 	if !a.Declined() {
 		t.Errorf("a cancel by who approved is none: %s", a.State)
 	}
@@ -60,7 +60,7 @@ func TestGuardDenialIsNotARefusal(t *testing.T) {
 // plan returns the plan effect of the only incident, or nil.
 func (s *story) plan() *state.Effect {
 	s.t.Helper()
-	return s.board.effects[state.EffectID("plan:"+string(s.only().ID))]
+	return s.board.effects[state.EffectID("plan:"+string(s.onlyIncident().ID))]
 }
 
 func TestUnwrittenRunIsPlannedAgain(t *testing.T) {
@@ -109,8 +109,8 @@ func TestRunThatEndsDuringAPlanIsPlannedAgain(t *testing.T) {
 
 func TestFinalEndIsNotPlannedAgain(t *testing.T) {
 	for name, end := range map[string]func(*story, *state.Incident, *state.Action){
-		"a denial": func(s *story, _ *state.Incident, a *state.Action) { s.apply(s.says(state.VerbDeny, *a)) },
-		"a cancel": func(s *story, _ *state.Incident, a *state.Action) { s.apply(s.says(state.VerbCancel, *a)) },
+		"a denial": func(s *story, _ *state.Incident, a *state.Action) { s.apply(s.commandFor(state.VerbDeny, *a)) },
+		"a cancel": func(s *story, _ *state.Incident, a *state.Action) { s.apply(s.commandFor(state.VerbCancel, *a)) },
 		"resolved": func(s *story, in *state.Incident, _ *state.Action) { s.resolveBy(in) },
 		"succeeded": func(s *story, _ *state.Incident, a *state.Action) {
 			s.runTo(a, state.Approved, state.Admitted, state.Intent, state.Applied, state.Verifying, state.Succeeded)
@@ -136,10 +136,10 @@ func (s *story) runTo(a *state.Action, states ...state.ActionState) {
 	s.t.Helper()
 	for _, to := range states {
 		if to == state.Approved {
-			s.apply(s.says(state.VerbApprove, *a))
+			s.apply(s.commandFor(state.VerbApprove, *a))
 			continue
 		}
-		s.apply(s.take(*a, to, ""))
+		s.apply(s.stepTo(*a, to, ""))
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *story) runTo(a *state.Action, states ...state.ActionState) {
 func TestHeldApprovalDoesNotExpireByItself(t *testing.T) {
 	s := newStory(t)
 	_, a := s.proposed("approve")
-	s.apply(s.says(state.VerbApprove, *a))
+	s.apply(s.commandFor(state.VerbApprove, *a))
 	s.wait(9 * time.Hour)
 	if a.State != state.Approved || len(s.effects(state.EffectRun)) != 1 {
 		t.Errorf("the run is %s: %s", a.State, a.Reason)
@@ -177,7 +177,7 @@ func TestNewDiagnosisPlansAgain(t *testing.T) {
 
 	s = newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	ask(s, s.only())
+	ask(s, s.onlyIncident())
 	if s.plan() != nil {
 		t.Error("first aid is planned before there is a verdict")
 	}
@@ -186,14 +186,14 @@ func TestNewDiagnosisPlansAgain(t *testing.T) {
 func TestHoldIsAnnouncedOnce(t *testing.T) {
 	s := newStory(t)
 	in, a := s.proposed("approve")
-	s.apply(s.says(state.VerbApprove, *a))
-	rev, lines := in.Rev, len(s.loud(in))
+	s.apply(s.commandFor(state.VerbApprove, *a))
+	rev, lines := in.Rev, len(s.threadTexts(in))
 	for range 3 { // the runner repeats its look
 		next := a.Clone()
 		next.Journal = map[string]string{state.HeldUntil: "2026-11-21T07:00:00Z", state.HeldBy: "freeze_window: night"}
 		s.apply(state.Input{Action: &state.ActionEvent{From: state.Approved, Action: next}})
 	}
-	got := s.loud(in)[lines:]
+	got := s.threadTexts(in)[lines:]
 	if len(got) != 1 || got[0] != "max_num_seqs 256 → 128: held until 2026-11-21 07:00 UTC: freeze_window: night" || in.Rev != rev+1 {
 		t.Errorf("told %q in %d revisions", got, in.Rev-rev)
 	}
@@ -203,12 +203,12 @@ func TestReopenedIncidentIsPlannedAgain(t *testing.T) {
 	s := newStory(t)
 	in, a := s.proposed("approve")
 	s.deliver(state.EffectPlan)
-	s.page(in, "resolved", ana, 0)
+	s.pageEvent(in, "resolved", ana, 0)
 	if a.State != state.Cancelled || in.Open() {
 		t.Fatalf("the run is %s, the incident %s", a.State, in.Status)
 	}
 	s.wait(time.Minute)
-	s.page(in, "reopened", ana, 0)
+	s.pageEvent(in, "reopened", ana, 0)
 	if e := s.plan(); !in.Open() || e == nil {
 		t.Errorf("the incident is %s, and its next plan %+v", in.Status, e)
 	}
@@ -220,7 +220,7 @@ func TestAutoRunDeniedDuringAPlanIsPlanned(t *testing.T) {
 	_, a := s.proposed("auto")
 	at := *s.plan()
 	s.wait(time.Second)
-	s.apply(s.take(*a, state.Denied, "capacity: no other worker would be ready"))
+	s.apply(s.stepTo(*a, state.Denied, "capacity: no other worker would be ready"))
 	s.apply(state.Input{Outcome: &state.Outcome{Effect: at.ID, Turn: at.Turn, Done: true}})
 	if s.plan() == nil {
 		t.Error("the denied run is not planned again")
@@ -231,7 +231,7 @@ func TestRefusalOutlivesMerge(t *testing.T) {
 	for name, verb := range map[string]state.Verb{"a denial": state.VerbDeny, "a cancel": state.VerbCancel} {
 		s := newStory(t)
 		in, a := s.proposed("auto")
-		s.apply(s.says(verb, *a))
+		s.apply(s.commandFor(verb, *a))
 		root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now,
 			Told: map[state.Channel]state.Told{}}
 		s.board.incidents[root.ID] = root

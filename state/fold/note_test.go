@@ -13,7 +13,7 @@ func foreignStory(t *testing.T) (*story, *state.Incident) {
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high",
 		Labels: map[string]string{
 			"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
-	return s, s.only()
+	return s, s.onlyIncident()
 }
 
 // notes delivers the due notes and returns the causes that they would name.
@@ -104,7 +104,7 @@ func TestNoteOfAnOlderCauseIsFollowed(t *testing.T) {
 func TestNoteNamesRootsCause(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "XID", "gpu_error", "critical", "llama")
-	root := s.only()
+	root := s.onlyIncident()
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high",
 		Labels: map[string]string{
 			"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "mistral", "node": "n1"}}})

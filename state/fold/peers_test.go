@@ -26,8 +26,8 @@ func (s *story) channelCalls(ch state.Channel) int {
 	return n
 }
 
-// loud returns the entries that the incident's thread shows.
-func (s *story) loud(in *state.Incident) (texts []string) {
+// threadTexts returns the entries that the incident's thread shows.
+func (s *story) threadTexts(in *state.Incident) (texts []string) {
 	for _, e := range s.entries {
 		if e.Incident == in.ID && !e.Quiet {
 			texts = append(texts, e.Text)
@@ -36,8 +36,8 @@ func (s *story) loud(in *state.Incident) (texts []string) {
 	return texts
 }
 
-// told returns an incident with a verdict that every channel has shown.
-func (s *story) told(name, symptom, pool, cause string) *state.Incident {
+// diagnosed returns an incident with a verdict that every channel has shown.
+func (s *story) diagnosed(name, symptom, pool, cause string) *state.Incident {
 	s.t.Helper()
 	before := len(s.board.incidents)
 	s.alert(state.Firing, name, symptom, "critical", pool)
@@ -60,12 +60,12 @@ func (s *story) told(name, symptom, pool, cause string) *state.Incident {
 // changes nothing.
 func TestKeep1549SameAlertTwoSecondsApartPagesOnce(t *testing.T) {
 	s := newStory(t)
-	twin := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	twin := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{twin}}})
 	s.now = s.now.Add(2 * time.Second)
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{twin}}})
 	s.wait(time.Minute)
-	if in := s.only(); in.AlertCount != 1 || s.channelCalls(state.ChannelPagerDuty) != 1 {
+	if in := s.onlyIncident(); in.AlertCount != 1 || s.channelCalls(state.ChannelPagerDuty) != 1 {
 		t.Fatalf("%d alerts counted, or not one page", in.AlertCount)
 	}
 }
@@ -79,7 +79,7 @@ func TestHAPrometheusPairIsOneAlert(t *testing.T) {
 		t.Helper()
 		s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a}}})
 	}
-	first := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	first := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	twin := first
 	twin.StartsAt = first.StartsAt.Add(2 * time.Second)
 	before := first
@@ -88,7 +88,7 @@ func TestHAPrometheusPairIsOneAlert(t *testing.T) {
 	send(first)
 	send(twin)
 	send(before)
-	in := s.only()
+	in := s.onlyIncident()
 	if in.AlertCount != 1 || in.ActiveAlerts != 1 {
 		t.Fatalf("%d alerts counted, %d active, want one of each", in.AlertCount, in.ActiveAlerts)
 	}
@@ -103,9 +103,9 @@ func TestHAPrometheusPairIsOneAlert(t *testing.T) {
 // however often it comes.
 func TestKeep5251RepeatsForADayChangeNothing(t *testing.T) {
 	s := newStory(t)
-	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
-	a := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	rev, loud := in.Rev, len(s.loud(in))
+	in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	a := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	rev, loud := in.Rev, len(s.threadTexts(in))
 	for range 288 {
 		s.now = s.now.Add(5 * time.Minute)
 		repeat := a
@@ -115,8 +115,8 @@ func TestKeep5251RepeatsForADayChangeNothing(t *testing.T) {
 			t.Fatalf("a repeat made %v", got)
 		}
 	}
-	if s.only().AlertCount != 1 || in.Rev != rev || len(s.loud(in)) != loud {
-		t.Fatalf("%d alerts, revision %d (was %d), told %v", in.AlertCount, in.Rev, rev, s.loud(in))
+	if s.onlyIncident().AlertCount != 1 || in.Rev != rev || len(s.threadTexts(in)) != loud {
+		t.Fatalf("%d alerts, revision %d (was %d), told %v", in.AlertCount, in.Rev, rev, s.threadTexts(in))
 	}
 }
 
@@ -125,20 +125,20 @@ func TestKeep5251RepeatsForADayChangeNothing(t *testing.T) {
 // is edited.
 func TestKeep5038FlappingWithinTheHoldIsOneIncident(t *testing.T) {
 	s := newStory(t)
-	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	s.deliver(state.EffectPlan)
 	s.channelCalls(state.ChannelConsole)
-	loud := s.loud(in)
+	loud := s.threadTexts(in)
 	for range 20 {
 		s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
 		s.wait(time.Minute)
 		s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 		s.wait(time.Minute)
 	}
-	if s.only() != in || in.Status != state.StatusOpen || in.ActiveAlerts != 1 {
+	if s.onlyIncident() != in || in.Status != state.StatusOpen || in.ActiveAlerts != 1 {
 		t.Fatalf("status %s with %d active", in.Status, in.ActiveAlerts)
 	}
-	if got := s.loud(in); len(got) != len(loud) {
+	if got := s.threadTexts(in); len(got) != len(loud) {
 		t.Errorf("twenty flaps were told as %v", got[len(loud):])
 	}
 	if got := s.effects(state.EffectPlan); len(got) != 0 {
@@ -153,12 +153,12 @@ func TestKeep5038FlappingWithinTheHoldIsOneIncident(t *testing.T) {
 // their fingerprints are.
 func TestKeep958DistinctAlertsAreAllCounted(t *testing.T) {
 	s := newStory(t)
-	a, b := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama"), s.make(state.Firing, "KVFull", "kv_pressure", "critical",
+	a, b := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", "llama"), s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical",
 		"llama")
 	a.Labels["pod"], b.Labels["pod"] = "llama-0", "llama-1"
 	b.Fingerprint = "other"
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a, b}}})
-	if in := s.only(); in.AlertCount != 2 || in.ActiveAlerts != 2 || !slices.Equal(in.Scope.Pods, []string{"llama-0", "llama-1"}) {
+	if in := s.onlyIncident(); in.AlertCount != 2 || in.ActiveAlerts != 2 || !slices.Equal(in.Scope.Pods, []string{"llama-0", "llama-1"}) {
 		t.Fatalf("%d alerts, %d active, pods %v", in.AlertCount, in.ActiveAlerts, in.Scope.Pods)
 	}
 }
@@ -167,7 +167,7 @@ func TestKeep958DistinctAlertsAreAllCounted(t *testing.T) {
 // new incident with a page of its own.
 func TestKeep2481ResolvedIncidentTakesNoNewAlerts(t *testing.T) {
 	s := newStory(t)
-	old := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	old := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
 	s.wait(3 * time.Minute)
 	s.deliver(state.EffectNotify)
@@ -187,7 +187,7 @@ func TestKeep2481ResolvedIncidentTakesNoNewAlerts(t *testing.T) {
 // the hold.
 func TestKeep4839AcknowledgedIncidentStillEnds(t *testing.T) {
 	s := newStory(t)
-	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID, Actor: state.Actor{ID: "ana", Via: "slack"}}})
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
 	s.wait(time.Minute)
@@ -206,13 +206,13 @@ func TestKeep4839AcknowledgedIncidentStillEnds(t *testing.T) {
 // incident opens a new one.
 func TestKeep6732ErasedIncidentIsNotReused(t *testing.T) {
 	s := newStory(t)
-	old := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	old := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: old.ID, Actor: state.Actor{ID: "ana", Via: "api"}}})
 	s.deliver(state.EffectNotify)
 	s.now = s.now.Add(721 * time.Hour)
 	s.apply(state.Input{})
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
-	if in := s.only(); in.ID == old.ID || in.AlertCount != 1 || !in.Open() {
+	if in := s.onlyIncident(); in.ID == old.ID || in.AlertCount != 1 || !in.Open() {
 		t.Fatalf("incident %s (was %s), %d alerts", in.ID, old.ID, in.AlertCount)
 	}
 }
@@ -224,7 +224,7 @@ func TestKeep6702AlertWithoutPlaceIsNotified(t *testing.T) {
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "NobodyKnowsThis", "severity": "critical"}}}}})
 	s.wait(time.Minute)
-	if in := s.only(); in.Title == "" || len(s.effects(state.EffectNotify)) != 3 {
+	if in := s.onlyIncident(); in.Title == "" || len(s.effects(state.EffectNotify)) != 3 {
 		t.Fatalf("title %q, told on %v", in.Title, s.effects(state.EffectNotify))
 	}
 }
@@ -235,12 +235,12 @@ func TestRobusta850GroupedAlertsAreOneMessage(t *testing.T) {
 	s := newStory(t)
 	var batch state.AlertBatch
 	for i := range state.MaxBatch {
-		a := s.make(state.Firing, fmt.Sprint("Rule", i), "kv_pressure", "critical", "llama")
+		a := s.newAlert(state.Firing, fmt.Sprint("Rule", i), "kv_pressure", "critical", "llama")
 		batch.Alerts = append(batch.Alerts, a)
 	}
 	s.apply(state.Input{Alerts: &batch})
 	s.wait(time.Minute)
-	if in := s.only(); in.AlertCount != state.MaxBatch || s.channelCalls(state.ChannelSlack) != 1 {
+	if in := s.onlyIncident(); in.AlertCount != state.MaxBatch || s.channelCalls(state.ChannelSlack) != 1 {
 		t.Fatalf("%d alerts in the incident, or not one message", in.AlertCount)
 	}
 }
@@ -256,7 +256,7 @@ func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 		var batch state.AlertBatch
 		for j := range state.MaxBatch {
 			n := i*state.MaxBatch + j
-			a := s.make(state.Firing, fmt.Sprint("Rule", n), []string{"kv_pressure", "ttft_high", "queue_buildup"}[n%3], "critical",
+			a := s.newAlert(state.Firing, fmt.Sprint("Rule", n), []string{"kv_pressure", "ttft_high", "queue_buildup"}[n%3], "critical",
 				fmt.Sprint("pool-", n%4))
 			batch.Alerts = append(batch.Alerts, a)
 		}
@@ -288,7 +288,7 @@ func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 func TestKubernaut209DuplicatesLeaveOneOpen(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = mutual{}
-	a, b := s.told("A", "kv_pressure", "llama", "x"), (*state.Incident)(nil)
+	a, b := s.diagnosed("A", "kv_pressure", "llama", "x"), (*state.Incident)(nil)
 	s.alert(state.Firing, "B", "kv_pressure", "critical", "mistral")
 	for _, in := range s.board.incidents {
 		if in != a {
@@ -313,16 +313,16 @@ type mutual struct{ simpleTriage }
 func (mutual) Absorbs(_, _ *state.Incident) bool { return true }
 
 // Kubernaut, issue 1067: a fix replaced the pod, and deduplication did not know the fingerprint of
-// the new pod's alert. Here an alert belongs to the incident of its pool, whatever its pod's name.
+// the new pod's alert. Here an alert belongs to the incident of its pool, under any pod name.
 func TestKubernaut1067ReplacedPodIsTheSameTrouble(t *testing.T) {
 	s := newStory(t)
-	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
-	a := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	a := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	a.Labels["pod"], a.Fingerprint = "llama-new", "new"
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
 	s.wait(time.Minute)
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a}}})
-	if s.only() != in || in.Status != state.StatusOpen || in.ActiveAlerts != 1 {
+	if s.onlyIncident() != in || in.Status != state.StatusOpen || in.ActiveAlerts != 1 {
 		t.Fatalf("status %s, %d active", in.Status, in.ActiveAlerts)
 	}
 }
@@ -333,8 +333,8 @@ func TestKubernaut1067ReplacedPodIsTheSameTrouble(t *testing.T) {
 func TestKubernaut314BenignVerdictDoesNotLoop(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "GPUMem", "gpu_memory_high", "warning", "llama")
-	in := s.only()
-	first := s.make(state.Firing, "GPUMem", "gpu_memory_high", "warning", "llama")
+	in := s.onlyIncident()
+	first := s.newAlert(state.Firing, "GPUMem", "gpu_memory_high", "warning", "llama")
 	s.evidence(in, string(state.BenignAlert))
 	s.deliver(state.EffectNotify)
 	for range 12 {
@@ -342,7 +342,7 @@ func TestKubernaut314BenignVerdictDoesNotLoop(t *testing.T) {
 		s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{first}}})
 		s.evidence(in, string(state.BenignAlert))
 	}
-	if s.only() != in || !in.Open() || len(s.effects(state.EffectNotify)) != 0 || len(s.effects(state.EffectPlan)) != 0 {
+	if s.onlyIncident() != in || !in.Open() || len(s.effects(state.EffectNotify)) != 0 || len(s.effects(state.EffectPlan)) != 0 {
 		t.Fatalf("status %s, wanted %v %v", in.Status, s.effects(state.EffectNotify), s.effects(state.EffectPlan))
 	}
 }
@@ -351,7 +351,7 @@ func TestKubernaut314BenignVerdictDoesNotLoop(t *testing.T) {
 // PagerDuty.
 func (s *story) lateRoot() (root, consequence *state.Incident) {
 	s.t.Helper()
-	consequence = s.told("HighTTFT", "ttft_high", "llama", "")
+	consequence = s.diagnosed("HighTTFT", "ttft_high", "llama", "")
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "acknowledged", ID: "Q1", Key: string(consequence.ID),
 		Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
 	s.deliver(state.EffectNotify)
@@ -380,10 +380,10 @@ func TestHolmes2155LateRootAbsorbsConsequences(t *testing.T) {
 	if root.AckedBy.Via == "pagerduty" {
 		t.Error("PagerDuty is taken to know that the root's page is acknowledged, which would leave it ringing")
 	}
-	if got := s.loud(consequence); !strings.Contains(got[len(got)-1], "merged into "+string(root.ID)) {
+	if got := s.threadTexts(consequence); !strings.Contains(got[len(got)-1], "merged into "+string(root.ID)) {
 		t.Errorf("the thread of the merged incident ends with %q", got)
 	}
-	if got := s.loud(root); !strings.Contains(strings.Join(got, "\n"), string(consequence.ID)) {
+	if got := s.threadTexts(root); !strings.Contains(strings.Join(got, "\n"), string(consequence.ID)) {
 		t.Errorf("the thread of the root does not name what it took: %q", got)
 	}
 }
@@ -409,7 +409,7 @@ func TestEndOfMergedPageKeepsRootOpen(t *testing.T) {
 // a step at the same time, and the runner looks at once.
 func TestNVSentinel121CancellingADrainIsNotLost(t *testing.T) {
 	s := newStory(t)
-	in := s.told("KVHeld", "kv_pressure", "llama", "kv_leak")
+	in := s.diagnosed("KVHeld", "kv_pressure", "llama", "kv_leak")
 	a := state.Action{ID: "ACT-1", Incident: in.ID, Kind: "restart_worker", Mode: "approve", State: state.AwaitingApproval, PlanHash: "p",
 		ExpiresAt: s.now.Add(time.Hour),
 		Change:    "restart pod llm/llama-1", Target: state.Target{Cluster: "prod"}, Steps: []state.ActionStep{{State: state.AwaitingApproval,
@@ -440,7 +440,7 @@ func TestNVSentinel121CancellingADrainIsNotLost(t *testing.T) {
 	if e := s.board.effects["run:ACT-1"]; e == nil || e.Due.After(s.now) || got.NextAt.After(s.now) {
 		t.Fatalf("the runner looks at %v (%+v), not at once", got.NextAt, e)
 	}
-	if loud := s.loud(in); !strings.Contains(loud[len(loud)-1], "called off by ana") {
+	if loud := s.threadTexts(in); !strings.Contains(loud[len(loud)-1], "called off by ana") {
 		t.Errorf("the thread ends with %q", loud)
 	}
 }
@@ -456,7 +456,7 @@ func TestGoAlert4188LanesWaitOneRoundAtMost(t *testing.T) {
 	for second := range 100 {
 		var batch state.AlertBatch
 		for i := range pools {
-			a := s.make(state.Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i))
+			a := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i))
 			if a.StartsAt = s.now; second%2 == 1 {
 				a.Status, a.StartsAt = state.Resolved, s.now.Add(-time.Second)
 			}
@@ -485,11 +485,11 @@ func TestGoAlert4188LanesWaitOneRoundAtMost(t *testing.T) {
 	}
 }
 
-// Keep, issue 4766: one alert was counted 23,696 times, whatever its deduplication setting. Here an
+// Keep, issue 4766: one alert was counted 23,696 times, under any deduplication setting. Here an
 // alert is counted when it begins to fire, not when it is sent.
 func TestKeep4766AlertIsCountedAtItsStart(t *testing.T) {
 	s := newStory(t)
-	a := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	a := s.newAlert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	sent := 0
 	for sent < 23696 {
 		var batch state.AlertBatch
@@ -500,26 +500,26 @@ func TestKeep4766AlertIsCountedAtItsStart(t *testing.T) {
 		s.now = s.now.Add(time.Minute)
 		s.apply(state.Input{Alerts: &batch})
 	}
-	if in := s.only(); in.AlertCount != 1 || in.ActiveAlerts != 1 || in.Symptoms[0].Alerts != 1 {
+	if in := s.onlyIncident(); in.AlertCount != 1 || in.ActiveAlerts != 1 || in.Symptoms[0].Alerts != 1 {
 		t.Errorf("sent %d times, counted %d times", sent, in.AlertCount)
 	}
 }
 
 // Robusta, issue 687: users got a message for every repeat of an alert and asked for one in four
-// hours. Here an incident pages once, whatever its length. Four hours of new alerts on one pool are
+// hours. Here an incident pages once, at any length. Four hours of new alerts on one pool are
 // one incident, without news in its thread.
 func TestRobusta687PagesOncePerIncident(t *testing.T) {
 	s := newStory(t)
-	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	for i := range 48 {
 		s.alert(state.Firing, fmt.Sprint("Rule", i), []string{"kv_pressure", "ttft_high", "queue_buildup"}[i%3], "critical", "llama")
 		s.wait(5 * time.Minute)
 		s.deliver(state.EffectNotify)
 	}
-	if s.only() != in || in.AlertCount != 49 {
+	if s.onlyIncident() != in || in.AlertCount != 49 {
 		t.Errorf("%d incidents, %d alerts in the first", len(s.board.incidents), in.AlertCount)
 	}
-	if got := s.loud(in); len(got) != 2 {
+	if got := s.threadTexts(in); len(got) != 2 {
 		t.Errorf("the thread says more than that it opened and what it is: %q", got)
 	}
 }
@@ -537,7 +537,7 @@ func TestKeep4205FirstMessageWaitsForVerdict(t *testing.T) {
 		t.Fatalf("told of after 59 s, without a verdict: %v", got)
 	}
 	s.wait(time.Second)
-	if in := s.only(); s.channelCalls(state.ChannelSlack) != 1 || in.AlertCount != 2 {
+	if in := s.onlyIncident(); s.channelCalls(state.ChannelSlack) != 1 || in.AlertCount != 2 {
 		t.Errorf("%d alerts, or not one message", in.AlertCount)
 	}
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "warning", "mistral")

@@ -10,19 +10,19 @@ import (
 	"paramedic/state"
 )
 
-// handed returns a run that wrote something and then needs a person.
-func (s *story) handed() (*state.Incident, *state.Action) {
+// handedOver returns a run that wrote something and then needs a person.
+func (s *story) handedOver() (*state.Incident, *state.Action) {
 	s.t.Helper()
 	in, a := s.intended()
-	s.apply(s.take(*a, state.Applied, ""))
-	s.apply(s.take(*a, state.Verifying, ""))
-	s.apply(s.take(*a, state.NeedsHuman, "inconclusive, the change is kept"))
+	s.apply(s.stepTo(*a, state.Applied, ""))
+	s.apply(s.stepTo(*a, state.Verifying, ""))
+	s.apply(s.stepTo(*a, state.NeedsHuman, "inconclusive, the change is kept"))
 	return in, a
 }
 
 func TestNeedsHumanKeepsIncidentOpen(t *testing.T) {
 	s := newStory(t)
-	in, a := s.handed()
+	in, a := s.handedOver()
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "warning", "llama")
 	s.wait(time.Hour)
 	if !in.Open() || !a.NeedsPerson() {
@@ -31,7 +31,7 @@ func TestNeedsHumanKeepsIncidentOpen(t *testing.T) {
 	if due, _ := s.board.NextDue(); !due.IsZero() && due.Sub(s.now) < time.Hour && in.EnrichAt.IsZero() {
 		t.Errorf("it is looked at again at %s: no time ends it", due)
 	}
-	s.apply(s.says(state.VerbCancel, *a))
+	s.apply(s.commandFor(state.VerbCancel, *a))
 	s.wait(time.Second)
 	if in.Open() || in.ResolvedBy != "alerts" || a.NeedsPerson() {
 		t.Errorf("taken care of, and the incident is %s by %q", in.Status, in.ResolvedBy)
@@ -40,8 +40,8 @@ func TestNeedsHumanKeepsIncidentOpen(t *testing.T) {
 
 func TestNeedsHumanHeldWhileAlertsFire(t *testing.T) {
 	s := newStory(t)
-	in, a := s.handed()
-	s.apply(s.says(state.VerbCancel, *a))
+	in, a := s.handedOver()
+	s.apply(s.commandFor(state.VerbCancel, *a))
 	s.wait(time.Hour)
 	if in.Status != state.StatusOpen || !in.HandedAt.IsZero() {
 		t.Errorf("its alerts fire: %s, handed over at %s", in.Status, in.HandedAt)
@@ -55,21 +55,21 @@ func TestNeedsHumanHeldWhileAlertsFire(t *testing.T) {
 
 func TestSecondThatNeedsHumanKeepsIncidentOpen(t *testing.T) {
 	s := newStory(t)
-	in, a := s.handed()
+	in, a := s.handedOver()
 	other := s.remedy(in, "ACT-2", "auto")
 	other.Target.Name = "qwen"
 	s.apply(state.Input{Action: &state.ActionEvent{Action: other}})
 	b := s.board.actions[other.ID]
 	for _, to := range []state.ActionState{state.Admitted, state.Intent, state.NeedsHuman} {
-		s.apply(s.take(*b, to, ""))
+		s.apply(s.stepTo(*b, to, ""))
 	}
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "warning", "llama")
-	s.apply(s.says(state.VerbCancel, *a))
+	s.apply(s.commandFor(state.VerbCancel, *a))
 	s.wait(time.Hour)
 	if !in.Open() || in.HandedAt.IsZero() {
 		t.Fatalf("one of two is taken care of, and the incident is %s", in.Status)
 	}
-	s.apply(s.says(state.VerbCancel, *b))
+	s.apply(s.commandFor(state.VerbCancel, *b))
 	s.wait(time.Second)
 	if in.Open() {
 		t.Errorf("both are taken care of, and the incident is %s", in.Status)
@@ -81,11 +81,11 @@ func TestNeedsHumanPagesBesideForeignPage(t *testing.T) {
 	s := newStory(t)
 	in, a := s.intended()
 	in.External, in.Channels = []state.External{{Source: "pagerduty", ID: "P7"}}, []state.Channel{state.ChannelSlack}
-	s.apply(s.take(*a, state.Applied, ""))
+	s.apply(s.stepTo(*a, state.Applied, ""))
 	if slices.Contains(in.Channels, state.ChannelPagerDuty) {
 		t.Fatal("a second page for the same trouble")
 	}
-	s.apply(s.take(*a, state.NeedsHuman, "the workload changed"))
+	s.apply(s.stepTo(*a, state.NeedsHuman, "the workload changed"))
 	if !slices.Contains(in.Channels, state.ChannelPagerDuty) {
 		t.Errorf("told on %v", in.Channels)
 	}
@@ -96,7 +96,7 @@ func TestNeedsHumanEndsSilence(t *testing.T) {
 	in, a := s.intended()
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbSilence, Incident: in.ID, Actor: ana, Until: s.now.Add(2 * time.Hour)}})
 	s.deliver(state.EffectNotify)
-	s.apply(s.take(*a, state.NeedsHuman, "the API server cannot be reached"))
+	s.apply(s.stepTo(*a, state.NeedsHuman, "the API server cannot be reached"))
 	if !in.SilencedUntil.IsZero() || in.HandedAt.IsZero() || len(s.effects(state.EffectNotify)) == 0 {
 		t.Errorf("silenced until %s, handed over at %s, to tell: %v", in.SilencedUntil, in.HandedAt, s.effects(state.EffectNotify))
 	}
@@ -107,7 +107,7 @@ func TestNeedsHumanReopensResolved(t *testing.T) {
 	for _, fires := range []bool{true, false} {
 		s := newStory(t)
 		in, a := s.intended()
-		s.apply(s.take(*a, state.Applied, ""))
+		s.apply(s.stepTo(*a, state.Applied, ""))
 		s.board.incidents[in.ID].Channels = []state.Channel{state.ChannelPagerDuty}
 		in.Told[state.ChannelPagerDuty] = state.Told{Rev: in.Rev, Ref: map[string]string{"status": "resolved"}}
 		if !fires {
@@ -117,7 +117,7 @@ func TestNeedsHumanReopensResolved(t *testing.T) {
 		if in.Open() {
 			t.Fatal("a person could not resolve it")
 		}
-		s.apply(s.take(*a, state.NeedsHuman, "the workload changed"))
+		s.apply(s.stepTo(*a, state.NeedsHuman, "the workload changed"))
 		want := state.StatusMonitoring
 		if fires {
 			want = state.StatusOpen
@@ -133,9 +133,9 @@ func TestNeedsHumanReopensResolved(t *testing.T) {
 // lock.
 func TestResolvingReleasesNoLock(t *testing.T) {
 	s := newStory(t)
-	in, a := s.handed()
+	in, a := s.handedOver()
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
-	if last := s.loud(in); in.Open() || !a.NeedsPerson() ||
+	if last := s.threadTexts(in); in.Open() || !a.NeedsPerson() ||
 		!strings.Contains(last[len(last)-1], "max_num_seqs 256 → 128 (ACT-1) still locks Deployment llm/llama") {
 		t.Errorf("%s, needs a person: %v, %q", in.Status, a.NeedsPerson(), last)
 	}
@@ -145,7 +145,7 @@ func TestResolvingReleasesNoLock(t *testing.T) {
 	if s.board.actions[a.ID] == nil {
 		t.Error("the lock was forgotten with its incident")
 	}
-	s.apply(s.says(state.VerbCancel, *a))
+	s.apply(s.commandFor(state.VerbCancel, *a))
 	s.wait(time.Hour)
 	s.apply(state.Input{})
 	if s.board.actions[a.ID] != nil {
@@ -155,7 +155,7 @@ func TestResolvingReleasesNoLock(t *testing.T) {
 
 func TestMergeKeepsWhatNeedsHuman(t *testing.T) {
 	s := newStory(t)
-	in, a := s.handed()
+	in, a := s.handedOver()
 	root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now,
 		Told: map[state.Channel]state.Told{}}
 	s.board.incidents[root.ID] = root
@@ -181,7 +181,7 @@ func TestUnknownStateKeepsLockAndIncident(t *testing.T) {
 	if a.State != "evacuating" {
 		t.Errorf("it was judged: %s", a.State)
 	}
-	s.apply(s.says(state.VerbCancel, *a))
+	s.apply(s.commandFor(state.VerbCancel, *a))
 	s.wait(time.Second)
 	if a.NeedsPerson() || in.Open() {
 		t.Errorf("a person has seen to it, and the incident is %s", in.Status)
@@ -203,7 +203,7 @@ func TestUnreadableActionStopsItsTargetAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
 			in, a := s.intended()
-			s.told("HighTTFT", "ttft_high", "qwen", "long_context_burst")
+			s.diagnosed("HighTTFT", "ttft_high", "qwen", "long_context_burst")
 			var fields map[string]any
 			if err := json.Unmarshal(s.records["action.ACT-1"], &fields); err != nil {
 				t.Fatal(err)
@@ -229,10 +229,10 @@ func TestUnreadableActionStopsItsTargetAlone(t *testing.T) {
 				t.Errorf("it locks %s of %s", a.Target, a.Incident)
 			}
 			s.apply(state.Input{})
-			if last := s.loud(in); in.HandedAt.IsZero() || !strings.Contains(last[len(last)-1], "its record cannot be read ("+c.lost+")") {
+			if last := s.threadTexts(in); in.HandedAt.IsZero() || !strings.Contains(last[len(last)-1], "its record cannot be read ("+c.lost+")") {
 				t.Errorf("handed over at %s, people are told %q", in.HandedAt, last)
 			}
-			s.apply(s.says(state.VerbCancel, *a))
+			s.apply(s.commandFor(state.VerbCancel, *a))
 			if a.NeedsPerson() {
 				t.Error("a person cannot free it")
 			}
@@ -264,9 +264,9 @@ func (s *story) merged() (root, in *state.Incident, a *state.Action) {
 	s.board.incidents[root.ID] = root
 	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 	x.merge(root, in)
-	s.apply(s.take(*a, state.Applied, ""))
-	s.apply(s.take(*a, state.Verifying, ""))
-	s.apply(s.take(*a, state.Succeeded, "better"))
+	s.apply(s.stepTo(*a, state.Applied, ""))
+	s.apply(s.stepTo(*a, state.Verifying, ""))
+	s.apply(s.stepTo(*a, state.Succeeded, "better"))
 	return root, in, a
 }
 

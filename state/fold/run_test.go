@@ -23,7 +23,7 @@ func TestUnfitProposalIsDropped(t *testing.T) {
 		"of an unknown incident":   {change: func(ev *state.ActionEvent) { ev.Action.Incident = "INC-unknown" }, dropped: true},
 	} {
 		s := newStory(t)
-		in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+		in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 		if c.resolved {
 			s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
 		}
@@ -44,7 +44,7 @@ func TestBotStepsAreQuiet(t *testing.T) {
 		to    state.ActionState
 		quiet bool
 	}{{state.Admitted, true}, {state.Intent, true}, {state.Applied, false}} {
-		s.apply(s.take(*a, c.to, "because"))
+		s.apply(s.stepTo(*a, c.to, "because"))
 		last := s.entries[len(s.entries)-1]
 		if last.Quiet != c.quiet || last.Text != "max_num_seqs 256 → 128: "+string(c.to)+": because" {
 			t.Errorf("%s: quiet %t, %q", c.to, last.Quiet, last.Text)
@@ -57,11 +57,11 @@ func TestBotStepsAreQuiet(t *testing.T) {
 	if len(s.entries) != before || a.Journal["isolated"] != "now" {
 		t.Errorf("progress is told as a step, or not kept: %v", a.Journal)
 	}
-	s.apply(s.take(*a, state.Verifying, ""))
+	s.apply(s.stepTo(*a, state.Verifying, ""))
 	if last := s.entries[len(s.entries)-1]; last.Text != "max_num_seqs 256 → 128: verifying" {
 		t.Errorf("%q", last.Text)
 	}
-	s.apply(s.take(*a, state.Succeeded, a.Change))
+	s.apply(s.stepTo(*a, state.Succeeded, a.Change))
 	if last := s.entries[len(s.entries)-1]; last.Text != "max_num_seqs 256 → 128: succeeded" {
 		t.Errorf("the change is told twice: %q", last.Text)
 	}
@@ -83,7 +83,7 @@ func TestIncidentFollowsItsRun(t *testing.T) {
 			want state.Status
 		}{{state.Admitted, calm}, {state.Intent, state.StatusMitigating}, {state.Applied, state.StatusMitigating}, {state.Verifying,
 			state.StatusMitigating}, {state.RollbackIntent, state.StatusMitigating}, {state.RolledBack, calm}} {
-			s.apply(s.take(*a, c.to, ""))
+			s.apply(s.stepTo(*a, c.to, ""))
 			if in.Status != c.want || in.Rev == rev {
 				t.Errorf("acknowledged %t, the run is %s: the incident is %s, revision %d", acked, c.to, in.Status, in.Rev)
 			}
@@ -110,20 +110,20 @@ func TestRunEffectIsDueWhenAsked(t *testing.T) {
 		s.apply(step)
 		s.deliver(state.EffectRun)
 	}
-	next := s.take(*a, state.Admitted, "")
+	next := s.stepTo(*a, state.Admitted, "")
 	next.Action.Action.NextAt = s.now.Add(time.Minute)
 	taken(next)
 	if !due().Equal(s.now.Add(time.Minute)) {
 		t.Errorf("due at %s", due())
 	}
-	next = s.take(*a, state.Intent, "")
+	next = s.stepTo(*a, state.Intent, "")
 	next.Action.Action.NextAt = s.now.Add(-time.Minute)
 	taken(next)
 	if !due().Equal(s.now) {
 		t.Errorf("what should have been done before is due at %s", due())
 	}
 	for _, st := range []state.ActionState{state.Applied, state.Verifying, state.Succeeded} {
-		s.apply(s.take(*a, st, ""))
+		s.apply(s.stepTo(*a, st, ""))
 	}
 	if s.board.effects["run:ACT-1"] != nil {
 		t.Error("the effect outlives the run")
@@ -143,14 +143,14 @@ func TestRefusalSurvivesTheNextStep(t *testing.T) {
 		s := newStory(t)
 		_, a := s.intended()
 		known := a.Clone()
-		s.apply(s.says(state.VerbCancel, *a))
+		s.apply(s.commandFor(state.VerbCancel, *a))
 		if a.Journal[state.CalledOff] != "ana" {
 			t.Fatalf("%v", a.Journal)
 		}
 		known.NextAt = s.now.Add(time.Minute)
 		next := state.Input{Action: &state.ActionEvent{From: state.Intent, Action: known}}
 		if to != state.Intent {
-			next = s.take(known, to, "")
+			next = s.stepTo(known, to, "")
 		}
 		s.apply(next)
 		if a.State != to || a.Journal[state.CalledOff] != "ana" || a.NextAt.IsZero() != (to == state.Intent) {
@@ -166,14 +166,14 @@ func TestRefusalSurvivesTheNextStep(t *testing.T) {
 	if _, said := a.Journal[state.CalledOff]; said || a.NextAt.IsZero() {
 		t.Errorf("%v, again at %s", a.Journal, a.NextAt)
 	}
-	s.apply(s.take(*a, state.Applied, "written"))
+	s.apply(s.stepTo(*a, state.Applied, "written"))
 	if last := a.Steps[len(a.Steps)-1]; last.Text != "written" {
 		t.Errorf("%q", last.Text)
 	}
 	// A runner that knows of the refusal reports it itself, and its report is kept.
 	s = newStory(t)
 	_, a = s.intended()
-	s.apply(s.says(state.VerbCancel, *a))
+	s.apply(s.commandFor(state.VerbCancel, *a))
 	own := a.Clone()
 	own.Journal[state.CalledOff], own.NextAt = "ben", s.now.Add(time.Minute)
 	s.apply(state.Input{Action: &state.ActionEvent{From: state.Intent, Action: own}})
@@ -181,11 +181,11 @@ func TestRefusalSurvivesTheNextStep(t *testing.T) {
 		t.Errorf("%v, again at %s", a.Journal, a.NextAt)
 	}
 	// "Too late" is reported once, with the step that shows it.
-	s.apply(s.take(*a, state.Applied, "written"))
+	s.apply(s.stepTo(*a, state.Applied, "written"))
 	progress := a.Clone()
 	progress.Journal["rollout"] = "half"
 	s.apply(state.Input{Action: &state.ActionEvent{From: state.Applied, Action: progress}})
-	s.apply(s.take(*a, state.Verifying, "looking"))
+	s.apply(s.stepTo(*a, state.Verifying, "looking"))
 	texts := []string{a.Steps[len(a.Steps)-2].Text, a.Steps[len(a.Steps)-1].Text}
 	if strings.Count(texts[0], "called off by ben too late") != 1 || !strings.HasPrefix(texts[0], "written; ") || texts[1] != "looking" {
 		t.Errorf("%q", texts)
@@ -210,7 +210,7 @@ func TestResolvedIncidentNotifiesItsChannelsOnly(t *testing.T) {
 				delete(s.board.effects, id)
 			}
 		}
-		s.fold.Apply(s.board, state.Input{Seq: s.seq + 1, Cluster: "prod", At: s.now, Action: s.take(*a, state.Applied, "written").Action})
+		s.fold.Apply(s.board, state.Input{Seq: s.seq + 1, Cluster: "prod", At: s.now, Action: s.stepTo(*a, state.Applied, "written").Action})
 		told := slices.ContainsFunc(s.effects(state.EffectNotify), func(string) bool { return true })
 		if told != c.want {
 			t.Errorf("resolved %t, channels %v: told %t", c.resolved, c.channels, told)
@@ -233,7 +233,7 @@ func TestHoldIsAnnouncedOncePerEnd(t *testing.T) {
 			t.Errorf("held until %s: told %t", c.until, told)
 		}
 	}
-	next := s.take(*a, state.Admitted, "")
+	next := s.stepTo(*a, state.Admitted, "")
 	next.Action.Action.Journal = map[string]string{state.HeldUntil: "2026-11-21T09:00:00Z"}
 	before := len(s.entries)
 	if s.apply(next); len(s.entries) != before+1 || strings.Contains(s.entries[before].Text, "held") {

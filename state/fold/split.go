@@ -31,7 +31,7 @@ func (x *step) split(in *state.Incident, ev state.Evidence) {
 	if in.Cause() == state.Unknown || in.ActiveAlerts < 2 || in.Everywhere != "" {
 		return
 	}
-	moved := x.Triage.Aside(in, x.firing(in), &ev)
+	moved := x.Triage.SplitOff(in, x.firing(in), &ev)
 	if len(moved) == 0 || len(moved) == in.ActiveAlerts || len(moved) > maxMoved {
 		return
 	}

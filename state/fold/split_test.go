@@ -13,7 +13,7 @@ import (
 // trouble.
 type twoTroubles struct{ simpleTriage }
 
-func (twoTroubles) Aside(in *state.Incident, alerts []*state.AlertRecord, _ *state.Evidence) []*state.AlertRecord {
+func (twoTroubles) SplitOff(in *state.Incident, alerts []*state.AlertRecord, _ *state.Evidence) []*state.AlertRecord {
 	return slices.DeleteFunc(slices.Clone(alerts), func(rec *state.AlertRecord) bool {
 		return rec.Sign.Entity.Pod == "" || slices.Contains(in.Diagnosis.Scope.Pods, rec.Sign.Entity.Pod)
 	})
@@ -40,7 +40,7 @@ func TestSecondTroubleGetsItsOwnIncident(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = twoTroubles{}
 	alert := func(status state.AlertStatus, name, symptom, severity, pod string) {
-		a := s.make(status, name, symptom, severity, "llama")
+		a := s.newAlert(status, name, symptom, severity, "llama")
 		a.Labels["pod"] = pod
 		s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a}}})
 	}
@@ -50,7 +50,7 @@ func TestSecondTroubleGetsItsOwnIncident(t *testing.T) {
 				Text: "kv_leak", Entity: state.Entity{Pod: "llama-2"}}}}})
 	}
 	alert(state.Firing, "Hang", "throughput_drop", "warning", "llama-1")
-	first := s.only()
+	first := s.onlyIncident()
 	alert(state.Firing, "Slow", "ttft_high", "warning", "")
 	gather(first)
 	alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama-2")
@@ -113,7 +113,7 @@ func TestSplitIsRecordedOnFirstIncident(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = twoTroubles{}
 	alert := func(name, symptom, pod string) {
-		a := s.make(state.Firing, name, symptom, "critical", "llama")
+		a := s.newAlert(state.Firing, name, symptom, "critical", "llama")
 		a.Labels["pod"] = pod
 		s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a}}})
 	}
@@ -122,7 +122,7 @@ func TestSplitIsRecordedOnFirstIncident(t *testing.T) {
 			Samples: []state.Sample{{Signal: "verdict", Text: cause, Entity: state.Entity{Pod: pod}}}}})
 	}
 	alert("Hang", "throughput_drop", "llama-1")
-	first := s.only()
+	first := s.onlyIncident()
 	seen(first, "engine_hang", "llama-1")
 	alert("KVFull", "kv_pressure", "llama-2")
 	s.deliver(state.EffectNotify)

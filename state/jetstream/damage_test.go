@@ -39,7 +39,7 @@ func TestStateWithoutSumLoads(t *testing.T) {
 	}
 }
 
-// A missing record is detected, whatever removed it.
+// A missing record is detected, for any cause.
 func TestMissingRecordIsDamage(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)

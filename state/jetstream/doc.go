@@ -10,8 +10,8 @@
 //
 // A commit is one atomic batch: the records, and last the position. The position is the sequence of
 // the last applied input. Its expected last sequence is the fence. The records are therefore the
-// snapshot. A start reads the live records and the inputs after the position, whatever the length
-// of the log.
+// snapshot. A start reads the live records and the inputs after the position, for a log of any
+// length.
 //
 // The position also has the sum of the live records. If a load finds another sum, it returns a
 // [state.DamagedError], because a server drops unreadable messages silently.

@@ -135,7 +135,7 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
-// stop closes whatever Open has opened.
+// stop closes everything that Open has opened.
 func (s *Store) stop(ctx context.Context) error {
 	if s.nc != nil {
 		s.nc.Close()

@@ -29,28 +29,28 @@ const (
 	records = "PARAMEDIC_STATE"
 )
 
-// A said is a log that a test reads.
-type said struct {
+// A logBuffer is a log that a test reads.
+type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *logBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.Write(p)
 }
 
-func (s *said) String() string {
+func (s *logBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.String()
 }
 
 // startOn starts a bot on a directory that may be damaged. It does not wait for readiness.
-func startOn(t *testing.T, dir string, clock state.Clock) (*bot, *said) {
+func startOn(t *testing.T, dir string, clock state.Clock) (*bot, *logBuffer) {
 	t.Helper()
-	log := &said{}
+	log := &logBuffer{}
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: dir, Logger: logger})
 	if err != nil {
@@ -102,8 +102,8 @@ func storm(t *testing.T, log state.Log, from, n int, at time.Time) {
 	}
 }
 
-// owed returns every effect that the bot still has to deliver, by ID.
-func (b *bot) owed() []state.Effect {
+// pendingEffects returns every effect that the bot still has to deliver, by ID.
+func (b *bot) pendingEffects() []state.Effect {
 	tasks, _ := b.Take(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), func(keeper.Lane) int { return math.MaxInt })
 	due := make([]state.Effect, 0, len(tasks))
 	for _, task := range tasks {
@@ -114,10 +114,10 @@ func (b *bot) owed() []state.Effect {
 	return due
 }
 
-// remembered returns all of the bot's state, and what it is about to do.
-func remembered(t *testing.T, b *bot) string {
+// memoryOf returns all of the bot's state, and what it is about to do.
+func memoryOf(t *testing.T, b *bot) string {
 	t.Helper()
-	due := b.owed()
+	due := b.pendingEffects()
 	all := map[string]any{"incidents": b.Incidents(), "due": due}
 	for _, in := range b.Incidents() {
 		all["alerts of "+string(in.ID)] = b.Alerts(in.ID)
@@ -134,16 +134,16 @@ func remembered(t *testing.T, b *bot) string {
 	return string(raw)
 }
 
-// lived returns a directory, and the state in it. A bot has triaged a storm there and delivered
-// half of its effects.
-func lived(t *testing.T, clock *handClock) (dir, memory string) {
+// storeAfterStorm returns a directory in which a bot has triaged a storm and delivered half of its
+// effects, and the state in it.
+func storeAfterStorm(t *testing.T, clock *handClock) (dir, memory string) {
 	t.Helper()
 	dir = t.TempDir()
 	b := start(t, dir, clock)
 	storm(t, b, 0, payloads, clock.Now())
 	until(t, "every alert is counted", func() bool { return count(b.Keeper) == payloads*alertsInEach })
 	for _, in := range b.Incidents()[:payloads/2] {
-		for _, e := range b.owed() {
+		for _, e := range b.pendingEffects() {
 			if e.Incident == in.ID {
 				if err := b.Append(t.Context(), state.Input{Cluster: "prod", Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
 					Rev: e.Want}}); err != nil {
@@ -165,7 +165,7 @@ func lived(t *testing.T, clock *handClock) (dir, memory string) {
 		}
 		return n == payloads/2
 	})
-	memory = remembered(t, b)
+	memory = memoryOf(t, b)
 	b.stop()
 	return dir, memory
 }
@@ -216,11 +216,11 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s killed=%v", where, killed), func(t *testing.T) {
 				clock := newHandClock()
-				dir, memory := lived(t, clock)
+				dir, memory := storeAfterStorm(t, clock)
 				damage(t, dir, records, where, killed)
 				b, log := startOn(t, dir, clock)
 				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
-				if got := remembered(t, b); got != memory {
+				if got := memoryOf(t, b); got != memory {
 					t.Errorf("it remembers something else than before, and logged\n%s", log)
 					firstDifference(t, got, memory)
 				}
@@ -232,11 +232,11 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 				}
 				storm(t, b, payloads, 1, clock.Now())
 				until(t, "a new alert is counted", func() bool { return count(b.Keeper) == (payloads+1)*alertsInEach })
-				memory = remembered(t, b)
+				memory = memoryOf(t, b)
 				b.stop()
 				again, log := startOn(t, dir, clock)
 				until(t, "the bot is ready again", func() bool { return again.Ready(t.Context()) == nil })
-				if again.Rebuilt() != 0 || remembered(t, again) != memory {
+				if again.Rebuilt() != 0 || memoryOf(t, again) != memory {
 					t.Errorf("after the next start it remembers something else, and logged\n%s", log)
 				}
 			})
@@ -261,11 +261,11 @@ func TestDamagedLogContinuesAndIsReported(t *testing.T) {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s killed=%v", where, killed), func(t *testing.T) {
 				clock := newHandClock()
-				dir, memory := lived(t, clock)
+				dir, memory := storeAfterStorm(t, clock)
 				damage(t, dir, inputs, where, killed)
 				b, log := startOn(t, dir, clock)
 				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
-				if got := remembered(t, b); got != memory {
+				if got := memoryOf(t, b); got != memory {
 					t.Errorf("it remembers something else than before, and logged\n%s", log)
 				}
 				// A damaged input that was applied and keeps its sequence does no harm.
@@ -302,7 +302,7 @@ func TestDamagedBacklogIsReported(t *testing.T) {
 			storm(t, b, payloads, 1, clock.Now())
 			until(t, "a new alert is counted", counted(payloads+1))
 			if b.store.Lost() == 0 || !strings.Contains(log.String(), "inputs that were accepted") {
-				t.Errorf("%d inputs are said to be lost, and the log says\n%s", b.store.Lost(), log)
+				t.Errorf("%d inputs are reported as lost, and the log says\n%s", b.store.Lost(), log)
 			}
 		})
 	}
@@ -312,7 +312,7 @@ func TestDamagedBacklogIsReported(t *testing.T) {
 // what to do, and does not start with an empty state.
 func TestDamageOfBothStreamsIsReported(t *testing.T) {
 	clock := newHandClock()
-	dir, _ := lived(t, clock)
+	dir, _ := storeAfterStorm(t, clock)
 	damage(t, dir, records, "oldest", true)
 	damage(t, dir, inputs, "oldest", true)
 	b, _ := startOn(t, dir, clock)

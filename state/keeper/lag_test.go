@@ -35,8 +35,8 @@ func pairOf(n int) state.Input {
 		Alerts: &state.AlertBatch{Alerts: []state.Alert{alert(2 * n), alert(2*n + 1)}}}
 }
 
-// keeping runs a keeper with a gated triage on a store.
-func keeping(t *testing.T, store state.Store, clock state.Clock, gate chan struct{}) (k *keeper.Keeper, stop func()) {
+// startGated runs a keeper with a gated triage on a store.
+func startGated(t *testing.T, store state.Store, clock state.Clock, gate chan struct{}) (k *keeper.Keeper, stop func()) {
 	t.Helper()
 	k = keeper.New(keeper.Config{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler),
 		Fold: &fold.Fold{Triage: gatedTriage{gate: gate}, Routing: poolTriage{}, Settings: state.DefaultSettings()}})
@@ -65,7 +65,7 @@ func TestLagCountsWaitingAlertsAndTime(t *testing.T) {
 	}()
 	clock := newHandClock()
 	gate := make(chan struct{})
-	k, stop := keeping(t, store, clock, gate)
+	k, stop := startGated(t, store, clock, gate)
 	until(t, "ready", func() bool { return k.Ready(t.Context()) == nil })
 	if got := k.LagOf("prod"); got != (state.Lag{Partition: store.Partition("prod")}) {
 		t.Fatalf("before anything came: %+v", got)
@@ -103,7 +103,7 @@ func TestLagCountsWaitingAlertsAndTime(t *testing.T) {
 	}
 	clock.advance(time.Hour)
 	gate = make(chan struct{})
-	k, stop = keeping(t, store, clock, gate)
+	k, stop = startGated(t, store, clock, gate)
 	until(t, "what waited is known, and since when", func() bool {
 		got := k.LagOf("prod")
 		return got.Inputs >= 900 && got.Age == time.Hour // a tick may have come

@@ -51,8 +51,8 @@ func (Triage) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) st
 	return d
 }
 
-// Aside returns no alerts: an incident is never split.
-func (Triage) Aside(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+// SplitOff returns no alerts: an incident is never split.
+func (Triage) SplitOff(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
 	return nil
 }
 

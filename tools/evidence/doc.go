@@ -1,10 +1,10 @@
-// Package evidence measures how long it takes to gather the evidence of an incident from a real
-// Prometheus of a real fleet's size.
+// Package evidence measures the time to gather an incident's evidence from a real Prometheus with a
+// large fleet.
 //
-// The history that Prometheus holds is the lab's: the pages of a pool of 64 workers, scraped for an
-// hour and a quarter of simulated time, and the same under other names until there are 100,000
-// series. It is a module of its own because the writer of Prometheus' blocks brings dependencies
-// that the product has no use for, as Prometheus itself does, which is built from its own source.
+// The lab makes the history: the pages of a pool of 64 workers, scraped for 75 simulated minutes,
+// and copies under other names up to 100,000 series. It is a module of its own, because Prometheus
+// and its block writer have dependencies that the product does not need. Prometheus is built from
+// source.
 //
-// A test proves against the same Prometheus that fresh values have the time of their scrape.
+// A test checks against the same Prometheus that fresh values carry the time of their scrape.
 package evidence

@@ -23,12 +23,16 @@ import (
 	"paramedic/state"
 )
 
-// BenchmarkEvidence is one incident's evidence, of a pool of 64 workers, from a real Prometheus
-// that holds 100,000 series: that of go.mod, or the one at $PROMETHEUS. It reports the median, the
-// 95th percentile, the number of queries and what they cost Prometheus: of asking ahead for the
-// past when an incident opens, of its first gathering after the ten seconds in which its symptoms
-// are gathered, and of those that follow; of a gathering for which nothing was asked ahead; and how
-// long the diagnosis of what came takes.
+// BenchmarkEvidence gathers one incident's evidence of a pool of 64 workers from a real Prometheus
+// with 100,000 series: the version of go.mod, or the binary at $PROMETHEUS. It reports the median,
+// the 95th percentile, the number of queries and Prometheus's CPU time of:
+//
+//   - ahead: prefetching the past when the incident opens
+//   - first: the first gathering, ten seconds later
+//   - next: a later gathering
+//   - alone: a gathering without prefetch
+//
+// It also reports the time of the diagnosis.
 func BenchmarkEvidence(b *testing.B) {
 	dir := b.TempDir()
 	start := time.Now().Add(-healthy - sick).Truncate(time.Second)
@@ -50,9 +54,12 @@ func BenchmarkEvidence(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		return enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: signals, Deadline: time.Minute})
+		return enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: signals,
+			Deadline: time.Minute})
 	}
-	request := enrich.Request{Cluster: "default", Scope: state.Scope{Cluster: "default", Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}, Now: end, Onset: end.Add(-sick + 2*time.Minute)}
+	request := enrich.Request{Cluster: "default",
+		Scope: state.Scope{Cluster: "default", Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}, Now: end,
+		Onset: end.Add(-sick + 2*time.Minute)}
 	opening, later := request, request
 	opening.Now, later.Now = end.Add(-10*time.Second), end.Add(45*time.Second)
 	ev := gatherer().Gather(b.Context(), request)
@@ -80,10 +87,10 @@ func BenchmarkEvidence(b *testing.B) {
 	b.ReportMetric(float64(most.Microseconds()), "diagnosis-p95-µs")
 	b.ReportMetric(float64(series), "series")
 	b.ReportMetric(float64(len(ev.Samples)), "samples")
-	b.ReportMetric(0, "ns/op") // of both kinds together: of neither
+	b.ReportMetric(0, "ns/op") // meaningless: the mean of all four
 }
 
-// gatherings is what some of one kind took.
+// gatherings holds the cost of gatherings of one kind.
 type gatherings struct {
 	took    []time.Duration
 	queries int64
@@ -109,8 +116,7 @@ func (g *gatherings) report(b *testing.B, kind string) {
 	b.ReportMetric(float64(g.queries)/n, kind+"queries")
 }
 
-// diagnose is how long the diagnosis of the evidence takes, many times over, with the alerts that
-// the fault raises.
+// diagnose returns the times of 2,000 diagnoses of the evidence with the fault's alerts.
 func diagnose(b *testing.B, request enrich.Request, ev state.Evidence) []time.Duration {
 	b.Helper()
 	catalog, problems, err := rules.Load("")
@@ -119,9 +125,11 @@ func diagnose(b *testing.B, request enrich.Request, ev state.Evidence) []time.Du
 	}
 	in := state.Incident{ID: "INC-1", Cluster: "default", Status: state.StatusOpen, OpenedAt: request.Onset, Scope: request.Scope}
 	for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "LLMPreemptionStorm", "VLLMHighTTFT"} {
-		s := catalog.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}}, "default")
-		in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: s.Symptom, Severity: s.Severity, Alerts: 1, Active: 1, First: request.Onset, Last: request.Now,
-			Rules: []string{name}, Entities: []state.Entity{s.Entity}, Hints: s.Hints})
+		s := catalog.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}},
+			"default")
+		in.Symptoms = append(in.Symptoms,
+			state.SymptomCount{Symptom: s.Symptom, Severity: s.Severity, Alerts: 1, Active: 1, First: request.Onset, Last: request.Now,
+				Rules: []string{name}, Entities: []state.Entity{s.Entity}, Hints: s.Hints})
 	}
 	var took []time.Duration
 	for range 2000 {
@@ -129,13 +137,13 @@ func diagnose(b *testing.B, request enrich.Request, ev state.Evidence) []time.Du
 		d := catalog.Diagnose(&in, &ev, request.Now)
 		took = append(took, time.Since(from))
 		if d.Cause != "kv_exhaustion" {
-			b.Fatalf("the recorded fault is told as %s", d.Cause)
+			b.Fatalf("the recorded fault is diagnosed as %s", d.Cause)
 		}
 	}
 	return took
 }
 
-// cpu is the processor time in seconds that Prometheus says it has used.
+// cpu returns the processor time that Prometheus reports, in seconds.
 func cpu(b *testing.B, address string) float64 {
 	b.Helper()
 	resp, err := http.Get(address + "/metrics")
@@ -152,7 +160,7 @@ func cpu(b *testing.B, address string) float64 {
 			return seconds
 		}
 	}
-	b.Fatal("Prometheus does not say what it has used")
+	b.Fatal("Prometheus does not report its processor time")
 	return 0
 }
 

@@ -18,7 +18,7 @@ import (
 	"paramedic/state"
 )
 
-// A counted page grows with every scrape, until it is down.
+// A countedPage serves counters that grow with every scrape, until it is down.
 type countedPage struct {
 	down atomic.Bool
 
@@ -42,7 +42,7 @@ func (p *countedPage) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// nearest is how far a moment is from the nearest at which the page was served.
+// nearest returns the time between a moment and the nearest scrape.
 func (p *countedPage) nearest(at time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *countedPage) nearest(at time.Time) time.Duration {
 	return far
 }
 
-// eventually waits until something is so, half a minute at most.
+// eventually waits up to 30 s until a condition holds.
 func eventually(t *testing.T, what string, is func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -68,20 +68,21 @@ func eventually(t *testing.T, what string, is func() error) {
 		select {
 		case <-beat.C:
 		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s: %v", what, err)
+			t.Fatalf("timeout while waiting until %s: %v", what, err)
 		}
 	}
 }
 
-// A real Prometheus tells when what first aid reads was scraped, and nothing of a page that went
-// away, whose rates it shows for minutes.
+// Fresh values have the time of their scrape. A page that is down has no fresh values, although
+// Prometheus still computes its rates for minutes.
 func TestFreshValuesOfRealPrometheus(t *testing.T) {
 	pages := map[string]*countedPage{"a": {}, "b": {}}
 	config := "global: {scrape_interval: 3s, scrape_timeout: 2s}\nscrape_configs:\n- job_name: vllm\n  static_configs:\n"
 	for _, pod := range []string{"a", "b"} {
 		srv := httptest.NewServer(pages[pod])
 		t.Cleanup(srv.Close)
-		config += fmt.Sprintf("  - {targets: [%q], labels: {namespace: llm, pod: vllm-llama-7d9f8b6c5-aaaa%s}}\n", strings.TrimPrefix(srv.URL, "http://"), pod)
+		config += fmt.Sprintf("  - {targets: [%q], labels: {namespace: llm, pod: vllm-llama-7d9f8b6c5-aaaa%s}}\n",
+			strings.TrimPrefix(srv.URL, "http://"), pod)
 	}
 	address := startPrometheus(t, t.TempDir(), config)
 	signals, err := rules.LoadSignals()
@@ -96,8 +97,9 @@ func TestFreshValuesOfRealPrometheus(t *testing.T) {
 	wanted := []string{"preemption_rate", "requests_running", "ttft_p95"}
 	read := func(fresh bool) (of map[string]map[string]time.Time, now time.Time) {
 		now, of = time.Now(), map[string]map[string]time.Time{"a": {}, "b": {}}
-		for _, s := range gather.Gather(t.Context(), enrich.Request{Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"},
-			Onset: now.Add(-time.Minute), Now: now, Signals: wanted, Fresh: fresh}).Samples {
+		for _, s := range gather.Gather(t.Context(),
+			enrich.Request{Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"},
+				Onset: now.Add(-time.Minute), Now: now, Signals: wanted, Fresh: fresh}).Samples {
 			if s.Entity.Pod != "" {
 				of[s.Entity.Pod[len(s.Entity.Pod)-1:]][s.Signal] = s.At
 			}

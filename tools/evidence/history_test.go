@@ -20,26 +20,26 @@ import (
 	"paramedic/lab"
 )
 
-// What is written: the fleet's size, and how much of the past.
+// The fleet's size and the length of its history.
 const (
 	workers  = 64
 	enough   = 100_000 // series
 	interval = 15 * time.Second
 	healthy  = 65 * time.Minute // before the fault
 	sick     = 10 * time.Minute
-	brief    = 15 * time.Minute // of the day before and of the week before, around the same time of day
+	brief    = 15 * time.Minute // of the day and of the week before, at the same time of day
 )
 
-// A history writes samples into a Prometheus' storage: the fleet's hour where Prometheus has the
-// newest hours, in its head, and the days before as blocks.
+// A history writes samples into a Prometheus's storage: the fleet's hour into the head, where
+// Prometheus keeps the newest hours, and the days before as blocks.
 type history struct {
 	spans  []*span
 	pools  int
-	series map[string][]labels.Labels // of a page's line, which names its target: in each pool
+	series map[string][]labels.Labels // by a page's line: its labels in each pool
 	total  int
 }
 
-// A span of time: that of the simulation, moved back by an offset, from a moment on.
+// A span is a part of the simulation that is written with an offset into the past.
 type span struct {
 	begin  func() storage.Appender
 	end    func() error
@@ -77,7 +77,7 @@ func newHistory(dir string, start time.Time) (*history, error) {
 	return h, nil
 }
 
-// take writes one page of the fleet, under the names of every pool.
+// take writes one page of the fleet under the names of every pool.
 func (h *history) take(page []byte, at time.Time) error {
 	parser := textparse.NewPromParser(page, labels.NewSymbolTable(), false)
 	for {
@@ -143,7 +143,7 @@ func (h *history) commit() error {
 
 func (h *history) end() error {
 	for _, s := range h.spans {
-		_ = s.app.Rollback() // it holds nothing
+		_ = s.app.Rollback() // it is empty
 		if err := s.end(); err != nil {
 			return fmt.Errorf("ending a span: %w", err)
 		}
@@ -151,21 +151,22 @@ func (h *history) end() error {
 	return nil
 }
 
-// renamed gives a series the names of another pool: its own workload, machines and addresses. The
-// first pool keeps its own.
+// renamed gives a series the names of another pool: workload, nodes and addresses. The first pool
+// keeps its names.
 func renamed(ls labels.Labels, pool int) labels.Labels {
 	if pool == 0 {
 		return ls
 	}
-	names := strings.NewReplacer("vllm-llama", fmt.Sprintf("vllm-other%d", pool), "gpu-node-", fmt.Sprintf("gpu-node-%d0", pool), "10.42.", fmt.Sprintf("10.%d.", 42+pool),
+	names := strings.NewReplacer("vllm-llama", fmt.Sprintf("vllm-other%d", pool), "gpu-node-", fmt.Sprintf("gpu-node-%d0", pool), "10.42.",
+		fmt.Sprintf("10.%d.", 42+pool),
 		"kube-state-metrics:", fmt.Sprintf("kube-state-metrics-%d:", pool), "llama-70b", fmt.Sprintf("other-%d", pool))
 	b := labels.NewBuilder(ls)
 	ls.Range(func(l labels.Label) { b.Set(l.Name, names.Replace(l.Value)) })
 	return b.Labels()
 }
 
-// record plays the fleet's hour and writes it to a storage's directory. It returns the moment at
-// which it ends and the series of it.
+// record simulates the fleet and writes its samples to a storage's directory. It returns the end of
+// the simulation and the number of series.
 func record(dir string, start time.Time) (time.Time, int, error) {
 	s, err := lab.NewScenario(lab.KVExhaustion, 7)
 	if err != nil {
@@ -214,7 +215,7 @@ func scrape(handler http.Handler, targets []lab.Target) [][]byte {
 	return out
 }
 
-// lines is how many series pages have.
+// lines counts the series of pages.
 func lines(pages [][]byte) int {
 	n := 0
 	for _, p := range pages {

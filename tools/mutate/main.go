@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// A target is a package whose conditions are mutated, in all of its files or in those that are
-// named. Its own tests must notice, or those of the packages in by.
+// A target is a package to mutate, in all of its files or in those named. Its own tests must
+// notice, or those of the packages in by.
 type target struct {
 	dir   string
 	files []string
@@ -38,7 +38,8 @@ var targets = []target{
 	{dir: "remediate/policy", by: []string{"remediate/policy", "remediate/guard", "remediate"}},
 	{dir: "remediate/verify", by: []string{"remediate/verify", "remediate/guard", "remediate"}},
 	{dir: "remediate/kube"},
-	{dir: "state", files: []string{"action.go", "fold_action.go"}},
+	{dir: "state", files: []string{"action.go"}, by: []string{"state", "state/fold"}},
+	{dir: "state/fold", files: []string{"action.go"}},
 	{dir: "webhook/api", files: []string{"writes.go"}},
 }
 
@@ -79,8 +80,8 @@ func main() {
 	}
 }
 
-// readExplained reads the list of explained survivors: a line for each mutant, and below it
-// indented why it is no loss.
+// readExplained parses the list of explained survivors: a line for each mutant, and indented lines
+// with the reason.
 func readExplained(path string) (map[string]string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -125,8 +126,8 @@ type run struct {
 
 	suites  []suite
 	mutants []mutant
-	tests   map[int][]test // by mutant: the tests in which it decides otherwise
-	quick   map[test]bool  // tests that are asked first
+	tests   map[int][]test // by mutant: the tests in which it decides differently
+	quick   map[test]bool  // tests that run first
 
 	mu       sync.Mutex
 	verdicts map[string]bool // by mutant: noticed
@@ -147,7 +148,7 @@ func (r *run) all() error {
 	return r.judge(work)
 }
 
-// build makes the test binaries with all mutants in them.
+// build compiles the test binaries with all mutants.
 func (r *run) build(work string) error {
 	dir, err := filepath.Abs(filepath.Join(r.root, r.dir))
 	if err != nil {
@@ -169,7 +170,8 @@ func (r *run) build(work string) error {
 	}
 	rw := &rewriter{pkg: r.dir, fset: token.NewFileSet(), seen: map[string]int{}}
 	replace := map[string]string{filepath.Join(dir, "mutant_support.go"): filepath.Join(work, "mutant_support.go")}
-	if err := os.WriteFile(filepath.Join(work, "mutant_support.go"), fmt.Appendf(nil, support, filepath.Base(r.dir)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(work, "mutant_support.go"), fmt.Appendf(nil, support, filepath.Base(r.dir)),
+		0o644); err != nil {
 		return err
 	}
 	for _, name := range r.files {
@@ -193,7 +195,8 @@ func (r *run) build(work string) error {
 	sum := sha256.New()
 	for i, by := range r.noticers() {
 		bin := filepath.Join(work, fmt.Sprintf("tests-%d", i))
-		c := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", filepath.Join(work, "overlay.json"), "-o", bin, "./"+by)
+		c := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", filepath.Join(work, "overlay.json"),
+			"-o", bin, "./"+by)
 		c.Dir, c.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("building the mutants: %w\n%s", err, out)
@@ -231,7 +234,7 @@ func (r *run) test(of suite, pattern string, most time.Duration, env ...string) 
 	return err == nil, out, err
 }
 
-// observe runs every test by itself and notes in which of them each mutant decides otherwise.
+// observe runs every test alone and records the mutants that decide differently in it.
 func (r *run) observe(work string) error {
 	r.tests, r.quick = map[int][]test{}, map[test]bool{}
 	var left []string
@@ -252,12 +255,13 @@ func (r *run) observe(work string) error {
 			}
 		}
 	}
-	fmt.Printf("%s: %d mutants, %d tests; left out as slow: %s\n", r.dir, len(r.mutants), len(r.quick), cmp.Or(strings.Join(left, ", "), "none"))
+	fmt.Printf("%s: %d mutants, %d tests; left out as slow: %s\n", r.dir, len(r.mutants), len(r.quick),
+		cmp.Or(strings.Join(left, ", "), "none"))
 	return nil
 }
 
-// note runs one test without any mutant, notes which mutants would decide otherwise in it, and
-// returns how long it took. It leaves out a slow test.
+// note runs one test without any mutant, records the mutants that would decide differently in it,
+// and returns how long it took. It records nothing for a slow test.
 func (r *run) note(t test, noted string) (time.Duration, error) {
 	if err := os.RemoveAll(noted); err != nil {
 		return 0, err
@@ -289,7 +293,7 @@ func (r *run) note(t test, noted string) (time.Duration, error) {
 	return took, nil
 }
 
-// judge runs each mutant against the tests in which it decides otherwise.
+// judge runs each mutant against the tests in which it decides differently.
 func (r *run) judge(work string) error {
 	r.verdicts = map[string]bool{}
 	if raw, err := os.ReadFile(r.cache); err == nil {
@@ -354,7 +358,8 @@ func (r *run) noticed(m mutant) (bool, error) {
 				continue
 			}
 			most := 30*time.Second + time.Duration(len(names))*r.slow
-			if pass, _, err := r.test(of, "^("+strings.Join(names, "|")+")$", most, fmt.Sprint("MUTANT=", m.id)); !pass || err != nil {
+			if pass, _, err := r.test(of, "^("+strings.Join(names, "|")+")$", most,
+				fmt.Sprint("MUTANT=", m.id)); !pass || err != nil {
 				return !pass, err
 			}
 		}
@@ -362,8 +367,8 @@ func (r *run) noticed(m mutant) (bool, error) {
 	return false, nil
 }
 
-// report prints what survives and takes what it met off the explained; it reports whether there is
-// nothing to see to.
+// report prints the survivors and removes the mutants that it met from explained. It reports
+// whether the list of explanations is right.
 func (r *run) report(explained map[string]string) bool {
 	ok, noticed, why := true, 0, 0
 	for _, m := range r.mutants {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tried runs the check on a copy of the small module under testdata.
+// tried returns a run of the check on a copy of the module in testdata.
 func tried(t *testing.T) *run {
 	t.Helper()
 	root := t.TempDir()

@@ -15,10 +15,10 @@ import (
 type mutant struct {
 	id   int
 	key  string // package, function, condition, change: unique within a run, and the same after unrelated edits
-	line string // where it is now
+	line string // file and line
 }
 
-// A rewriter makes the copy of a package in which every mutant can be switched on.
+// A rewriter copies a package's sources and adds a switch for every mutant.
 type rewriter struct {
 	pkg     string
 	fset    *token.FileSet
@@ -31,16 +31,16 @@ type rewriter struct {
 	cuts    []cut
 }
 
-// A cut is a text to insert. Of several at one offset, openings go outermost first and closings
-// innermost first.
+// A cut is a text to insert. At one offset, openings come outermost first and closings innermost
+// first.
 type cut struct {
 	at    int
 	text  string
 	close bool
 }
 
-// support is what the copy calls: it decides for the mutant of this run, and otherwise notes which
-// mutants would decide differently.
+// support is the code that the copy calls. It decides for the mutant of this run, and otherwise
+// logs the mutants that would decide differently.
 const support = `package %s
 
 import (
@@ -85,7 +85,7 @@ func (r *rewriter) file(path string) (string, error) {
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok {
-			continue // what is decided when the program starts is decided before the mutant is known
+			continue // package variables are initialized before the mutant is known
 		}
 		r.fn = fn.Name.Name
 		if fn.Recv != nil {
@@ -118,10 +118,11 @@ func (r *rewriter) visit(n ast.Node) bool {
 }
 
 func decides(op token.Token) bool {
-	return op == token.LAND || op == token.LOR || op >= token.EQL && op <= token.GTR || op >= token.NEQ && op <= token.GEQ
+	return op == token.LAND || op == token.LOR || op >= token.EQL && op <= token.GTR ||
+		op >= token.NEQ && op <= token.GEQ
 }
 
-// decision makes the mutants of an expression that is to be taken as true, as false, or as both.
+// decision adds the mutants of an expression: taken as true, as false, or both.
 func (r *rewriter) decision(e ast.Expr, yes, no bool) {
 	r.covered[e] = true
 	switch x := e.(type) {
@@ -136,8 +137,8 @@ func (r *rewriter) decision(e ast.Expr, yes, no bool) {
 	case *ast.BinaryExpr:
 		if x.Op == token.LAND || x.Op == token.LOR {
 			and := x.Op == token.LAND
-			// An operand of && that is false makes the whole false: one mutant is enough. One that
-			// is true shows more than a whole that is.
+			// A false operand of && makes the whole false, so one mutant is enough. A true operand
+			// is a stronger mutant than a true whole.
 			if and && no || !and && yes {
 				r.force(e, !and)
 			}
@@ -159,8 +160,8 @@ func (r *rewriter) force(e ast.Expr, to bool) {
 	r.wrap(e, fmt.Sprintf("mutant(%d, ", id), fmt.Sprintf(", %t)", to))
 }
 
-// cases makes the mutants of a switch: each case never and, for each clause, always. A switch over
-// a value becomes one over comparisons.
+// cases adds the mutants of a switch: each case never, and each clause always. A switch over a
+// value becomes a switch over comparisons.
 func (r *rewriter) cases(s *ast.SwitchStmt) {
 	value := "mutantTag"
 	switch _, plain := s.Tag.(*ast.Ident); {
@@ -171,7 +172,8 @@ func (r *rewriter) cases(s *ast.SwitchStmt) {
 		value = r.text(s.Tag)
 		r.wrap(s.Tag, "mutantTrue(", ")")
 	default:
-		panic(r.fset.Position(s.Pos()).String() + ": a switch with a statement and an expression is not understood: give the expression a name")
+		panic(r.fset.Position(s.Pos()).String() + ": a switch with a statement and an expression is not understood: " +
+			"give the expression a name")
 	}
 	for _, c := range s.Body.List {
 		for i, e := range c.(*ast.CaseClause).List {
@@ -188,7 +190,7 @@ func (r *rewriter) cases(s *ast.SwitchStmt) {
 	}
 }
 
-// bound moves the bound of a comparison by one.
+// bound adds a mutant that moves the bound of a comparison by one.
 func (r *rewriter) bound(e *ast.BinaryExpr) {
 	other, ok := map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">"}[e.Op]
 	if !ok {
@@ -198,7 +200,7 @@ func (r *rewriter) bound(e *ast.BinaryExpr) {
 	r.wrap(e, fmt.Sprintf("mutant(%d, ", id), fmt.Sprintf(", (%s) %s (%s))", r.text(e.X), other, r.text(e.Y)))
 }
 
-// timeBound does so for a comparison of times.
+// timeBound does the same for a comparison of times.
 func (r *rewriter) timeBound(c *ast.CallExpr) {
 	m, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok || len(c.Args) != 1 || m.Sel.Name != "Before" && m.Sel.Name != "After" {
@@ -215,7 +217,9 @@ func (r *rewriter) add(e ast.Expr, what, to string) int {
 		key += fmt.Sprintf(" #%d", r.seen[key])
 	}
 	at := r.fset.Position(e.Pos())
-	r.mutants = append(r.mutants, mutant{id: len(r.mutants) + 1, key: key, line: fmt.Sprintf("%s/%s:%d", r.pkg, filepath.Base(at.Filename), at.Line)})
+	r.mutants = append(r.mutants,
+		mutant{id: len(r.mutants) + 1, key: key,
+			line: fmt.Sprintf("%s/%s:%d", r.pkg, filepath.Base(at.Filename), at.Line)})
 	return len(r.mutants)
 }
 
@@ -229,7 +233,7 @@ func (r *rewriter) wrap(e ast.Expr, before, after string) {
 	r.cuts = append(r.cuts, cut{r.offset(e.Pos()), before, false}, cut{r.offset(e.End()), after, true})
 }
 
-// applied is the source with all cuts made.
+// applied returns the source with all cuts inserted.
 func (r *rewriter) applied() string {
 	var out strings.Builder
 	at := 0

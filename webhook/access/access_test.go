@@ -16,10 +16,10 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// start is when the tests' stories begin.
+// start is the time at which every test begins.
 var start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// Sessions are bounded for each token and in all; the one that began first makes room.
+// Sessions are bounded per token and in total. The oldest one makes room.
 func TestSessionsAreBounded(t *testing.T) {
 	var s Sessions
 	first := s.begin("one", start)
@@ -41,7 +41,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestTokensAndSecretsAreReReadAndBadFilesRefused(t *testing.T) {
+func TestTokensAndSecretsReloadAndRefuseBadFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	put := func(text string, age time.Duration) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -111,9 +111,9 @@ func TestReplaysAreBoundedAndForgotten(t *testing.T) {
 	}
 }
 
-// Guesses of many sources are bounded too, and what is remembered of them. A source without a
-// mistake still gets its try.
-func TestGuessesOfManySourcesAreBounded(t *testing.T) {
+// Wrong tokens of many sources are bounded too, and so is the memory for them. A source without a
+// mistake may still try.
+func TestWrongTokensOfManySourcesAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	if err := os.WriteFile(path, []byte("- {token: viewer-token, name: vera, role: viewer}\n"), 0o600); err != nil {
 		t.Fatal(err)

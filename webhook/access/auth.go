@@ -7,27 +7,28 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// AlertmanagerAuth says how Alertmanager proves who it is. Any one of the configured ways is
-// enough.
+// AlertmanagerAuth holds the ways in which Alertmanager may prove who it is. Any one of the
+// configured ways is enough.
 type AlertmanagerAuth struct {
 	Bearer        *Secret
 	BasicUser     string
 	BasicPassword *Secret
-	// ClientCert takes any client whose certificate the TLS layer verified: set
+	// ClientCert accepts any client whose certificate the TLS layer verified. Set
 	// tls.Config.ClientCAs to the CA and ClientAuth to tls.VerifyClientCertIfGiven.
 	ClientCert bool
-	// Open takes everybody where nothing else is configured. It is for a listener on loopback only.
+	// Open accepts every request if nothing else is configured. It is for a listener on loopback
+	// only.
 	Open bool
 }
 
-// Configured says whether there is any way to prove oneself.
+// Configured reports whether there is any way to authenticate.
 func (a AlertmanagerAuth) Configured() bool {
 	return a.Bearer != nil || a.BasicPassword != nil || a.ClientCert
 }
 
-// Allow is nil where the request may pass. A secret that cannot be read now is a reason to try
-// again, not to lose an alert.
-func (a AlertmanagerAuth) Allow(r *http.Request) (deny error, cause error) {
+// Allow returns nil if the request may pass. If a secret cannot be read now, the sender is asked to
+// retry, so that no alert is lost; cause is the error to log.
+func (a AlertmanagerAuth) Allow(r *http.Request) (deny, cause error) {
 	if !a.Configured() {
 		if a.Open {
 			return nil, nil
@@ -38,14 +39,14 @@ func (a AlertmanagerAuth) Allow(r *http.Request) (deny error, cause error) {
 	if a.ClientCert && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return nil, nil
 	}
-	// Every configured secret is compared, so that the time taken does not tell which one came
-	// close.
+	// Every configured secret is compared, so that the time taken does not show which one nearly
+	// matched.
 	ok := false
 	if a.Bearer != nil {
 		want, err := a.Bearer.Value()
 		if err != nil {
 			cause = err
-		} else if got, given := bearer(r); given && same(got, want) {
+		} else if got, given := bearer(r); given && equal(got, want) {
 			ok = true
 		}
 	}
@@ -53,7 +54,7 @@ func (a AlertmanagerAuth) Allow(r *http.Request) (deny error, cause error) {
 		want, err := a.BasicPassword.Value()
 		if err != nil {
 			cause = err
-		} else if user, password, given := r.BasicAuth(); given && same(user, a.BasicUser) && same(password, want) {
+		} else if user, password, given := r.BasicAuth(); given && equal(user, a.BasicUser) && equal(password, want) {
 			ok = true
 		}
 	}
@@ -75,10 +76,10 @@ func bearer(r *http.Request) (string, bool) {
 	return strings.TrimSpace(token), true
 }
 
-// APIAuth says who may use the API and the pages.
+// APIAuth decides who may use the API and the pages.
 type APIAuth struct {
 	Tokens *Tokens
-	// Open makes everybody an admin where there are no tokens. It is for a listener on loopback
-	// only; requests that another site's page could have sent are refused all the same.
+	// Open makes every sender an admin if there are no tokens. It is for a listener on loopback
+	// only. Requests that another site's page could have sent are refused even so.
 	Open bool
 }

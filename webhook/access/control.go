@@ -13,39 +13,39 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// A Config says how each kind of sender proves who it is. Without authentication every request is
-// refused.
+// A Config holds the ways in which each kind of sender proves who it is. If none is configured,
+// every request is refused.
 type Config struct {
 	Alertmanager AlertmanagerAuth
 	API          APIAuth
-	Sessions     *Sessions // the logins
+	Sessions     *Sessions // the logins to the pages
 	Clock        state.Clock
 	Logger       *slog.Logger
-	// PublicURL is how people reach the bot. Its name may ask an open API, besides localhost and
-	// plain addresses.
+	// PublicURL is the bot's address for people. Requests may use its host name for an open API,
+	// besides localhost and plain IP addresses.
 	PublicURL string
 }
 
-// A Control decides which requests pass, and who sent them.
+// A Control decides which requests pass, and identifies their senders.
 type Control struct {
 	Config
 	origins *http.CrossOriginProtection
 	guesses guesses
 }
 
-// New returns the control of what c configures.
+// New returns a Control with the configuration c.
 func New(c Config) *Control {
 	return &Control{Config: c, origins: newOrigins(c.PublicURL)}
 }
 
-// Authenticate says who sends a request to the API or the pages. It is false for nobody, and for a
-// write that another site's page may have caused.
+// Authenticate returns the sender of a request to the API or the pages. It returns false for an
+// unknown sender, and for a write that another site's page may have caused.
 func (c *Control) Authenticate(r *http.Request) (state.Actor, bool) {
 	who, err := c.Identify(r)
 	return who, err == nil
 }
 
-// Identify returns the sender of a request, or why the request is refused.
+// Identify returns the sender of a request, or the reason to refuse it.
 func (c *Control) Identify(r *http.Request) (state.Actor, error) {
 	via := "api"
 	if strings.HasPrefix(r.UserAgent(), "paramedic/") {
@@ -80,7 +80,7 @@ func (c *Control) Identify(r *http.Request) (state.Actor, error) {
 	return actorOf(t, via), nil
 }
 
-// loggedIn returns who sends a request with the cookie of a login.
+// loggedIn identifies the sender of a request by its session cookie.
 func (c *Control) loggedIn(r *http.Request) (state.Actor, error) {
 	refused := httpio.Fail(http.StatusUnauthorized,
 		"not authenticated: send a token of auth.api.tokens_file as Authorization: Bearer")
@@ -114,8 +114,8 @@ func actorOf(t Token, via string) state.Actor {
 	return who
 }
 
-// Need lets a request pass whose sender has the role. Reads without it are only refused; writes are
-// refused by the handlers of the verbs, which record it.
+// Need wraps h: requests pass if their sender has the role. Use it for reads, which leave no
+// record. The handlers of writes refuse too low a role themselves, and record it.
 func (c *Control) Need(role state.Role, h httpio.Handler) httpio.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		who, err := c.Identify(r)
@@ -133,7 +133,7 @@ func (c *Control) Need(role state.Role, h httpio.Handler) httpio.Handler {
 	}
 }
 
-// RoleTooLow returns the text for an actor whose role lacks what is needed.
+// RoleTooLow returns the refusal for an actor whose role is lower than needed.
 func RoleTooLow(a state.Actor, need state.Role) string {
 	return fmt.Sprintf("the role %s may not do this: it needs %s", a.Role, need)
 }
@@ -156,10 +156,10 @@ func (c *Control) Logout(r *http.Request) {
 	}
 }
 
-// known returns the entry of a token that somebody presents. A wrong one counts as a guess.
+// known returns the entry of a presented token. A wrong token counts as a guess.
 func (c *Control) known(r *http.Request, token string) (Token, error) {
 	now, from := c.Clock.Now(), source(r)
-	if !c.guesses.may(from, token, now) {
+	if !c.guesses.allowed(from, token, now) {
 		return Token{}, ErrGuesses
 	}
 	t, ok, err := c.API.Tokens.lookup(token)
@@ -169,7 +169,7 @@ func (c *Control) known(r *http.Request, token string) (Token, error) {
 	if ok {
 		return t, nil
 	}
-	if counted, last := c.guesses.failed(from, token, now); counted {
+	if counted, last := c.guesses.count(from, token, now); counted {
 		c.Logger.Warn("a token was tried that is not in auth.api.tokens_file", "source", from, "path",
 			text.Line(r.URL.Path, 100), "refused_from_now", last)
 	}

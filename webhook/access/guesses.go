@@ -12,30 +12,30 @@ import (
 
 const (
 	guessesAtOnce = 10               // wrong tokens of one source
-	guessEvery    = 10 * time.Second // then one in this time
-	guessesTotal  = 100              // wrong tokens of all sources at once
-	guessTotal    = time.Second      // then one in this time
+	guessEvery    = 10 * time.Second // afterwards one per interval
+	guessesTotal  = 100              // wrong tokens of all sources together
+	guessTotal    = time.Second      // afterwards one per interval
 	sourcesKept   = 5000
 	guessesKept   = 16
 )
 
-// guesses count wrong tokens, by source and in total. The same wrong token again is a program that
-// was not told of a new one, and no guess. While all sources together guess too much, one that has
-// made no mistake yet still gets its try: an attack from elsewhere must not keep people from
-// halting first aid.
+// guesses counts wrong tokens, by source and in total. A wrong token that is repeated counts once:
+// it is a program that still uses an old token. If all sources together exceed the total, a source
+// without a mistake may still try. An attack from elsewhere must not keep people from halting first
+// aid.
 type guesses struct {
 	mu      sync.Mutex
 	total   allowance
 	sources map[string]*guesser
 }
 
-// A guesser is one source.
+// A guesser counts the wrong tokens of one source.
 type guesser struct {
 	allowance
 	tried [][sha256.Size]byte // the last wrong tokens
 }
 
-// An allowance is used up by guesses and comes back with time.
+// An allowance is used up by wrong tokens and restored with time.
 type allowance struct {
 	used float64
 	at   time.Time
@@ -49,8 +49,8 @@ func (a *allowance) now(now time.Time, every time.Duration) float64 {
 	return a.used
 }
 
-// source is where a request comes from. An IPv6 network of 64 bits is one source: whoever has one
-// address of it has them all.
+// source returns the source of a request for counting. An IPv6 network of 64 bits is one source,
+// because its owner has all of its addresses.
 func source(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -62,14 +62,14 @@ func source(r *http.Request) string {
 	}
 	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {
-		network, _ := addr.Prefix(64) // 64 bits are always there
+		network, _ := addr.Prefix(64) // never fails: the address has at least 64 bits
 		return network.String()
 	}
 	return addr.String()
 }
 
-// may reports whether a token from a source is looked at now.
-func (g *guesses) may(from, token string, now time.Time) bool {
+// allowed reports whether a token from a source is compared now.
+func (g *guesses) allowed(from, token string, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.sources[from]
@@ -82,9 +82,9 @@ func (g *guesses) may(from, token string, now time.Time) bool {
 	return one.used < guessesAtOnce && g.total.now(now, guessTotal) < guessesTotal
 }
 
-// failed counts a wrong token. Counted is false for one that was tried before; last says that the
-// source's next is not looked at.
-func (g *guesses) failed(from, token string, now time.Time) (counted, last bool) {
+// count counts a wrong token. counted is false for a token that was tried before. last is true if
+// the next token of the source is refused without a comparison.
+func (g *guesses) count(from, token string, now time.Time) (counted, last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.sources[from]
@@ -112,8 +112,8 @@ func (g *guesses) failed(from, token string, now time.Time) (counted, last bool)
 	return true, one.used >= guessesAtOnce || g.total.used >= guessesTotal
 }
 
-// forget makes room: sources whose guesses are made up for go, or else the one that guessed least
-// lately.
+// forget makes room. It removes sources whose allowance is restored, or else the source that used
+// the least.
 func (g *guesses) forget(now time.Time) {
 	least, used := "", 0.0
 	for from, one := range g.sources {

@@ -9,9 +9,8 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// A browser on this machine can be made to ask a bot on loopback by any site that it shows. So
-// whatever needs no proof of who asks is given to requests that name this machine and come from no
-// other site.
+// Any site that a browser on this machine shows can make the browser send requests to a bot on
+// loopback. So requests without authentication must name this machine and come from no other site.
 
 const (
 	refusedName = "the bot is open to this machine only and was asked under another name: use 127.0.0.1 or " +
@@ -19,19 +18,19 @@ const (
 	refusedSite = "refused: the request came from another site"
 )
 
-// newOrigins returns the check of where writes come from. The origin of the bot's public URL counts
-// as its own: a proxy may ask under another name.
+// newOrigins returns the check of a write's origin. The origin of the bot's public URL is trusted,
+// because a proxy may use another host name.
 func newOrigins(public string) *http.CrossOriginProtection {
 	check := http.NewCrossOriginProtection()
 	if u, err := url.Parse(public); err == nil && u.Host != "" {
-		// one that browsers never send is no origin, and is never met
+		// an invalid origin is never sent by a browser
 		_ = check.AddTrustedOrigin(u.Scheme + "://" + u.Host)
 	}
 	return check
 }
 
 // CheckOrigin refuses a request that a page of another site can have caused, on every path that
-// needs no proof of who asks. Slack and PagerDuty sign theirs, and /healthz tells nothing.
+// needs no authentication. Slack and PagerDuty sign their requests, and /healthz returns no data.
 func (c *Control) CheckOrigin(r *http.Request) error {
 	path := r.URL.Path
 	switch {
@@ -41,7 +40,7 @@ func (c *Control) CheckOrigin(r *http.Request) error {
 		if c.Alertmanager.Open && !c.Alertmanager.Configured() && !c.ownName(r.Host) {
 			return httpio.Fail(http.StatusForbidden, refusedName)
 		}
-		return c.ownSite(r) // Alertmanager is no browser: with authentication, too, such a request is not its own
+		return c.ownSite(r) // also with authentication: Alertmanager is not a browser
 	case path == "/metrics":
 		if c.API.Open && !c.ownName(r.Host) {
 			return httpio.Fail(http.StatusForbidden, refusedName)
@@ -53,7 +52,7 @@ func (c *Control) CheckOrigin(r *http.Request) error {
 	return nil
 }
 
-// local refuses what did not come from a program or a page on this machine.
+// local refuses a request that no program or page on this machine sent.
 func (c *Control) local(r *http.Request) error {
 	if !c.ownName(r.Host) {
 		return httpio.Fail(http.StatusForbidden, refusedName)
@@ -61,8 +60,8 @@ func (c *Control) local(r *http.Request) error {
 	return c.ownSite(r)
 }
 
-// ownName reports whether a Host header names this machine or the bot's public URL. Any address
-// passes: another site can point its name here, but not an address.
+// ownName reports whether a Host header names this machine or the bot's public URL. Any IP address
+// passes: another site can point its host name here, but it cannot change an address.
 func (c *Control) ownName(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -73,8 +72,8 @@ func (c *Control) ownName(host string) bool {
 		err == nil && host != "" && strings.EqualFold(host, u.Hostname())
 }
 
-// ownSite refuses a write that a page of another site caused, and a read that one made in the
-// background. A link from elsewhere to a page is fine.
+// ownSite refuses a write that a page of another site caused, and a background read by such a page.
+// It allows a link from another site to a page.
 func (c *Control) ownSite(r *http.Request) error {
 	if c.origins.Check(r) != nil {
 		return httpio.Fail(http.StatusForbidden, refusedSite)
@@ -89,8 +88,8 @@ func (c *Control) ownSite(r *http.Request) error {
 	return nil
 }
 
-// ownWrite refuses a write of another site's page. A form of another site cannot send JSON without
-// asking first, and gets no answer to that question here.
+// ownWrite refuses a write by another site's page. A form on another site cannot send JSON without
+// a preflight request, which gets no answer here.
 func (c *Control) ownWrite(r *http.Request) error {
 	switch {
 	case !writes(r):

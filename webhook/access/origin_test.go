@@ -10,7 +10,7 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-// pages answers every path as the incident pages and the metrics would.
+// pages adds handlers for the incident pages and the metrics.
 func pages(c *webhook.Config) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "shown") })
 	c.Pages, c.Metrics, c.PublicURL = ok, ok, "https://oncall.example/paramedic"
@@ -23,9 +23,9 @@ var openPaths = []string{"/", "/incidents", "/incidents/42", "/fleet", "/actions
 	"/openapi.yaml",
 	"/api/v1/incidents", "/api/v1/incidents/42/report", "/api/v1/actions", "/api/v1/events", "/webhook/alertmanager"}
 
-// A name that another site points at this machine (DNS rebinding) opens no path of a bot that is
-// open on loopback.
-func TestOtherNamesOpenNoPath(t *testing.T) {
+// A host name that another site points at this machine (DNS rebinding) opens no path of a bot that
+// is open on loopback.
+func TestForeignHostNamesAreRefused(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), pages)
 	for _, path := range openPaths {
 		for _, host := range []string{"rebound.example:8080", "127.0.0.1.rebound.example", "localhost.rebound.example"} {
@@ -41,8 +41,9 @@ func TestOtherNamesOpenNoPath(t *testing.T) {
 	}
 }
 
-// A page of another site makes no alerts, reads nothing in the background, and may link to a page.
-func TestOtherSitesMakeNoAlerts(t *testing.T) {
+// A page of another site cannot send alerts and cannot read in the background. It may link to a
+// page.
+func TestForeignSitesCannotSendAlerts(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, pages)
 	const json = "application/json"
@@ -80,9 +81,9 @@ func TestOtherSitesMakeNoAlerts(t *testing.T) {
 		hooktest.Request("POST", "127.0.0.1:8080", "/webhook/alertmanager", firing, "Content-Type", json)), 200)
 }
 
-// A proxy in front of a bot that asks for tokens may use any name, as may Slack and PagerDuty, who
-// sign what they send.
-func TestProvenRequestsComeUnderAnyName(t *testing.T) {
+// A proxy in front of a bot that asks for tokens may use any host name. So may Slack and PagerDuty,
+// which sign their requests.
+func TestAuthenticatedRequestsMayUseAnyHostName(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), func(c *webhook.Config) {
 		hooktest.WithTokens(t)(c)
 		pages(c)
@@ -98,14 +99,13 @@ func TestProvenRequestsComeUnderAnyName(t *testing.T) {
 	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", host, "/webhook/alertmanager", firing, alerts...)), 200)
 	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", host, "/webhook/alertmanager", firing,
 		append(alerts, "Origin", "https://evil.example")...)), 403, "another site")
-	for _, path := range []string{"/webhook/slack/command", "/webhook/pagerduty"} { // closed here for want of a secret
+	for _, path := range []string{"/webhook/slack/command", "/webhook/pagerduty"} { // closed here: no secret is configured
 		hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", host, path, "")), 404, "not configured")
 	}
 }
 
-// A proxy that asks under another name than the browser does not make the bot's own page a foreign
-// one.
-func TestOwnPagesWriteThroughAProxy(t *testing.T) {
+// The bot's own page may write through a proxy that uses another host name than the browser.
+func TestPagesWriteThroughProxy(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), func(c *webhook.Config) {
 		hooktest.WithTokens(t)(c)
 		pages(c)

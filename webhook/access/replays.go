@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Replays remember keys for a while, and no more than a number of them.
+// Replays holds the keys of recent requests, up to a number, so that a repeated request is found.
 type Replays struct {
 	keep time.Duration
 	most int
@@ -15,12 +15,12 @@ type Replays struct {
 	order []string // oldest first
 }
 
-// NewReplays returns a memory that keeps at most that many keys for that long.
+// NewReplays returns an empty memory that keeps at most `most` keys, each for `keep`.
 func NewReplays(keep time.Duration, most int) *Replays {
 	return &Replays{keep: keep, most: most, at: map[string]time.Time{}}
 }
 
-// Has says whether the key is remembered.
+// Has reports whether the key is remembered.
 func (s *Replays) Has(key string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,8 +29,8 @@ func (s *Replays) Has(key string, now time.Time) bool {
 	return ok
 }
 
-// Add remembers the keys. It is false where one was remembered already, or where there is no room:
-// a memory that forgets early could be flushed by whoever wants to replay.
+// Add remembers the keys. It returns false if one is remembered already, or if there is no room:
+// forgetting early would let an attacker flush the memory and replay a request.
 func (s *Replays) Add(now time.Time, keys ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

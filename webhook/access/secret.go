@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// A Secret is read from a file or the environment each time it may have changed, so that it can be
-// rotated without a restart. A nil Secret is one that is not configured. It never prints its value.
+// A Secret is read from a file or the environment. A file is read again when it changes, so that a
+// secret can be rotated without a restart. A nil Secret is not configured. A Secret never prints
+// its value.
 type Secret struct {
 	path, env, literal string
 
@@ -21,8 +22,8 @@ type Secret struct {
 	value string
 }
 
-// NewSecret refers to a secret: "${NAME}" is an environment variable, anything else a file. An
-// empty reference gives nil.
+// NewSecret returns the secret that ref names: "${NAME}" is an environment variable, anything else
+// a file. It returns nil for an empty reference.
 func NewSecret(ref string) *Secret {
 	if ref == "" {
 		return nil
@@ -33,14 +34,14 @@ func NewSecret(ref string) *Secret {
 	return &Secret{path: ref}
 }
 
-// LiteralSecret is a secret that the program made itself.
+// LiteralSecret returns a secret with the given value.
 func LiteralSecret(value string) *Secret { return &Secret{literal: value} }
 
 // String hides the value.
 func (s *Secret) String() string { return "<secret>" }
 
-// Value is the secret as it is now, without surrounding white space. An unreadable or empty secret
-// is an error, never "".
+// Value returns the secret's current value without surrounding white space. An unreadable or empty
+// secret is an error, never "".
 func (s *Secret) Value() (string, error) {
 	if s == nil {
 		return "", errors.New("secret is not configured")
@@ -80,14 +81,14 @@ func (s *Secret) read() (string, error) {
 	return s.value, nil
 }
 
-// changed says whether a file is another one than when it was read. Kubernetes swaps a link, which
-// makes it another file.
+// changed reports whether a file differs from the one read before. Kubernetes swaps a symbolic
+// link, which makes it another file.
 func changed(old, now fs.FileInfo) bool {
 	return old == nil || !old.ModTime().Equal(now.ModTime()) || old.Size() != now.Size() || !os.SameFile(old, now)
 }
 
-// same compares in a time that tells nothing about either, their lengths included.
-func same(a, b string) bool {
+// equal compares two texts in a time that depends on neither, not even on their lengths.
+func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// SessionCookie is the cookie of a login to the pages. It holds a random ID, which is worth nothing
+// SessionCookie is the name of the cookie of a login. Its value is a random ID, which is useless
 // once the session has ended.
 const SessionCookie = "paramedic_session"
 
 const (
-	// SessionTime is how long a login lasts.
+	// SessionTime is the length of a login.
 	SessionTime     = 12 * time.Hour
 	sessionsKept    = 1000
 	sessionsOfToken = 20
 )
 
-// Sessions are the logins to the pages, in memory: a restart ends them all. Each stands on its
-// token, so that it ends when the token is taken out of the file, and has the role that the token
-// has now. The zero value is ready.
+// Sessions holds the logins to the pages in memory: a restart ends them all. A session has the role
+// that its token has now, and ends when the token leaves the file. The zero value is ready.
 type Sessions struct {
 	mu   sync.Mutex
 	byID map[string]session
@@ -32,8 +31,7 @@ type session struct {
 	ends  time.Time
 }
 
-// begin makes a session. Where there are too many, the one ends that began first: of the same
-// token, or of all.
+// begin starts a session. If there are too many, it ends the oldest: of the same token, or of all.
 func (s *Sessions) begin(token string, now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +67,7 @@ func (s *Sessions) begin(token string, now time.Time) string {
 	return id
 }
 
-// token returns the hash of the token that a session stands on.
+// token returns the hash of the token that began a session.
 func (s *Sessions) token(id string, now time.Time) ([sha256.Size]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +81,8 @@ func (s *Sessions) end(id string) {
 	delete(s.byID, id)
 }
 
-// ErrLogin is a token that is not known; ErrGuesses means that too many were tried, and this one
-// was not looked at.
+// ErrLogin reports an unknown token. ErrGuesses reports that too many wrong tokens were tried, and
+// that this one was not compared.
 var (
 	ErrLogin   = errors.New("the token is not known")
 	ErrGuesses = errors.New("too many tokens were tried that are not known: wait a minute")

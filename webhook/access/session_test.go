@@ -18,8 +18,8 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-// A login's cookie is a session's ID: it is not the token, it ends with the logout, and what it may
-// do is what the token may now.
+// The cookie holds a session's ID, not the token. The session ends with the logout, and has the
+// role that the token has now.
 func TestSessionEndsWithLogoutTokenAndTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	n := 0
@@ -74,7 +74,7 @@ func TestSessionEndsWithLogoutTokenAndTime(t *testing.T) {
 	}
 }
 
-// An event stream ends with the session that it was opened with.
+// An event stream ends with the session that opened it.
 func TestLogoutEndsTheEventStream(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
@@ -103,7 +103,7 @@ func TestLogoutEndsTheEventStream(t *testing.T) {
 	}
 }
 
-// from is a request of an address with a token.
+// from returns a request from an address, with a token.
 func from(address, token string) *http.Request {
 	r := hooktest.Request("GET", "127.0.0.1", "/api/v1/incidents", "", "Authorization", "Bearer "+token)
 	r.RemoteAddr = address
@@ -112,13 +112,13 @@ func from(address, token string) *http.Request {
 
 const (
 	guessesAtOnce = 10               // wrong tokens of one source
-	guessEvery    = 10 * time.Second // then one in this time
+	guessEvery    = 10 * time.Second // afterwards one per interval
 )
 
-// Guesses at tokens are counted for each source, refused when there are too many, logged without
-// the token, and made up for by time. A program that goes on with its old token is no guesser, and
-// other sources and sessions are not touched.
-func TestGuessesAtTokensAreBounded(t *testing.T) {
+// Wrong tokens are counted per source, refused above a limit, and logged without the token. The
+// allowance returns with time. A program that repeats its old token counts once, and other sources
+// and sessions are not affected.
+func TestWrongTokensOfOneSourceAreBounded(t *testing.T) {
 	var log bytes.Buffer
 	s, clock := hooktest.Serve(t, hooktest.NewWorld().Populate(), func(c *webhook.Config) {
 		hooktest.WithTokens(t)(c)

@@ -26,8 +26,8 @@ type Token struct {
 	SlackUser string     `yaml:"slack_user"`
 }
 
-// Tokens are the API's tokens, re-read when their file changes. A changed file that is not valid is
-// refused and the old one kept.
+// Tokens holds the API's tokens. It reads the file again when it changes. A changed file that is
+// invalid is refused, and the entries before it stay valid.
 type Tokens struct {
 	path string
 
@@ -37,7 +37,7 @@ type Tokens struct {
 	sums   [][sha256.Size]byte
 }
 
-// LoadTokens reads a tokens file; the package comment shows its format.
+// LoadTokens reads a tokens file. The package comment shows its format.
 func LoadTokens(path string) (*Tokens, error) {
 	t := &Tokens{path: path}
 	if err := t.refresh(); err != nil {
@@ -46,8 +46,7 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
-// refresh reads the file where it has changed. The caller holds the lock, or has the only
-// reference.
+// refresh reads the file if it has changed. The caller holds the lock, or has the only reference.
 func (t *Tokens) refresh() error {
 	info, err := os.Stat(t.path)
 	if err != nil {
@@ -60,7 +59,7 @@ func (t *Tokens) refresh() error {
 	if err != nil {
 		return fmt.Errorf("reading tokens file: %w", err)
 	}
-	t.info = info // an invalid file is complained about once, not at every request
+	t.info = info // an invalid file is reported once, not at every request
 	tokens, problems := parseTokens(data)
 	if len(problems) > 0 {
 		return &TokensError{File: t.path, Problems: problems}
@@ -72,19 +71,19 @@ func (t *Tokens) refresh() error {
 	return nil
 }
 
-// A TokenProblem is one thing that is wrong in a tokens file, with its line where it is known.
+// A TokenProblem is one fault in a tokens file, with its line if it is known.
 type TokenProblem struct {
 	Line int
 	Text string
 }
 
-// A TokensError is everything that is wrong in a tokens file. It never shows a token.
+// A TokensError lists the faults in a tokens file. It never shows a token.
 type TokensError struct {
 	File     string
 	Problems []TokenProblem
 }
 
-// Error lists the problems, a line each.
+// Error returns the problems, a line each.
 func (e *TokensError) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -93,11 +92,10 @@ func (e *TokensError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// yamlLine finds the line in the decoder's words, the rest of which may quote a token.
+// yamlLine finds the line number in the decoder's error, the rest of which may quote a token.
 var yamlLine = regexp.MustCompile(`\bline (\d+):`)
 
-// parseTokens reads every entry; what is wrong names the line and the entry and never shows a
-// token.
+// parseTokens reads every entry. A problem names the line and the entry, and never shows a token.
 func parseTokens(data []byte) ([]Token, []TokenProblem) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -131,7 +129,7 @@ func parseTokens(data []byte) ([]Token, []TokenProblem) {
 	return tokens, problems
 }
 
-// parseToken reads one entry, and says what is wrong with it.
+// parseToken reads one entry and lists its faults.
 func parseToken(node *yaml.Node) (t Token, wrong []string) {
 	if node.Kind != yaml.MappingNode {
 		return t, []string{"it must be {token, name, role, slack_user}"}
@@ -165,8 +163,8 @@ func parseToken(node *yaml.Node) (t Token, wrong []string) {
 	return t, wrong
 }
 
-// lookup finds a token in a time that does not depend on which one it is. The error says why a
-// changed file was not applied.
+// lookup finds a token, in a time that does not depend on which one it is. The error is the reason
+// why a changed file was not applied.
 func (t *Tokens) lookup(token string) (Token, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,8 +182,8 @@ func (t *Tokens) lookup(token string) (Token, bool, error) {
 	return t.tokens[found], true, err
 }
 
-// SlackUser gives the token entry of a Slack user, so that one file can say who may do what in both
-// places.
+// SlackUser returns the name and role of a Slack user, so that one file decides both for the API
+// and for Slack.
 func (t *Tokens) SlackUser(userID string) (name string, role state.Role, ok bool) {
 	if userID == "" {
 		return "", "", false
@@ -205,11 +203,11 @@ func (t *Tokens) SlackActor(userID string) state.Actor {
 	return state.Actor{ID: userID, Via: "slack", Role: role, Alias: name}
 }
 
-// slackID is the form of a Slack user's ID.
+// slackID matches a Slack user's ID.
 var slackID = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
 
 // SlackApproves reports whether any Slack user may approve an action with these approvers: a user
-// whom the file names, or one whom only the approvers name.
+// in the file, or a user ID among the approvers.
 func (t *Tokens) SlackApproves(approvers []string) bool {
 	var users []string
 	names := map[string]bool{}
@@ -225,14 +223,14 @@ func (t *Tokens) SlackApproves(approvers []string) bool {
 		func(id string) bool { return id != "" && t.SlackActor(id).WhyNotApprove(approvers) == "" })
 }
 
-// all returns the entries of the file as it is now; none where there is no file.
+// all returns the entries of the file as it is now, or none if there is no file.
 func (t *Tokens) all() []Token {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_ = t.refresh() // the API's requests report it
+	_ = t.refresh() // the API's requests report the error
 	return t.tokens
 }
 
@@ -241,7 +239,7 @@ func (t *Tokens) bySum(sum [sha256.Size]byte) (Token, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := t.refresh()
-	if i := slices.Index(t.sums, sum); i >= 0 { // the hash came out of a session, not from outside
+	if i := slices.Index(t.sums, sum); i >= 0 { // no constant time needed: the hash came out of a session
 		return t.tokens[i], true, err
 	}
 	return Token{}, false, err

@@ -11,8 +11,8 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// What one alert may weigh. Labels are an alert's identity, so one that goes beyond is set aside;
-// annotations and URLs are for people and are cut.
+// The bounds of one alert. An alert with more labels is set aside, because labels are its identity.
+// Annotations and URLs are for people and are cut.
 const (
 	maxLabels          = 128
 	maxLabelBytes      = 16 << 10
@@ -21,80 +21,80 @@ const (
 	maxURL             = 8 << 10
 	maxFingerprint     = 64
 	maxClusterName     = 253
-	// maxPart is the most that the alerts of one input may weigh as JSON: an external NATS server
-	// takes messages of 1 MiB by default.
+	// maxPart bounds the JSON of one input's alerts. An external NATS server accepts messages of at
+	// most 1 MiB by default.
 	maxPart = 768 << 10
 )
 
-// alert checks one alert and gives it its final form. Its error is an *untaken.
+// alert checks one alert and returns it in its final form. Its error is a *setAsideError.
 func (p *payloadAlert) alert() (state.Alert, error) {
 	a := state.Alert{
 		Fingerprint: state.Fingerprint(p.Fingerprint), Status: state.AlertStatus(p.Status), Labels: p.Labels,
 		Annotations: trimAnnotations(p.Annotations), GeneratorURL: httpio.Cut(p.GeneratorURL, maxURL),
 	}
 	if p.malformed != nil {
-		return a, aside(reasonMalformed, "it is not an alert as Alertmanager sends it: %s", p.malformed)
+		return a, reject(reasonMalformed, "it is not an alert as Alertmanager sends it: %s", p.malformed)
 	}
 	if a.Status != state.Firing && a.Status != state.Resolved {
-		return a, aside(reasonStatus, "status must be firing or resolved, not %q", httpio.Cut(string(a.Status), 32))
+		return a, reject(reasonStatus, "status must be firing or resolved, not %q", httpio.Cut(string(a.Status), 32))
 	}
 	if err := checkLabels(p.Labels); err != nil {
 		return a, err
 	}
 	var err error
 	if p.StartsAt == "" {
-		return a, aside(reasonTime, "startsAt is missing")
+		return a, reject(reasonTime, "startsAt is missing")
 	}
 	if a.StartsAt, err = httpio.ParseTime(p.StartsAt); err != nil || a.StartsAt.IsZero() {
-		return a, aside(reasonTime, "startsAt is not an RFC 3339 time: %q", httpio.Cut(p.StartsAt, 40))
+		return a, reject(reasonTime, "startsAt is not an RFC 3339 time: %q", httpio.Cut(p.StartsAt, 40))
 	}
-	// A firing alert's end is when its sender would give it up: it differs between the members of a
-	// pair, and says nothing.
+	// The end of a firing alert is when its sender would give it up. It differs between the members
+	// of a pair, and is not used.
 	if a.Status == state.Resolved && p.EndsAt != "" {
 		if a.EndsAt, err = httpio.ParseTime(p.EndsAt); err != nil {
-			return a, aside(reasonTime, "endsAt is not an RFC 3339 time: %q", httpio.Cut(p.EndsAt, 40))
+			return a, reject(reasonTime, "endsAt is not an RFC 3339 time: %q", httpio.Cut(p.EndsAt, 40))
 		}
 	}
 	switch {
 	case p.Fingerprint == "":
 		a.Fingerprint = fingerprint(p.Labels)
 	case !httpio.PlainID(p.Fingerprint, maxFingerprint):
-		return a, aside(reasonFingerprint, "fingerprint is not a hash: %q", httpio.Cut(p.Fingerprint, 32))
+		return a, reject(reasonFingerprint, "fingerprint is not a hash: %q", httpio.Cut(p.Fingerprint, 32))
 	}
 	return a, nil
 }
 
-// fingerprint is Alertmanager's own hash of a label set, for senders that leave it out.
+// fingerprint returns Alertmanager's own hash of a label set, for senders that leave it out.
 func fingerprint(labels map[string]string) state.Fingerprint {
 	return state.Fingerprint(model.Fingerprint(model.LabelsToSignature(labels)).String())
 }
 
 func checkLabels(labels map[string]string) error {
 	if len(labels) == 0 {
-		return aside(reasonNoLabels, "it has no labels")
+		return reject(reasonNoLabels, "it has no labels")
 	}
 	if len(labels) > maxLabels {
-		return aside(reasonManyLabels, "it has %d labels; at most %d are taken", len(labels), maxLabels)
+		return reject(reasonManyLabels, "it has %d labels; at most %d are taken", len(labels), maxLabels)
 	}
 	size := 0
 	for name, value := range labels {
 		size += len(name) + len(value)
 		switch {
 		case name == "":
-			return aside(reasonLabelName, "a label has no name")
+			return reject(reasonLabelName, "a label has no name")
 		case httpio.HasControl(name, false):
-			return aside(reasonControl, "the name of label %q has control characters", httpio.Cut(name, 64))
+			return reject(reasonControl, "the name of label %q has control characters", httpio.Cut(name, 64))
 		case httpio.HasControl(value, true):
-			return aside(reasonControl, "the value of label %q has control characters", httpio.Cut(name, 64))
+			return reject(reasonControl, "the value of label %q has control characters", httpio.Cut(name, 64))
 		}
 	}
 	if size > maxLabelBytes {
-		return aside(reasonLargeLabels, "its labels are %d bytes; at most %d are taken", size, maxLabelBytes)
+		return reject(reasonLargeLabels, "its labels are %d bytes; at most %d are taken", size, maxLabelBytes)
 	}
 	return nil
 }
 
-// trimAnnotations cuts what is only for people to a size that always fits.
+// trimAnnotations cuts annotations to maxAnnotation each and maxAnnotationBytes together.
 func trimAnnotations(all map[string]string) map[string]string {
 	size := 0
 	for name, value := range all {
@@ -112,7 +112,7 @@ func trimAnnotations(all map[string]string) map[string]string {
 	for name := range all {
 		names = append(names, name)
 	}
-	// Short ones first, so that one long text does not push out the summary and the runbook.
+	// Short ones come first, so that one long text does not push out the summary and the runbook.
 	slices.SortFunc(names, func(a, b string) int {
 		if d := len(all[a]) - len(all[b]); d != 0 {
 			return d

@@ -2,7 +2,7 @@ package alertmanager
 
 import "testing"
 
-func TestFingerprintIsAlertmanagers(t *testing.T) {
+func TestFingerprintEqualsAlertmanagers(t *testing.T) {
 	labels := map[string]string{
 		"alertname": "HighErrorRate", "cluster": "demo", "instance": "127.0.0.1:19100", "job": "fake", "replica": "r1", "service": "a",
 		"severity": "critical", "team": "payments",

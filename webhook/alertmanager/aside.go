@@ -12,41 +12,41 @@ import (
 	"paramedic/internal/text"
 )
 
-// Why an alert cannot be taken, as metrics and the API name it.
+// The reasons why an alert cannot be taken, as metrics and the API name them.
 const (
-	reasonMalformed   = "malformed"         // it is no object of the kind that Alertmanager sends
+	reasonMalformed   = "malformed"         // not an alert object
 	reasonStatus      = "status"            // neither firing nor resolved
 	reasonNoLabels    = "no_labels"         // labels are an alert's identity
-	reasonLabelName   = "label_name"        // a label without a name
+	reasonLabelName   = "label_name"        // an empty label name
 	reasonManyLabels  = "too_many_labels"   // more than maxLabels
 	reasonLargeLabels = "labels_too_large"  // more than maxLabelBytes
 	reasonControl     = "control_character" // in a label, where it would act on a terminal
 	reasonTime        = "time"              // startsAt or a resolved alert's endsAt
-	reasonFingerprint = "fingerprint"       // no hash, so no key
-	ReasonTruncated   = "truncated"         // Alertmanager itself left it out
-	// ReasonLargePayload is a whole payload that was refused: Alertmanager sends none of it again.
+	reasonFingerprint = "fingerprint"       // not a hash, so it is no key
+	ReasonTruncated   = "truncated"         // Alertmanager left it out
+	// ReasonLargePayload is a whole payload that was refused. Alertmanager sends none of it again.
 	ReasonLargePayload = "payload_too_large"
 )
 
-// A SetAside is an alert that cannot be taken, beside others of its payload that are.
+// A SetAside is an alert that cannot be taken, while others of its payload are.
 type SetAside struct {
-	Reason string // one word for metrics
-	Text   string // what is wrong and, where there is one, what to do
-	Alert  string // what can be shown of it: its name and a few labels
-	Count  uint64 // alerts; more than one only where Alertmanager left them out and tells their number
+	Reason string // a reason constant
+	Text   string // the fault and, if there is one, the remedy
+	Alert  string // an excerpt: the name and a few labels
+	Count  uint64 // number of alerts; more than 1 only for ReasonTruncated and ReasonLargePayload
 }
 
-// an untaken is the error of an alert that cannot be taken.
-type untaken struct{ reason, text string }
+// A setAsideError reports why an alert cannot be taken.
+type setAsideError struct{ reason, text string }
 
-func (u *untaken) Error() string { return u.text }
+func (u *setAsideError) Error() string { return u.text }
 
-func aside(reason, format string, args ...any) error {
-	return &untaken{reason, fmt.Sprintf(format, args...)}
+func reject(reason, format string, args ...any) error {
+	return &setAsideError{reason, fmt.Sprintf(format, args...)}
 }
 
-// excerpt shows what an alert was: its name first, then labels in order of their names, all of it
-// short and printable.
+// excerpt returns a short, printable form of an alert: its name, then labels in order of their
+// names.
 func excerpt(labels map[string]string) string {
 	names := slices.SortedFunc(maps.Keys(labels), func(a, b string) int {
 		return cmp.Or(boolFirst(a == "alertname", b == "alertname"), strings.Compare(a, b))
@@ -71,8 +71,7 @@ func boolFirst(a, b bool) int {
 	return 1
 }
 
-// An AsideJSON is one kind of alert that was set aside: the same alert again is counted, not listed
-// again.
+// An AsideJSON counts equal alerts that were set aside.
 type AsideJSON struct {
 	Reason   string    `json:"reason"`
 	Text     string    `json:"text"`
@@ -83,26 +82,26 @@ type AsideJSON struct {
 	Last     time.Time `json:"last"`
 }
 
-// Aside remembers the last alerts that were set aside, in memory and in bounds. The zero value is
+// An Aside remembers the last alerts that were set aside, at most asideKept. The zero value is
 // ready.
 type Aside struct {
-	mu    sync.Mutex
-	total uint64
-	last  []AsideJSON     // the newest last
-	said  map[string]bool // reasons and receivers that were logged
+	mu     sync.Mutex
+	total  uint64
+	last   []AsideJSON     // the newest last
+	logged map[string]bool // reasons and receivers that were logged
 }
 
 const (
-	asideKept = 50
-	asideSaid = 256
+	asideKept   = 50
+	asideLogged = 256
 )
 
-// Add counts what a receiver's payload lost, and returns the alerts of which the log should tell:
-// the first of each reason.
+// Add counts a receiver's alerts that were set aside. It returns those to log: the first of each
+// reason.
 func (b *Aside) Add(at time.Time, receiver string, lost []SetAside) []SetAside {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var tell []SetAside
+	var first []SetAside
 	for _, l := range lost {
 		b.total += l.Count
 		i := slices.IndexFunc(b.last,
@@ -118,19 +117,19 @@ func (b *Aside) Add(at time.Time, receiver string, lost []SetAside) []SetAside {
 			b.last = slices.Delete(b.last, 0, 1)
 		}
 		key := l.Reason + "\x00" + receiver
-		if !b.said[key] && len(b.said) < asideSaid {
-			if b.said == nil {
-				b.said = map[string]bool{}
+		if !b.logged[key] && len(b.logged) < asideLogged {
+			if b.logged == nil {
+				b.logged = map[string]bool{}
 			}
-			b.said[key] = true
-			tell = append(tell, l)
+			b.logged[key] = true
+			first = append(first, l)
 		}
 	}
-	return tell
+	return first
 }
 
-// Last lists the last alerts that were set aside, the newest first, and how many there were since
-// the start.
+// Last returns the last alerts that were set aside, the newest first, and their number since the
+// start.
 func (b *Aside) Last() (list []AsideJSON, total uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

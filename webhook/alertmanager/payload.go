@@ -21,9 +21,9 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// payload is Alertmanager's webhook message, version 4, as 0.25 to 0.34 send it: what its own
-// templates are given, in its envelope. The group's status and common labels say nothing that the
-// alerts don't, and are wrong when alerts were truncated: they are not used.
+// payload is version 4 of Alertmanager's webhook message, as 0.25 to 0.34 send it: the data of its
+// templates in an envelope. The group's status and common labels are not used. They add nothing to
+// the alerts, and are wrong if alerts were truncated.
 type payload struct {
 	template.Data
 	Version         json.RawMessage `json:"version"`
@@ -32,32 +32,32 @@ type payload struct {
 	Alerts          []payloadAlert  `json:"alerts"`
 }
 
-// payloadAlert keeps its times as text, so that one that cannot be read costs its own alert only.
+// payloadAlert keeps its times as text, so that an invalid time costs only its own alert.
 type payloadAlert struct {
 	template.Alert
 	StartsAt string `json:"startsAt"`
 	EndsAt   string `json:"endsAt"`
 
-	malformed error // it is not of this form
+	malformed error // the decoding error of this alert
 }
 
-// A Payload is what a webhook's message yields.
+// A Payload holds the inputs that a webhook's message makes.
 type Payload struct {
 	Receiver string
-	Total    int // alerts in the payload, with those that cannot be taken
+	Total    int // alerts in the payload, including those set aside
 	Inputs   []state.Input
 	Aside    []SetAside // the alerts that cannot be taken
 }
 
-// Decode reads a version 4 payload and gives its alerts as inputs, at most
-// [state.MaxBatch] alerts each, sorted so that the two members of an HA pair give the same inputs
-// with the same IDs. It sets an alert aside that cannot be taken, and refuses a payload only as a
-// whole: one that is no such payload, of another version, or without an alert.
+// Decode reads a version 4 payload and returns its alerts as inputs of at most [state.MaxBatch]
+// alerts. The alerts are sorted, so that the two members of a pair make the same inputs with the
+// same IDs. Decode sets an alert aside if it cannot be taken. It refuses the whole payload only if
+// it is of another form or version, or has no alert.
 //
-// Where there are several clusters, the label cluster says which an alert is of, and an alert
-// without it is of the first. A cluster that the configuration does not name keeps its name: there
-// is no evidence and no first aid for it, but neither do its alerts pass for another's. A single
-// cluster takes every alert, also of another name.
+// With several clusters, the label cluster names an alert's cluster. An alert without the label
+// belongs to the first. A cluster that is not configured keeps its name: its alerts get no evidence
+// and no first aid, and are not counted as another cluster's. A single cluster takes every alert,
+// also with another name in the label.
 func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 	var p payload
 	if err := p.decode(body); err != nil {
@@ -66,9 +66,11 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 	}
 	switch version := string(p.Version); {
 	case version == "" || version == "null":
-		return Payload{}, httpio.Fail(http.StatusBadRequest, `the payload has no version: Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
+		return Payload{}, httpio.Fail(http.StatusBadRequest, "the payload has no version: "+
+			`Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
 	case version != `"4"`:
-		return Payload{}, httpio.Fail(http.StatusBadRequest, `payload version %s is not supported: Paramedic reads Alertmanager's webhook payload version "4"`, httpio.Cut(version, 32))
+		return Payload{}, httpio.Fail(http.StatusBadRequest, "payload version %s is not supported: "+
+			`Paramedic reads Alertmanager's webhook payload version "4"`, httpio.Cut(version, 32))
 	case len(p.Alerts) == 0:
 		return Payload{}, httpio.Fail(http.StatusBadRequest, "the payload has no alerts")
 	}
@@ -76,7 +78,7 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 	byCluster := make(map[string][]state.Alert, 1)
 	for i := range p.Alerts {
 		a, err := p.Alerts[i].alert()
-		var bad *untaken
+		var bad *setAsideError
 		if errors.As(err, &bad) {
 			out.Aside = append(out.Aside,
 				SetAside{Reason: bad.reason, Text: bad.text, Alert: excerpt(p.Alerts[i].Labels), Count: 1})
@@ -96,8 +98,8 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 	return out, nil
 }
 
-// CountAlerts counts a payload's alerts, also those that cannot be taken, before memory is spent on
-// each. Where there cannot be more than most, it does not look.
+// CountAlerts counts a payload's alerts, valid or not, before memory is spent on each. It returns
+// zero if the body has too few commas for more than most alerts.
 func CountAlerts(body []byte, most int) (receiver string, n int) {
 	if bytes.Count(body, []byte(",")) < most {
 		return "", 0
@@ -106,12 +108,11 @@ func CountAlerts(body []byte, most int) (receiver string, n int) {
 		Receiver string     `json:"receiver"`
 		Alerts   []struct{} `json:"alerts"`
 	}
-	_ = json.Unmarshal(body, &p) // what is wrong with it is said when it is decoded
+	_ = json.Unmarshal(body, &p) // Decode reports what is wrong
 	return p.Receiver, len(p.Alerts)
 }
 
-// decode reads the payload. Where an alert is not of the form that Alertmanager sends, that one
-// alone is left empty, with what is wrong.
+// decode reads the payload. An alert of another form is left empty, with its error.
 func (p *payload) decode(body []byte) error {
 	err := httpio.DecodeOne(body, p)
 	var kind *json.UnmarshalTypeError
@@ -135,7 +136,8 @@ func (p *payload) decode(body []byte) error {
 	return nil
 }
 
-// unused reports whether an error is of a field that nothing is made of, so that it costs no alert.
+// unused reports whether a decoding error concerns a field that is not used, so that it costs no
+// alert.
 func unused(err error) bool {
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) {
@@ -147,8 +149,8 @@ func unused(err error) bool {
 		"commonAnnotations", "routeLabels"}, field)
 }
 
-// shown are the group labels as templates see them, within bounds: nothing else is made of them.
-func shown(labels template.KV) map[string]string {
+// boundedLabels returns the group labels for templates, within bounds. They have no other use.
+func boundedLabels(labels template.KV) map[string]string {
 	out := map[string]string{}
 	for _, l := range labels.SortedPairs() {
 		if len(out) < maxLabels/4 && len(l.Name) <= maxGroupLabel {
@@ -161,14 +163,14 @@ func shown(labels template.KV) map[string]string {
 	return out
 }
 
-// maxGroupLabel is the longest name, and value, of a group label.
+// maxGroupLabel bounds the name, and the value, of a group label, in bytes.
 const maxGroupLabel = 1024
 
-// split makes inputs of the alerts, cluster by cluster. Alerts are sorted by what they are, not by
-// how they came.
+// split makes inputs of the alerts, cluster by cluster. It sorts alerts by start and fingerprint,
+// because senders may order them differently.
 func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []state.Input {
 	var inputs []state.Input
-	group := shown(p.GroupLabels)
+	group := boundedLabels(p.GroupLabels)
 	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
 		alerts := byCluster[cluster]
 		slices.SortStableFunc(alerts, func(a, b state.Alert) int {
@@ -180,7 +182,7 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 		for len(alerts) > 0 {
 			n, size := 0, 0
 			for n < len(alerts) && n < state.MaxBatch {
-				if size += weight(&alerts[n]); size > maxPart && n > 0 {
+				if size += sizeBound(&alerts[n]); size > maxPart && n > 0 {
 					break
 				}
 				n++
@@ -197,8 +199,8 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 	return inputs
 }
 
-// batchID is the same for the same alerts, whichever member of an HA pair sent them: it leaves out
-// the sender's URL.
+// batchID returns the same ID for the same alerts, whichever member of a pair sent them: it leaves
+// out the sender's URL.
 func batchID(cluster string, b *state.AlertBatch) string {
 	parts := make([]string, 0, 4+len(b.Alerts)*12)
 	parts = append(parts, "alerts", cluster, b.Receiver, b.GroupKey, strconv.FormatUint(b.Truncated, 10))
@@ -225,19 +227,19 @@ func appendSorted(parts []string, m map[string]string) []string {
 	return parts
 }
 
-// weight is at least what the alert weighs as JSON, where <, > and & take six bytes.
-func weight(a *state.Alert) int {
-	n := 256 + jsonWeight(a.GeneratorURL)
+// sizeBound returns an upper bound of an alert's size as JSON, where <, > and & take six bytes.
+func sizeBound(a *state.Alert) int {
+	n := 256 + jsonSize(a.GeneratorURL)
 	for name, value := range a.Labels {
-		n += jsonWeight(name) + jsonWeight(value) + 6
+		n += jsonSize(name) + jsonSize(value) + 6
 	}
 	for name, value := range a.Annotations {
-		n += jsonWeight(name) + jsonWeight(value) + 6
+		n += jsonSize(name) + jsonSize(value) + 6
 	}
 	return n
 }
 
-func jsonWeight(text string) int {
+func jsonSize(text string) int {
 	n := len(text)
 	for i := range len(text) {
 		switch text[i] {
@@ -252,7 +254,7 @@ func jsonWeight(text string) int {
 	return n
 }
 
-// inWords returns a decoding error without the names of Go's types, which say nothing to the
+// inWords returns a decoding error without the names of Go's types, which mean nothing to the
 // sender.
 func inWords(err error) error {
 	var wrong *json.UnmarshalTypeError

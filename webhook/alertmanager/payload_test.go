@@ -13,9 +13,9 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// An alert of a cluster that nobody configured must not be answered with another's evidence, let
-// alone first aid; where there is only one cluster, it is the one that is meant.
-func TestAnAlertOfAnUnknownClusterIsNotAnothers(t *testing.T) {
+// An alert of a cluster that is not configured must not get another cluster's evidence or first
+// aid. With a single cluster, every alert belongs to it.
+func TestAlertOfUnknownClusterKeepsItsCluster(t *testing.T) {
 	body := []byte(hooktest.Payload(hooktest.Alert("atlantis", 1), strings.Replace(hooktest.Alert("x", 2), `"cluster":"x"`, `"zone":"x"`, 1)))
 	for _, c := range []struct {
 		clusters []string
@@ -32,7 +32,7 @@ func TestAnAlertOfAnUnknownClusterIsNotAnothers(t *testing.T) {
 	}
 }
 
-func TestPartsFitAMessage(t *testing.T) {
+func TestBatchesFitMessageLimit(t *testing.T) {
 	heavy := make([]string, 60)
 	for i := range heavy {
 		heavy[i] = strings.Replace(hooktest.Alert("prod", i), `"full"`, `"`+strings.Repeat("<&>", 1300)+`"`, 1)
@@ -52,7 +52,7 @@ func TestPartsFitAMessage(t *testing.T) {
 	}
 }
 
-func TestDuplicatesOfAnHAPairHaveTheSameInputs(t *testing.T) {
+func TestHAPairMakesTheSameInputs(t *testing.T) {
 	alerts := hooktest.Alerts("prod", 3)
 	one := hooktest.Payload(alerts...)
 	other := strings.Replace(hooktest.Payload(alerts[2], alerts[0], alerts[1]), "am-1", "am-2", 1)
@@ -82,7 +82,7 @@ func TestDuplicatesOfAnHAPairHaveTheSameInputs(t *testing.T) {
 	}
 }
 
-// Templates see the labels that Alertmanager grouped by, within bounds.
+// Templates get the labels that Alertmanager grouped by, within bounds.
 func TestGroupLabelsAreKept(t *testing.T) {
 	var many []string
 	for i := range 1000 {
@@ -144,8 +144,8 @@ func BenchmarkDecodeAlertmanager(b *testing.B) {
 	}
 }
 
-// What is only shown of a group, and is not of the form that Alertmanager sends, costs no alert.
-func TestOddGroupFieldsCostNoAlert(t *testing.T) {
+// Group fields of an unexpected type cost no alert.
+func TestInvalidGroupFieldsLoseNoAlert(t *testing.T) {
 	for _, field := range []string{`"groupLabels":{"a":1}`, `"commonLabels":[]`, `"commonAnnotations":"x"`, `"status":7`, `"routeLabels":{"a":{}}`, `"notification_reason":1`} {
 		body := `{"version":"4",` + field + `,"receiver":"r","alerts":[` + hooktest.Alert("prod", 1) + `]}`
 		p, err := alertmanager.Decode([]byte(body), []string{"prod"}, hooktest.Start)

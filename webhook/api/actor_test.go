@@ -8,9 +8,9 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-// A token without a name cannot pass for a named approver, and neither can a caller of an API that
-// asks for no token.
-func TestNamelessTokenIsNoNamedApprover(t *testing.T) {
+// A token without a name cannot act as a named approver. Neither can a caller of an API that asks
+// for no token.
+func TestNamelessTokenCannotBeNamedApprover(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*webhook.Config)
 		headers []string
@@ -37,7 +37,7 @@ func TestNamelessTokenIsNoNamedApprover(t *testing.T) {
 	}
 }
 
-// Where the body names another person than the token, nothing is done, and the attempt is on record
+// If the body names another person than the token, nothing is done, and the attempt is recorded
 // under the token's name.
 func TestActorAndTokenMustAgree(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
@@ -57,8 +57,8 @@ func TestActorAndTokenMustAgree(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{"actor":"Ana"}`, auth...), 200, `"acked_by":"ana"`)
 }
 
-// A program that may fill in the name itself is told which field is missing.
-func TestNamelessTokenIsAskedForAName(t *testing.T) {
+// A client that can fill in the name reads which field is missing.
+func TestNamelessTokenMustNameActor(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), hooktest.WithTokens(t))
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", ``, "Authorization", "Bearer shared-token"), 400, `"missing":"actor"`)
 }

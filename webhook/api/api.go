@@ -14,11 +14,12 @@ import (
 type Config struct {
 	*command.Runner
 	Access *access.Control
-	// Fleet gives the health of every pool, as a value for JSON; nil where no source is configured.
+	// Fleet returns the health of every pool, as a value for JSON. It is nil if no source is
+	// configured.
 	Fleet func(ctx context.Context) (any, error)
-	// BodyTimeout is how long a body may take to arrive.
+	// BodyTimeout bounds how long a body may take to arrive.
 	BodyTimeout time.Duration
-	// ApplyWait is how long a write waits to be applied before it is answered with 202.
+	// ApplyWait bounds how long a write waits to be applied, before it is answered with 202.
 	ApplyWait time.Duration
 	// Streams bounds how many event streams are open at once.
 	Streams int
@@ -32,12 +33,12 @@ type API struct {
 	streams chan struct{}
 }
 
-// New returns the API that c wires.
+// New returns an API with the configuration c.
 func New(c Config) *API {
 	return &API{Config: c, streams: make(chan struct{}, c.Streams)}
 }
 
-// Routes returns the handlers by pattern. Each must be described in openapi.yaml.
+// Routes returns the handlers by pattern. openapi.yaml describes each.
 func (s *API) Routes() map[string]httpio.Handler {
 	need := s.Access.Need
 	return map[string]httpio.Handler{

@@ -16,7 +16,7 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-func TestIncidentJSONIsAsPromised(t *testing.T) {
+func TestIncidentJSONMatchesContract(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
 	got := hooktest.Do(s, "GET", "/api/v1/incidents?status=open,acked&cause=kv_exhaustion&cluster=prod", "")
 	hooktest.Expect(t, got, 200, `"nodes":[]`, `"gpus":[]`, `"missing_evidence":[]`, `"resolved_at":null`, `"diagnosed_at":"2026-11-21T03:00:09Z"`, `"baseline":0.61,"day_ago":null,"week_ago":0.61,"z":null,"weight":6.2`,
@@ -64,8 +64,8 @@ func TestReportEscapesMarkdownAndShowsTheSum(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, `"time":"queue 60 % of a request: queue_saturation, from 40 traces.`)
 }
 
-// A namespace is not called a pool where no pool is known.
-func TestReportNamesANamespaceAsOne(t *testing.T) {
+// Without a known pool, the report shows a namespace and no pool.
+func TestReportWithoutPoolShowsNamespace(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, nil)
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42/report", ""), 200, "**Pool:** llm/vllm-llama")
@@ -79,7 +79,7 @@ func TestReportNamesANamespaceAsOne(t *testing.T) {
 	}
 }
 
-func TestWritesAreAppliedWhenAnswered(t *testing.T) {
+func TestAnsweredWritesAreApplied(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
 	auth := []string{"Authorization", "Bearer responder-token"}
@@ -126,7 +126,7 @@ func TestApprovalAfterExpiryIsRefused(t *testing.T) {
 	if len(w.Inputs) != 0 {
 		t.Error("something was appended")
 	}
-	a.State, a.Mode, a.DecidedBy = state.Proposed, "auto", state.Actor{} // it asks nobody, and may be held for hours
+	a.State, a.Mode, a.DecidedBy = state.Proposed, "auto", state.Actor{} // no person decides on it, and it may be held for hours
 	w.Actions[hooktest.Action] = a
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/actions/"+string(hooktest.Action)+"/deny", `{"actor":"ana"}`), 200, `"state":"denied"`)
 }
@@ -171,7 +171,7 @@ func TestRoles(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{"actor":"bo"}`, "Authorization", "Bearer shared-token"), 200, `"acked_by":"bo (unverified)"`)
 }
 
-func TestOtherSitesCannotWrite(t *testing.T) {
+func TestForeignSitesCannotWrite(t *testing.T) {
 	for name, change := range map[string]func(*webhook.Config){"open": nil, "cookie": hooktest.WithTokens(t)} {
 		t.Run(name, func(t *testing.T) {
 			w := hooktest.NewWorld().Populate()
@@ -200,7 +200,7 @@ func TestOtherSitesCannotWrite(t *testing.T) {
 	}
 }
 
-func TestWriteThatIsNotYetAppliedIs202AndAFailedOne503(t *testing.T) {
+func TestPendingWriteIs202FailedWriteIs503(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := hooktest.NewWorld().Populate()
 		w.Idle = true

@@ -11,9 +11,9 @@ import (
 	"paramedic/webhook/report"
 )
 
-// A run goes on by itself while a person's no is on its way. The answer is what came of it: that
-// nothing was written is said only of what has ended so.
-func TestANoIsAnsweredWithWhatItCameTo(t *testing.T) {
+// A run may go on before a denial is applied. The answer is the resulting state. It reports that
+// nothing was written only if the run ended without a write.
+func TestDenialReportsFinalState(t *testing.T) {
 	const intent, applied, human = state.Intent, state.Applied, state.NeedsHuman
 	tooLate := []string{"it is applied", "what was written is verified"}
 	released := func(a state.Action) state.Action {
@@ -73,8 +73,8 @@ func TestANoIsAnsweredWithWhatItCameTo(t *testing.T) {
 	}
 }
 
-// What came of a no is told wherever the action is.
-func TestAnActionSaysThatItWasCalledOffTooLate(t *testing.T) {
+// Every place that shows an action shows the result of a late call-off.
+func TestActionShowsLateCallOff(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, nil)
 	w.Actions[hooktest.Action] = hooktest.CalledOff(hooktest.After(state.Intent, state.Applied, state.Verifying,

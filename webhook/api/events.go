@@ -13,12 +13,11 @@ import (
 
 const (
 	keepAlive   = 15 * time.Second
-	streamWrite = 10 * time.Second // how long one event may take to be taken
+	streamWrite = 10 * time.Second // bounds the write of one event to the reader
 )
 
-// events streams timeline entries as they are written, of all incidents or of ?incident=. A reader
-// that was away asks the timeline for what it missed: Last-Event-ID is accepted and nothing is
-// repeated.
+// events streams timeline entries as they are written, of all incidents or of ?incident=. It
+// accepts Last-Event-ID and repeats nothing: a reader that missed entries reads the timeline.
 func (s *API) events(w http.ResponseWriter, r *http.Request) error {
 	var only state.IncidentID
 	if name := r.URL.Query().Get("incident"); name != "" {
@@ -40,7 +39,7 @@ func (s *API) events(w http.ResponseWriter, r *http.Request) error {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
 	send := func(text string) error {
-		_ = conn.SetWriteDeadline(time.Now().Add(streamWrite)) // a socket's deadline: the machine's time
+		_ = conn.SetWriteDeadline(time.Now().Add(streamWrite)) // the deadline of a socket, so it is the machine's time
 		if _, err := io.WriteString(w, text); err != nil {
 			return err
 		}
@@ -71,10 +70,10 @@ func (s *API) events(w http.ResponseWriter, r *http.Request) error {
 		case <-s.Clock.After(keepAlive):
 		}
 		if _, err := s.Access.Identify(r); err != nil {
-			return nil // logged out, or the token was taken out
+			return nil // logged out, or the token was removed
 		}
 		if send(text) != nil {
-			return nil // the reader has gone
+			return nil // the reader is gone
 		}
 	}
 }

@@ -3,16 +3,18 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"paramedic/state"
 	"paramedic/webhook/httpio"
 )
 
-// fieldsOf are the fields that the body of a verb may have besides actor and reason.
+// fieldsOf lists the fields that the body of a verb may have besides actor and reason.
 var fieldsOf = map[state.Verb][]string{
 	state.VerbSilence:  {"duration", "until"},
 	state.VerbFeedback: {"right", "cause"},
@@ -22,7 +24,7 @@ var fieldsOf = map[state.Verb][]string{
 	state.VerbResume:   {"cluster"},
 }
 
-// decodeWrite reads the body of a verb. What is wrong names the field, and what the verb takes.
+// decodeWrite reads the body of a verb. An error names the wrong field and the fields of the verb.
 func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
 	var out WriteJSON
 	if len(body) == 0 {
@@ -55,4 +57,23 @@ func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
 		}
 	}
 	return out, nil
+}
+
+// parseUntil returns the end of a silence.
+func parseUntil(duration string, until time.Time, now time.Time) (time.Time, error) {
+	const most = 30 * 24 * time.Hour
+	if duration != "" {
+		d, err := time.ParseDuration(duration)
+		if err != nil || d <= 0 {
+			return until, fmt.Errorf(`duration must be like "2h" or "45m", not %q`, httpio.Cut(duration, 32))
+		}
+		until = now.Add(d)
+	}
+	if until.IsZero() {
+		until = now.Add(time.Hour)
+	}
+	if !until.After(now) || until.Sub(now) > most {
+		return until, fmt.Errorf("a silence must end in the future, within 30 days")
+	}
+	return until.UTC(), nil
 }

@@ -15,7 +15,7 @@ var statuses = []string{
 	string(state.StatusMonitoring), string(state.StatusResolved),
 }
 
-// filter gives the values of a query parameter, which may be repeated or separated by commas.
+// filter returns the values of a query parameter, which may be repeated or separated by commas.
 func filter(r *http.Request, name string) []string {
 	var out []string
 	for _, v := range r.URL.Query()[name] {
@@ -28,7 +28,7 @@ func filter(r *http.Request, name string) []string {
 	return out
 }
 
-func passes[T ~string](wanted []string, v T) bool {
+func matches[T ~string](wanted []string, v T) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, string(v))
 }
 
@@ -44,10 +44,10 @@ func (s *API) listIncidents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := state.IncidentQuery{Which: which(status), After: after, Limit: limit}
+	q := state.IncidentQuery{Which: listingFor(status), After: after, Limit: limit}
 	if len(status)+len(cause)+len(cluster) > 0 {
 		q.Match = func(in *state.Incident) bool {
-			return passes(status, in.Status) && passes(cause, in.Cause()) && passes(cluster, in.Cluster)
+			return matches(status, in.Status) && matches(cause, in.Cause()) && matches(cluster, in.Cluster)
 		}
 	}
 	page := s.View.ListIncidents(q)
@@ -58,9 +58,9 @@ func (s *API) listIncidents(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, http.StatusOK, out)
 }
 
-// which is the listing that has every incident of the wanted statuses: open ones are few among all
-// that are kept.
-func which(status []string) state.Which {
+// listingFor returns the smallest listing that has every incident of the wanted statuses. Most
+// incidents are resolved.
+func listingFor(status []string) state.Which {
 	switch {
 	case len(status) > 0 && !slices.Contains(status, string(state.StatusResolved)):
 		return state.OpenIncidents
@@ -70,7 +70,7 @@ func which(status []string) state.Which {
 	return state.AllIncidents
 }
 
-// show is an incident with its actions, as they are now.
+// show returns an incident with its actions, as they are now.
 func (s *API) show(in state.Incident) IncidentJSON {
 	out := NewIncidentJSON(in, s.ActionsOf(in))
 	out.Name = s.Name(&in)
@@ -126,7 +126,7 @@ func (s *API) listActions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := s.View.ListActions(state.ActionQuery{After: after, Limit: limit,
-		Match: func(a *state.Action) bool { return passes(states, a.State) }})
+		Match: func(a *state.Action) bool { return matches(states, a.State) }})
 	out := ActionsJSON{Actions: []ActionJSON{}, Next: cursor(page.Next)}
 	for _, a := range page.Actions {
 		out.Actions = append(out.Actions, NewActionJSON(a))

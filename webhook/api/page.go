@@ -12,13 +12,13 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// The sizes of a listing's page.
+// The page sizes of a listing.
 const (
 	pageDefault = 50
 	pageMost    = 500
 )
 
-// pageOf reads ?limit= and ?cursor=.
+// pageOf reads the parameters limit and cursor.
 func pageOf(r *http.Request) (limit int, after *state.Place, err error) {
 	limit = pageDefault
 	if text := r.URL.Query().Get("limit"); text != "" {
@@ -40,11 +40,11 @@ func pageOf(r *http.Request) (limit int, after *state.Place, err error) {
 	return limit, after, nil
 }
 
-// cursorVersion begins a cursor's text, so that another form can be told from this one.
+// cursorVersion begins a cursor's text, so that a later format can be told apart.
 const cursorVersion = "1"
 
-// cursor writes a place in a listing as text that clients hand back as it is: version, nanoseconds
-// and ID; nil for no place.
+// cursor returns a place in a listing as text: version, nanoseconds and ID. It returns nil for no
+// place.
 func cursor(p *state.Place) *string {
 	if p == nil {
 		return nil

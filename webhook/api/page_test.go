@@ -13,7 +13,7 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-// crowd gives the world n incidents, the newest last, of which every fifth is resolved.
+// crowd returns a world with n incidents, the newest last. Every fifth is resolved.
 func crowd(n int) *hooktest.World {
 	w := hooktest.NewWorld()
 	for i := range n {
@@ -27,7 +27,7 @@ func crowd(n int) *hooktest.World {
 	return w
 }
 
-// page asks for one page of a listing.
+// page requests one page of a listing.
 func page(t *testing.T, s *webhook.Server, q url.Values) (numbers []int, next *string) {
 	t.Helper()
 	var out struct {
@@ -45,7 +45,7 @@ func page(t *testing.T, s *webhook.Server, q url.Values) (numbers []int, next *s
 	return numbers, out.Next
 }
 
-func TestListingComesInPagesOfFifty(t *testing.T) {
+func TestListingHasPagesOfFifty(t *testing.T) {
 	w := crowd(120)
 	s, _ := hooktest.Serve(t, w, nil)
 	first, next := page(t, s, url.Values{})
@@ -75,7 +75,7 @@ func TestFiltersApplyBeforePaging(t *testing.T) {
 	}
 }
 
-func TestBadPagesAreRefusedWithAdvice(t *testing.T) {
+func TestInvalidPageParametersAreRefused(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
 	for _, path := range []string{"/api/v1/incidents", "/api/v1/actions"} {
 		for _, limit := range []string{"0", "-1", "501", "many", "1e2"} {
@@ -87,7 +87,7 @@ func TestBadPagesAreRefusedWithAdvice(t *testing.T) {
 	}
 }
 
-func TestActionsComeInPages(t *testing.T) {
+func TestActionListingIsPaged(t *testing.T) {
 	w := hooktest.NewWorld()
 	for i := range 60 {
 		id := state.ActionID(fmt.Sprintf("ACT-01K%023d", i))

@@ -6,12 +6,11 @@ import (
 	"paramedic/state"
 )
 
-// IncidentJSON is an incident as the API shows it. Lists are never null; a time that has not come
-// is.
+// IncidentJSON is an incident in the API. Lists are never null; a time that has not come is null.
 type IncidentJSON struct {
 	ID              state.IncidentID  `json:"id"`
 	Number          int               `json:"number"`
-	Name            string            `json:"name"` // #42, or #prod-42 where the bot has several clusters
+	Name            string            `json:"name"` // #42, or #prod-42 if the bot has several clusters
 	Status          state.Status      `json:"status"`
 	Severity        state.Severity    `json:"severity"`
 	Cause           state.Cause       `json:"cause"`
@@ -28,16 +27,16 @@ type IncidentJSON struct {
 	StartedAt       *time.Time        `json:"started_at"`
 	OpenedAt        *time.Time        `json:"opened_at"`
 	DiagnosedAt     *time.Time        `json:"diagnosed_at"` // the first verdict, which may be unknown
-	NamedAt         *time.Time        `json:"named_at"`     // the first verdict of the cause that stands
+	NamedAt         *time.Time        `json:"named_at"`     // the first verdict with the current cause
 	ResolvedAt      *time.Time        `json:"resolved_at"`
 
-	// What follows lets anyone redo the sum by hand (prior plus weights is score, in decibans) and
-	// say what became of it.
+	// With the prior and the margin, a reader can check the sum: prior plus weights is the score,
+	// in decibans.
 	Prior  float64 `json:"prior"`
 	Score  float64 `json:"score"`
 	Margin float64 `json:"margin"`
-	// Key signals that are not as usual, and what moved together with what users feel; none of
-	// either is a cause by itself.
+	// Key signals that deviate from normal, and signals that moved together with what users feel.
+	// None of them is a cause by itself.
 	Anomalies    []state.Anomaly     `json:"anomalies"`
 	Correlations []state.Correlation `json:"correlations"`
 
@@ -79,7 +78,7 @@ type EvidenceJSON struct {
 	Z        *float64   `json:"z"`
 	Weight   float64    `json:"weight"`
 	Text     string     `json:"text"`
-	Why      string     `json:"why,omitempty"` // why it weighs so much
+	Why      string     `json:"why,omitempty"` // the reason for the weight
 	At       *time.Time `json:"at"`
 }
 
@@ -88,12 +87,12 @@ type StoryJSON struct {
 	What  string   `json:"what"`
 	Why   string   `json:"why"`
 	Else  string   `json:"else,omitempty"`
-	Time  string   `json:"time,omitempty"` // where the time of late requests goes
+	Time  string   `json:"time,omitempty"` // the phases of late requests
 	Do    []string `json:"do"`
 	Avoid []string `json:"avoid"`
 }
 
-// ActionJSON is an action as the API shows it.
+// ActionJSON is an action in the API.
 type ActionJSON struct {
 	ID        state.ActionID    `json:"id"`
 	Incident  state.IncidentID  `json:"incident"`
@@ -112,9 +111,9 @@ type ActionJSON struct {
 	DecidedAt *time.Time        `json:"decided_at"`
 	Verdict   state.Verdict     `json:"verdict,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
-	CalledOff string            `json:"called_off,omitempty"` // what became of a call to stop it once its intent was recorded
-	// NeedsPerson: its target is locked until a person says that it is taken care of. ReleasedBy is
-	// who did.
+	CalledOff string            `json:"called_off,omitempty"` // the result of a call to stop the run after its intent was recorded
+	// NeedsPerson locks the target until a person reports that it is taken care of. ReleasedBy is
+	// that person.
 	NeedsPerson bool   `json:"needs_person"`
 	ReleasedBy  string `json:"released_by,omitempty"`
 }
@@ -126,7 +125,7 @@ type GuardJSON struct {
 	Reason   string         `json:"reason"`
 }
 
-// EntryJSON is one step of a timeline.
+// EntryJSON is one entry of a timeline.
 type EntryJSON struct {
 	Incident state.IncidentID `json:"incident"`
 	N        int              `json:"n"`
@@ -134,7 +133,7 @@ type EntryJSON struct {
 	Kind     string           `json:"kind"`
 	Text     string           `json:"text"`
 	Actor    string           `json:"actor,omitempty"`
-	ActorID  string           `json:"actor_id,omitempty"` // which stays when the name changes
+	ActorID  string           `json:"actor_id,omitempty"` // stable, while the name may change
 	Via      string           `json:"via,omitempty"`
 	Action   state.ActionID   `json:"action,omitempty"`
 }
@@ -142,13 +141,12 @@ type EntryJSON struct {
 // The envelopes of the API's answers.
 type (
 	// IncidentsJSON is a page of the listing of incidents, newest first. Next is the cursor of the
-	// page after it, null on the last one.
+	// next page, null on the last page.
 	IncidentsJSON struct {
 		Incidents []IncidentJSON `json:"incidents"`
 		Next      *string        `json:"next"`
 	}
-	// ActionsJSON is a page of the listing of actions, newest first, as IncidentsJSON is one of
-	// incidents.
+	// ActionsJSON is a page of the listing of actions, in the form of IncidentsJSON.
 	ActionsJSON struct {
 		Actions []ActionJSON `json:"actions"`
 		Next    *string      `json:"next"`
@@ -164,8 +162,8 @@ type (
 		Clusters []string `json:"clusters"`
 		Reason   string   `json:"reason,omitempty"`
 	}
-	// ErrorJSON says what went wrong and what to do; Candidates are what an ambiguous name may
-	// mean, Missing is the field of the body that the same request needs to succeed.
+	// ErrorJSON reports an error and its remedy. Candidates are the meanings of an ambiguous name.
+	// Missing is the field that the body needs for the request to succeed.
 	ErrorJSON struct {
 		Error      string   `json:"error"`
 		Candidates []string `json:"candidates,omitempty"`
@@ -178,7 +176,7 @@ type (
 	}
 )
 
-func stamp(t time.Time) *time.Time {
+func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -186,43 +184,45 @@ func stamp(t time.Time) *time.Time {
 	return &t
 }
 
-func list[T any](in []T) []T {
+func listOrEmpty[T any](in []T) []T {
 	if in == nil {
 		return []T{}
 	}
 	return in
 }
 
-// NewIncidentJSON shows an incident with its actions.
+// NewIncidentJSON returns an incident with its actions as JSON.
 func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	d := in.Diagnosis
 	out := IncidentJSON{
 		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
 		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
-		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
-		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt),
-		NamedAt: stamp(in.NamedAt), ResolvedAt: stamp(in.ResolvedAt),
-		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: list(d.Anomalies), Correlations: list(d.Correlations),
+		Evidence: []EvidenceJSON{}, MissingEvidence: listOrEmpty(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
+		StartedAt: timeOrNull(in.StartedAt), OpenedAt: timeOrNull(in.OpenedAt), DiagnosedAt: timeOrNull(in.DiagnosedAt),
+		NamedAt: timeOrNull(in.NamedAt), ResolvedAt: timeOrNull(in.ResolvedAt),
+		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: listOrEmpty(d.Anomalies), Correlations: listOrEmpty(d.Correlations),
 		Story: StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time,
-			Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
-		ActiveAlerts: in.ActiveAlerts, AckedAt: stamp(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
-		SilencedUntil: stamp(in.SilencedUntil), MergedInto: in.MergedInto,
+			Do: listOrEmpty(d.Story.Do), Avoid: listOrEmpty(d.Story.Avoid)},
+		ActiveAlerts: in.ActiveAlerts, AckedAt: timeOrNull(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
+		SilencedUntil: timeOrNull(in.SilencedUntil), MergedInto: in.MergedInto,
 	}
-	out.Scope.Pods, out.Scope.Nodes, out.Scope.GPUs = list(in.Scope.Pods), list(in.Scope.Nodes), list(in.Scope.GPUs)
+	out.Scope.Pods, out.Scope.Nodes, out.Scope.GPUs = listOrEmpty(in.Scope.Pods), listOrEmpty(in.Scope.Nodes),
+		listOrEmpty(in.Scope.GPUs)
 	for _, a := range d.Alternatives {
 		out.Alternatives = append(out.Alternatives,
 			AlternativeJSON{Cause: a.Cause, Confidence: a.Confidence, WouldWinIf: a.WouldWinIf})
 	}
 	for _, c := range in.Symptoms {
 		out.Symptoms = append(out.Symptoms, SymptomJSON{
-			Symptom: c.Symptom, Severity: c.Severity, Alerts: c.Alerts, Active: c.Active, First: stamp(c.First), Last: stamp(c.Last),
+			Symptom: c.Symptom, Severity: c.Severity, Alerts: c.Alerts, Active: c.Active, First: timeOrNull(c.First),
+			Last: timeOrNull(c.Last),
 		})
 	}
 	for _, f := range d.Findings {
 		out.Evidence = append(out.Evidence, EvidenceJSON{
 			Signal: f.Signal, Pod: f.Pod, Value: f.Value, Unit: f.Unit, Baseline: f.Baseline, DayAgo: f.DayAgo, WeekAgo: f.WeekAgo, Z: f.Z,
-			Weight: f.Weight, Text: f.Text, Why: f.Why, At: stamp(f.At),
+			Weight: f.Weight, Text: f.Text, Why: f.Why, At: timeOrNull(f.At),
 		})
 	}
 	for _, a := range actions {
@@ -231,12 +231,13 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	return out
 }
 
-// NewActionJSON shows an action.
+// NewActionJSON returns an action as JSON.
 func NewActionJSON(a state.Action) ActionJSON {
 	out := ActionJSON{
 		ID: a.ID, Incident: a.Incident, Kind: a.Kind, Target: a.Target, Change: a.Change, State: a.State, Guards: []GuardJSON{},
-		Mode: a.Mode, Why: a.Why, Command: a.Command, PlanHash: a.PlanHash, Approvers: list(a.Approvers), ExpiresAt: stamp(a.ExpiresAt),
-		DecidedBy: a.DecidedBy.String(), DecidedAt: stamp(a.DecidedAt), Verdict: a.Verify.Verdict, Reason: a.Reason,
+		Mode: a.Mode, Why: a.Why, Command: a.Command, PlanHash: a.PlanHash, Approvers: listOrEmpty(a.Approvers),
+		ExpiresAt: timeOrNull(a.ExpiresAt),
+		DecidedBy: a.DecidedBy.String(), DecidedAt: timeOrNull(a.DecidedAt), Verdict: a.Verify.Verdict, Reason: a.Reason,
 		CalledOff: a.CallOff(), NeedsPerson: a.NeedsPerson(), ReleasedBy: a.Journal[state.Released],
 	}
 	for _, g := range a.Guards {
@@ -245,10 +246,10 @@ func NewActionJSON(a state.Action) ActionJSON {
 	return out
 }
 
-// NewEntryJSON shows a step of a timeline.
+// NewEntryJSON returns an entry of a timeline as JSON.
 func NewEntryJSON(e state.Entry) EntryJSON {
 	return EntryJSON{
-		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(),
+		Incident: e.Incident, N: e.N, At: timeOrNull(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(),
 		ActorID: e.Actor.ID, Via: e.Actor.Via, Action: e.Action,
 	}
 }

@@ -14,17 +14,17 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// WriteJSON is the body of every write of the API; a verb reads what it needs. An empty body is an
-// empty WriteJSON.
+// WriteJSON is the body of every write of the API. A verb reads the fields that it needs. An empty
+// body is an empty WriteJSON.
 type WriteJSON struct {
-	Actor    string      `json:"actor,omitempty"` // who, where the token has no name; otherwise the token's name or nothing
+	Actor    string      `json:"actor,omitempty"` // the person, if the token has no name; otherwise the token's name or empty
 	Reason   string      `json:"reason,omitempty"`
-	PlanHash string      `json:"plan_hash,omitempty"` // approve, which needs it, and deny: the plan that the person saw
+	PlanHash string      `json:"plan_hash,omitempty"` // for approve (required) and deny: the plan that the person saw
 	Duration string      `json:"duration,omitempty"`  // silence: "2h"
 	Until    time.Time   `json:"until,omitzero"`      // silence
 	Right    *bool       `json:"right,omitempty"`     // feedback
-	Cause    state.Cause `json:"cause,omitempty"`     // feedback: what it really was
-	Cluster  string      `json:"cluster,omitempty"`   // halt, resume: only this one
+	Cause    state.Cause `json:"cause,omitempty"`     // feedback: the real cause
+	Cluster  string      `json:"cluster,omitempty"`   // halt, resume: this cluster only
 }
 
 // write is a decoded, authenticated write of the API.
@@ -60,7 +60,7 @@ func (s *API) readWrite(w http.ResponseWriter, r *http.Request, verb state.Verb)
 	return out, nil
 }
 
-// prepare gives the order its actor. It refuses and records an order whose body names another
+// prepare sets the actor of a request. It refuses and records a request whose body names another
 // person than its token, and one whose role is too low.
 func (s *API) prepare(r *http.Request, o *command.Request, in write, need state.Role) error {
 	o.Actor, o.Reason = in.who, in.Reason
@@ -114,7 +114,8 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 			}
 		case state.VerbFeedback:
 			if req.Right == nil {
-				return httpio.Fail(http.StatusBadRequest, `say whether the diagnosis was right: {"right": true} or {"right": false, "cause": "…"}`)
+				return httpio.Fail(http.StatusBadRequest,
+					`say whether the diagnosis was right: {"right": true} or {"right": false, "cause": "…"}`)
 			}
 			if req.Cause != "" &&
 				(!httpio.PlainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause)) {
@@ -175,7 +176,8 @@ func (s *API) onAction(verb state.Verb) httpio.Handler {
 	}
 }
 
-// onFleet handles POST /api/v1/halt and /api/v1/resume: one input a cluster, all or none.
+// onFleet handles POST /api/v1/halt and /api/v1/resume. It appends one input per cluster, all or
+// none.
 func (s *API) onFleet(verb state.Verb) httpio.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		req, err := s.readWrite(w, r, verb)
@@ -193,7 +195,7 @@ func (s *API) onFleet(verb state.Verb) httpio.Handler {
 		o := s.OnClusters(verb, clusters)
 		need := state.Admin
 		if verb == state.VerbHalt {
-			need = state.Responder // whoever may act may also stop: stopping is the safe side
+			need = state.Responder // stopping is the safe side
 		}
 		if err := s.prepare(r, &o, req, need); err != nil {
 			return err
@@ -208,23 +210,4 @@ func (s *API) onFleet(verb state.Verb) httpio.Handler {
 		return httpio.WriteJSON(w, http.StatusOK,
 			HaltJSON{Halted: verb == state.VerbHalt, Clusters: clusters, Reason: req.Reason})
 	}
-}
-
-// parseUntil is when a silence ends.
-func parseUntil(duration string, until time.Time, now time.Time) (time.Time, error) {
-	const most = 30 * 24 * time.Hour
-	if duration != "" {
-		d, err := time.ParseDuration(duration)
-		if err != nil || d <= 0 {
-			return until, fmt.Errorf(`duration must be like "2h" or "45m", not %q`, httpio.Cut(duration, 32))
-		}
-		until = now.Add(d)
-	}
-	if until.IsZero() {
-		until = now.Add(time.Hour)
-	}
-	if !until.After(now) || until.Sub(now) > most {
-		return until, fmt.Errorf("a silence must end in the future, within 30 days")
-	}
-	return until.UTC(), nil
 }

@@ -12,7 +12,7 @@ import (
 
 var asResponder = []string{"Authorization", "Bearer responder-token"}
 
-func TestWriteToNothingIs404(t *testing.T) {
+func TestWriteToUnknownTargetIs404(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
 	for path, word := range map[string]string{
@@ -29,7 +29,7 @@ func TestWriteToNothingIs404(t *testing.T) {
 	}
 }
 
-func TestEveryWriteAsksWho(t *testing.T) {
+func TestWritesRequireAnActor(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
 	for _, path := range []string{"/api/v1/incidents/42/resolve", "/api/v1/actions/ACT-01KA/approve", "/api/v1/actions/ACT-01KA/cancel",
@@ -38,11 +38,11 @@ func TestEveryWriteAsksWho(t *testing.T) {
 		hooktest.Expect(t, hooktest.Do(s, "POST", path, ``, "Authorization", "Bearer wrong-token"), 401)
 	}
 	if len(w.Inputs) != 0 || len(w.Halts) != 0 {
-		t.Errorf("%d inputs of nobody", len(w.Inputs))
+		t.Errorf("%d inputs without an actor", len(w.Inputs))
 	}
 }
 
-func TestWriteThatIsTooLargeIsRefused(t *testing.T) {
+func TestLargeWriteIsRefused(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
 	long := `{"reason":"` + strings.Repeat("x", 70<<10) + `"}`
@@ -54,8 +54,8 @@ func TestWriteThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-// The cause that a person names is one of the catalogue's form, or none.
-func TestFeedbackNamesACauseInItsForm(t *testing.T) {
+// A person may name a cause by an ID of the catalogue's form, or none.
+func TestFeedbackCauseMustBeAnID(t *testing.T) {
 	for cause, code := range map[string]int{"": 200, "kv_leak": 200, "KV_leak": 400, "kv leak": 400, "<b>": 400,
 		strings.Repeat("a", 65): 400} {
 		w := hooktest.NewWorld().Populate()
@@ -67,8 +67,8 @@ func TestFeedbackNamesACauseInItsForm(t *testing.T) {
 	}
 }
 
-// Saying no is the safe side: it takes a responder, and no approver.
-func TestNoTakesNoApprover(t *testing.T) {
+// Denying is the safe side: it needs a responder, but no approver.
+func TestDenialNeedsNoApprover(t *testing.T) {
 	for _, verb := range []string{"deny", "cancel"} {
 		w := hooktest.ListApprovers(hooktest.NewWorld().Populate(), "U0LIN")
 		s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
@@ -79,7 +79,7 @@ func TestNoTakesNoApprover(t *testing.T) {
 	}
 }
 
-func TestHaltTakesAResponderAndOneCluster(t *testing.T) {
+func TestHaltNeedsResponderAndTakesOneCluster(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/halt", `{"cluster":"prod"}`, "Authorization", "Bearer viewer-token"), 403, "responder")
@@ -90,8 +90,9 @@ func TestHaltTakesAResponderAndOneCluster(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/halt", ``, asResponder...), 200, `"clusters":["default","prod"]`)
 }
 
-// What the log does not take is told as not done, and what is not applied yet as accepted.
-func TestUnfinishedOrderIsToldAsThat(t *testing.T) {
+// A command that was not appended is reported as failed, and one that is not applied yet as
+// accepted.
+func TestPendingAndFailedWritesAreReported(t *testing.T) {
 	for _, path := range []string{"/api/v1/incidents/42/ack", "/api/v1/actions/ACT-01KA/deny", "/api/v1/halt"} {
 		w := hooktest.NewWorld().Populate()
 		s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { hooktest.WithTokens(t)(c); c.Limits.ApplyWait = 1 })

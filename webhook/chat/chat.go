@@ -22,36 +22,36 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// A Config says how to take Slack's commands and buttons.
+// A Config holds the settings for Slack's commands and buttons.
 type Config struct {
-	// SigningSecret is the app's; without it Slack's paths are closed.
+	// SigningSecret is the app's. If it is nil, Slack's paths answer 404.
 	SigningSecret *access.Secret
-	// Authorize says whether the user may do what the verb says, and why not. Action is nil for
-	// verbs on incidents and the fleet. Nil refuses everybody.
+	// Authorize reports whether the user may do the verb, and otherwise the reason. action is nil
+	// for verbs on incidents and the fleet. If Authorize is nil, every user is refused.
 	Authorize func(by state.Actor, verb state.Verb, action *state.Action) (reason string, ok bool)
-	// MayRead reports whether a user may list and show incidents; nil refuses everybody.
+	// MayRead reports whether a user may list and show incidents. If it is nil, every user is
+	// refused.
 	MayRead func(Asker) bool
-	// APIURL is the Web API's base where it is not Slack's own; replies may then go to its host
-	// too.
+	// APIURL is the Web API's base if it is not Slack's own. Replies may then go to its host too.
 	APIURL string
-	// HTTP sends the replies that a refused button gets; nil is a client of its own with a
-	// deadline.
+	// HTTP sends the replies to refused clicks. If it is nil, a client with a deadline of
+	// replyTimeout does.
 	HTTP *http.Client
 }
 
-// A Asker is who sent a command, and from which channel. Slack has signed it.
+// An Asker is the sender of a command, with the channel. Slack has signed both.
 type Asker struct{ User, Channel, ChannelName string }
 
 const (
-	slackSkew    = 5 * time.Minute
-	slackBody    = 1 << 20
-	slackText    = 2900 // a section's text holds 3000
-	slackAppend  = 1500 * time.Millisecond
-	slackApply   = 800 * time.Millisecond // with slackAppend well inside the three seconds that Slack waits
-	slackReplyTo = 5 * time.Second
+	maxSkew       = 5 * time.Minute
+	maxBody       = 1 << 20
+	maxText       = 2900 // a section's text holds 3000 characters
+	appendTimeout = 1500 * time.Millisecond
+	applyWait     = 800 * time.Millisecond // together with appendTimeout below the three seconds that Slack waits
+	replyTimeout  = 5 * time.Second
 )
 
-// A Chat takes Slack's requests.
+// A Chat handles Slack's requests.
 type Chat struct {
 	Config
 	*command.Runner
@@ -65,8 +65,7 @@ type Chat struct {
 	work   sync.WaitGroup // replies under way
 }
 
-// New returns a Chat whose users have the roles that tokens give them. A body must arrive within
-// bodyTimeout.
+// New returns a Chat whose users have the roles in tokens. A body must arrive within bodyTimeout.
 func New(c Config, r *command.Runner, tokens *access.Tokens, bodyTimeout time.Duration) *Chat {
 	return &Chat{
 		Config: c, Runner: r, tokens: tokens, bodyTimeout: bodyTimeout,
@@ -74,7 +73,7 @@ func New(c Config, r *command.Runner, tokens *access.Tokens, bodyTimeout time.Du
 	}
 }
 
-// Close waits for replies under way; none begins after it.
+// Close waits for replies under way. No reply begins after it.
 func (s *Chat) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -82,8 +81,8 @@ func (s *Chat) Close() {
 	s.work.Wait()
 }
 
-// background runs f unless the server is closed or too many such calls are under way, and says
-// whether it does.
+// background runs f, unless the chat is closed or 16 replies are under way. It reports whether f
+// runs.
 func (s *Chat) background(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +101,9 @@ func (s *Chat) background(f func()) bool {
 	return true
 }
 
-// slackForm reads a request of Slack's and proves that Slack has just sent it, and only once.
-func (s *Chat) slackForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+// readForm reads a request from Slack. It verifies that Slack has just signed it, and that it is
+// no replay.
+func (s *Chat) readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if s.SigningSecret == nil {
 		return nil, httpio.Fail(http.StatusNotFound, "Slack is not configured: set notify.slack.signing_secret_file")
 	}
@@ -112,7 +112,7 @@ func (s *Chat) slackForm(w http.ResponseWriter, r *http.Request) (url.Values, er
 		s.Logger.Error("Slack cannot be authenticated", "err", err)
 		return nil, httpio.Fail(http.StatusServiceUnavailable, "Slack's signing secret cannot be read now; try again")
 	}
-	body, err := httpio.ReadBody(w, r, slackBody, s.bodyTimeout)
+	body, err := httpio.ReadBody(w, r, maxBody, s.bodyTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +144,8 @@ func (s *Chat) slackForm(w http.ResponseWriter, r *http.Request) (url.Values, er
 }
 
 // verifySlack checks Slack's signature
-// (https://docs.slack.dev/authentication/verifying-requests-from-slack/). It is not slack-go's
-// NewSecretsVerifier because that one asks the machine for the time.
+// (https://docs.slack.dev/authentication/verifying-requests-from-slack/). slack-go's
+// NewSecretsVerifier is not used because it reads the machine's clock.
 func verifySlack(header http.Header, body []byte, secret string, now time.Time) error {
 	text := header.Get("X-Slack-Request-Timestamp")
 	given, ok := strings.CutPrefix(header.Get("X-Slack-Signature"), "v0=")
@@ -156,7 +156,7 @@ func verifySlack(header http.Header, body []byte, secret string, now time.Time) 
 	if err != nil {
 		return errors.New("the timestamp is not a number")
 	}
-	if now.Sub(time.Unix(seconds, 0)).Abs() > slackSkew {
+	if now.Sub(time.Unix(seconds, 0)).Abs() > maxSkew {
 		return errors.New("the timestamp is more than five minutes off")
 	}
 	sig, err := hex.DecodeString(given)
@@ -172,34 +172,34 @@ func verifySlack(header http.Header, body []byte, secret string, now time.Time) 
 	return nil
 }
 
-// slackMessage is what a command or a refused button is answered with: only the person who asked
-// sees it.
-type slackMessage struct {
+// message is the answer to a command or a refused click. Only the person who asked sees it.
+type message struct {
 	ResponseType    string `json:"response_type"`
 	ReplaceOriginal bool   `json:"replace_original"`
 	Text            string `json:"text"`
 }
 
-func ephemeral(text string) slackMessage {
-	return slackMessage{ResponseType: "ephemeral", Text: httpio.Cut(text, slackText)}
+func ephemeral(text string) message {
+	return message{ResponseType: "ephemeral", Text: httpio.Cut(text, maxText)}
 }
 
-var slackEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// slackEscape makes text that Slack shows as it is: no mention, link or channel can be made of it.
-// Marks that only change how it looks are taken out.
-func slackEscape(s string) string {
+// escape returns text that Slack shows literally, without mentions, links or channels.
+// Formatting marks become apostrophes.
+func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '`' || r == '*' || r == '~' {
 			return '\''
 		}
 		return r
 	}, text.Line(s, 500))
-	return slackEscaper.Replace(s)
+	return escaper.Replace(s)
 }
 
-// slackOrder makes the order the user's, or says why the user may not.
-func (s *Chat) slackOrder(o *command.Request, userID, name, trigger string, a *state.Action) (refused string) {
+// authorize sets the user as the actor of a request. It returns the reason if the user may not do
+// it.
+func (s *Chat) authorize(o *command.Request, userID, name, trigger string, a *state.Action) (refused string) {
 	o.Actor = s.tokens.SlackActor(userID)
 	o.Actor.Name = text.Line(name, 80)
 	o.Nonce = trigger
@@ -219,11 +219,12 @@ func (s *Chat) slackOrder(o *command.Request, userID, name, trigger string, a *s
 	return reason
 }
 
-// slackDo carries out an authorised order within Slack's time and says what came of it.
-func (s *Chat) slackDo(ctx context.Context, o command.Request) (applied bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, slackAppend+slackApply)
+// do carries out an authorised request within Slack's timeout. It reports whether the request
+// was applied.
+func (s *Chat) do(ctx context.Context, o command.Request) (applied bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, appendTimeout+applyWait)
 	defer cancel()
-	applied, err = s.CarryOut(ctx, o, slackApply)
+	applied, err = s.CarryOut(ctx, o, applyWait)
 	if err == nil && applied && o.Action != "" {
 		_, err = s.Decided(o)
 	}
@@ -237,7 +238,7 @@ func (s *Chat) replyLater(to, text string) {
 		return
 	}
 	sent := s.background(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), slackReplyTo)
+		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
 		defer cancel()
 		if err := s.reply(ctx, to, ephemeral(text)); err != nil {
 			s.Logger.Warn("reply to Slack was not sent", "err", err)
@@ -248,7 +249,8 @@ func (s *Chat) replyLater(to, text string) {
 	}
 }
 
-// replyAllowed keeps a payload from making the bot call anything but Slack.
+// replyAllowed reports whether a reply may go to a URL from a payload. It allows only Slack's own
+// host and that of APIURL.
 func (s *Chat) replyAllowed(to string) bool {
 	u, err := url.Parse(to)
 	if err != nil || u.User != nil {
@@ -261,7 +263,7 @@ func (s *Chat) replyAllowed(to string) bool {
 	return err == nil && own.Host != "" && u.Host == own.Host && u.Scheme == own.Scheme
 }
 
-func (s *Chat) reply(ctx context.Context, to string, m slackMessage) error {
+func (s *Chat) reply(ctx context.Context, to string, m message) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -271,7 +273,7 @@ func (s *Chat) reply(ctx context.Context, to string, m slackMessage) error {
 		return errors.New("response_url is not a URL")
 	}
 	req.Header.Set("Content-Type", "application/json")
-	client := http.Client{Timeout: slackReplyTo}
+	client := http.Client{Timeout: replyTimeout}
 	if s.HTTP != nil {
 		client = *s.HTTP
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-func TestSlackSignatureIsSlackGos(t *testing.T) {
+func TestSlackSignatureMatchesSlackGo(t *testing.T) {
 	body, now := "a=b", time.Now()
 	header := hooktest.SlackHeaders(body, now)
 	v, err := slack.NewSecretsVerifier(header, hooktest.SlackSecret)

@@ -18,9 +18,9 @@ const (
 	buttonCancel  = "paramedic.cancel"  // value: action ID | plan hash
 )
 
-// slackClick is what is used of a block_actions payload. slack-go's own type decodes the whole
-// message, and would fail a click on a block that it does not know.
-type slackClick struct {
+// A clickPayload holds the fields of a block_actions payload that are used. slack-go's own type
+// decodes the whole message, and fails on a block that it does not know.
+type clickPayload struct {
 	Type        string `json:"type"`
 	TriggerID   string `json:"trigger_id"`
 	ResponseURL string `json:"response_url"`
@@ -36,10 +36,10 @@ type slackClick struct {
 	} `json:"actions"`
 }
 
-// decodeSlackClick reads the field payload of an interaction. A click that is none of ours, or only
-// opens a link, gives a nil click.
-func decodeSlackClick(payload string) (*slackClick, error) {
-	var c slackClick
+// decodeClick reads the field payload of an interaction. It returns nil for a click on another
+// app's button or on a link.
+func decodeClick(payload string) (*clickPayload, error) {
+	var c clickPayload
 	if err := httpio.DecodeOne([]byte(payload), &c); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
@@ -64,34 +64,34 @@ func decodeSlackClick(payload string) (*slackClick, error) {
 	return nil, nil
 }
 
-// Interaction takes a click. The message itself is edited by the notifier; only a refused
-// click is answered here, to the one who clicked.
+// Interaction handles a click. The notifier edits the message itself. Only a refused click is
+// answered here, to the person who clicked.
 func (s *Chat) Interaction(w http.ResponseWriter, r *http.Request) error {
-	form, err := s.slackForm(w, r)
+	form, err := s.readForm(w, r)
 	if err != nil {
 		return err
 	}
-	click, err := decodeSlackClick(form.Get("payload"))
+	click, err := decodeClick(form.Get("payload"))
 	if err != nil {
 		return err
 	}
 	if click != nil {
-		if err := s.slackClick(r, click); err != nil {
+		if err := s.click(r, click); err != nil {
 			var a *httpio.Error
 			if !errors.As(err, &a) {
 				s.Logger.Error("click was not handled", "err", err)
 				a = httpio.Fail(http.StatusInternalServerError, "something went wrong; the log says more")
 			}
-			s.replyLater(click.ResponseURL, ":warning: "+slackEscape(a.Text))
+			s.replyLater(click.ResponseURL, ":warning: "+escape(a.Text))
 		}
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-func (s *Chat) slackClick(r *http.Request, click *slackClick) error {
+func (s *Chat) click(r *http.Request, click *clickPayload) error {
 	button := click.Actions[0]
-	c := slackCall{user: click.User.ID, name: click.User.Username, trigger: click.TriggerID}
+	c := call{user: click.User.ID, name: click.User.Username, trigger: click.TriggerID}
 	if c.name == "" {
 		c.name = click.User.Name
 	}
@@ -103,7 +103,7 @@ func (s *Chat) slackClick(r *http.Request, click *slackClick) error {
 		if !ok {
 			return httpio.Fail(http.StatusNotFound, "that incident is not remembered any more")
 		}
-		_, err := s.slackIncident(r.Context(), c, state.VerbAck, in)
+		_, err := s.incident(r.Context(), c, state.VerbAck, in)
 		return err
 	}
 	id, hash, ok := strings.Cut(button.Value, "|")
@@ -113,6 +113,6 @@ func (s *Chat) slackClick(r *http.Request, click *slackClick) error {
 	}
 	verb := map[string]state.Verb{buttonApprove: state.VerbApprove, buttonDeny: state.VerbDeny,
 		buttonCancel: state.VerbCancel}[button.ActionID]
-	_, err := s.slackDecide(r.Context(), c, decision{verb: verb, action: a, planHash: hash})
+	_, err := s.decide(r.Context(), c, decision{verb: verb, action: a, planHash: hash})
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"paramedic/webhook/report"
 )
 
-const slackHelp = "*Paramedic*\n" +
+const help = "*Paramedic*\n" +
 	"`list` open incidents\n" +
 	"`show ID` one incident with its cause, evidence and actions\n" +
 	"`ack ID` say that you are on it\n" +
@@ -25,9 +25,9 @@ const slackHelp = "*Paramedic*\n" +
 	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are " +
 	"several clusters)."
 
-// Command answers /paramedic. Slack shows the answer to the one who asked.
+// Command answers /paramedic. Slack shows the answer to the person who asked.
 func (s *Chat) Command(w http.ResponseWriter, r *http.Request) error {
-	form, err := s.slackForm(w, r)
+	form, err := s.readForm(w, r)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Chat) Command(w http.ResponseWriter, r *http.Request) error {
 	if !httpio.PlainID(user, 64) {
 		return httpio.Fail(http.StatusBadRequest, "the command has no user_id")
 	}
-	text, err := s.slackRun(r.Context(), slackCall{
+	text, err := s.run(r.Context(), call{
 		user: user, name: form.Get("user_name"), trigger: form.Get("trigger_id"), text: text.Line(form.Get("text"), command.MaxReason+100),
 		mayRead: s.MayRead != nil && s.MayRead(Asker{User: user, Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name")}),
 	})
@@ -44,87 +44,87 @@ func (s *Chat) Command(w http.ResponseWriter, r *http.Request) error {
 		if !errors.As(err, &a) {
 			return err
 		}
-		// Slack shows nothing of an error's body, so a person is told with 200.
-		text = ":warning: " + slackEscape(a.Text)
+		// Slack shows nothing of an error's body, so the error is sent with 200.
+		text = ":warning: " + escape(a.Text)
 		for _, c := range a.Candidates {
-			text += "\n• " + slackEscape(c)
+			text += "\n• " + escape(c)
 		}
 	}
 	return httpio.WriteJSON(w, http.StatusOK, ephemeral(text))
 }
 
-type slackCall struct {
+type call struct {
 	user, name, trigger, text string
 	mayRead                   bool
 }
 
-// errSlackReader is the answer to somebody who may not know which incidents there are.
-var errSlackReader = httpio.Fail(http.StatusForbidden,
+// errReader answers a user who may not know which incidents exist.
+var errReader = httpio.Fail(http.StatusForbidden,
 	"ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file "+
 		"(slack_user)")
 
-// seen returns an error of a search, or for those who may not read, one that tells nothing of what
-// there is.
-func (c slackCall) seen(err error) error {
+// visible returns the error of a search. For a user who may not read, it returns an error that
+// reveals nothing.
+func (c call) visible(err error) error {
 	if err != nil && !c.mayRead {
-		return errSlackReader
+		return errReader
 	}
 	return err
 }
 
-func (s *Chat) slackRun(ctx context.Context, c slackCall) (string, error) {
+func (s *Chat) run(ctx context.Context, c call) (string, error) {
 	verb, rest, _ := strings.Cut(c.text, " ")
 	name, reason, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	switch verb := strings.ToLower(verb); verb {
 	case "", "help":
-		return slackHelp, nil
+		return help, nil
 	case "list":
 		if !c.mayRead {
-			return "", errSlackReader
+			return "", errReader
 		}
-		return s.slackList(), nil
+		return s.list(), nil
 	case "show":
 		if !c.mayRead {
-			return "", errSlackReader
+			return "", errReader
 		}
 		in, err := s.Incident(name)
 		if err != nil {
 			return "", err
 		}
-		return slackShow(in, s.Name(&in), s.ActionsOf(in)), nil
+		return show(in, s.Name(&in), s.ActionsOf(in)), nil
 	case "ack", "diagnose":
 		in, err := s.Incident(name)
 		if err != nil {
-			return "", c.seen(err)
+			return "", c.visible(err)
 		}
-		return s.slackIncident(ctx, c, state.Verb(verb), in)
+		return s.incident(ctx, c, state.Verb(verb), in)
 	case "approve", "deny", "cancel":
 		a, err := s.Action(name)
 		if err != nil {
-			return "", c.seen(err)
+			return "", c.visible(err)
 		}
 		d := decision{verb: state.Verb(verb), action: a, reason: reason}
 		if d.verb == state.VerbApprove {
 			d.planHash, d.reason, _ = strings.Cut(strings.TrimSpace(reason), " ")
 		}
-		return s.slackDecide(ctx, c, d)
+		return s.decide(ctx, c, d)
 	case "halt", "resume":
-		return s.slackSwitch(ctx, c, state.Verb(verb), rest)
+		return s.haltOrResume(ctx, c, state.Verb(verb), rest)
 	default:
 		return "", httpio.Fail(http.StatusBadRequest, "there is no command %q; try help", httpio.Cut(verb, 32))
 	}
 }
 
-func slackOutcome(applied bool, done string) string {
+func outcome(applied bool, done string) string {
 	if applied {
 		return ":white_check_mark: " + done
 	}
 	return ":hourglass_flowing_sand: Recorded; it will be applied shortly."
 }
 
-func (s *Chat) slackIncident(ctx context.Context, c slackCall, verb state.Verb, in state.Incident) (string, error) {
+func (s *Chat) incident(ctx context.Context, c call, verb state.Verb, in state.Incident) (string, error) {
 	o := s.OnIncident(verb, in)
-	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, nil); refused != "" {
+	if refused := s.authorize(&o, c.user, c.name, c.trigger, nil); refused != "" {
 		s.Refuse(ctx, o, refused)
 		return "", httpio.Fail(http.StatusForbidden, "%s", refused)
 	}
@@ -132,30 +132,30 @@ func (s *Chat) slackIncident(ctx context.Context, c slackCall, verb state.Verb, 
 	if err != nil {
 		return "", err
 	}
-	label := fmt.Sprintf("%s (%s)", in.ID, slackEscape(s.Name(&in)))
+	label := fmt.Sprintf("%s (%s)", in.ID, escape(s.Name(&in)))
 	if done {
-		return "Already acknowledged by " + slackEscape(in.AckedBy.String()) + ": " + label, nil
+		return "Already acknowledged by " + escape(in.AckedBy.String()) + ": " + label, nil
 	}
-	applied, err := s.slackDo(ctx, o)
+	applied, err := s.do(ctx, o)
 	if err != nil {
 		return "", err
 	}
 	words := map[state.Verb]string{state.VerbAck: "Acknowledged: ", state.VerbDiagnose: "Gathering evidence again: "}
-	return slackOutcome(applied, words[verb]+label), nil
+	return outcome(applied, words[verb]+label), nil
 }
 
-// decision is a person's answer to one plan.
+// A decision is a person's answer to one plan.
 type decision struct {
 	verb     state.Verb
 	action   state.Action
-	planHash string // what the person saw, as the button or the command says
+	planHash string // the plan that the person saw, from the button or the command
 	reason   string
 }
 
-func (s *Chat) slackDecide(ctx context.Context, c slackCall, d decision) (string, error) {
+func (s *Chat) decide(ctx context.Context, c call, d decision) (string, error) {
 	o := s.OnAction(d.verb, d.action)
 	o.Reason = text.Line(d.reason, command.MaxReason)
-	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, &d.action); refused != "" {
+	if refused := s.authorize(&o, c.user, c.name, c.trigger, &d.action); refused != "" {
 		s.Refuse(ctx, o, refused)
 		return "", httpio.Fail(http.StatusForbidden, "%s", refused)
 	}
@@ -166,7 +166,7 @@ func (s *Chat) slackDecide(ctx context.Context, c slackCall, d decision) (string
 		}
 		return "", err
 	}
-	applied, err := s.slackDo(ctx, o)
+	applied, err := s.do(ctx, o)
 	if err != nil {
 		return "", err
 	}
@@ -175,63 +175,65 @@ func (s *Chat) slackDecide(ctx context.Context, c slackCall, d decision) (string
 	if d.verb == state.VerbCancel && d.action.NeedsPerson() {
 		words[d.verb] = "Taken care of: "
 	}
-	return slackOutcome(applied, words[d.verb]+slackEscape(d.action.Change)), nil
+	return outcome(applied, words[d.verb]+escape(d.action.Change)), nil
 }
 
-// approveLine is the command that approves an action's plan, with what the plan does.
+// approveLine returns the command that approves an action's plan, with the plan's effect.
 func approveLine(a state.Action) string {
 	return fmt.Sprintf("/paramedic approve %s %s (%s)", a.ID, state.ShortPlan(a.PlanHash), a.Change)
 }
 
-func (s *Chat) slackSwitch(ctx context.Context, c slackCall, verb state.Verb, reason string) (string, error) {
+func (s *Chat) haltOrResume(ctx context.Context, c call, verb state.Verb, reason string) (string, error) {
 	o := s.OnClusters(verb, s.Clusters)
 	o.Reason = text.Line(reason, command.MaxReason)
-	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, nil); refused != "" {
+	if refused := s.authorize(&o, c.user, c.name, c.trigger, nil); refused != "" {
 		s.Refuse(ctx, o, refused)
 		return "", httpio.Fail(http.StatusForbidden, "%s", refused)
 	}
-	applied, err := s.slackDo(ctx, o)
+	applied, err := s.do(ctx, o)
 	if err != nil {
 		return "", err
 	}
 	words := map[state.Verb]string{state.VerbHalt: "First aid is halted everywhere.",
 		state.VerbResume: "First aid may go on."}
-	return slackOutcome(applied, words[verb]), nil
+	return outcome(applied, words[verb]), nil
 }
 
-const slackListMost = 15
+const listMost = 15
 
-func (s *Chat) slackList() string {
+func (s *Chat) list() string {
 	var b strings.Builder
 	open := s.View.Tally().Open
-	for _, in := range s.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents,
-		Limit: slackListMost}).Incidents {
-		fmt.Fprintf(&b, "• *%s* `%s` %s, %s: %s\n", slackEscape(s.Name(&in)), in.ID, in.Severity, in.Status, httpio.Cut(slackEscape(in.Title), 120))
+	newest := s.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: listMost})
+	for _, in := range newest.Incidents {
+		fmt.Fprintf(&b, "• *%s* `%s` %s, %s: %s\n", escape(s.Name(&in)), in.ID, in.Severity, in.Status,
+			httpio.Cut(escape(in.Title), 120))
 	}
 	for _, c := range s.Clusters {
 		if h, ok := s.View.Halted(c); ok {
-			fmt.Fprintf(&b, ":octagonal_sign: First aid is halted in %s by %s\n", slackEscape(c),
-				slackEscape(h.Actor.String()))
+			fmt.Fprintf(&b, ":octagonal_sign: First aid is halted in %s by %s\n", escape(c),
+				escape(h.Actor.String()))
 		}
 	}
 	switch {
 	case open == 0:
 		return "No incident is open.\n" + b.String()
-	case open > slackListMost:
-		fmt.Fprintf(&b, "and %d more", open-slackListMost)
+	case open > listMost:
+		fmt.Fprintf(&b, "and %d more", open-listMost)
 	}
 	return b.String()
 }
 
-// storyMost is how many steps an answer in Slack shows of each kind; no playbook of ours has as
+// storyMost bounds the steps of each kind in an answer in Slack. No playbook of the library has as
 // many.
 const storyMost = 10
 
-func slackShow(in state.Incident, name string, actions []state.Action) string {
+func show(in state.Incident, name string, actions []state.Action) string {
 	var b strings.Builder
 	d := in.Diagnosis
-	fmt.Fprintf(&b, "*%s %s*\n`%s` %s, %s, %d alerts\n", slackEscape(name), httpio.Cut(slackEscape(in.Title), 200), in.ID, in.Severity, in.Status, in.AlertCount)
-	fmt.Fprintf(&b, "Cause: *%s*", slackEscape(string(in.Cause())))
+	fmt.Fprintf(&b, "*%s %s*\n`%s` %s, %s, %d alerts\n", escape(name), httpio.Cut(escape(in.Title), 200),
+		in.ID, in.Severity, in.Status, in.AlertCount)
+	fmt.Fprintf(&b, "Cause: *%s*", escape(string(in.Cause())))
 	if !in.DiagnosedAt.IsZero() {
 		fmt.Fprintf(&b, " (%s)", report.Sureness(in.Cause(), d.Confidence))
 	}
@@ -240,7 +242,7 @@ func slackShow(in state.Incident, name string, actions []state.Action) string {
 		{"What is wrong", d.Story.What}, {"Why we believe it", d.Story.Why}, {"What else it could be", d.Story.Else},
 	} {
 		if part.text != "" {
-			fmt.Fprintf(&b, "*%s*  %s\n", part.label, slackEscape(part.text))
+			fmt.Fprintf(&b, "*%s*  %s\n", part.label, escape(part.text))
 		}
 	}
 	for _, part := range []struct {
@@ -251,14 +253,14 @@ func slackShow(in state.Incident, name string, actions []state.Action) string {
 			fmt.Fprintf(&b, "*%s*\n", part.label)
 		}
 		for _, l := range part.lines[:min(len(part.lines), storyMost)] {
-			fmt.Fprintf(&b, "• %s\n", httpio.Cut(slackEscape(l), 400))
+			fmt.Fprintf(&b, "• %s\n", httpio.Cut(escape(l), 400))
 		}
 	}
 	for _, f := range d.Findings[:min(len(d.Findings), 5)] {
-		fmt.Fprintf(&b, "• %+.1f %s\n", f.Weight, httpio.Cut(slackEscape(f.Text), 150))
+		fmt.Fprintf(&b, "• %+.1f %s\n", f.Weight, httpio.Cut(escape(f.Text), 150))
 	}
 	for _, a := range actions[:min(len(actions), 5)] {
-		fmt.Fprintf(&b, "• `%s` %s: %s\n", a.ID, a.State, httpio.Cut(slackEscape(a.Change), 120))
+		fmt.Fprintf(&b, "• `%s` %s: %s\n", a.ID, a.State, httpio.Cut(escape(a.Change), 120))
 		if a.State == state.AwaitingApproval {
 			fmt.Fprintf(&b, "   `/paramedic approve %s %s`\n", a.ID, state.ShortPlan(a.PlanHash))
 		}

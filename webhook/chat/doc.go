@@ -1,5 +1,6 @@
-// Package chat takes Slack's slash command and the clicks on the buttons of an incident's message.
+// Package chat handles Slack's slash command and the clicks on the buttons of an incident's
+// message.
 //
-// A request counts if Slack has just signed it, and once. Text that came from outside is escaped
+// A request is accepted once, and only if Slack has just signed it. Text from outside is escaped
 // before Slack shows it.
 package chat

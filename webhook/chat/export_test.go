@@ -3,7 +3,7 @@ package chat
 // What the tests call from outside.
 var (
 	VerifySlack = verifySlack
-	DecodeClick = decodeSlackClick
+	DecodeClick = decodeClick
 )
 
 // ReplyAllowed reports whether a reply may go to the URL.

@@ -16,7 +16,7 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-func TestForgedOldAndReplayedSlackRequestsAreRefused(t *testing.T) {
+func TestInvalidSlackRequestsAreRefused(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, clock := hooktest.ServeSlack(t, w, nil)
 	body := hooktest.SlashCommand("U1", "ack 42", "t1")
@@ -35,7 +35,7 @@ func TestForgedOldAndReplayedSlackRequestsAreRefused(t *testing.T) {
 	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 409,
 		"already handled")
 	clock.Advance(time.Minute)
-	// the same trigger, signed anew
+	// the same trigger with a new signature
 	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body,
 		hooktest.SlackHeaders(body, hooktest.Start.Add(time.Minute))), 409)
 	if len(w.Inputs) != 1 {
@@ -111,7 +111,7 @@ func TestSlashCommands(t *testing.T) {
 	}
 }
 
-func TestButtons(t *testing.T) {
+func TestSlackButtons(t *testing.T) {
 	replies := make(chan string, 8)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -156,9 +156,8 @@ func TestButtons(t *testing.T) {
 	}
 }
 
-// Whoever is neither known nor in the incident channel learns nothing of what there is: no list, no
-// names, no candidates.
-func TestStrangersInSlackLearnNothing(t *testing.T) {
+// A user who is neither known nor in the incident channel gets no list, no names and no candidates.
+func TestUnknownSlackUsersSeeNoIncidents(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	var asked []chat.Asker
 	s, _ := hooktest.ServeSlack(t, w, func(c *webhook.Config) {

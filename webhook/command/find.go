@@ -12,9 +12,9 @@ import (
 // maxCandidates bounds how many meanings of an ambiguous name are listed.
 const maxCandidates = 10
 
-// Incident finds an incident by what people type: its ID, any unique prefix of it (with or
-// without INC-), its number, or with its cluster as prod-42. Numbers are given cluster by cluster,
-// so that a bare one can mean several.
+// Incident finds an incident by its ID, a unique prefix of it (with or without INC-), or its
+// number, also with its cluster as in prod-42. Each cluster counts its own incidents, so that a
+// plain number may be ambiguous.
 func (r *Runner) Incident(name string) (state.Incident, error) {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	if in, ok := r.View.Incident(state.IncidentID(name)); ok {
@@ -23,7 +23,7 @@ func (r *Runner) Incident(name string) (state.Incident, error) {
 	var found []state.Incident
 	query, byNumber := state.ParseShortName(name)
 	prefix := "INC-" + strings.TrimPrefix(name, "INC-")
-	all := name == "INC" || name == "INC-" // what every ID begins with
+	all := name == "INC" || name == "INC-" // the beginning of every ID
 	if name != "" && len(name) <= 64 {
 		found = r.View.ListIncidents(state.IncidentQuery{Limit: maxCandidates, Match: func(in *state.Incident) bool {
 			return all || byNumber && query.Matches(in) ||
@@ -48,7 +48,7 @@ func (r *Runner) Incident(name string) (state.Incident, error) {
 	return state.Incident{}, a
 }
 
-// Name is what people call an incident of this bot.
+// Name returns the short name of an incident: #42, or #prod-42 if the bot has several clusters.
 func (r *Runner) Name(in *state.Incident) string { return in.ShortName(len(r.Clusters) > 1) }
 
 // Action finds an action by its ID or a unique prefix of it.
@@ -76,7 +76,7 @@ func (r *Runner) Action(name string) (state.Action, error) {
 	return state.Action{}, conflict
 }
 
-// ActionsOf returns the actions of an incident that are remembered.
+// ActionsOf returns the actions of an incident that the view still holds.
 func (r *Runner) ActionsOf(in state.Incident) []state.Action {
 	var actions []state.Action
 	for _, id := range in.Actions {

@@ -9,22 +9,22 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// MaxReason is the longest reason of a command, in characters.
+// MaxReason bounds the reason of a command, in characters.
 const MaxReason = 1000
 
-// A Request is a person's command on its way into the log: the same for the API, the pages and
-// Slack.
+// A Request is a person's command before it is in the log. The API, the pages and Slack make the
+// same requests.
 type Request struct {
 	state.Command
-	// Nonce makes the input's ID. A repeated delivery of one click has the same.
+	// Nonce is part of the input's ID. Repeated deliveries of one click have the same nonce.
 	Nonce    string
 	clusters []string // one input each
-	// applied says whether the command has taken effect; e is a timeline entry that has just been
-	// written, or nil.
+	// applied reports whether the command has taken effect. e is a timeline entry that has just
+	// been written, or nil.
 	applied func(e *state.Entry) bool
 }
 
-// inputs are the order's inputs for the log.
+// inputs returns the request's inputs for the log.
 func (o Request) inputs(now time.Time) []state.Input {
 	var out []state.Input
 	for _, cluster := range o.clusters {
@@ -36,8 +36,8 @@ func (o Request) inputs(now time.Time) []state.Input {
 	return out
 }
 
-// CarryOut makes the order durable and waits a moment until it is applied. It is false where that
-// takes longer.
+// CarryOut makes the request durable and waits until it is applied. It returns false if that takes
+// longer than wait.
 func (r *Runner) CarryOut(ctx context.Context, o Request, wait time.Duration) (bool, error) {
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
@@ -57,7 +57,7 @@ func (r *Runner) CarryOut(ctx context.Context, o Request, wait time.Duration) (b
 			} else if o.applied(&e) {
 				return true, nil
 			}
-		case <-r.Clock.After(20 * time.Millisecond): // entries may be lost, and not every command writes one
+		case <-r.Clock.After(20 * time.Millisecond): // poll: entries may be lost, and some commands write none
 		case <-deadline:
 			return o.applied(nil), nil
 		case <-ctx.Done():
@@ -66,8 +66,8 @@ func (r *Runner) CarryOut(ctx context.Context, o Request, wait time.Duration) (b
 	}
 }
 
-// Refuse records an attempt that an authenticated person was not allowed. It changes nothing, so
-// failing to record it is only logged.
+// Refuse records an attempt that an authenticated person was not allowed. It changes nothing, so a
+// failure to record it is only logged.
 func (r *Runner) Refuse(ctx context.Context, o Request, reason string) {
 	o.Refused = reason
 	if err := r.Append(ctx, o.inputs(r.Clock.Now())...); err != nil {
@@ -76,7 +76,7 @@ func (r *Runner) Refuse(ctx context.Context, o Request, reason string) {
 	}
 }
 
-// OnIncident is a command on an incident, without its actor.
+// OnIncident returns a request on an incident, without its actor.
 func (r *Runner) OnIncident(verb state.Verb, in state.Incident) Request {
 	o := Request{Command: state.Command{Verb: verb, Incident: in.ID}, clusters: []string{in.Cluster}}
 	now := func() state.Incident { fresh, _ := r.View.Incident(in.ID); return fresh }
@@ -98,7 +98,7 @@ func (r *Runner) OnIncident(verb state.Verb, in state.Incident) Request {
 	return o
 }
 
-// OnAction is a decision on an action, without its actor.
+// OnAction returns a decision on an action, without its actor.
 func (r *Runner) OnAction(verb state.Verb, a state.Action) Request {
 	cluster := a.Target.Cluster
 	if in, ok := r.View.Incident(a.Incident); ok {
@@ -109,7 +109,7 @@ func (r *Runner) OnAction(verb state.Verb, a state.Action) Request {
 		clusters: []string{cluster},
 		applied: func(e *state.Entry) bool {
 			if e != nil && e.Action == a.ID && e.Kind == "refused" {
-				return true // it was overtaken: decided says by what
+				return true // another decision came first; Decided reports which
 			}
 			fresh, ok := r.View.Action(a.ID)
 			return ok && answered(verb, a, fresh)
@@ -117,8 +117,9 @@ func (r *Runner) OnAction(verb state.Verb, a state.Action) Request {
 	}
 }
 
-// answered says whether it is known what came of a decision. A run may take steps of its own while
-// a no is on its way, so that another state alone says nothing: it must have ended, or be written.
+// answered reports whether the result of a decision is known. A run may take steps of its own
+// before a denial is applied. So another state alone is not enough: the run must have ended, or
+// have written.
 func answered(verb state.Verb, seen, now state.Action) bool {
 	switch {
 	case verb == state.VerbApprove:
@@ -126,12 +127,12 @@ func answered(verb state.Verb, seen, now state.Action) bool {
 	case seen.NeedsPerson():
 		return now.Journal[state.Released] != seen.Journal[state.Released]
 	case verb == state.VerbDeny && now.DecidedBy != seen.DecidedBy:
-		return true // somebody's yes may have come first
+		return true // another person's approval may have come first
 	}
 	return !now.State.BeforeEffect() && now.State != state.Intent
 }
 
-// OnClusters is a command on the first aid of all the given clusters.
+// OnClusters returns a request on the first aid of all the given clusters.
 func (r *Runner) OnClusters(verb state.Verb, clusters []string) Request {
 	return Request{Command: state.Command{Verb: verb}, clusters: clusters, applied: func(*state.Entry) bool {
 		for _, c := range clusters {
@@ -143,8 +144,8 @@ func (r *Runner) OnClusters(verb state.Verb, clusters []string) Request {
 	}}
 }
 
-// CheckIncident says why a command on an incident makes no sense now; done means that it is already
-// so.
+// CheckIncident returns why a command on an incident makes no sense now. done is true if the
+// command has no effect because it was done before.
 func CheckIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 	if in.MergedInto != "" && verb != state.VerbFeedback {
 		return false, httpio.Fail(http.StatusConflict, "%s was merged into %s; use that one", in.ID, in.MergedInto)
@@ -165,10 +166,11 @@ func CheckIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 }
 
 // CheckAction returns why a decision on an action cannot be taken now. An approval names the plan
-// that the person saw, wherever it comes from. The fold checks all of it again, in the log's order.
+// that the person saw, through whichever channel it comes. The fold checks all of it again, in the
+// log's order.
 func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) error {
 	if verb == state.VerbCancel {
-		// On a run that needs a person, cancelling is the person's word that it is taken care of.
+		// On a run that needs a person, a cancellation reports that it is taken care of.
 		intended := a.State == state.Intent && a.Journal[state.CalledOff] == ""
 		if !a.State.BeforeEffect() && !intended && !a.NeedsPerson() {
 			return tooLate(verb, a)
@@ -176,19 +178,7 @@ func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) e
 		return nil
 	}
 	if a.State != state.AwaitingApproval && (verb != state.VerbDeny || a.State != state.Proposed) {
-		reason := "it is " + string(a.State)
-		switch {
-		case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
-			reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
-		case a.DecidedBy.ID != "" && (a.Reason == "" || a.Declined()):
-			reason += ", decided by " + a.DecidedBy.String()
-		case a.Reason != "":
-			reason += ": " + a.Reason
-		}
-		if a.State == state.Expired {
-			reason += "; " + plannedAgain
-		}
-		return httpio.Fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, reason)
+		return httpio.Fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, whyNoDecision(a))
 	}
 	if a.State == state.AwaitingApproval && !a.ExpiresAt.IsZero() && !r.Clock.Now().Before(a.ExpiresAt) {
 		return httpio.Fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID,
@@ -210,10 +200,28 @@ func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) e
 	return nil
 }
 
-// plannedAgain tells who comes too late what to do.
+// whyNoDecision returns why an action does not await a decision.
+func whyNoDecision(a state.Action) string {
+	reason := "it is " + string(a.State)
+	switch {
+	case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
+		reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
+	case a.DecidedBy.ID != "" && (a.Reason == "" || a.Declined()):
+		reason += ", decided by " + a.DecidedBy.String()
+	case a.Reason != "":
+		reason += ": " + a.Reason
+	}
+	if a.State == state.Expired {
+		reason += "; " + plannedAgain
+	}
+	return reason
+}
+
+// plannedAgain is the advice for a decision that comes too late.
 const plannedAgain = "it is planned again while the incident is open, at once if you ask for a new diagnosis"
 
-// Decided says what became of a decision that was applied: another person's may have come first.
+// Decided returns the action after a decision was applied, or why the decision had no effect:
+// another person's may have come first.
 func (r *Runner) Decided(o Request) (state.Action, error) {
 	a, _ := r.View.Action(o.Action)
 	if o.Verb != state.VerbCancel && a.DecidedBy.ID != "" && a.DecidedBy.ID != o.Actor.ID {
@@ -234,7 +242,7 @@ func (r *Runner) Decided(o Request) (state.Action, error) {
 	}
 	switch a.State {
 	case state.Denied, state.Cancelled, state.Expired, state.Superseded:
-		return a, nil // nothing is written, or not any more
+		return a, nil // not written, or not any more
 	}
 	if a.Journal[state.Released] != "" {
 		return a, nil
@@ -242,7 +250,7 @@ func (r *Runner) Decided(o Request) (state.Action, error) {
 	return a, tooLate(o.Verb, a)
 }
 
-// tooLate says why a run cannot be stopped any more, and what becomes of it.
+// tooLate returns the error for a run that cannot be stopped any more, with what happens to it.
 func tooLate(verb state.Verb, a state.Action) error {
 	was, then := "cancelled", ""
 	if verb == state.VerbDeny {

@@ -11,7 +11,7 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// A Runner finds what a command is about, checks it, and makes it durable.
+// A Runner finds the subject of a command, checks the command, and makes it durable.
 type Runner struct {
 	Log    state.Log
 	View   state.View
@@ -23,8 +23,8 @@ type Runner struct {
 	Timeout time.Duration
 }
 
-// Append makes the inputs durable, or says that the sender should try again: nothing of them was
-// kept.
+// Append makes the inputs durable. If it fails, none of them was kept, and the error asks the
+// sender to retry.
 func (r *Runner) Append(ctx context.Context, inputs ...state.Input) error {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()

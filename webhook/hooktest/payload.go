@@ -9,12 +9,15 @@ import (
 
 // Payload returns a payload of Alertmanager; each alert is its JSON.
 func Payload(alerts ...string) string {
-	return `{"version":"4","receiver":"paramedic","groupKey":"{}:{}","externalURL":"http://am-1:9093","truncatedAlerts":0,"alerts":[` + strings.Join(alerts, ",") + `]}`
+	return `{"version":"4","receiver":"paramedic","groupKey":"{}:{}","externalURL":"http://am-1:9093",` +
+		`"truncatedAlerts":0,"alerts":[` + strings.Join(alerts, ",") + `]}`
 }
 
 // Alert returns the JSON of a firing alert of a cluster, with the number n in its labels.
 func Alert(cluster string, n int) string {
-	return fmt.Sprintf(`{"status":"firing","labels":{"alertname":"HighKV","cluster":%q,"pod":"vllm-%d"},"annotations":{"summary":"full"},"startsAt":"2026-11-21T02:59:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"http://prom/graph?g0.expr=up","fingerprint":"%016x"}`, cluster, n, n)
+	return fmt.Sprintf(`{"status":"firing","labels":{"alertname":"HighKV","cluster":%q,"pod":"vllm-%d"},`+
+		`"annotations":{"summary":"full"},"startsAt":"2026-11-21T02:59:00Z","endsAt":"0001-01-01T00:00:00Z",`+
+		`"generatorURL":"http://prom/graph?g0.expr=up","fingerprint":"%016x"}`, cluster, n, n)
 }
 
 // Alerts returns the JSON of n alerts of a cluster.

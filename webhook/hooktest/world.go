@@ -14,8 +14,8 @@ import (
 // Start is the time at which every test begins.
 var Start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// A Clock stands still until a test advances it. After waits for real, which is instant in a synctest
-// bubble.
+// A Clock stands still until a test advances it. After waits for real; in a synctest bubble that
+// takes no time.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -47,10 +47,10 @@ type World struct {
 	Inputs    []state.Input
 	Calls     int
 	Err       error
-	Block     chan struct{}                   // Append waits for it
-	Entered   chan struct{}                   // told when Append begins to wait
-	Idle      bool                            // apply nothing
-	Then      func(state.Action) state.Action // what an action is by the time that a no to it is applied
+	Block     chan struct{}                   // Append waits until it is closed
+	Entered   chan struct{}                   // receives when Append begins to wait
+	Idle      bool                            // apply no commands
+	Then      func(state.Action) state.Action // returns the state of an action when a denial is applied
 	Incidents map[state.IncidentID]state.Incident
 	Actions   map[state.ActionID]state.Action
 	Entries   []state.Entry

@@ -13,15 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// ReadBody reads a body of at most limit bytes that is UTF-8. The caller has set the read deadline;
-// timeout is the duration that an answer names when it has passed.
+// ReadBody reads a body of at most limit bytes of UTF-8. The caller has set the read deadline.
+// timeout is the duration that the error names if the deadline passes.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
 	var buf bytes.Buffer
 	if r.ContentLength > 0 {
-		buf.Grow(int(r.ContentLength) + bytes.MinRead) // no growth steps for a body that tells its length
+		buf.Grow(int(r.ContentLength) + bytes.MinRead) // no growth steps for a body with a known length
 	}
 	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	var big *http.MaxBytesError
@@ -35,7 +35,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 	case err != nil:
 		return nil, Fail(http.StatusBadRequest, "the body could not be read")
 	}
-	// All of it is here: from now on the deadline would only end the request's context.
+	// The body is complete. From now on the deadline would only end the request's context.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if !utf8.Valid(buf.Bytes()) {
 		return nil, Fail(http.StatusBadRequest, "the body is not valid UTF-8")
@@ -62,7 +62,7 @@ func DecodeOne(body []byte, into any) error {
 	return nil
 }
 
-// SentJSON reports whether a request says that its body is JSON.
+// SentJSON reports whether a request declares its body as JSON.
 func SentJSON(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json"

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// A Handler answers a request, or returns an error that is answered for it.
+// A Handler answers a request, or returns an error that its caller answers.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
 // An Error holds the status and the text that the sender of a request gets.

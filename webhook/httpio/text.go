@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// PlainID reports whether text is safe in logs, keys and headers: letters, digits, '.', '-' and '_'.
+// PlainID reports whether text is safe in logs, keys and headers: at most `most` letters, digits,
+// '.', '-' and '_'.
 func PlainID(text string, most int) bool {
 	if text == "" || len(text) > most {
 		return false
@@ -22,8 +23,8 @@ func PlainID(text string, most int) bool {
 	return true
 }
 
-// HasControl finds characters that no label has and that would act on a terminal: C0 (but for white
-// space in values), DEL and C1.
+// HasControl reports whether text has characters that no label has and that act on a terminal: C0,
+// DEL and C1. white allows line breaks and tabs.
 func HasControl(text string, white bool) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		if white && (r == '\n' || r == '\t' || r == '\r') {
@@ -33,7 +34,7 @@ func HasControl(text string, white bool) bool {
 	})
 }
 
-// Cut shortens text to at most n bytes, between characters, and marks it.
+// Cut shortens text to at most n bytes, between characters, and appends an ellipsis.
 func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -45,11 +46,11 @@ func Cut(text string, n int) string {
 	return text[:end] + "…"
 }
 
-// ParseTime reads an RFC 3339 time that can be written as JSON again.
+// ParseTime reads an RFC 3339 time in UTC. It refuses a year that cannot be written as JSON again.
 func ParseTime(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if t = t.UTC(); err == nil && (t.Year() < 1 || t.Year() > 9998) {
-		return t, errors.New("out of range") // it could not be written as JSON again
+		return t, errors.New("out of range")
 	}
 	return t, err
 }

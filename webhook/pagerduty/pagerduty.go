@@ -18,11 +18,11 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// MaxBody is the largest body in bytes. PagerDuty promises at most 55 KB.
+// MaxBody bounds a body in bytes. PagerDuty sends at most 55 KB.
 const MaxBody = 256 << 10
 
-// pagerEvent is a V3 webhook, as far as it is used. Data is an incident, or for an annotation a
-// note with its incident.
+// pagerEvent holds the fields of a V3 webhook that are used. Data is an incident, or for an
+// annotation a note with its incident.
 type pagerEvent struct {
 	Event struct {
 		ID         string `json:"id"`
@@ -56,10 +56,10 @@ type pagerIncident struct {
 
 var pagerEvents = []string{"triggered", "acknowledged", "unacknowledged", "resolved", "reopened", "annotated"}
 
-// Verify refuses a request that PagerDuty has not signed with the secret.
+// Verify returns an error if PagerDuty has not signed the request with the secret.
 func Verify(header http.Header, body []byte, secret string) error {
 	signed := &http.Request{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
-	// The library does not trim what stands between several signatures.
+	// The library does not trim spaces between several signatures.
 	signatures := strings.ReplaceAll(strings.Join(header.Values("X-PagerDuty-Signature"), ","), " ", "")
 	signed.Header.Set("X-PagerDuty-Signature", signatures)
 	if err := webhookv3.VerifySignature(signed, secret); err != nil {
@@ -68,8 +68,8 @@ func Verify(header http.Header, body []byte, secret string) error {
 	return nil
 }
 
-// Decode returns the input that a webhook makes, or nil for an event that is of no interest (a ping,
-// a priority). clusterOf returns the cluster that an incident belongs to.
+// Decode returns the input that a webhook makes, or nil for an event that is not used, such as a
+// ping or a priority. clusterOf returns the cluster of an incident.
 func Decode(body []byte, now time.Time, clusterOf func(*state.Foreign) string) (*state.Input, error) {
 	var p pagerEvent
 	err := httpio.DecodeOne(body, &p)
@@ -97,7 +97,7 @@ func Decode(body []byte, now time.Time, clusterOf func(*state.Foreign) string) (
 		Title: text.Line(inc.title(), 1024), URL: webURL(inc.HTMLURL), Labels: inc.labels(),
 	}
 	if f.At, err = httpio.ParseTime(e.OccurredAt); err != nil {
-		f.At = time.Time{} // it is taken for now: an event without a time is still one
+		f.At = time.Time{} // an event without a time counts as of now
 	}
 	if inc.Service != nil {
 		f.Service = text.Line(inc.Service.Summary, 255)
@@ -115,7 +115,7 @@ func (i *pagerIncident) title() string {
 	return i.Summary
 }
 
-// webURL is a link that a page may show, or nothing.
+// webURL returns u if a page may link to it, and otherwise "".
 func webURL(u string) string {
 	if len(u) > 2048 || !strings.HasPrefix(u, "https://") || strings.ContainsAny(u, " \"'<>\\") ||
 		httpio.HasControl(u, false) {
@@ -124,25 +124,26 @@ func webURL(u string) string {
 	return u
 }
 
-// pagerLabels are the alert labels that are looked for in an incident's text.
+// pagerLabels lists the alert labels that are looked for in an incident's text.
 var pagerLabels = []string{
 	"alertname", "namespace", "exported_namespace", "pod", "exported_pod", "container", "model_name", "model", "cluster", "node",
 	"Hostname", "instance", "job", "service", "severity", "gpu", "deployment",
 }
 
 var (
-	// labelPair finds key="value", key=value and key: value, as alert templates write them.
-	labelPair = regexp.MustCompile(`(?:^|[^\w])(` + strings.Join(pagerLabels, "|") + `)"?\s*[=:]\s*(?:"([^"\n]{1,253})"|([^\s",;{}()\[\]]{1,253}))`)
-	// firingTitle finds the rule's name in Alertmanager's own title.
+	// labelPair matches key="value", key=value and key: value, as alert templates write them.
+	labelPair = regexp.MustCompile(`(?:^|[^\w])(` + strings.Join(pagerLabels, "|") + `)"?\s*[=:]\s*` +
+		`(?:"([^"\n]{1,253})"|([^\s",;{}()\[\]]{1,253}))`)
+	// firingTitle matches the rule's name in Alertmanager's own title.
 	firingTitle = regexp.MustCompile(`^\[FIRING:\d+\]\s+([A-Za-z_][\w:.-]{0,127})`)
 )
 
-// labels are what the incident's text yields; the first mention of a label counts.
+// labels returns the alert labels in the incident's text. The first mention of a label counts.
 func (i *pagerIncident) labels() map[string]string {
 	out := map[string]string{}
 	title := httpio.Cut(i.title(), 4096)
 	var texts []string
-	for _, raw := range []json.RawMessage{i.CustomDetails, i.CustomFields, i.Body} { // fields before prose
+	for _, raw := range []json.RawMessage{i.CustomDetails, i.CustomFields, i.Body} { // structured fields before prose
 		var v any
 		if len(raw) > 0 && json.Unmarshal(raw, &v) == nil {
 			texts = pagerTexts(texts, v, 0)
@@ -170,7 +171,7 @@ func (i *pagerIncident) labels() map[string]string {
 	return out
 }
 
-// pagerTexts gathers the strings of a JSON value; one under a key reads as key: value.
+// pagerTexts collects the strings of a JSON value. A label's string becomes key="value".
 func pagerTexts(texts []string, v any, depth int) []string {
 	if depth > 6 || len(texts) > 256 {
 		return texts

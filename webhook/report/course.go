@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	courseSteps = 24              // how many bars a course has
-	courseClear = 5 * time.Minute // what is older than this, seen from the onset, was usual
+	courseSteps = 24              // number of bars
+	courseClear = 5 * time.Minute // values older than this before the onset count as normal
 	courseAlive = 3 * time.Minute // a worker whose curve ended longer ago than this was replaced
 )
 
 var courseBars = []rune("▁▂▃▄▅▆▇█")
 
-// A course is what one signal did in an incident, seen at the worker that departed most from its
-// usual value.
+// A course summarises one signal in an incident, at the worker that departed most from its normal
+// value.
 type course struct {
 	signal, unit string
 	before, far  float64
@@ -29,7 +29,7 @@ type course struct {
 	bars         string
 }
 
-// courses says what the signals of the charts did.
+// courses writes the table of the charts' signals.
 func (b *report) courses(in state.Incident, curves []state.Curve) {
 	var order []string
 	bySignal := map[string][]state.Curve{}
@@ -64,7 +64,7 @@ func courseOf(in state.Incident, curves []state.Curve) course {
 	most := -1.0
 	for _, c := range curves {
 		points := c.Points()
-		usual := usually(points, in.StartedAt)
+		usual := normalValue(points, in.StartedAt)
 		for _, p := range points {
 			if d := math.Abs(p.Value - usual); d > most && !p.At.Before(in.StartedAt.Add(-courseClear)) {
 				most, out.before, out.far, out.farAt, out.farOn = d, usual, p.Value, p.At, c.Entity.Pod
@@ -74,13 +74,13 @@ func courseOf(in state.Incident, curves []state.Curve) course {
 			last = end
 		}
 	}
-	out.end = ended(curves, last)
+	out.end = endRange(curves, last)
 	out.bars = bars(curves, in.StartedAt, last, out.far < out.before)
 	return out
 }
 
-// usually is the median of what was measured clearly before the onset, or else the first value.
-func usually(points []state.Point, onset time.Time) float64 {
+// normalValue returns the median of the values clearly before the onset, or else the first value.
+func normalValue(points []state.Point, onset time.Time) float64 {
 	var before []float64
 	for _, p := range points {
 		if p.At.Before(onset.Add(-courseClear)) {
@@ -94,8 +94,8 @@ func usually(points []state.Point, onset time.Time) float64 {
 	return before[len(before)/2]
 }
 
-// ended says where a signal stands at the end, on the workers that are still there.
-func ended(curves []state.Curve, last time.Time) string {
+// endRange returns a signal's range at the end, over the workers that still exist.
+func endRange(curves []state.Curve, last time.Time) string {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, c := range curves {
 		points := c.Points()
@@ -110,8 +110,8 @@ func ended(curves []state.Curve, last time.Time) string {
 	return fmt.Sprintf("%s at %s", text, last.Format("15:04:05"))
 }
 
-// bars draws the highest worker over time, or the lowest where the signal fell; a dot where nothing
-// was measured.
+// bars draws the highest worker over time, or the lowest if the signal fell. A dot marks a time
+// without values.
 func bars(curves []state.Curve, onset, last time.Time, fell bool) string {
 	first := last
 	values := make([]float64, courseSteps)
@@ -124,7 +124,7 @@ func bars(curves []state.Curve, onset, last time.Time, fell bool) string {
 		}
 	}
 	if lead := onset.Add(-max(last.Sub(onset), 30*time.Minute)); first.Before(lead) {
-		first = lead // as much of the time before as of the incident
+		first = lead // as long before the onset as after it
 	}
 	span := max(last.Sub(first), time.Second)
 	low, high := 0.0, math.Inf(-1)

@@ -8,10 +8,10 @@ import (
 	"paramedic/state"
 )
 
-// start is when the tests' stories begin.
+// start is the time at which every test begins.
 var start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-func TestReportTellsWhatSignalsDid(t *testing.T) {
+func TestReportShowsCourseOfSignals(t *testing.T) {
 	curve := func(pod string, from, to int, value func(minute int) float64) state.Curve {
 		c := state.Curve{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Pod: pod},
 			Begin: start.Add(time.Duration(from) * time.Minute).Unix()}

@@ -10,16 +10,15 @@ import (
 	"paramedic/state"
 )
 
-// A Case is all that a report is made of.
+// A Case holds the contents of a report.
 type Case struct {
 	Incident state.Incident
 	Actions  []state.Action
 	Timeline []state.Entry
-	Curves   []state.Curve // what the signals did
+	Curves   []state.Curve // of the signals in the charts
 }
 
-// Report returns the post-incident report in Markdown. Everything that came from outside is
-// escaped: it reads as text.
+// Report returns the post-incident report in Markdown. Text from outside is escaped.
 func Report(c Case, now time.Time) string {
 	b, in, actions := &report{}, c.Incident, c.Actions
 	b.line("# Incident %s (#%d): %s", in.ID, in.Number, Markdown(in.Title))
@@ -64,19 +63,19 @@ func (b *report) summary(in state.Incident, now time.Time) {
 	if in.MergedInto != "" {
 		b.item("Merged into", code(string(in.MergedInto)))
 	}
-	b.item("Began", when(in.StartedAt))
-	b.item("Noticed", when(in.OpenedAt))
+	b.item("Began", timeText(in.StartedAt))
+	b.item("Noticed", timeText(in.OpenedAt))
 	if !in.DiagnosedAt.Equal(in.NamedAt) {
-		b.item("First verdict", when(in.DiagnosedAt))
+		b.item("First verdict", timeText(in.DiagnosedAt))
 	}
-	b.item("Cause named", when(in.NamedAt))
+	b.item("Cause named", timeText(in.NamedAt))
 	if !in.AckedAt.IsZero() {
-		b.item("Acknowledged", when(in.AckedAt)+" by "+Markdown(in.AckedBy.String()))
+		b.item("Acknowledged", timeText(in.AckedAt)+" by "+Markdown(in.AckedBy.String()))
 	}
 	if in.ResolvedAt.IsZero() {
-		b.item("Resolved", "not yet, as of "+when(now))
+		b.item("Resolved", "not yet, as of "+timeText(now))
 	} else {
-		b.item("Resolved", when(in.ResolvedAt)+" by "+Markdown(in.ResolvedBy))
+		b.item("Resolved", timeText(in.ResolvedAt)+" by "+Markdown(in.ResolvedBy))
 	}
 	b.item("Playbook", code(d.Playbook))
 }
@@ -103,7 +102,7 @@ func (b *report) impact(in state.Incident, now time.Time) {
 		b.line("\n| Symptom | Severity | Alerts | First | Last |\n|---|---|---:|---|---|")
 		for _, c := range in.Symptoms {
 			b.line("| %s | %s | %d | %s | %s |", code(string(c.Symptom)), Markdown(string(c.Severity)), c.Alerts,
-				when(c.First), when(c.Last))
+				timeText(c.First), timeText(c.Last))
 		}
 	}
 }
@@ -116,7 +115,7 @@ func (b *report) timeline(entries []state.Entry) {
 	}
 	b.line("| Time | What | Who |\n|---|---|---|")
 	for _, e := range entries {
-		b.line("| %s | %s | %s |", when(e.At), Markdown(e.Text), Markdown(e.Actor.String()))
+		b.line("| %s | %s | %s |", timeText(e.At), Markdown(e.Text), Markdown(e.Actor.String()))
 	}
 }
 
@@ -132,7 +131,7 @@ func (b *report) evidence(in state.Incident) {
 		sum := d.Prior
 		for _, f := range d.Findings {
 			sum += f.Weight
-			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(measured(f)),
+			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(valueText(f)),
 				Markdown(f.Text), Markdown(f.Why))
 		}
 		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up | |", sum, d.Margin)
@@ -154,16 +153,16 @@ func (b *report) evidence(in state.Incident) {
 	}
 }
 
-// measured is the value that a finding rests on.
-func measured(f state.Finding) string {
+// valueText returns the value of a finding as text, or "" if it has none.
+func valueText(f state.Finding) string {
 	if !f.Measured() {
 		return ""
 	}
 	return state.FormatValue(f.Value, f.Unit)
 }
 
-// StoryMarkdown is the explanation as Markdown, the same lines in the same words as on the page, in
-// Slack and in the API. It is empty before the first verdict.
+// StoryMarkdown returns the explanation as Markdown, with the same sentences as the page, Slack and
+// the API. It is empty before the first verdict.
 func StoryMarkdown(s state.Story) string {
 	b := &report{}
 	for _, part := range []struct{ label, text string }{
@@ -191,8 +190,8 @@ func StoryMarkdown(s state.Story) string {
 	return b.String()
 }
 
-// AlternativesMarkdown lists the causes that were weighed and not chosen, with what would have to
-// be different.
+// AlternativesMarkdown lists the causes that were weighed and not chosen, each with the condition
+// under which it would win.
 func AlternativesMarkdown(list []state.Alternative) string {
 	b := &report{}
 	for _, a := range list {
@@ -218,7 +217,7 @@ func (b *report) actions(actions []state.Action) {
 		b.item("Target", Markdown(a.Target.String()))
 		b.item("Why", Markdown(a.Why))
 		if a.DecidedBy.ID != "" {
-			b.item("Decided by", Markdown(a.DecidedBy.String())+", "+when(a.DecidedAt))
+			b.item("Decided by", Markdown(a.DecidedBy.String())+", "+timeText(a.DecidedAt))
 		}
 		b.item("Called off", Markdown(strings.TrimPrefix(a.CallOff(), "called off ")))
 		b.item("Verdict", Markdown(strings.TrimSpace(string(a.Verify.Verdict)+" "+a.Verify.Text)))
@@ -291,7 +290,7 @@ func (b *report) unknown(in state.Incident, actions []state.Action) {
 	}
 }
 
-// confidence is how sure the verdict is, in a sentence.
+// confidence returns the confidence of a verdict as part of a sentence.
 func confidence(cause state.Cause, value float64) string {
 	sure := Sureness(cause, value)
 	if sure == NoVerdict {
@@ -300,7 +299,7 @@ func confidence(cause state.Cause, value float64) string {
 	return "confidence " + sure
 }
 
-func when(t time.Time) string {
+func timeText(t time.Time) string {
 	if t.IsZero() {
 		return "not yet"
 	}
@@ -312,10 +311,11 @@ var mdEscaper = strings.NewReplacer(
 	"#", `\#`, "!", `\!`, "$", `\$`,
 )
 
-// Markdown makes text that Markdown shows as it is, on one line.
+// Markdown escapes text so that Markdown shows it literally, on one line.
 func Markdown(s string) string { return mdEscaper.Replace(text.Line(s, 4000)) }
 
-// code is text in a code span; a span cannot hold a backtick, nor a table cell a bar.
+// code returns text as a code span. A span cannot hold a backtick, and a table cell cannot hold a
+// bar.
 func code(s string) string {
 	s = strings.NewReplacer("`", "'", "|", "¦").Replace(text.Line(s, 500))
 	if s == "" {

@@ -7,11 +7,11 @@ import (
 	"paramedic/state"
 )
 
-// NoVerdict is what texts say in place of a confidence where no cause is named: how sure the bot is
-// that it does not know helps nobody.
+// NoVerdict replaces the confidence if no cause is named. How sure the bot is that it does not know
+// is of no use.
 const NoVerdict = "no verdict"
 
-// Sureness is how sure a verdict is, as texts say it.
+// Sureness returns the confidence of a verdict as text, or NoVerdict.
 func Sureness(cause state.Cause, confidence float64) string {
 	if cause == "" || cause == state.Unknown {
 		return NoVerdict
@@ -19,12 +19,12 @@ func Sureness(cause state.Cause, confidence float64) string {
 	return state.FormatShare(confidence)
 }
 
-// namedMissing is how many signals with the same reason are named one by one.
+// namedMissing is the number of signals up to which those with the same reason are named one by
+// one.
 const namedMissing = 3
 
-// MissingLines says what evidence is missing, a line for every reason and not for every signal. It
-// reads a diagnosis' list, whose entries are "signal" or "signal (reason)", and keeps the order in
-// which the reasons come up.
+// MissingLines returns the missing evidence, one line per reason. It reads the list of a diagnosis,
+// whose entries are "signal" or "signal (reason)", and keeps the order of the reasons.
 func MissingLines(missing []string) []string {
 	var reasons []string
 	signals := map[string][]string{}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestMissingEvidenceIsSaidOnceForEachReason(t *testing.T) {
+func TestMissingEvidenceIsGroupedByReason(t *testing.T) {
 	none := "the cluster default has no Prometheus, engines or Kubernetes configured"
 	var missing []string
 	for i := range 23 {

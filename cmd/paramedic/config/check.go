@@ -10,7 +10,7 @@ import (
 	"paramedic/notify/wording"
 	"paramedic/playbooks"
 	"paramedic/remediate/policy"
-	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/state"
 )
 
@@ -119,11 +119,11 @@ func (v *validator) halfConfigured(n NotifyConfig) {
 // knownCauses returns the built-in causes and the user's own. It returns nil if the user's rules
 // are invalid; loading the rules reports that.
 func knownCauses(dir string) []state.Cause {
-	known := append(slices.Clone(rules.Vocabulary), state.Unknown)
+	known := append(slices.Clone(catalog.Vocabulary), state.Unknown)
 	if dir == "" {
 		return known
 	}
-	catalog, problems, err := rules.Load(dir)
+	catalog, problems, err := catalog.Load(dir)
 	if err != nil || len(problems) > 0 {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"paramedic/playbooks"
-	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/state"
 )
 
@@ -65,7 +65,7 @@ func treatmentsIn(sentence string) []string {
 
 // An adviser compares the advice of a verdict with what makes the true cause worse.
 type adviser struct {
-	catalog *rules.Catalog
+	catalog *catalog.Catalog
 	library *playbooks.Library
 }
 

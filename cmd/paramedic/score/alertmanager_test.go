@@ -9,6 +9,7 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/rules/classify"
 	"paramedic/state"
 )
 
@@ -28,8 +29,9 @@ func TestBaselineInhibitsOnEveryEngine(t *testing.T) {
 				t.Errorf("%s: there is no rule %s, so nothing is ever inhibited by it", kind, name)
 				return
 			}
-			sign := catalog.Classify(state.Alert{Labels: map[string]string{"alertname": name}, GeneratorURL: "http://p/graph?g0.expr=" +
-				rules[i].Expr}, "c")
+			sign := classify.Classify(catalog,
+				state.Alert{Labels: map[string]string{"alertname": name}, GeneratorURL: "http://p/graph?g0.expr=" +
+					rules[i].Expr}, "c")
 			if sign.Symptom != symptom || rules[i].Severity != severity {
 				t.Errorf("%s: %s is %s of severity %s, want %s of severity %s", kind, name, sign.Symptom, rules[i].Severity, symptom,
 					severity)

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"paramedic/lab"
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 )
 
 // The last log line of a simulated container is classified as an API server's status would be, for
@@ -22,7 +22,7 @@ func TestContainerExitsAreClassified(t *testing.T) {
 			t.Fatal(err)
 		}
 		source := LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })
-		q := enrich.Query{Cluster: "default", Signals: []rules.Signal{{ID: "kv_usage"}, {ID: "pod_last_error"}}}
+		q := enrich.Query{Cluster: "default", Signals: []signals.Signal{{ID: "kv_usage"}, {ID: "pod_last_error"}}}
 		if r := source.Read(t.Context(), q); len(r.Samples) != 0 {
 			t.Errorf("%s: a healthy fleet's last words are %v", fault, r.Samples)
 		}

@@ -19,6 +19,7 @@ import (
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
+	"paramedic/rules/signals"
 	"paramedic/state"
 	"paramedic/state/fold"
 	"paramedic/webhook/alertmanager"
@@ -104,7 +105,7 @@ func newTrialOf(kind, name string, seed uint64, o Options) (*trial, error) {
 
 // trialOf creates a trial of scenarios, without options applied.
 func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options) (*trial, error) {
-	signals, err := rules.LoadSignals()
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("signals: %w", err)
 	}

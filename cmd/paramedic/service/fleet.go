@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"paramedic/notify/web"
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/health"
 	"paramedic/state"
 )
 
 // A fleetHealth is the health of every pool.
 type fleetHealth struct {
-	At      time.Time          `json:"at"`
-	Overall rules.HealthStatus `json:"overall"`
-	Pools   []rules.PoolHealth `json:"pools"`
-	Missing []state.Missing    `json:"missing"`
+	At      time.Time       `json:"at"`
+	Overall health.Status   `json:"overall"`
+	Pools   []health.Pool   `json:"pools"`
+	Missing []state.Missing `json:"missing"`
 }
 
 // A fleetCache keeps a health report for 15 s, so that concurrent readers cost one gathering.
@@ -58,7 +58,7 @@ func (s *Service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 // the others.
 func (s *Service) gatherFleet(ctx context.Context) *fleetHealth {
 	now := s.deps.Clock.Now()
-	signals := append(s.catalog.HealthSignals(), "pod_node") // tells whose page is at which address
+	signals := append(health.SignalsOfCatalog(s.catalog), "pod_node") // tells whose page is at which address
 	found := make([]state.Evidence, len(s.cfg.Clusters))
 	var wg sync.WaitGroup
 	for i, c := range s.cfg.Clusters {
@@ -68,12 +68,12 @@ func (s *Service) gatherFleet(ctx context.Context) *fleetHealth {
 		})
 	}
 	wg.Wait()
-	out := &fleetHealth{At: now, Overall: rules.HealthUnknown, Pools: []rules.PoolHealth{}, Missing: []state.Missing{}}
+	out := &fleetHealth{At: now, Overall: health.Unknown, Pools: []health.Pool{}, Missing: []state.Missing{}}
 	for i, ev := range found {
-		out.Pools = append(out.Pools, MarkUnmeasured(s.catalog.Health(s.cfg.Clusters[i].Name, ev))...)
+		out.Pools = append(out.Pools, MarkUnmeasured(health.OfCatalog(s.catalog, s.cfg.Clusters[i].Name, ev))...)
 		out.Missing = append(out.Missing, ev.Missing...)
 	}
-	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
+	rank := map[health.Status]int{health.Healthy: 1, health.HealthWarning: 2, health.HealthCritical: 3}
 	incidents := s.Keeper.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents,
 		Match: func(in *state.Incident) bool { return in.Scope.Pool != "" }}).Incidents
 	for i := range out.Pools {
@@ -97,7 +97,7 @@ const enoughChecks = 2
 
 // MarkUnmeasured changes healthy pools to unknown if fewer than two of their checks have a value. A
 // missing value must not read as health.
-func MarkUnmeasured(pools []rules.PoolHealth) []rules.PoolHealth {
+func MarkUnmeasured(pools []health.Pool) []health.Pool {
 	for i, p := range pools {
 		measured := 0
 		for _, check := range HealthChecks {
@@ -105,8 +105,8 @@ func MarkUnmeasured(pools []rules.PoolHealth) []rules.PoolHealth {
 				measured++
 			}
 		}
-		if p.Overall == rules.Healthy && measured < enoughChecks {
-			pools[i].Overall = rules.HealthUnknown
+		if p.Overall == health.Healthy && measured < enoughChecks {
+			pools[i].Overall = health.Unknown
 		}
 	}
 	return pools
@@ -114,8 +114,8 @@ func MarkUnmeasured(pools []rules.PoolHealth) []rules.PoolHealth {
 
 // openTrouble returns the worst severity of the pool's open incidents. A hung engine's metrics may
 // all be in bounds.
-func openTrouble(incidents []state.Incident, p rules.PoolHealth) rules.HealthStatus {
-	worst := rules.HealthUnknown
+func openTrouble(incidents []state.Incident, p health.Pool) health.Status {
+	worst := health.Unknown
 	for _, in := range incidents {
 		if !in.Open() || in.Cause() == state.BenignAlert || in.Cluster != p.Cluster ||
 			in.Scope.Namespace != p.Namespace || in.Scope.Pool == "" || in.Scope.Pool != p.Pool {
@@ -123,9 +123,9 @@ func openTrouble(incidents []state.Incident, p rules.PoolHealth) rules.HealthSta
 		}
 		switch in.Severity {
 		case state.Critical:
-			return rules.HealthCritical
+			return health.HealthCritical
 		case state.Warning:
-			worst = rules.HealthWarning
+			worst = health.HealthWarning
 		}
 	}
 	return worst

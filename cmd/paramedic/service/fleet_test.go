@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/config"
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/health"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -25,9 +26,9 @@ func TestPoolHealthFollowsOpenIncidents(t *testing.T) {
 		on("fine", state.Critical, state.StatusResolved, "gpu_fault"), on("fine", state.Critical, state.StatusOpen,
 			state.BenignAlert), on("", state.Critical, state.StatusOpen, state.Unknown),
 	}
-	for pool, want := range map[string]rules.HealthStatus{"hung": rules.HealthCritical, "slow": rules.HealthWarning,
-		"fine": rules.HealthUnknown} {
-		if got := openTrouble(incidents, rules.PoolHealth{Cluster: "prod", Namespace: "llm", Pool: pool}); got != want {
+	for pool, want := range map[string]health.Status{"hung": health.HealthCritical, "slow": health.HealthWarning,
+		"fine": health.Unknown} {
+		if got := openTrouble(incidents, health.Pool{Cluster: "prod", Namespace: "llm", Pool: pool}); got != want {
 			t.Errorf("%s: %s, want %s", pool, got, want)
 		}
 	}
@@ -58,7 +59,7 @@ func TestCancelledFleetReaderKeepsTheReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signals, err := rules.LoadSignals()
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}

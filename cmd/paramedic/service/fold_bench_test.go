@@ -8,6 +8,7 @@ import (
 
 	"paramedic/notify"
 	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/state"
 	"paramedic/state/fold"
 )
@@ -49,7 +50,7 @@ type fleetBoard struct {
 	fired int
 }
 
-func newFleetBoard(tb testing.TB, catalog *rules.Catalog, of trouble) *fleetBoard {
+func newFleetBoard(tb testing.TB, catalog *catalog.Catalog, of trouble) *fleetBoard {
 	router, err := notify.NewRouter(nil, []state.Channel{state.ChannelConsole})
 	if err != nil {
 		tb.Fatal(err)
@@ -78,8 +79,8 @@ func (f *fleetBoard) apply(tb testing.TB, batch state.AlertBatch) {
 	}
 }
 
-func benchCatalog(tb testing.TB) *rules.Catalog {
-	catalog, problems, err := rules.Load("")
+func benchCatalog(tb testing.TB) *catalog.Catalog {
+	catalog, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		tb.Fatal(err, problems)
 	}

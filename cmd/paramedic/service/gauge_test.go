@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -21,7 +21,7 @@ func (*asked) Ping(context.Context) error { return nil }
 
 // First aid needs the time of each value before it writes.
 func TestFirstAidReadsFreshValues(t *testing.T) {
-	signals, err := rules.LoadSignals()
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"paramedic/notify/web"
 	"paramedic/notify/wording"
 	"paramedic/playbooks"
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 	"paramedic/webhook"
 	"paramedic/webhook/access"
@@ -190,7 +190,7 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
 	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
 	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
-	signals, err := rules.LoadSignals()
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("loading the signals: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"paramedic/cmd/paramedic/config"
 	"paramedic/playbooks"
 	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/state"
 )
 
@@ -36,8 +37,8 @@ func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Tim
 }
 
 // LoadRules reads the built-in rules and those of a directory. Its error has every problem.
-func LoadRules(dir string) (*rules.Catalog, error) {
-	catalog, problems, err := rules.Load(dir)
+func LoadRules(dir string) (*catalog.Catalog, error) {
+	catalog, problems, err := catalog.Load(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the rules: %w", err)
 	}
@@ -53,8 +54,8 @@ func LoadRules(dir string) (*rules.Catalog, error) {
 
 // LoadKnowledge reads causes and playbooks, the built-in ones and the user's. Its error has every
 // problem of both.
-func LoadKnowledge(cfg config.Config) (*rules.Catalog, *playbooks.Library, error) {
-	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
+func LoadKnowledge(cfg config.Config) (*catalog.Catalog, *playbooks.Library, error) {
+	catalog, problems, err := catalog.Load(cfg.Triage.RulesDir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the rules: %w", err)
 	}

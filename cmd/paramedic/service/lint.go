@@ -10,17 +10,17 @@ import (
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/internal/text"
-	"paramedic/rules"
 	"paramedic/rules/enrich/prometheus"
+	"paramedic/rules/lint"
 )
 
 // A LintResult holds the findings about one cluster's own alert rules.
 type LintResult struct {
-	Rules    int                 `json:"rules"`
-	Findings []rules.LintFinding `json:"findings"`
-	Skipped  string              `json:"skipped,omitempty"`  // why they were not looked at
-	Unseen   []string            `json:"unseen,omitempty"`   // what was not looked at, and why
-	Unjudged []string            `json:"unjudged,omitempty"` // metrics that no series has, and that may come
+	Rules    int                `json:"rules"`
+	Findings []lint.LintFinding `json:"findings"`
+	Skipped  string             `json:"skipped,omitempty"`  // why they were not looked at
+	Unseen   []string           `json:"unseen,omitempty"`   // what was not looked at, and why
+	Unjudged []string           `json:"unjudged,omitempty"` // metrics that no series has, and that may come
 }
 
 // LintRules compares every cluster's alert rules with the series of its Prometheus. It returns the
@@ -49,7 +49,7 @@ func LintRules(ctx context.Context, cfg config.Config) (map[string]LintResult, m
 }
 
 func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error) {
-	none := LintResult{Findings: []rules.LintFinding{}}
+	none := LintResult{Findings: []lint.LintFinding{}}
 	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL,
 		Token: SecretReader(c.Prometheus.BearerTokenFile)})
 	if err != nil {
@@ -64,17 +64,17 @@ func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error
 		return none, err
 	}
 	now := time.Now()
-	have := rules.Exported{Recorded: recorded}
+	have := lint.Exported{Recorded: recorded}
 	if have.Metrics, err = client.MetricNames(ctx, now); err != nil {
 		return none, err
 	}
 	if have.Router, err = client.Router(ctx, now); err != nil {
 		return none, err
 	}
-	if have.Earlier, err = client.Earlier(ctx, rules.Suspects(loaded, have), now); err != nil {
+	if have.Earlier, err = client.Earlier(ctx, lint.Suspects(loaded, have), now); err != nil {
 		return none, err
 	}
-	out := LintResult{Unjudged: rules.Unjudged(loaded, have)}
+	out := LintResult{Unjudged: lint.Unjudged(loaded, have)}
 	have.Scraped, err = client.Scraped(ctx)
 	switch {
 	case err != nil:
@@ -83,7 +83,7 @@ func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error
 		out.Unseen = append(out.Unseen,
 			"short ranges were not looked at: the server does not tell how often it scrapes")
 	}
-	labels, left, err := client.Labels(ctx, rules.Lookups(loaded, have), now)
+	labels, left, err := client.Labels(ctx, lint.Lookups(loaded, have), now)
 	have.Labels = labels
 	switch {
 	case err != nil:
@@ -93,6 +93,6 @@ func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error
 		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not looked at: they take more than %d queries",
 			text.Count(left, "metric"), prometheus.MaxLookups))
 	}
-	out.Rules, out.Findings = len(loaded), rules.Lint(loaded, have)
+	out.Rules, out.Findings = len(loaded), lint.Lint(loaded, have)
 	return out, nil
 }

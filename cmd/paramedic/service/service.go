@@ -22,6 +22,7 @@ import (
 	"paramedic/remediate/guard"
 	"paramedic/remediate/policy"
 	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
@@ -61,7 +62,7 @@ type Deps struct {
 type Service struct {
 	cfg     config.Config
 	deps    Deps
-	catalog *rules.Catalog
+	catalog *catalog.Catalog
 	Library *playbooks.Library
 	Keeper  *keeper.Keeper
 	gather  *enrich.Gatherer

@@ -14,13 +14,13 @@ import (
 	"paramedic/notify/slack"
 	"paramedic/remediate/cluster"
 	"paramedic/remediate/kube"
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/alertmanager"
 	"paramedic/rules/enrich/engine"
 	"paramedic/rules/enrich/kubernetes"
 	"paramedic/rules/enrich/prometheus"
 	"paramedic/rules/enrich/traces"
+	"paramedic/rules/signals"
 	"paramedic/state"
 	"paramedic/webhook/access"
 )
@@ -41,7 +41,7 @@ type GathererDeps struct {
 // NewGatherer creates the readers of evidence, and returns the clients that scrape in the
 // background.
 func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
-	signals, err := rules.LoadSignals()
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		return nil, nil, fmt.Errorf("signals: %w", err)
 	}

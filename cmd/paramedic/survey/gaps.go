@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"paramedic/cmd/paramedic/service"
-	"paramedic/rules"
+	"paramedic/rules/health"
 	"paramedic/state"
 )
 
@@ -21,7 +21,7 @@ func (f Report) Notes() []string {
 	for _, p := range f.Pools {
 		name := poolName(p)
 		for _, check := range append(slices.Clone(service.HealthChecks), "error_budget", "workers") {
-			if c := p.Checks[check]; c.Note != "" && c.Status != rules.Healthy {
+			if c := p.Checks[check]; c.Note != "" && c.Status != health.Healthy {
 				lines = append(lines, fmt.Sprintf("%s: %s: %s", name, cmp.Or(checkNames[check], check), c.Note))
 			}
 		}
@@ -37,7 +37,7 @@ func (f Report) Notes() []string {
 	return lines
 }
 
-func poolName(p rules.PoolHealth) string { return cmp.Or(p.Pool, p.Model, "the pool") }
+func poolName(p health.Pool) string { return cmp.Or(p.Pool, p.Model, "the pool") }
 
 // Unmeasured returns the checks without a value, by pool and reason. Silence would read as health.
 func (f Report) Unmeasured() []string {
@@ -90,10 +90,10 @@ func (f Report) Closing() string {
 	}
 	unknown, unwell := 0, false
 	for _, p := range f.Pools {
-		if p.Overall == rules.HealthUnknown {
+		if p.Overall == health.Unknown {
 			unknown++
 		}
-		unwell = unwell || p.Overall == rules.HealthWarning || p.Overall == rules.HealthCritical
+		unwell = unwell || p.Overall == health.HealthWarning || p.Overall == health.HealthCritical
 	}
 	switch {
 	case unwell:

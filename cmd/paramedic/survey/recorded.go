@@ -12,9 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/casetest"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -42,8 +43,8 @@ func (r *recordedPages) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // ReadPages returns the evidence of recorded pages, read as a survey of the live engines would read
 // them, at the times of the recording.
-func ReadPages(pages []rules.CasePage, at time.Time) (state.Evidence, error) {
-	signals, err := rules.LoadSignals()
+func ReadPages(pages []casetest.CasePage, at time.Time) (state.Evidence, error) {
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		return state.Evidence{}, fmt.Errorf("signals: %w", err)
 	}

@@ -11,15 +11,19 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/playbooks"
 	"paramedic/rules"
+	"paramedic/rules/bottleneck"
+	"paramedic/rules/catalog"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
+	"paramedic/rules/evidence"
+	"paramedic/rules/health"
 	"paramedic/state"
 )
 
 // A Survey is one look at everything that a cluster's sources export.
 type Survey struct {
 	Gather  *enrich.Gatherer
-	Catalog *rules.Catalog
+	Catalog *catalog.Catalog
 	Library *playbooks.Library
 	Cluster string
 	Now     time.Time
@@ -28,12 +32,12 @@ type Survey struct {
 
 // A Report holds the findings of a survey.
 type Report struct {
-	At      time.Time          `json:"at"`
-	Found   bool               `json:"found"`
-	Pools   []rules.PoolHealth `json:"pools"`
-	Verdict []PoolReport       `json:"verdicts"`
-	Missing []state.Missing    `json:"missing,omitempty"`
-	Unread  []engine.Problem   `json:"unreadable,omitempty"` // engines' pages that could not be read
+	At      time.Time        `json:"at"`
+	Found   bool             `json:"found"`
+	Pools   []health.Pool    `json:"pools"`
+	Verdict []PoolReport     `json:"verdicts"`
+	Missing []state.Missing  `json:"missing,omitempty"`
+	Unread  []engine.Problem `json:"unreadable,omitempty"` // engines' pages that could not be read
 	// Untraced has the reasons why no traces were found, if a store was named: for the fleet, or
 	// for the pools with symptoms.
 	Untraced []string `json:"untraced,omitempty"`
@@ -41,18 +45,19 @@ type Report struct {
 
 // A PoolReport is a pool with symptoms, and its verdict.
 type PoolReport struct {
-	Pool      rules.PoolHealth     `json:"pool"`
-	Symptoms  []state.SymptomCount `json:"symptoms"`
-	Diagnosis state.Diagnosis      `json:"diagnosis"`
-	Time      rules.Bottleneck     `json:"bottleneck"`
-	Playbook  string               `json:"-"` // as text beside the story, with its answers
+	Pool      health.Pool           `json:"pool"`
+	Symptoms  []state.SymptomCount  `json:"symptoms"`
+	Diagnosis state.Diagnosis       `json:"diagnosis"`
+	Time      bottleneck.Bottleneck `json:"bottleneck"`
+	Playbook  string                `json:"-"` // as text beside the story, with its answers
 }
 
 // Run surveys every pool. It gathers everything about pools with symptoms, and diagnoses them.
 func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 	ev := l.Gather.Gather(ctx, enrich.Request{Cluster: l.Cluster, Scope: state.Scope{Cluster: l.Cluster, Model: model},
 		Onset: l.Now, Now: l.Now})
-	out := Report{At: l.Now, Pools: service.MarkUnmeasured(PoolsOfModel(l.Catalog.Health(l.Cluster, ev), ev.Workers,
+	out := Report{At: l.Now, Pools: service.MarkUnmeasured(PoolsOfModel(health.OfCatalog(l.Catalog, l.Cluster, ev),
+		ev.Workers,
 		model)), Verdict: []PoolReport{}, Missing: ev.Missing, Unread: l.Unread, Found: len(l.Unread) > 0}
 	if len(ev.Samples) == 0 || len(out.Pools) == 0 {
 		if err := l.UnknownModel(ctx, model); err != nil {
@@ -64,7 +69,7 @@ func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 		scope := p.Scope()
 		scope.Model = cmp.Or(model, scope.Model)
 		pool := l.Gather.Gather(ctx, enrich.Request{Cluster: l.Cluster, Scope: scope, Onset: l.Now, Now: l.Now})
-		symptoms := rules.Observe(&pool)
+		symptoms := evidence.Observe(&pool)
 		if len(symptoms) == 0 {
 			continue
 		}
@@ -76,7 +81,7 @@ func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 		in.ActiveAlerts = in.AlertCount
 		found := PoolReport{Pool: p, Symptoms: symptoms,
 			Diagnosis: service.Knowledge{Rules: rules.Rules{Catalog: l.Catalog}, Library: l.Library}.Diagnose(&in,
-				&pool, l.Now), Time: l.Catalog.Bottleneck(scope, &pool)}
+				&pool, l.Now), Time: bottleneck.Of(l.Catalog, scope, &pool)}
 		// no alert asked for this survey, so a benign verdict is no finding
 		if found.Diagnosis.Cause == state.BenignAlert {
 			continue
@@ -100,30 +105,30 @@ func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 }
 
 // severity returns the health of a pool with this verdict. Its metrics may all be in bounds.
-func (l Survey) severity(d state.Diagnosis) rules.HealthStatus {
+func (l Survey) severity(d state.Diagnosis) health.Status {
 	pb, ok := l.Library.For(d)
 	switch {
 	case ok && pb.Severity == string(state.Critical):
-		return rules.HealthCritical
+		return health.HealthCritical
 	case ok && pb.Severity == string(state.Info):
-		return rules.HealthUnknown
+		return health.Unknown
 	}
-	return rules.HealthWarning
+	return health.HealthWarning
 }
 
 // PoolsOfModel returns the pools that serve a model, or all pools if no model is named. Evidence
 // always holds all workers, because a diagnosis compares neighbours.
-func PoolsOfModel(pools []rules.PoolHealth, workers []state.Worker, model string) []rules.PoolHealth {
+func PoolsOfModel(pools []health.Pool, workers []state.Worker, model string) []health.Pool {
 	if model == "" {
 		return pools
 	}
-	return slices.DeleteFunc(pools, func(p rules.PoolHealth) bool {
+	return slices.DeleteFunc(pools, func(p health.Pool) bool {
 		return !strings.EqualFold(p.Model, model) && !ServesModel(p, workers, model)
 	})
 }
 
 // ServesModel reports whether a worker of the pool serves a model.
-func ServesModel(p rules.PoolHealth, workers []state.Worker, model string) bool {
+func ServesModel(p health.Pool, workers []state.Worker, model string) bool {
 	return slices.ContainsFunc(workers, func(w state.Worker) bool {
 		return w.Namespace == p.Namespace && w.Pool == p.Pool && w.Pool != "" && strings.EqualFold(w.Model, model)
 	})
@@ -136,9 +141,9 @@ func (l Survey) UnknownModel(ctx context.Context, model string) error {
 		return nil
 	}
 	ev := l.Gather.Gather(ctx, enrich.Request{Cluster: l.Cluster, Scope: state.Scope{Cluster: l.Cluster}, Onset: l.Now,
-		Now: l.Now, Signals: rules.HealthSignals()})
+		Now: l.Now, Signals: health.Signals()})
 	var seen []string
-	for _, p := range rules.Health(l.Cluster, ev) {
+	for _, p := range health.Of(l.Cluster, ev) {
 		if model := p.Scope().Model; model != "" && !slices.Contains(seen, model) {
 			seen = append(seen, model)
 		}

@@ -10,8 +10,9 @@ import (
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/health"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -24,17 +25,17 @@ func TestUnmeasuredPoolIsNotHealthy(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		samples []state.Sample
-		want    rules.HealthStatus
+		want    health.Status
 		closing string
 	}{
-		{"an idle engine has no latency", []state.Sample{sample("kv_usage", 0), sample("requests_waiting", 0)}, rules.Healthy,
+		{"an idle engine has no latency", []state.Sample{sample("kv_usage", 0), sample("requests_waiting", 0)}, health.Healthy,
 			"Nothing is wrong that could be seen, as far as it was measured."},
-		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, rules.HealthUnknown,
+		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, health.Unknown,
 			"Too little was measured to say that nothing is wrong."},
-		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, rules.HealthCritical,
+		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, health.HealthCritical,
 			"No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
 	} {
-		f := Report{Pools: service.MarkUnmeasured(rules.Health("default", state.Evidence{Samples: c.samples})),
+		f := Report{Pools: service.MarkUnmeasured(health.Of("default", state.Evidence{Samples: c.samples})),
 			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p99", Reason: "no requests"},
 				{Signal: "error_rate", Reason: "no requests"}}}
 		if len(f.Pools) != 1 || f.Pools[0].Overall != c.want {
@@ -43,7 +44,7 @@ func TestUnmeasuredPoolIsNotHealthy(t *testing.T) {
 		if got := f.Closing(); got != c.closing {
 			t.Errorf("%s: %s", c.name, got)
 		}
-		if c.want == rules.Healthy {
+		if c.want == health.Healthy {
 			want := []string{"llama: not measured: latency, errors (no requests)", "llama: not measured: GPU (no DCGM)"}
 			if d := cmp.Diff(want, f.Unmeasured()); d != "" {
 				t.Error(d)
@@ -68,7 +69,7 @@ func TestPoolHealthFollowsItsVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signals, err := rules.LoadSignals()
+	signals, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,24 +99,24 @@ func TestPoolHealthFollowsItsVerdict(t *testing.T) {
 		name   string
 		more   []state.Sample
 		cause  state.Cause
-		health rules.HealthStatus
+		health health.Status
 		notes  []string
 	}{
-		{"all is well", nil, "", rules.Healthy, nil},
+		{"all is well", nil, "", health.Healthy, nil},
 		{"a power cap", []state.Sample{text(sample("gpu_clock_event", state.Entity{Namespace: "llm", Pod: alive, Node: "node-b", GPU: "0"},
-			99), "power_cap")}, "", rules.Healthy, nil},
+			99), "power_cap")}, "", health.Healthy, nil},
 		{"a dead node", []state.Sample{sample("pod_ready", pod(dead), 0), text(sample("pod_node", pod(dead), 1), "node-a"),
 			sample("node_ready", state.Entity{Node: "node-a"}, 0),
 			sample("replicas_desired", state.Entity{Namespace: "llm", Pool: "vllm-llama"}, 2), sample("replicas_ready",
 				state.Entity{Namespace: "llm", Pool: "vllm-llama"}, 1),
 			sample("up", state.Entity{Instance: "127.0.0.1:9531/worker/" + dead},
-				0)}, "node_failure", rules.HealthCritical, []string{"vllm-llama: workers: 1 of 2 replicas are ready"}},
+				0)}, "node_failure", health.HealthCritical, []string{"vllm-llama: workers: 1 of 2 replicas are ready"}},
 		{"a hot GPU", []state.Sample{text(sample("gpu_clock_event", state.Entity{Namespace: "llm", Pod: alive, Node: "node-b", GPU: "0"},
-			127), "hw_thermal")}, "gpu_throttle", rules.HealthWarning, nil},
+			127), "hw_thermal")}, "gpu_throttle", health.HealthWarning, nil},
 		{"clients that hang up", []state.Sample{sample("abort_rate", state.Entity{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-kft95",
 			Model: "llama-70b"}, 3),
 			sample("finish_rate", state.Entity{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-kft95", Model: "llama-70b"},
-				1)}, state.Unknown, rules.HealthWarning, nil},
+				1)}, state.Unknown, health.HealthWarning, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Engines: said(slices.Concat(well, c.more))}},

@@ -34,7 +34,7 @@ type event struct {
 	}
 }
 
-// check says what is wrong with an event.
+// check returns what is wrong with an event.
 func (e *event) check() []string {
 	var errs []string
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Sprintf(format, args...)) }
@@ -96,7 +96,7 @@ func (s *Server) enqueue(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A change is an event that pages nobody
+// A change is an event that pages no person
 // (https://developer.pagerduty.com/docs/events-api-v2/send-change-events).
 type change struct {
 	RoutingKey string `json:"routing_key"`
@@ -108,7 +108,7 @@ type change struct {
 	}
 }
 
-// check says what is wrong with a change.
+// check returns what is wrong with a change.
 func (c *change) check() []string {
 	switch {
 	case len(c.RoutingKey) != 32:
@@ -132,32 +132,32 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take reads an event and holds it to what both kinds have to keep. False: it was answered.
+// take reads an event and checks the rules of both kinds. It returns false if it has answered.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, into any, check func() (key string, errs []string), taken any) bool {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
 		return false // the client went away
 	}
 	if len(body) > maxBody {
-		s.fail("an event of more than %d bytes", maxBody)
+		s.Fail("an event of more than %d bytes", maxBody)
 		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
 		return false
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		s.fail("an event that does not decode: %v", err)
+		s.Fail("an event that does not decode: %v", err)
 		refuse(w, err.Error())
 		return false
 	}
 	key, errs := check()
 	if len(errs) > 0 {
-		s.fail("%s: %v", r.URL.Path, errs)
+		s.Fail("%s: %v", r.URL.Path, errs)
 		refuse(w, errs...)
 		return false
 	}
 	if s.opt.RoutingKey != "" && key != s.opt.RoutingKey {
-		s.fail("%s: the routing key is not known", r.URL.Path) // PagerDuty takes it, and drops it
+		s.Fail("%s: the routing key is not known", r.URL.Path) // PagerDuty accepts it, and drops it
 		answer(w, http.StatusAccepted, taken)
 		return false
 	}
@@ -202,7 +202,7 @@ func (s *Server) apply(e *event) {
 			Summary: e.Payload.Summary, Details: e.Payload.Details, Links: e.Links, Triggers: 1,
 		})
 	case open == nil:
-		s.dropped = append(s.dropped, e.Action+" "+e.Key) // PagerDuty takes it and does nothing
+		s.dropped = append(s.dropped, e.Action+" "+e.Key) // PagerDuty accepts it and does nothing
 	case e.Action == "acknowledge":
 		open.Status = "acknowledged"
 	case e.Action == "resolve":
@@ -210,17 +210,17 @@ func (s *Server) apply(e *event) {
 	}
 }
 
-// rest wraps a handler of the REST API with what all of it demands.
+// rest wraps a handler of the REST API with the checks that apply to all of it.
 func (s *Server) rest(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token := r.Header.Get("Authorization")
 		if s.opt.Token != "" && token != "Token token="+s.opt.Token || token == "" || token == "Token token=" {
-			s.fail("%s %s: the token is wrong", r.Method, r.URL.Path)
+			s.Fail("%s %s: the token is wrong", r.Method, r.URL.Path)
 			answer(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 2006, "message": "Unauthorized"}})
 			return
 		}
 		if s.opt.ReadOnly && r.Method != http.MethodGet {
-			s.fail("%s %s: the token may read only", r.Method, r.URL.Path)
+			s.Fail("%s %s: the token may read only", r.Method, r.URL.Path)
 			answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{"code": 2010, "message": "Access Denied"}})
 			return
 		}
@@ -240,11 +240,11 @@ func (s *Server) listUsers(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"users": list, "limit": 25, "offset": 0, "more": false})
 }
 
-// listIncidents finds incidents by their key, whatever their status.
+// listIncidents finds incidents by their key, in any status.
 func (s *Server) listIncidents(w http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("incident_key")
 	if key == "" {
-		s.fail("a search for incidents without incident_key: %s", r.URL.RawQuery) // it would page through the whole account
+		s.Fail("a search for incidents without incident_key: %s", r.URL.RawQuery) // it would read the whole account page by page
 	}
 	list := []map[string]any{}
 	for _, in := range s.Incidents() {
@@ -271,11 +271,11 @@ func (s *Server) addNote(w http.ResponseWriter, r *http.Request) {
 	err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&body)
 	n := utf8.RuneCountInString(body.Note.Content)
 	if from == "" || len(s.opt.From) > 0 && !slices.Contains(s.opt.From, from) || err != nil || n == 0 || n > maxNote {
-		s.fail("a note in %s from %q of %d characters: %v", id, from, n, err)
+		s.Fail("a note in %s from %q of %d characters: %v", id, from, n, err)
 		answer(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 2001, "message": "Invalid Input Provided"}})
 		return
 	}
-	if strings.Trim(id[1:], "0") == "" { // no account has it
+	if strings.Trim(id[1:], "0") == "" { // an ID that no account has
 		answer(w, http.StatusNotFound, map[string]any{"error": map[string]any{"code": 2100, "message": "Not Found"}})
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatPagerDutyRefuses(t *testing.T) {
+func TestFakeRefusesInvalidEvents(t *testing.T) {
 	s := New(Options{PerMinute: 3})
 	defer s.Close()
 	const key = "0123456789abcdef0123456789abcdef"
@@ -45,7 +45,7 @@ func TestWhatPagerDutyRefuses(t *testing.T) {
 	}
 }
 
-func TestWhatPagerDutyRefusesOfChanges(t *testing.T) {
+func TestFakeRefusesInvalidChanges(t *testing.T) {
 	s := New(Options{})
 	defer s.Close()
 	const key = "0123456789abcdef0123456789abcdef"
@@ -57,7 +57,7 @@ func TestWhatPagerDutyRefusesOfChanges(t *testing.T) {
 		change("R"+key[1:], "s", ""):                         400,
 		change(key, "", ""):                                  400,
 		change(key, strings.Repeat("x", 1025), ""):           400,
-		change(key, "s", `,"dedup_key":"a"`):                 400, // a change has none
+		change(key, "s", `,"dedup_key":"a"`):                 400, // a change has no key
 		change(key, "s", `,"links":[{"text":"no address"}]`): 400,
 		change(key, "s", ""):                                 202,
 	} {

@@ -1,13 +1,13 @@
-// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2, for alerts and for
-// changes, and of the part of its REST API that finds incidents and writes notes, as a real HTTP
-// server that is as strict as PagerDuty.
+// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2, for alerts and changes,
+// and of the part of its REST API that finds incidents and writes notes. It is a real HTTP server,
+// and as strict as PagerDuty.
 //
 // It keeps incidents by deduplication key as PagerDuty does: a trigger folds into an open incident,
 // and opens a new one after a resolve. It enforces routing keys, the limits of every field and of
-// the body, and the rate. What PagerDuty would refuse or drop it remembers as a failure: a test
-// asserts that [Server.Failures] is empty. Faults are injected with [Server.Inject].
+// the body, and the rate. It records as a failure what PagerDuty would refuse or drop: a test
+// asserts that Server.Failures is empty. [Server.Inject] injects faults.
 //
-// [Sign] signs what PagerDuty would send, and [Webhook] makes it.
+// [Webhook] makes what PagerDuty would send, and [Sign] signs it.
 package pagerdutytest
 
 import (
@@ -20,19 +20,22 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"paramedic/notify/notifytest"
 )
 
-// Options are a fake account. The zero value takes any routing key of 32 characters and any token.
+// Options configure a fake account. The zero value accepts any routing key of 32 characters and any
+// token.
 type Options struct {
 	RoutingKey string
 	Token      string
 	From       []string // the e-mail addresses of users; empty: any
-	ReadOnly   bool     // the token may read only
+	ReadOnly   bool     // the token may only read
 	PerMinute  int      // events a minute; 0: no limit
 	Now        func() time.Time
 }
 
-// An Incident is an incident as PagerDuty keeps it.
+// An Incident is an incident as PagerDuty stores it.
 type Incident struct {
 	ID       string // "P1", "P2", …
 	Key      string
@@ -41,7 +44,7 @@ type Incident struct {
 	Summary  string
 	Details  map[string]any
 	Links    []map[string]string
-	Triggers int // that were folded into it, the first among them
+	Triggers int // triggers that were folded into it, including the first
 }
 
 // A FaultKind is a way to fail.
@@ -51,8 +54,8 @@ type FaultKind int
 const (
 	Unavailable FaultKind = iota // 503; nothing happened
 	Lost                         // it happened, and the answer is a 500
-	Hang                         // nothing happens until the client gives up
-	Limited                      // 429, with Retry-After where After is set
+	Hang                         // nothing happens until the client's timeout
+	Limited                      // 429, with Retry-After if After is set
 	Invalid                      // 400
 	Garbage                      // 202 with Text as the body; it happened
 )
@@ -68,6 +71,7 @@ type Fault struct {
 
 // A Server is the fake. It is safe for concurrent use.
 type Server struct {
+	notifytest.FailureLog
 	opt  Options
 	http *httptest.Server
 	done chan struct{}
@@ -79,8 +83,7 @@ type Server struct {
 	events    []string
 	dropped   []string
 	changes   []string
-	failures  []string
-	faults    []*Fault
+	faults    notifytest.Faults[Fault]
 	times     []time.Time
 	limited   int
 }
@@ -99,7 +102,7 @@ func New(opt Options) *Server {
 	mux.HandleFunc("GET /incidents/{id}/notes", s.rest(s.listNotes))
 	mux.HandleFunc("POST /incidents/{id}/notes", s.rest(s.addNote))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail("%s %s is not known", r.Method, r.URL.Path)
+		s.Fail("%s %s is not known", r.Method, r.URL.Path)
 		http.NotFound(w, r)
 	})
 	s.http = httptest.NewServer(s.faulty(mux))
@@ -112,10 +115,10 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// URL is the base of both APIs, without a path.
+// URL returns the base of both APIs, without a path.
 func (s *Server) URL() string { return s.http.URL }
 
-// Incidents are the incidents, oldest first.
+// Incidents returns the incidents, oldest first.
 func (s *Server) Incidents() []Incident {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,74 +129,51 @@ func (s *Server) Incidents() []Incident {
 	return out
 }
 
-// Events are the events that were taken, as "trigger KEY".
+// Events returns the events that were accepted, as "trigger KEY".
 func (s *Server) Events() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.events)
 }
 
-// Dropped are the events that changed nothing, because no incident with their key was open.
+// Dropped returns the events that changed nothing, because no incident with their key was open.
 func (s *Server) Dropped() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.dropped)
 }
 
-// Changes are the summaries of the change events that were taken.
+// Changes returns the summaries of the change events that were accepted.
 func (s *Server) Changes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.changes)
 }
 
-// Notes are the notes of an incident.
+// Notes returns the notes of an incident.
 func (s *Server) Notes(id string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.notes[id])
 }
 
-// Limited counts the events that came too fast.
+// Limited returns the number of events that exceeded the rate.
 func (s *Server) Limited() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limited
 }
 
-// Failures are the requests that PagerDuty would have refused or dropped, in words.
-func (s *Server) Failures() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.failures)
-}
-
-// Inject makes requests to come fail.
-func (s *Server) Inject(f Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.Times = max(f.Times, 1)
-	s.faults = append(s.faults, &f)
-}
-
-func (s *Server) fail(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, fmt.Sprintf(format, args...))
-}
+// Inject makes the next matching requests fail.
+func (s *Server) Inject(f Fault) { s.faults.Add(f, f.Times) }
 
 func (s *Server) faulty(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		i := slices.IndexFunc(s.faults, func(f *Fault) bool { return f.Times > 0 && strings.Contains(r.URL.Path, f.Path) })
-		if i < 0 {
-			s.mu.Unlock()
+		f, faulty := s.faults.Take(func(f Fault) bool { return strings.Contains(r.URL.Path, f.Path) })
+		if !faulty {
 			next.ServeHTTP(w, r)
 			return
 		}
-		f := s.faults[i]
-		f.Times--
-		s.mu.Unlock()
 		switch f.Kind {
 		case Unavailable:
 			http.Error(w, "unavailable", http.StatusServiceUnavailable)

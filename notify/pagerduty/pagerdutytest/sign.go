@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Sign is the header of a V3 webhook that PagerDuty signed with the subscription's secret
+// Sign returns the header of a V3 webhook that PagerDuty signed with the subscription's secret
 // (https://developer.pagerduty.com/docs/verifying-signatures). Each id is one delivery.
 func Sign(secret string, body []byte, id string) http.Header {
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -21,7 +21,7 @@ func Sign(secret string, body []byte, id string) http.Header {
 	return h
 }
 
-// An Event is what happened to an incident in PagerDuty.
+// An Event describes a change of an incident in PagerDuty.
 type Event struct {
 	ID       string // of the event
 	Type     string // incident.triggered, incident.acknowledged, incident.resolved, …
@@ -34,7 +34,7 @@ type Event struct {
 	User     string
 }
 
-// Webhook is the body of a V3 webhook.
+// Webhook returns the body of a V3 webhook.
 func Webhook(e Event) []byte {
 	type object = map[string]any
 	data := object{

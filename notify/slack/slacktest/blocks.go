@@ -8,7 +8,7 @@ import (
 )
 
 // The limits of Block Kit (https://docs.slack.dev/reference/block-kit). textCap is not documented:
-// Slack refused messages of that much text.
+// Slack refused messages with that much text.
 const (
 	maxBlocks = 50
 	textCap   = 11000
@@ -27,8 +27,8 @@ func length(s string) int {
 
 type object = map[string]any
 
-// checkBlocks says what Slack would answer to a message's blocks: an error code and the reason, or
-// nothing.
+// checkBlocks returns Slack's error code for a message's blocks and the reason, or "" if they are
+// valid.
 func checkBlocks(raw []byte) (code, why string) {
 	var blocks []object
 	if err := json.Unmarshal(raw, &blocks); err != nil {
@@ -59,7 +59,7 @@ func checkBlocks(raw []byte) (code, why string) {
 	return "", ""
 }
 
-// total is all text of a message's blocks.
+// total returns the length of all text in a message's blocks.
 func total(v any) int {
 	n := 0
 	switch v := v.(type) {
@@ -189,8 +189,7 @@ func rich(e object) error {
 				}
 				return str(link, 1, 3000)
 			}
-			// Mentions, broadcasts and emoji are valid in Slack; nothing here has a reason to send
-			// one.
+			// Mentions, broadcasts and emoji are valid in Slack, but this bot sends none.
 			return fmt.Errorf("unexpected element %v", o["type"])
 		})
 	}

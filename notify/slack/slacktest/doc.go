@@ -1,12 +1,11 @@
-// Package slacktest is a stateful fake of Slack's Web API, as a real HTTP server that is as strict
+// Package slacktest is a stateful fake of Slack's Web API. It is a real HTTP server, and as strict
 // as Slack.
 //
-// It knows the methods that Paramedic calls and keeps their documented limits: tokens, channels,
-// unique message timestamps, edits of existing messages only, the length and number of everything
-// in Block Kit, and the undocumented cap on a message's whole text. What Slack would refuse it
-// refuses with Slack's error code, and it remembers it as a failure: a test asserts that
-// [Server.Failures] is empty, so a message that nobody expected fails the test. Faults are injected
-// with [Server.Inject].
+// It knows the methods that Paramedic calls, with their documented limits: tokens, channels, unique
+// message timestamps, edits of existing messages only, and the length and number of everything in
+// Block Kit. It also has the undocumented cap on a message's whole text. It refuses what Slack
+// would refuse, with Slack's error code, and records it as a failure: a test asserts that
+// Server.Failures is empty. [Server.Inject] injects faults.
 //
-// [Sign] signs what Slack would send, and [Server.Click] and [Command] make it.
+// [Server.Click] and [Command] make what Slack would send, and [Sign] signs it.
 package slacktest

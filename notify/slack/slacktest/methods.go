@@ -15,14 +15,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// call answers one call: with its result, or with Slack's error code. A code other than ratelimited
-// is a failure.
+// call answers one call, with its result or with Slack's error code. A code other than ratelimited
+// is recorded as a failure.
 func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	r.Body = http.MaxBytesReader(nil, r.Body, 4<<20)
 	if err := r.ParseForm(); errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, "invalid_form_data" // the client went away
 	} else if err != nil {
-		s.fail("%s: the body is not a form: %v", method, err)
+		s.Fail("%s: the body is not a form: %v", method, err)
 		return nil, "invalid_form_data"
 	}
 	token := r.Form.Get("token")
@@ -30,7 +30,7 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 		token = t
 	}
 	if s.opt.Token != "" && token != s.opt.Token || !strings.HasPrefix(token, "xoxb-") {
-		s.fail("%s: the token is not the bot's", method)
+		s.Fail("%s: the token is not the bot's", method)
 		return nil, "invalid_auth"
 	}
 	if s.overTier(method) {
@@ -39,7 +39,7 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	var answer map[string]any
 	var code, why string
 	if !s.may(method) {
-		s.fail("%s: missing_scope", method)
+		s.Fail("%s: missing_scope", method)
 		return nil, "missing_scope"
 	}
 	switch method {
@@ -62,12 +62,12 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 		code, why = "unknown_method", "the fake does not know it"
 	}
 	if code != "" && code != "ratelimited" {
-		s.fail("%s: %s: %s", method, code, why)
+		s.Fail("%s: %s: %s", method, code, why)
 	}
 	return answer, code
 }
 
-// channel is the ID of a channel that is named by its ID or, where names are taken, by its name.
+// channel returns the ID of a channel, given its ID or, if names is true, its name.
 func (s *Server) channel(given string, names bool) string {
 	for name, id := range s.opt.Channels {
 		if given == id || names && strings.TrimPrefix(given, "#") == name {
@@ -77,11 +77,11 @@ func (s *Server) channel(given string, names bool) string {
 	return ""
 }
 
-// tiers are the calls of a method that a workspace may make in a minute
+// tiers holds the calls of a method that a workspace may make in a minute
 // (https://docs.slack.dev/apis/web-api/rate-limits).
 var tiers = map[string]int{"chat.update": 50, "conversations.history": 50, "conversations.replies": 50, "conversations.list": 20}
 
-// overTier reports whether the call is one too many in the minute before it.
+// overTier reports whether the call exceeds its method's limit in the last minute.
 func (s *Server) overTier(method string) bool {
 	most := tiers[method]
 	if most == 0 {
@@ -259,7 +259,7 @@ func (s *Server) replies(form url.Values) (map[string]any, string, string) {
 	return paged(found, form), "", ""
 }
 
-// paged is one page of messages; the cursor is an offset.
+// paged returns one page of messages. The cursor is an offset.
 func paged(found []*Message, form url.Values) map[string]any {
 	limit, _ := strconv.Atoi(form.Get("limit"))
 	if limit <= 0 || limit > 999 {

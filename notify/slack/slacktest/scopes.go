@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// scopes are what a token needs for a method; one of them is enough
+// scopes lists the scopes of which a token needs one for a method
 // (https://docs.slack.dev/reference/methods).
 var scopes = map[string][]string{
 	"chat.postMessage": {"chat:write"}, "chat.update": {"chat:write"},
@@ -22,7 +22,7 @@ func (s *Server) may(method string) bool {
 	return len(need) == 0 || slices.ContainsFunc(need, s.has)
 }
 
-// name is the name of the channel with an ID.
+// name returns the name of the channel with an ID.
 func (s *Server) name(id string) string {
 	for name, have := range s.opt.Channels {
 		if have == id {
@@ -32,7 +32,7 @@ func (s *Server) name(id string) string {
 	return ""
 }
 
-// closed is why the bot may not post to a channel.
+// closed returns why the bot may not post to a channel, or "".
 func (s *Server) closed(id string) string {
 	name := s.name(id)
 	switch {
@@ -48,7 +48,7 @@ func (s *Server) closed(id string) string {
 	return "not_in_channel"
 }
 
-// shown is a channel as the bot sees it; false where it may not.
+// shown returns a channel as the bot sees it, or false if it may not see it.
 func (s *Server) shown(name string) (map[string]any, bool) {
 	private, member := slices.Contains(s.opt.Private, name), !slices.Contains(s.opt.Absent, name)
 	if private && (!member || !s.has("groups:read")) || !private && !s.has("channels:read") {

@@ -10,30 +10,32 @@ import (
 	"sync"
 	"time"
 
+	"paramedic/notify/notifytest"
+
 	"golang.org/x/time/rate"
 )
 
-// Options are a fake workspace. The zero value has the channel #llm-oncall with the ID C0000ONCALL,
-// and takes any token that starts with xoxb-.
+// Options configure a fake workspace. The zero value has the channel #llm-oncall with the ID
+// C0000ONCALL, and accepts any token that starts with xoxb-.
 type Options struct {
-	Token    string            // the only token that is taken
+	Token    string            // the only token that is accepted
 	Channels map[string]string // name, without #, to ID
-	// Private, Archived and Absent name channels: those that are private or archived, and those
-	// that the bot is not in.
+	// Private, Archived and Absent name channels: the private ones, the archived ones, and those
+	// that the bot has not joined.
 	Private, Archived, Absent []string
-	// Scopes are what the token may do; nil: all that this package's methods ask for.
+	// Scopes lists the token's scopes. nil: all that this package's methods need.
 	Scopes []string
-	// Burst limits messages to one a second and channel, with this burst; 0: no limit. The calls of
-	// methods that have a tier are limited always.
+	// Burst limits messages to one per second and channel, with this burst; 0: no limit. Methods
+	// with a tier are always limited.
 	Burst int
-	Now   func() time.Time // time.Now where it is nil
+	Now   func() time.Time // nil: time.Now
 }
 
-// A Message is a message as Slack keeps it.
+// A Message is a message as Slack stores it.
 type Message struct {
 	Channel  string
 	TS       string
-	ThreadTS string // of a reply: the root's timestamp
+	ThreadTS string // the root's timestamp, of a reply
 	Text     string
 	Blocks   json.RawMessage
 	Metadata json.RawMessage
@@ -47,7 +49,7 @@ type FaultKind int
 const (
 	Unavailable FaultKind = iota // 503 with a page of HTML; nothing happened
 	Lost                         // it happened, and the answer is a 500
-	Hang                         // nothing happens until the client gives up
+	Hang                         // nothing happens until the client's timeout
 	Limited                      // 429 with Retry-After
 	Code                         // 200 with ok: false and the error code in Text
 	Garbage                      // 200 with Text as the body
@@ -64,6 +66,7 @@ type Fault struct {
 
 // A Server is the fake. It is safe for concurrent use.
 type Server struct {
+	notifytest.FailureLog
 	opt  Options
 	http *httptest.Server
 	done chan struct{}
@@ -73,8 +76,7 @@ type Server struct {
 	messages []*Message
 	whispers []string
 	calls    []string
-	failures []string
-	faults   []*Fault
+	faults   notifytest.Faults[Fault]
 	limits   map[string]*rate.Limiter
 	made     map[string][]time.Time // the calls of the last minute, by method
 	limited  int
@@ -103,20 +105,20 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// URL is the API's base, with the trailing slash that clients need.
+// URL returns the API's base, with the trailing slash that clients need.
 func (s *Server) URL() string { return s.http.URL + "/api/" }
 
-// Client returns a client that reaches the fake without a socket, on the clock of the calling
-// goroutine's bubble where it is in one.
+// Client returns a client that calls the fake without a socket. In a synctest bubble it runs on the
+// bubble's clock.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s}} }
 
-// A direct hands requests to the fake.
+// A direct passes requests to the fake.
 type direct struct{ *Server }
 
 // RoundTrip answers the request.
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
-	r = r.Clone(r.Context()) // a transport must not change what it is given
+	r = r.Clone(r.Context()) // a transport must not change its request
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
@@ -124,12 +126,12 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// Messages are the messages in the channels, without replies, oldest first.
+// Messages returns the messages in the channels, without replies, oldest first.
 func (s *Server) Messages() []Message {
 	return s.list(func(m *Message) bool { return m.ThreadTS == "" })
 }
 
-// Thread are the replies to a message, oldest first.
+// Thread returns the replies to a message, oldest first.
 func (s *Server) Thread(ts string) []Message {
 	return s.list(func(m *Message) bool { return m.ThreadTS == ts })
 }
@@ -146,7 +148,7 @@ func (s *Server) list(keep func(*Message) bool) []Message {
 	return out
 }
 
-// Calls counts the calls of a method, those that failed among them.
+// Calls returns the number of calls of a method, including failed ones.
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,53 +161,36 @@ func (s *Server) Calls(method string) int {
 	return n
 }
 
-// Limited counts the calls that came too fast.
+// Limited returns the number of calls that exceeded a limit.
 func (s *Server) Limited() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limited
 }
 
-// Failures are the calls that Slack would have refused as wrong, in words.
-func (s *Server) Failures() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.failures)
-}
+// Inject makes the next matching calls fail. Faults of one method are used up in the order of their
+// injection.
+func (s *Server) Inject(f Fault) { s.faults.Add(f, f.Times) }
 
-// Inject makes calls to come fail. Faults of one method are used up in the order in which they were
-// injected.
-func (s *Server) Inject(f Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.Times = max(f.Times, 1)
-	s.faults = append(s.faults, &f)
-}
-
-// Delete takes a message away, as a person may.
+// Delete removes a message, as a person may.
 func (s *Server) Delete(ts string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.messages = slices.DeleteFunc(s.messages, func(m *Message) bool { return m.TS == ts })
 }
 
-func (s *Server) fault(method string) *Fault {
+// fault counts a call of a method and returns its fault, if any.
+func (s *Server) fault(method string) (Fault, bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.calls = append(s.calls, method)
-	for _, f := range s.faults {
-		if f.Times > 0 && (f.Method == "" || f.Method == method) {
-			f.Times--
-			return f
-		}
-	}
-	return nil
+	s.mu.Unlock()
+	return s.faults.Take(func(f Fault) bool { return f.Method == "" || f.Method == method })
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	method, ok := strings.CutPrefix(r.URL.Path, "/api/")
 	if !ok || r.Method != http.MethodPost && r.Method != http.MethodGet {
-		s.fail("%s %s is not a call of the Web API", r.Method, r.URL.Path)
+		s.Fail("%s %s is not a call of the Web API", r.Method, r.URL.Path)
 		http.NotFound(w, r)
 		return
 	}
@@ -213,15 +198,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.whisper(w, r)
 		return
 	}
-	f := s.fault(method)
-	if f != nil && f.Kind != Lost {
+	f, faulty := s.fault(method)
+	if faulty && f.Kind != Lost {
 		s.faulty(w, r, f)
 		return
 	}
 	answer, code := s.call(method, r)
 	w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
 	switch {
-	case f != nil:
+	case faulty:
 		w.WriteHeader(http.StatusInternalServerError)
 	case code == "ratelimited":
 		w.Header().Set("Retry-After", "1")
@@ -234,7 +219,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) faulty(w http.ResponseWriter, r *http.Request, f *Fault) {
+func (s *Server) faulty(w http.ResponseWriter, r *http.Request, f Fault) {
 	switch f.Kind {
 	case Unavailable:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -258,11 +243,4 @@ func (s *Server) faulty(w http.ResponseWriter, r *http.Request, f *Fault) {
 func reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(v)
-}
-
-// fail remembers what Slack would have refused.
-func (s *Server) fail(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, fmt.Sprintf(format, args...))
 }

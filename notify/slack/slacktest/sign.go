@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Sign is the header of a request that Slack signed with the app's signing secret
+// Sign returns the header of a request that Slack signed with the app's signing secret
 // (https://docs.slack.dev/authentication/verifying-requests-from-slack).
 func Sign(secret string, body []byte, now time.Time) http.Header {
 	ts := strconv.FormatInt(now.Unix(), 10)
@@ -26,11 +26,11 @@ func Sign(secret string, body []byte, now time.Time) http.Header {
 	return h
 }
 
-// A Person is who clicks or types.
+// A Person clicks or types.
 type Person struct {
 	ID   string
 	Name string
-	Team string // T0000LAB where it is empty
+	Team string // default: T0000LAB
 }
 
 func (p Person) team() string {
@@ -40,7 +40,7 @@ func (p Person) team() string {
 	return p.Team
 }
 
-// Buttons are the values of a message's buttons with the given action ID, in their order.
+// Buttons returns the values of a message's buttons with the action ID, in their order.
 func (m Message) Buttons(actionID string) []string {
 	var blocks []struct {
 		ID       string `json:"block_id"`
@@ -63,8 +63,8 @@ func (m Message) Buttons(actionID string) []string {
 	return out
 }
 
-// Click is the body that Slack sends when a person clicks the n-th button with the action ID in a
-// message. It fails where the message has no such button now.
+// Click returns the body that Slack sends when a person clicks the n-th button with the action ID
+// in a message. It fails if the message has no such button now.
 func (s *Server) Click(who Person, ts, actionID string, n int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Server) Click(who Person, ts, actionID string, n int) ([]byte, error) {
 	return nil, fmt.Errorf("there is no message %s", ts)
 }
 
-// Command is the body that Slack sends when a person types /paramedic and the text.
+// Command returns the body that Slack sends when a person types /paramedic and the text.
 func Command(who Person, text string) []byte {
 	return []byte(url.Values{
 		"team_id": {who.team()}, "team_domain": {"lab"}, "channel_id": {"C0000ONCALL"}, "channel_name": {"llm-oncall"},
@@ -105,11 +105,11 @@ func Command(who Person, text string) []byte {
 	}.Encode())
 }
 
-// responseURL is the path of the URL that a click comes with. It is a secret in itself: Slack asks
-// for no token there.
+// responseURL is the path of a click's response URL. The URL is a secret: Slack asks for no token
+// there.
 const responseURL = "response_url"
 
-// whisper takes a reply to a click, which only the person who clicked would see.
+// whisper accepts a reply to a click, which only the person who clicked would see.
 func (s *Server) whisper(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		ResponseType string `json:"response_type"`
@@ -117,7 +117,7 @@ func (s *Server) whisper(w http.ResponseWriter, r *http.Request) {
 	}
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&m)
 	if r.Method != http.MethodPost || err != nil || m.Text == "" || m.ResponseType != "ephemeral" {
-		s.fail("response_url: a reply is posted as JSON with an ephemeral response_type and a text (%v)", err)
+		s.Fail("response_url: a reply is posted as JSON with an ephemeral response_type and a text (%v)", err)
 		http.Error(w, "invalid_payload", http.StatusBadRequest)
 		return
 	}
@@ -127,7 +127,7 @@ func (s *Server) whisper(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]any{"ok": true})
 }
 
-// Whispers are the replies to clicks, oldest first.
+// Whispers returns the replies to clicks, oldest first.
 func (s *Server) Whispers() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 type block = map[string]any
 
-func TestWhatSlackRefuses(t *testing.T) {
+func TestFakeRefusesInvalidCalls(t *testing.T) {
 	button := func(more block) block {
 		b := block{"type": "button", "action_id": "a", "text": block{"type": "plain_text", "text": "ok"}}
 		for k, v := range more {
@@ -59,7 +59,7 @@ func TestWhatSlackRefuses(t *testing.T) {
 
 func plain(n int) block { return block{"type": "plain_text", "text": strings.Repeat("x", n)} }
 
-func TestEveryRefusalIsAFailure(t *testing.T) {
+func TestFakeRecordsEveryRefusal(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := New(Options{Burst: 1, Now: func() time.Time { return now }})
 	defer s.Close()

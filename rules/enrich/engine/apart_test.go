@@ -13,8 +13,8 @@ import (
 	"paramedic/rules/enrich"
 )
 
-// Several engines behind one address are told apart by their paths, one named twice is one, and one
-// that fails is named with its URL.
+// Engines behind one address are distinguished by their paths. A page that is listed twice counts
+// once, and a failing one is reported with its URL.
 func TestEnginesBehindOneAddressAreSeveralWorkers(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

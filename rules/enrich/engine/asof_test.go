@@ -12,7 +12,7 @@ import (
 	"paramedic/state"
 )
 
-// slowPages are pages that can go down, and may take their time.
+// slowPages serves pages that can fail, and that can take time.
 type slowPages struct {
 	clock *clock
 	down  map[string]bool
@@ -26,7 +26,8 @@ func (f *slowPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.down[r.URL.Path]:
 		http.Error(w, "no", http.StatusBadGateway)
 	default:
-		fmt.Fprintf(w, "vllm:num_requests_running{model_name=\"llama\"} 3\nvllm:num_preemptions_total{model_name=\"llama\"} %d\n", f.n.Add(1))
+		fmt.Fprintf(w, "vllm:num_requests_running{model_name=\"llama\"} 3\nvllm:num_preemptions_total{model_name=\"llama\"} %d\n",
+			f.n.Add(1))
 		f.clock.pass(f.takes)
 	}
 }
@@ -37,7 +38,8 @@ func (f *slowPages) client(t *testing.T, targets ...string) *Client {
 	t.Cleanup(srv.Close)
 	var all []Target
 	for _, path := range targets {
-		all = append(all, Target{URL: srv.URL + "/" + path, Labels: map[string]string{"namespace": "llm", "pod": path[:1], "instance": path}})
+		all = append(all, Target{URL: srv.URL + "/" + path, Labels: map[string]string{"namespace": "llm", "pod": path[:1],
+			"instance": path}})
 	}
 	return New(Config{Targets: all, Signals: builtIn(t), Clock: f.clock})
 }
@@ -52,7 +54,7 @@ func sampleOf(c *Client, t *testing.T, signal, pod string, at time.Time) *state.
 	return nil
 }
 
-// What a page says was so when it was asked for, and may not be any more when it has come.
+// Values are of the time of the request, and may have changed when the page arrives.
 func TestPageHasTheTimeOfItsRequest(t *testing.T) {
 	c := &clock{now: start}
 	client := (&slowPages{clock: c, takes: 2 * time.Second}).client(t, "a")
@@ -62,7 +64,7 @@ func TestPageHasTheTimeOfItsRequest(t *testing.T) {
 	}
 }
 
-// A rate goes on to look back on pages of a worker that does not answer any more.
+// A rate still uses earlier pages of a worker that no longer answers.
 func TestRateHasTheTimeOfItsNewestPage(t *testing.T) {
 	c := &clock{now: start}
 	f := &slowPages{clock: c, down: map[string]bool{}}
@@ -82,7 +84,7 @@ func TestRateHasTheTimeOfItsNewestPage(t *testing.T) {
 	}
 }
 
-// A worker with two pages runs what both show; the newer one alone does not make the value new.
+// A worker with two pages runs the requests of both. Its value has the time of the older page.
 func TestValueOfTwoPagesHasTheOlderTime(t *testing.T) {
 	c := &clock{now: start}
 	f := &slowPages{clock: c, takes: 5 * time.Second}

@@ -14,35 +14,38 @@ import (
 	"paramedic/state"
 )
 
-// The bot may have been started minutes before trouble. It then compares with what it saw first, as
-// a rate over the time that it watched, and with nothing where that is too close to the onset to be
-// normal.
+// The bot may have started minutes before the fault. Its baseline is then the beginning of the
+// history, with rates over the observed time. There is no baseline if the beginning is too close to
+// the onset.
 func TestShortHistoryUsesItsBeginningAsBaseline(t *testing.T) {
 	for name, tc := range map[string]struct {
 		onset time.Duration // after the first page
 		want  bool
 	}{
-		"the beginning is what was normal":         {10 * time.Minute, true},
-		"the beginning may be the trouble already": {3 * time.Minute, false},
-		"the onset was before anybody watched":     {-time.Minute, false},
-		"history reaches almost an hour back":      {59 * time.Minute, true},
-		"history reaches well over an hour back":   {70 * time.Minute, true},
+		"the beginning is the baseline":       {10 * time.Minute, true},
+		"the beginning may include the fault": {3 * time.Minute, false},
+		"the onset was before the first page": {-time.Minute, false},
+		"history of almost an hour":           {59 * time.Minute, true},
+		"history of well over an hour":        {70 * time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := &clock{now: start}
 			tokens, hits := 0.0, 0.0
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				var b bytes.Buffer
-				fmt.Fprintf(&b, "vllm:generation_tokens_total{model_name=\"m\"} %g\nvllm:prefix_cache_queries_total{model_name=\"m\"} %g\nvllm:prefix_cache_hits_total{model_name=\"m\"} %g\n", tokens, tokens, hits)
-				_, _ = w.Write(b.Bytes()) // the client tells when it did not arrive
+				fmt.Fprintf(&b,
+					"vllm:generation_tokens_total{model_name=\"m\"} %g\nvllm:prefix_cache_queries_total{model_name=\"m\"} %g\n"+
+						"vllm:prefix_cache_hits_total{model_name=\"m\"} %g\n", tokens, tokens, hits)
+				_, _ = w.Write(b.Bytes()) // the client reports a failed write
 			}))
 			defer srv.Close()
-			c := New(Config{Targets: []Target{{URL: srv.URL + "/metrics", Labels: map[string]string{"pod": "a"}}}, Signals: builtIn(t), Clock: clk})
+			c := New(Config{Targets: []Target{{URL: srv.URL + "/metrics", Labels: map[string]string{"pod": "a"}}}, Signals: builtIn(t),
+				Clock: clk})
 			c.Scrape(context.Background())
 			end := max(tc.onset, 0) + 5*time.Minute
 			for at := time.Duration(0); at < end; at += 15 * time.Second {
 				clk.pass(15 * time.Second)
-				rate := 100.0 // 300 from the trouble on, and nothing cached
+				rate := 100.0 // 300 from the fault on, without a cache
 				if at >= tc.onset-2*time.Minute {
 					rate = 300
 				} else {
@@ -53,12 +56,12 @@ func TestShortHistoryUsesItsBeginningAsBaseline(t *testing.T) {
 			}
 			got := c.Read(context.Background(), enrich.Query{Onset: start.Add(tc.onset), Now: clk.Now(), Signals: builtIn(t)})
 			if short := tc.onset < time.Hour; short != got.Began.Equal(start) {
-				t.Errorf("its past is said to begin at %s", got.Began)
+				t.Errorf("its past begins at %s", got.Began)
 			}
 			want := map[string]float64{"generation_tokens_rate": 100, "prefix_hit_ratio": 0.5}
 			for _, s := range got.Samples {
 				if s.DayAgo != nil || s.WeekAgo != nil {
-					t.Errorf("%s of a time when nobody read it: %+v", s.Signal, s)
+					t.Errorf("%s has points before the first page: %+v", s.Signal, s)
 				}
 				rate, checked := want[s.Signal]
 				switch {
@@ -66,7 +69,7 @@ func TestShortHistoryUsesItsBeginningAsBaseline(t *testing.T) {
 				case tc.want && (s.Baseline == nil || *s.Baseline < 0.9*rate || *s.Baseline > 1.1*rate):
 					t.Errorf("%s was %v, want about %g", s.Signal, show(s.Baseline), rate)
 				case !tc.want && s.Baseline != nil:
-					t.Errorf("%s was %v, and nobody knows", s.Signal, show(s.Baseline))
+					t.Errorf("%s has a baseline of %v without history", s.Signal, show(s.Baseline))
 				}
 			}
 		})
@@ -80,22 +83,23 @@ func show(p *float64) string {
 	return fmt.Sprint(*p)
 }
 
-// The gauge of the last Xid keeps its value: until somebody has watched for as long as an Xid is
-// news, "none is new" is more than is known.
+// The gauge of the last Xid keeps its value. Until the history covers the window, a count of zero
+// new Xids would claim too much.
 func TestXidBeforeFirstPageIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code    int
 		watched time.Duration
 		want    bool
 	}{
-		"watched for a minute":               {79, time.Minute, true},
-		"watched for longer than it is news": {79, 16 * time.Minute, false},
-		"there never was one":                {0, time.Minute, false},
+		"observed for a minute":               {79, time.Minute, true},
+		"observed for longer than the window": {79, 16 * time.Minute, false},
+		"no Xid":                              {0, time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := &clock{now: start}
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = fmt.Fprintf(w, "DCGM_FI_DEV_XID_ERRORS{gpu=\"0\",UUID=\"GPU-1\",Hostname=\"node-1\"} %d\n", tc.code) // the client tells when it did not arrive
+				_, _ = fmt.Fprintf(w, "DCGM_FI_DEV_XID_ERRORS{gpu=\"0\",UUID=\"GPU-1\",Hostname=\"node-1\"} %d\n",
+					tc.code) // the client reports a failed write
 			}))
 			defer srv.Close()
 			c := New(Config{Targets: []Target{{URL: srv.URL + "/metrics"}}, Signals: builtIn(t), Clock: clk})
@@ -104,8 +108,9 @@ func TestXidBeforeFirstPageIsReported(t *testing.T) {
 				clk.pass(15 * time.Second)
 			}
 			got := c.Read(context.Background(), enrich.Query{Onset: clk.Now(), Now: clk.Now(), Signals: builtIn(t)})
-			if said := slices.ContainsFunc(got.Notes, func(m state.Missing) bool { return m.Signal == "gpu_xid_changes" }); said != tc.want {
-				t.Errorf("said: %v; notes %v", said, got.Notes)
+			if noted := slices.ContainsFunc(got.Notes,
+				func(m state.Missing) bool { return m.Signal == "gpu_xid_changes" }); noted != tc.want {
+				t.Errorf("note: %v; notes %v", noted, got.Notes)
 			}
 		})
 	}

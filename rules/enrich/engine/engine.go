@@ -1,12 +1,11 @@
-// Package engine reads signals straight from engines' and exporters' /metrics pages, for fleets
-// without a Prometheus.
+// Package engine reads signals directly from the /metrics pages of engines and exporters, for
+// fleets without Prometheus.
 //
-// It keeps a short history of every page in memory and evaluates the same signals on it as package
-// prometheus compiles to PromQL, by the same rules, so that both tell the same story of the same
-// pages. It promises bounded work: pages are bounded in size and time, only the lines that some
-// signal reads are kept, densely for a quarter of an hour and thinly for six. A page that cannot be
-// read is the signal up with the value 0. History ends with the process: there is no value of a day
-// ago.
+// It keeps a short history of every page in memory. On this history it evaluates the same signals,
+// with the same semantics, as package prometheus compiles to PromQL. Its work is bounded: pages are
+// limited in size and time, and only series that some signal reads are kept. The history is dense
+// for 16 minutes and thin for six hours. If a page cannot be read, the signal up is 0. The history
+// ends with the process, so there are no values of a day ago.
 package engine
 
 import (
@@ -24,50 +23,55 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
-// A Target is one page, and labels that its series get where the page has none: pod, namespace,
-// node, model_name.
+// A Target is one page, with labels that its series get if the page does not set them: pod,
+// namespace, node, model_name.
 type Target struct {
 	URL    string
 	Labels map[string]string
 }
 
-// Config says what is scraped.
+// Config lists the pages to scrape.
 type Config struct {
 	Targets []Target
-	// Discover, where there is one, names the targets anew before every scrape; a page that stays
-	// keeps its history.
+	// Discover returns the current targets before every scrape, if it is set. A page that stays in
+	// the list keeps its history.
 	Discover  func() []Target
-	Signals   []rules.Signal // whose metrics are kept
-	Interval  time.Duration  // zero: 15 s
-	Timeout   time.Duration  // of one page; zero: 3 s
-	Clock     state.Clock    // nil: the machine's
+	Signals   []signals.Signal // signals whose metrics are kept
+	Interval  time.Duration    // zero: 15 s
+	Timeout   time.Duration    // of one page; zero: 3 s
+	Clock     state.Clock      // nil: the system clock
 	Transport http.RoundTripper
 	Log       *slog.Logger
 }
 
-// A Client scrapes targets and evaluates signals on what it remembers. It is safe for concurrent
-// use.
+// A Client scrapes targets and evaluates signals on their history. It is safe for concurrent use.
 type Client struct {
 	discover func() []Target
 	listed   sync.Mutex
-	targets  []*target // replaced, never changed
+	targets  []*target // replaced as a whole, never modified
 	wanted   map[string]bool
 	interval time.Duration
 	timeout  time.Duration
 	clock    state.Clock
 	http     *http.Client
 	log      *slog.Logger
-	scraping chan struct{} // holds one while a round runs, since two at once would halve the intervals; unlike a mutex, a context can leave it
+	// scraping is held during a round, because two rounds at once would halve the intervals.
+	// Waiting for it can end with the context, unlike for a mutex.
+	scraping chan struct{}
 }
 
-// New makes a client. History grows only while Run runs, or with every call of Scrape.
+// New returns a client. Its history grows only while Run runs, or with each call of Scrape.
 func New(c Config) *Client {
-	cl := &Client{wanted: map[string]bool{}, scraping: make(chan struct{}, 1), interval: c.Interval, timeout: c.Timeout, clock: c.Clock, log: c.Log, discover: c.Discover,
-		http: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	cl := &Client{
+		wanted: map[string]bool{}, scraping: make(chan struct{}, 1), interval: c.Interval, timeout: c.Timeout,
+		clock: c.Clock, log: c.Log, discover: c.Discover,
+		http: &http.Client{Transport: c.Transport, CheckRedirect: stay},
+	}
 	if cl.interval <= 0 {
 		cl.interval = 15 * time.Second
 	}
@@ -91,15 +95,14 @@ func New(c Config) *Client {
 	return cl
 }
 
-// list is the pages as they are known now.
+// list returns the current pages.
 func (c *Client) list() []*target {
 	c.listed.Lock()
 	defer c.listed.Unlock()
 	return c.targets
 }
 
-// retarget makes these the pages. One that is known already keeps its history, one that is gone
-// takes its history with it.
+// retarget replaces the pages. A known page keeps its history; a removed one loses it.
 func (c *Client) retarget(now []Target) {
 	known := map[string]*target{}
 	for _, t := range c.list() {
@@ -107,9 +110,9 @@ func (c *Client) retarget(now []Target) {
 	}
 	targets := make([]*target, 0, len(now))
 	listed := map[string]bool{}
-	for _, t := range apart(now) {
+	for _, t := range withPaths(now) {
 		if listed[t.URL] {
-			continue // one page named twice is one worker
+			continue // a page that is listed twice is one worker
 		}
 		listed[t.URL] = true
 		if old := known[t.URL]; old != nil {
@@ -123,9 +126,9 @@ func (c *Client) retarget(now []Target) {
 	c.targets = targets
 }
 
-// apart gives targets that share an address their paths as well, where nothing else names them:
-// several engines behind one address are several workers.
-func apart(targets []Target) []Target {
+// withPaths adds the path to the instance label of targets that share an address, unless they have
+// one. Several engines behind one address are several workers.
+func withPaths(targets []Target) []Target {
 	paths := map[string]map[string]bool{}
 	address := func(t Target) (host, path string) {
 		u, err := url.Parse(t.URL)
@@ -154,14 +157,13 @@ func apart(targets []Target) []Target {
 	return out
 }
 
-// A Problem is a page that could not be read, and why.
+// A Problem is a page that could not be read, with the reason.
 type Problem struct {
 	URL    string `json:"url"`
 	Reason string `json:"reason"`
 }
 
-// Problems are the pages that the newest round could not read, in the order in which they were
-// named.
+// Problems returns the pages that the newest round could not read, in the order of the targets.
 func (c *Client) Problems() []Problem {
 	var out []Problem
 	for _, t := range c.list() {
@@ -186,11 +188,11 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// parallelScrapes bounds how many pages are read at once.
+// parallelScrapes limits the pages that are read at once.
 const parallelScrapes = 16
 
-// Scrape reads every page once and remembers what it says. Where another round still runs when the
-// context ends, there is none.
+// Scrape reads every page once and adds it to the history. If another round still runs when the
+// context ends, Scrape does nothing.
 func (c *Client) Scrape(ctx context.Context) {
 	select {
 	case c.scraping <- struct{}{}:
@@ -205,7 +207,7 @@ func (c *Client) Scrape(ctx context.Context) {
 	g.SetLimit(parallelScrapes)
 	for _, t := range c.list() {
 		g.Go(func() error {
-			began := c.clock.Now() // what the page says may have changed while it was on its way
+			began := c.clock.Now() // before the request, because the values may change while the page is in transit
 			points, err := c.fetch(ctx, t.url, t.page)
 			if ctx.Err() != nil {
 				return nil // stopped, not down
@@ -217,12 +219,11 @@ func (c *Client) Scrape(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = g.Wait() // no scrape returns an error: it is recorded
+	_ = g.Wait() // the functions return no error; problems are recorded
 }
 
-// Ping reads every page once, remembers none, and says which cannot be read. It reads them as a
-// scrape does, some at once: one after the other, those that hang would use up the time of those
-// that answer.
+// Ping reads every page once without keeping it, and returns the pages that cannot be read. It
+// reads pages in parallel, so that hanging pages do not use the time of the others.
 func (c *Client) Ping(ctx context.Context) error {
 	targets := c.list()
 	errs := make([]error, len(targets))
@@ -236,6 +237,6 @@ func (c *Client) Ping(ctx context.Context) error {
 			return nil
 		})
 	}
-	_ = g.Wait() // all of the errors are wanted, in the order of the pages
+	_ = g.Wait() // the errors are in errs, in the order of the pages
 	return errors.Join(errs...)
 }

@@ -17,24 +17,25 @@ import (
 
 	"go.uber.org/goleak"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"),
+		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
 }
 
-func builtIn(t testing.TB) []rules.Signal {
-	signals, err := rules.LoadSignals()
+func builtIn(t testing.TB) []signals.Signal {
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return signals
+	return builtin
 }
 
-// recorded reads a page that a real engine gave; it is not part of the project.
+// recorded returns a page of a real engine. The pages are not part of the project.
 func recorded(t testing.TB, name string) []byte {
 	dir, err := os.Getwd()
 	for err == nil && dir != "/" {
@@ -63,7 +64,7 @@ func (c *clock) After(time.Duration) <-chan time.Time { return nil }
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// pages serves a list of pages, one a scrape; the last stays.
+// pages serves a list of pages, one for each scrape. The last page repeats.
 func pages(t testing.TB, list ...string) (*Client, *clock) {
 	n := -1
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +80,8 @@ func pages(t testing.TB, list ...string) (*Client, *clock) {
 	}))
 	t.Cleanup(srv.Close)
 	c := &clock{now: start}
-	client := New(Config{Targets: []Target{{URL: srv.URL + "/metrics", Labels: map[string]string{"instance": "w:8000"}}}, Signals: builtIn(t), Clock: c})
+	client := New(Config{Targets: []Target{{URL: srv.URL + "/metrics", Labels: map[string]string{"instance": "w:8000"}}},
+		Signals: builtIn(t), Clock: c})
 	for i := range list {
 		if i > 0 {
 			c.pass(15 * time.Second)
@@ -102,8 +104,8 @@ func readAll(t testing.TB, c *Client, at time.Time) map[string]state.Sample {
 	return out
 }
 
-// grow multiplies every counter of a recorded page, as if the same work had been done again and
-// again.
+// grow multiplies all counters of a recorded page, as if the engine had done the same work several
+// times.
 func grow(page []byte, by float64) string {
 	var b strings.Builder
 	kind := ""
@@ -128,13 +130,20 @@ func TestRecordedPagesGiveTheRightSignals(t *testing.T) {
 		page, model string
 		want        map[string]float64
 	}{
-		{"dynamo-vllm.prom.txt", "Qwen/Qwen3-0.6B", map[string]float64{"kv_usage": 0, "requests_running": 0, "requests_waiting": 0, "preemption_rate": 0,
-			"kv_block_size": 16, "prompt_length_mean": 33, "output_length_mean": 300, "itl_p95": math.NaN(), "ttft_p95": math.NaN(), "ttft_p95 pool": math.NaN(),
-			"queue_time_p95 pool": math.NaN(), "prefill_time_p95 pool": math.NaN(), "decode_time_p95 pool": math.NaN(), "generation_tokens_rate": math.NaN(), "up": 1, "engine_health": 1, "kv_idle_usage": 0}},
-		{"dynamo-sglang.prom.txt", "Qwen/Qwen3-0.6B", map[string]float64{"kv_usage": 0, "requests_running": 0, "requests_waiting": 0, "prefix_hit_ratio": 0,
-			"prompt_length_mean": 33, "output_length_mean": 300, "ttft_p95": math.NaN(), "itl_p50 pool": math.NaN(), "e2e_p95 pool": math.NaN(), "queue_time_p95 pool": math.NaN(), "finish_rate": math.NaN()}},
-		{"dynamo-frontend.prom.txt", "qwen/qwen3-0.6b", map[string]float64{"max_num_seqs pool": 2, "kv_blocks_total pool": 92962, "kv_block_size pool": 1,
-			"prompt_length_mean pool": 33, "output_length_mean pool": 300, "ttft_p95 pool": math.NaN(), "error_rate pool": 0, "requests_waiting pool": 0}},
+		{"dynamo-vllm.prom.txt", "Qwen/Qwen3-0.6B", map[string]float64{"kv_usage": 0, "requests_running": 0, "requests_waiting": 0,
+			"preemption_rate": 0,
+			"kv_block_size":   16, "prompt_length_mean": 33, "output_length_mean": 300, "itl_p95": math.NaN(), "ttft_p95": math.NaN(),
+			"ttft_p95 pool":       math.NaN(),
+			"queue_time_p95 pool": math.NaN(), "prefill_time_p95 pool": math.NaN(), "decode_time_p95 pool": math.NaN(),
+			"generation_tokens_rate": math.NaN(), "up": 1, "engine_health": 1, "kv_idle_usage": 0}},
+		{"dynamo-sglang.prom.txt", "Qwen/Qwen3-0.6B", map[string]float64{"kv_usage": 0, "requests_running": 0, "requests_waiting": 0,
+			"prefix_hit_ratio":   0,
+			"prompt_length_mean": 33, "output_length_mean": 300, "ttft_p95": math.NaN(), "itl_p50 pool": math.NaN(),
+			"e2e_p95 pool": math.NaN(), "queue_time_p95 pool": math.NaN(), "finish_rate": math.NaN()}},
+		{"dynamo-frontend.prom.txt", "qwen/qwen3-0.6b", map[string]float64{"max_num_seqs pool": 2, "kv_blocks_total pool": 92962,
+			"kv_block_size pool":      1,
+			"prompt_length_mean pool": 33, "output_length_mean pool": 300, "ttft_p95 pool": math.NaN(), "error_rate pool": 0,
+			"requests_waiting pool": 0}},
 	} {
 		t.Run(c.page, func(t *testing.T) {
 			page := recorded(t, c.page)
@@ -160,8 +169,7 @@ func TestRecordedPagesGiveTheRightSignals(t *testing.T) {
 	}
 }
 
-// Ray exports vLLM's metrics under names of its own, and counters also as gauges without their
-// suffix.
+// Ray exports vLLM's metrics under its own names, and counters also as gauges without their suffix.
 func TestRayPagesAreReadAsVLLM(t *testing.T) {
 	const page = `# TYPE %[1]skv_cache_usage_perc gauge
 %[1]skv_cache_usage_perc{Component="core_worker",ReplicaId="r",SessionName="s",WorkerId="w",engine="0",model_name="m"} 0.97
@@ -187,26 +195,30 @@ func TestRayPagesAreReadAsVLLM(t *testing.T) {
 	}
 }
 
-// Each rank of data-parallel attention has its own requests, where phases are split they wait in
-// queues of their own, and what waits by priority is in the total too. Every rank tells how much
-// its cache holds.
+// Each rank of data-parallel attention has its own requests. With separate phases, requests wait in
+// separate queues. Requests that wait by priority are in the total as well. Every rank reports the
+// size of its cache.
 func TestEveryRankAndQueueOfSGLangCounts(t *testing.T) {
 	gauge := func(name string, v float64, labels string) string {
 		return fmt.Sprintf("# TYPE sglang:%s gauge\nsglang:%s{model_name=\"m\"%s} %g\n", name, name, labels, v)
 	}
 	const first, third = `,dp_rank="0",pp_rank="0",tp_rank="0"`, `,dp_rank="1",pp_rank="0",tp_rank="2"`
 	queues := func(labels string, v float64) string {
-		return gauge("num_decode_prealloc_queue_reqs", v, labels) + gauge("num_decode_transfer_queue_reqs", v, labels) + gauge("num_prefill_bootstrap_queue_reqs", 0, labels) + gauge("num_prefill_inflight_queue_reqs", 0, labels)
+		return gauge("num_decode_prealloc_queue_reqs", v, labels) + gauge("num_decode_transfer_queue_reqs", v, labels) +
+			gauge("num_prefill_bootstrap_queue_reqs", 0, labels) + gauge("num_prefill_inflight_queue_reqs", 0, labels)
 	}
 	for name, c := range map[string]struct {
 		page string
 		want map[string]float64
 	}{
-		"data-parallel attention": {gauge("num_queue_reqs", 3, first) + gauge("num_queue_reqs", 40, third) + gauge("num_running_reqs", 10, first) + gauge("num_running_reqs", 12, third),
+		"data-parallel attention": {gauge("num_queue_reqs", 3, first) + gauge("num_queue_reqs", 40, third) + gauge("num_running_reqs", 10,
+			first) + gauge("num_running_reqs", 12, third),
 			map[string]float64{"requests_waiting": 43, "requests_running": 22}},
-		"a decode worker": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 20) + gauge("token_usage", 0.9, first),
+		"a decode worker": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 20) +
+			gauge("token_usage", 0.9, first),
 			map[string]float64{"requests_waiting": 40, "requests_running": 0, "kv_usage": 0.9, "kv_idle_usage": math.NaN()}},
-		"an idle one": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 0) + gauge("token_usage", 0.3, first),
+		"an idle worker": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 0) + gauge("token_usage",
+			0.3, first),
 			map[string]float64{"requests_waiting": 0, "kv_idle_usage": 0.3}},
 		"priorities": {gauge("num_queue_reqs", 5, `,tp_rank="0",priority=""`) + gauge("num_queue_reqs", 2, `,tp_rank="0",priority="1"`) + gauge("num_queue_reqs", 3, `,tp_rank="0",priority="9"`),
 			map[string]float64{"requests_waiting": 5}},
@@ -228,11 +240,11 @@ func TestTargetThatIsDownIsUpZero(t *testing.T) {
 	const page = "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.9\n"
 	client, clk := pages(t, page, page, "down")
 	if s := readAll(t, client, clk.Now())["up"]; s.Value != 1 {
-		t.Errorf("of a minute's scrapes one failed, and up is %+v", s)
+		t.Errorf("one scrape of a minute failed, but up is %+v", s)
 	}
 	client, clk = pages(t, "down", "down", page)
 	if s := readAll(t, client, clk.Now())["up"]; s.Value != 1 {
-		t.Errorf("a worker has started, and up is %+v", s)
+		t.Errorf("a worker has started, but up is %+v", s)
 	}
 	client, clk = pages(t, page, page, "down", "down", "down", "down")
 	got := readAll(t, client, clk.Now())
@@ -248,7 +260,7 @@ func TestTargetThatIsDownIsUpZero(t *testing.T) {
 	}
 }
 
-func TestOneScrapeIsNotEnoughForARate(t *testing.T) {
+func TestSingleScrapeGivesNoRate(t *testing.T) {
 	client, clk := pages(t, "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total{model_name=\"m\"} 5\n")
 	r := client.Read(t.Context(), enrich.Query{Signals: builtIn(t), Now: clk.Now(), Onset: clk.Now()})
 	if why := r.Failed["preemption_rate"]; !strings.Contains(why, "not enough pages") {
@@ -256,8 +268,7 @@ func TestOneScrapeIsNotEnoughForARate(t *testing.T) {
 	}
 }
 
-// Three looks within thirty seconds tell what happens in a second, though a rate's window is five
-// minutes.
+// Three scrapes within 30 seconds give a rate per second, although the window is five minutes.
 func TestRateUsesObservedWindow(t *testing.T) {
 	const page = "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total{model_name=\"m\"} %d\n"
 	client, clk := pages(t, fmt.Sprintf(page, 500), fmt.Sprintf(page, 530), fmt.Sprintf(page, 560))
@@ -282,7 +293,8 @@ func TestBadPagesAreErrorsNotValues(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	if _, err := c.fetch(t.Context(), srv.URL+"/metrics", newReader(c.wanted)); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := c.fetch(t.Context(), srv.URL+"/metrics", newReader(c.wanted)); err == nil ||
+		!strings.Contains(err.Error(), "larger than") {
 		t.Errorf("an endless page: %v", err)
 	}
 }
@@ -313,17 +325,17 @@ func TestFunctions(t *testing.T) {
 		return out
 	}
 	for name, c := range map[string]struct {
-		fn   rules.Fn
+		fn   signals.Fn
 		in   []at
 		want float64
 	}{
-		"rate":             {rules.FnRate, line(100, 110, 120, 130), 1},
-		"rate heals reset": {rules.FnRate, line(100, 110, 5, 15), 25.0 / 30},
-		"changes":          {rules.FnChanges, line(0, 0, 79, 79, 31), 2},
-		"slope":            {rules.FnSlope, line(0, 20, 40, 60), 2},
-		"min":              {rules.FnMin, line(3, 1, 2), 1},
-		"max":              {rules.FnMax, line(3, 1, 2), 3},
-		"avg":              {rules.FnAvg, line(3, 1, 2), 2},
+		"rate":                  {signals.FnRate, line(100, 110, 120, 130), 1},
+		"rate corrects a reset": {signals.FnRate, line(100, 110, 5, 15), 25.0 / 30},
+		"changes":               {signals.FnChanges, line(0, 0, 79, 79, 31), 2},
+		"slope":                 {signals.FnSlope, line(0, 20, 40, 60), 2},
+		"min":                   {signals.FnMin, line(3, 1, 2), 1},
+		"max":                   {signals.FnMax, line(3, 1, 2), 3},
+		"avg":                   {signals.FnAvg, line(3, 1, 2), 2},
 	} {
 		if got, ok := over(c.fn, c.in, 30*time.Second); !ok || math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %g %v, want %g", name, got, ok, c.want)
@@ -331,7 +343,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// stopped is a transport without a network, so that the loop can run in a bubble of fake time.
+// stopped is a transport without a network, so that the loop runs in a synctest bubble.
 type stopped struct{ n int }
 
 func (s *stopped) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -346,7 +358,8 @@ func (s *stopped) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestRunScrapesUntilStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &stopped{}
-		c := New(Config{Targets: []Target{{URL: "http://w/metrics"}}, Signals: builtIn(t), Interval: 10 * time.Second, Transport: transport})
+		c := New(Config{Targets: []Target{{URL: "http://w/metrics"}}, Signals: builtIn(t), Interval: 10 * time.Second,
+			Transport: transport})
 		ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)
 		defer cancel()
 		c.Run(ctx)
@@ -356,7 +369,7 @@ func TestRunScrapesUntilStopped(t *testing.T) {
 	})
 }
 
-// hanging is a transport to engines of which those named so never answer.
+// hanging is a transport; requests to engines with this name never end.
 type hanging struct{}
 
 func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -371,7 +384,8 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestHangingEnginesDoNotBlockPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Config{Targets: []Target{{URL: "http://hangs-1/metrics"}, {URL: "http://hangs-2/metrics"}, {URL: "http://well/metrics"}}, Signals: builtIn(t), Transport: hanging{}})
+		c := New(Config{Targets: []Target{{URL: "http://hangs-1/metrics"}, {URL: "http://hangs-2/metrics"}, {URL: "http://well/metrics"}},
+			Signals: builtIn(t), Transport: hanging{}})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		err := c.Ping(ctx)
@@ -403,7 +417,7 @@ func TestReadStopsWaitingAtItsDeadline(t *testing.T) {
 			t.Errorf("kv_usage failed with %q", why)
 		}
 		if why := r.Failed["kube_event"]; why != "" {
-			t.Errorf("what no engine tells failed with %q", why)
+			t.Errorf("a signal that no engine exports failed with %q", why)
 		}
 	})
 }
@@ -429,7 +443,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The page of a caller of the model names what others serve, as a picker's does.
+// A caller's page names models that others serve, as a picker's page does.
 func TestCallerIsNotAWorker(t *testing.T) {
 	const page = "# TYPE llm_requests_total counter\nllm_requests_total{model_name=\"m\",status=\"success\"} 5\n"
 	client, clk := pages(t, page, page)
@@ -438,9 +452,10 @@ func TestCallerIsNotAWorker(t *testing.T) {
 	}
 }
 
-// An endpoint picker's page names the model that others serve; its own scrape is not a worker's.
+// An endpoint picker's page names models that others serve. Its own scrape is not a worker's.
 func TestEndpointPickerIsNotAWorker(t *testing.T) {
-	const page = "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"} 5\n# TYPE llm_d_epp_ready_endpoints gauge\nllm_d_epp_ready_endpoints{name=\"pool\"} 0\n"
+	const page = "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"} 5\n" +
+		"# TYPE llm_d_epp_ready_endpoints gauge\nllm_d_epp_ready_endpoints{name=\"pool\"} 0\n"
 	client, clk := pages(t, page, page)
 	got := readAll(t, client, clk.Now())
 	if s := got["gateway_ready_endpoints pool"]; s.Value != 0 || s.Signal == "" {

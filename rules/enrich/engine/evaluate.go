@@ -7,18 +7,18 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
-// stale is how old a point may be to count as the newest.
+// stale is the age from which a point no longer counts as current.
 const stale = 5 * time.Minute
 
-// slopePoints is how many points a slope needs, here as in PromQL.
+// slopePoints is the least number of points of a slope, as in PromQL.
 const slopePoints = 10
 
-// slot is one entity's place in an evaluation: what several series are combined into.
+// A slot is the entity that several series are combined into, with their text and address.
 type slot struct {
 	entity   state.Entity
 	text     string
@@ -30,8 +30,8 @@ func (s slot) key() string {
 	return strings.Join([]string{e.Namespace, e.Model, e.Pool, e.Pod, e.Node, e.GPU, s.text, s.instance}, "\x00")
 }
 
-// group returns the key of what the slot's value is a part of: a pod shows one under all its
-// addresses.
+// group returns the key of the entity that the slot's value is a part of. A pod's values from all
+// its addresses form one group.
 func (s slot) group() string {
 	if s.entity.Pod != "" {
 		s.instance = ""
@@ -39,15 +39,15 @@ func (s slot) group() string {
 	return s.key()
 }
 
-// evaluation is one source of one signal at one moment, over any number of targets.
+// An evaluation evaluates one source of one signal at one time, over any number of targets.
 type evaluation struct {
 	cluster string
-	signal  rules.Signal
-	source  rules.Source
+	signal  signals.Signal
+	source  signals.Source
 	pool    bool
 	to      time.Time
 	slots   map[string]slot
-	slotOf  map[seriesOf]string // found once: an evaluation is run for many moments
+	slotOf  map[seriesOf]string // cached, because an evaluation runs for many times
 }
 
 type seriesOf struct {
@@ -63,50 +63,34 @@ func (e *evaluation) run(targets []*target) values {
 	if e.slots == nil {
 		e.slots, e.slotOf = map[string]slot{}, map[seriesOf]string{}
 	}
-	sum := rules.CombineSum
+	sum := signals.CombineSum
 	var out values
 	switch s.Fn {
-	case rules.FnLast:
-		out = e.collect(targets, s.Metric, s.Match, e.signal.Combine, rules.FnLast)
-	case rules.FnQuantile:
+	case signals.FnLast:
+		out = e.collect(targets, s.Metric, s.Match, e.signal.Combine, signals.FnLast)
+	case signals.FnQuantile:
 		out = e.quantiles(targets)
-	case rules.FnMean:
-		out = divide(e.collect(targets, s.Metric+"_sum", s.Match, sum, rules.FnRate), e.collect(targets, s.Metric+"_count", s.Match, sum, rules.FnRate))
-	case rules.FnRatio:
-		whole := e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate)
-		for _, counter := range s.With {
-			for k, more := range e.collect(targets, counter, s.Denominator(), sum, rules.FnRate) {
-				whole[k] += more
-			}
-		}
-		part := e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
-		for k := range whole {
-			if _, ok := part[k]; !ok {
-				part[k] = 0
-			}
-		}
-		out = divide(part, whole)
-	case rules.FnRest:
-		out = e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
-		for k, less := range e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate) {
-			if v, ok := out[k]; ok {
-				out[k] = math.Max(v-less, 0)
-			}
-		}
-	case rules.FnShare, rules.FnLess:
+	case signals.FnMean:
+		out = divide(e.collect(targets, s.Metric+"_sum", s.Match, sum, signals.FnRate),
+			e.collect(targets, s.Metric+"_count", s.Match, sum, signals.FnRate))
+	case signals.FnRatio:
+		out = e.ratio(targets)
+	case signals.FnRest:
+		out = e.rest(targets)
+	case signals.FnShare, signals.FnLess:
 		out = e.pair(targets)
-	case rules.FnTotal, rules.FnExcess:
+	case signals.FnTotal, signals.FnExcess:
 		out = e.total(targets)
-	case rules.FnAge:
-		out = e.collect(targets, s.Metric, s.Match, rules.CombineMax, rules.FnLast)
+	case signals.FnAge:
+		out = e.collect(targets, s.Metric, s.Match, signals.CombineMax, signals.FnLast)
 		for k, v := range out {
 			out[k] = float64(e.to.UnixMilli())/1000 - v
 		}
-	case rules.FnFlow:
+	case signals.FnFlow:
 		out = e.flow(targets)
-	case rules.FnNews:
+	case signals.FnNews:
 		out = e.news(targets)
-	case rules.FnMin:
+	case signals.FnMin:
 		if len(s.With) > 0 {
 			out = e.minimumWhileIdle(targets)
 			break
@@ -125,9 +109,39 @@ func (e *evaluation) run(targets []*target) values {
 	return out
 }
 
-// news counts how often the value of an entity was another, whatever series told it.
+// ratio divides the rate of a part by that of the whole. A part without a series is zero.
+func (e *evaluation) ratio(targets []*target) values {
+	s, sum := e.source, signals.CombineSum
+	whole := e.collect(targets, s.Over, s.Denominator(), sum, signals.FnRate)
+	for _, counter := range s.With {
+		for k, more := range e.collect(targets, counter, s.Denominator(), sum, signals.FnRate) {
+			whole[k] += more
+		}
+	}
+	part := e.collect(targets, s.Metric, s.Match, sum, signals.FnRate)
+	for k := range whole {
+		if _, ok := part[k]; !ok {
+			part[k] = 0
+		}
+	}
+	return divide(part, whole)
+}
+
+// rest subtracts one rate from another, down to zero.
+func (e *evaluation) rest(targets []*target) values {
+	s, sum := e.source, signals.CombineSum
+	out := e.collect(targets, s.Metric, s.Match, sum, signals.FnRate)
+	for k, less := range e.collect(targets, s.Over, s.Denominator(), sum, signals.FnRate) {
+		if v, ok := out[k]; ok {
+			out[k] = math.Max(v-less, 0)
+		}
+	}
+	return out
+}
+
+// news counts how often an entity's value changed, over all its series.
 func (e *evaluation) news(targets []*target) values {
-	courses := map[string]map[float64]float64{} // of each entity: seconds → value
+	courses := map[string]map[float64]float64{} // by entity: seconds → value
 	e.each(targets, e.source.Metric, e.source.Match, func(t *target, i int, k string) {
 		if courses[k] == nil {
 			courses[k] = map[float64]float64{}
@@ -146,7 +160,7 @@ func (e *evaluation) news(targets []*target) values {
 		for _, seconds := range slices.Sorted(maps.Keys(course)) {
 			points = append(points, at{seconds, course[seconds]})
 		}
-		if v, ok := over(rules.FnChanges, points, e.source.Window); ok {
+		if v, ok := over(signals.FnChanges, points, e.source.Window); ok {
 			out[k] = v
 		}
 	}
@@ -165,14 +179,14 @@ func divide(part, whole values) values {
 
 func (e *evaluation) pair(targets []*target) values {
 	s := e.source
-	one := e.collect(targets, s.Metric, s.Match, rules.CombineMax, rules.FnLast)
-	other := e.collect(targets, s.Over, s.Denominator(), rules.CombineMax, rules.FnLast)
+	one := e.collect(targets, s.Metric, s.Match, signals.CombineMax, signals.FnLast)
+	other := e.collect(targets, s.Over, s.Denominator(), signals.CombineMax, signals.FnLast)
 	out := values{}
 	for k, a := range one {
 		b, ok := other[k]
 		switch {
 		case !ok:
-		case s.Fn == rules.FnShare:
+		case s.Fn == signals.FnShare:
 			out[k] = a / (a + b)
 		case a < b:
 			out[k] = 1
@@ -185,7 +199,7 @@ func (e *evaluation) pair(targets []*target) values {
 
 func (e *evaluation) total(targets []*target) values {
 	s := e.source
-	out := e.collect(targets, s.Metric, s.Match, rules.CombineSum, rules.FnLast)
+	out := e.collect(targets, s.Metric, s.Match, signals.CombineSum, signals.FnLast)
 	add := func(sign float64, other values) {
 		for k := range out {
 			v, ok := other[k]
@@ -197,10 +211,10 @@ func (e *evaluation) total(targets []*target) values {
 		}
 	}
 	for _, gauge := range s.With {
-		add(1, e.collect(targets, gauge, s.Match, rules.CombineSum, rules.FnLast))
+		add(1, e.collect(targets, gauge, s.Match, signals.CombineSum, signals.FnLast))
 	}
-	if s.Fn == rules.FnExcess {
-		add(-1, e.collect(targets, s.Over, s.Denominator(), rules.CombineSum, rules.FnLast))
+	if s.Fn == signals.FnExcess {
+		add(-1, e.collect(targets, s.Over, s.Denominator(), signals.CombineSum, signals.FnLast))
 	}
 	for k, v := range out {
 		out[k] = math.Max(v, 0)
@@ -210,7 +224,7 @@ func (e *evaluation) total(targets []*target) values {
 
 func (e *evaluation) flow(targets []*target) values {
 	s := e.source
-	out := e.collect(targets, s.Metric, s.Match, rules.CombineSum, rules.FnRate)
+	out := e.collect(targets, s.Metric, s.Match, signals.CombineSum, signals.FnRate)
 	for _, gauge := range s.With {
 		growth := e.derivative(targets, gauge)
 		for k := range out {
@@ -228,19 +242,21 @@ func (e *evaluation) flow(targets []*target) values {
 	return out
 }
 
-// derivative is the slope of a gauge over the source's window, of two points or more.
+// derivative returns the slope of a gauge over the source's window, from at least two points.
 func (e *evaluation) derivative(targets []*target, metric string) values {
 	out := values{}
 	e.each(targets, metric, e.source.Match, func(t *target, i int, k string) {
-		if v, ok := over(rules.FnSlope, t.points(i, e.to, e.source.Window), e.source.Window); ok {
+		if v, ok := over(signals.FnSlope, t.points(i, e.to, e.source.Window), e.source.Window); ok {
 			out[k] += v
 		}
 	})
 	return out
 }
 
-// collect combines the series of a metric by entity, each through a function.
-func (e *evaluation) collect(targets []*target, metric string, match []rules.Matcher, how rules.Combine, fn rules.Fn) values {
+// collect applies a function to each series of a metric and combines the results by entity.
+func (e *evaluation) collect(
+	targets []*target, metric string, match []signals.Matcher, how signals.Combine, fn signals.Fn,
+) values {
 	out := values{}
 	e.each(targets, metric, match, func(t *target, i int, k string) {
 		v, ok := e.one(t, i, fn)
@@ -255,32 +271,34 @@ func (e *evaluation) collect(targets []*target, metric string, match []rules.Mat
 	return out
 }
 
-func (e *evaluation) one(t *target, i int, fn rules.Fn) (float64, bool) {
+func (e *evaluation) one(t *target, i int, fn signals.Fn) (float64, bool) {
 	last, alive := t.last(i, e.to)
 	switch fn {
-	case rules.FnLast:
+	case signals.FnLast:
 		if e.source.Value != "" && alive {
 			return labelValue(t.history.series[i].labels[e.source.Value])
 		}
 		return last, alive
-	case rules.FnSlope:
+	case signals.FnSlope:
 		points := t.points(i, e.to, e.source.Window)
 		if !alive || len(points) < slopePoints {
 			return 0, false
 		}
 		return over(fn, points, e.source.Window)
-	case rules.FnRate:
+	case signals.FnRate:
 		return over(fn, t.points(i, e.to, e.source.Window), t.watched(e.to, e.source.Window))
 	default:
 		if e.source.Engine == "target" && !alive {
-			return 0, false // its page has named itself since, and another series goes on
+			return 0, false // the page has a pod name now, so a newer series replaces this one
 		}
 		return over(fn, t.points(i, e.to, e.source.Window), e.source.Window)
 	}
 }
 
-// each visits every series of a metric that matches.
-func (e *evaluation) each(targets []*target, metric string, match []rules.Matcher, visit func(t *target, series int, slot string)) {
+// each visits every matching series of a metric.
+func (e *evaluation) each(
+	targets []*target, metric string, match []signals.Matcher, visit func(t *target, series int, slot string),
+) {
 	for _, t := range targets {
 		for _, i := range t.history.byMetric[metric] {
 			if s := t.history.series[i]; matches(match, s.labels) {
@@ -290,7 +308,7 @@ func (e *evaluation) each(targets []*target, metric string, match []rules.Matche
 	}
 }
 
-func matches(match []rules.Matcher, labels map[string]string) bool {
+func matches(match []signals.Matcher, labels map[string]string) bool {
 	for _, m := range match {
 		if !m.Matches(labels[m.Label]) {
 			return false
@@ -306,7 +324,7 @@ func (e *evaluation) slot(t *target, series int) string {
 	labels := t.history.series[series].labels
 	src := e.source
 	if e.pool {
-		src.Per = rules.PerPool
+		src.Per = signals.PerPool
 	}
 	s := slot{entity: enrich.Identify(e.cluster, e.signal, src, t.with(labels))}
 	if src.Label != "" {
@@ -323,7 +341,7 @@ func (e *evaluation) slot(t *target, series int) string {
 func (e *evaluation) quantiles(targets []*target) values {
 	buckets := map[string]map[float64]float64{}
 	e.each(targets, e.source.Metric+"_bucket", e.source.Match, func(t *target, i int, k string) {
-		v, ok := over(rules.FnRate, t.points(i, e.to, e.source.Window), e.source.Window)
+		v, ok := over(signals.FnRate, t.points(i, e.to, e.source.Window), e.source.Window)
 		if !ok {
 			return
 		}
@@ -345,17 +363,17 @@ func (e *evaluation) quantiles(targets []*target) values {
 	return out
 }
 
-// minimumWhileIdle is the lowest value among the pages in the window on which every gauge of With
-// was zero.
+// minimumWhileIdle returns the lowest value of the window, among the pages on which all gauges of
+// With are zero.
 func (e *evaluation) minimumWhileIdle(targets []*target) values {
 	out := values{}
 	for _, t := range targets {
 		for _, r := range t.history.between(e.to.Add(-e.source.Window), e.to) {
 			at := *e
 			at.to = r.at
-			now := at.collect([]*target{t}, e.source.Metric, e.source.Match, e.signal.Combine, rules.FnLast)
+			now := at.collect([]*target{t}, e.source.Metric, e.source.Match, e.signal.Combine, signals.FnLast)
 			for _, gauge := range e.source.With {
-				busy := at.collect([]*target{t}, gauge, e.source.Match, rules.CombineSum, rules.FnLast)
+				busy := at.collect([]*target{t}, gauge, e.source.Match, signals.CombineSum, signals.FnLast)
 				for k := range now {
 					if n, ok := busy[k]; !ok || n != 0 {
 						delete(now, k)

@@ -4,28 +4,28 @@ import (
 	"math"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
-// at is one value of a series; seconds count from the end of the window, so they are zero or
+// at is one value of a series. Seconds count from the end of the window, so they are zero or
 // negative.
 type at struct{ seconds, value float64 }
 
-// over applies a function to the points of one series in (to-window, to], as Prometheus does; false
-// where it has no answer.
-func over(fn rules.Fn, points []at, window time.Duration) (float64, bool) {
+// over applies a function to the points of one series in (to-window, to], as Prometheus does. It
+// returns false if there is no result.
+func over(fn signals.Fn, points []at, window time.Duration) (float64, bool) {
 	if len(points) == 0 {
 		return 0, false
 	}
 	switch fn {
-	case rules.FnRate:
+	case signals.FnRate:
 		v, ok := increase(points, window)
 		return v / window.Seconds(), ok
-	case rules.FnIncrease:
+	case signals.FnIncrease:
 		return increase(points, window)
-	case rules.FnSlope:
+	case signals.FnSlope:
 		return slope(points)
-	case rules.FnChanges:
+	case signals.FnChanges:
 		n := 0.0
 		for i := 1; i < len(points); i++ {
 			if points[i].value != points[i-1].value {
@@ -39,20 +39,19 @@ func over(fn rules.Fn, points []at, window time.Duration) (float64, bool) {
 		sum, low, high = sum+p.value, math.Min(low, p.value), math.Max(high, p.value)
 	}
 	switch fn {
-	case rules.FnAvg:
+	case signals.FnAvg:
 		return sum / float64(len(points)), true
-	case rules.FnMin:
+	case signals.FnMin:
 		return low, true
-	case rules.FnMax:
+	case signals.FnMax:
 		return high, true
 	}
 	return 0, false
 }
 
-// increase is Prometheus's: resets are healed, and what was seen is extrapolated to the window's
-// edges, but never below a counter's zero, nor further than half an interval where the series
-// begins or ends within the window. A direct scrape and a Prometheus then tell the same story of
-// the same pages.
+// increase computes Prometheus' increase. It corrects for counter resets and extrapolates to the
+// edges of the window. It does not extrapolate below zero, nor by more than half an interval if the
+// series begins or ends within the window. So a direct scrape gives the same value as Prometheus.
 func increase(points []at, window time.Duration) (float64, bool) {
 	if len(points) < 2 {
 		return 0, false
@@ -79,13 +78,13 @@ func increase(points []at, window time.Duration) (float64, bool) {
 	return result * (sampled + toStart + toEnd) / sampled, true
 }
 
-// slope is the least-squares slope per second.
+// slope returns the least-squares slope per second.
 func slope(points []at) (float64, bool) {
 	if len(points) < 2 {
 		return 0, false
 	}
 	var n, sx, sy, sxy, sxx float64
-	x0, y0 := points[0].seconds, points[0].value // small numbers keep their digits
+	x0, y0 := points[0].seconds, points[0].value // offsets keep the numbers small, and so precise
 	for _, p := range points {
 		x, y := p.seconds-x0, p.value-y0
 		n, sx, sy, sxy, sxx = n+1, sx+x, sy+y, sxy+x*y, sxx+x*x

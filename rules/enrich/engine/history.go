@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// How long history is kept, and how densely: rates need every scrape of the last minutes, baselines
+// How long history is kept, and how densely. Rates need every scrape of the last minutes; baselines
 // and slopes do not.
 const (
 	denseFor = 16 * time.Minute
@@ -13,15 +13,15 @@ const (
 	keepFor  = 6 * time.Hour // one row in five minutes
 )
 
-// row is one page. Values are in the order of history.series; NaN where the page lacked the line.
+// A row is one page. Values are in the order of history.series; NaN marks a missing line.
 type row struct {
 	at     time.Time
 	values []float64
 }
 
-// history is what is remembered of one target. It is not safe for concurrent use.
+// A history holds the pages of one target. It is not safe for concurrent use.
 type history struct {
-	series   []*line // of the target's pages, across time
+	series   []*line // of all pages in the history
 	byKey    map[string]int
 	byMetric map[string][]int
 	rows     []row
@@ -31,8 +31,8 @@ func newHistory() *history {
 	return &history{byKey: map[string]int{}, byMetric: map[string][]int{}}
 }
 
-// add remembers a page. Series that come and go are bounded: past the limit, the history is begun
-// anew.
+// add adds a page. If the number of series exceeds the limit, the history starts again, because
+// labels that change would otherwise grow it without limit.
 func (h *history) add(at time.Time, points []point) {
 	if n := len(h.rows); n > 0 && !at.After(h.rows[n-1].at) {
 		return
@@ -58,7 +58,7 @@ func (h *history) add(at time.Time, points []point) {
 	h.thin(at)
 }
 
-// thin drops the rows that are too old, or too close to the one before for their age.
+// thin drops rows that are too old, or too close to the previous row for their age.
 func (h *history) thin(now time.Time) {
 	kept := h.rows[:0]
 	for _, r := range h.rows {
@@ -81,13 +81,13 @@ func (h *history) thin(now time.Time) {
 	h.rows = kept
 }
 
-// between are the rows after from, up to and including to.
+// between returns the rows after from, up to and including to.
 func (h *history) between(from, to time.Time) []row {
 	lo, hi := h.search(from), h.search(to)
 	return h.rows[lo:hi]
 }
 
-// search is how many rows are at or before t.
+// search returns the number of rows at or before t.
 func (h *history) search(t time.Time) int {
 	lo, hi := 0, len(h.rows)
 	for lo < hi {
@@ -100,7 +100,7 @@ func (h *history) search(t time.Time) int {
 	return lo
 }
 
-// value is a series' value in a row; NaN where it is not there.
+// value returns a series' value in a row, or NaN if it is missing.
 func (r row) value(i int) float64 {
 	if i >= len(r.values) {
 		return math.NaN()

@@ -15,14 +15,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
-	"paramedic/rules"
+	"paramedic/rules/promql"
 )
 
 // MaxPage is the largest page that is read, in bytes after decompression.
 const MaxPage = 16 << 20
 
-// maxSeries is how many series of one target are kept: a target with more is misread, not worth the
-// memory.
+// maxSeries limits the series of one page. A page with more is refused, to bound memory.
 const maxSeries = 20000
 
 // A line is one series of a page, without its value.
@@ -30,7 +29,7 @@ type line struct {
 	metric string
 	labels map[string]string
 	le     float64 // of a bucket; NaN otherwise
-	key    string  // what makes a series the same in the next page
+	key    string  // identifies the series in the next page
 }
 
 // A point is one line of a page with its value.
@@ -51,12 +50,12 @@ func newLine(metric string, ls map[string]string, le float64) *line {
 	return &line{metric, ls, le, b.String()}
 }
 
-// A reader reads one target's pages in the text format, as Prometheus reads them. A page repeats
-// the series of the page before, so that the reader knows them by their text: only new ones are
-// taken apart. It is not safe for concurrent use.
+// A reader parses one target's pages in the text format, as Prometheus does. Most series repeat
+// from page to page, so it caches them by their text and parses only new ones. It is not safe for
+// concurrent use.
 type reader struct {
 	wanted  map[string]bool
-	lines   map[string]*line // by their text; nil for one that does not matter
+	lines   map[string]*line // by their text; nil for an unwanted series
 	symbols *labels.SymbolTable
 }
 
@@ -64,14 +63,13 @@ func newReader(wanted map[string]bool) *reader {
 	return &reader{wanted: wanted, lines: map[string]*line{}, symbols: labels.NewSymbolTable()}
 }
 
-// read gives the lines of wanted series. A page that is not in the text format is an error,
-// whatever of it could be read.
+// read returns the wanted series of a page. A page with a syntax error is an error as a whole.
 func (r *reader) read(body io.Reader) ([]point, error) {
 	page, err := io.ReadAll(body)
 	if err != nil {
 		return nil, fmt.Errorf("page breaks off: %w", err)
 	}
-	if len(r.lines) > 2*maxSeries { // series come and go
+	if len(r.lines) > 2*maxSeries { // the set of series changes over time
 		*r = *newReader(r.wanted)
 	}
 	var out []point
@@ -102,16 +100,16 @@ func (r *reader) read(body io.Reader) ([]point, error) {
 	}
 }
 
-// line takes a series apart; nil if it does not matter. A summary's quantiles are of one process
-// since its start: they cannot be joined.
+// line parses a series, or returns nil if it is unwanted. Quantiles of summaries are unwanted: they
+// cover one process since its start, so they cannot be combined.
 func (r *reader) line(text []byte, parser textparse.Parser) *line {
-	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[rules.OffRay(string(name))] {
+	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[promql.OffRay(string(name))] {
 		return nil
 	}
 	var ls labels.Labels
 	parser.Labels(&ls)
 	all := ls.Map()
-	metric := rules.OffRay(all[model.MetricNameLabel])
+	metric := promql.OffRay(all[model.MetricNameLabel])
 	if _, quantile := all["quantile"]; quantile || !r.wanted[metric] {
 		return nil
 	}
@@ -120,7 +118,7 @@ func (r *reader) line(text []byte, parser textparse.Parser) *line {
 	if strings.HasSuffix(metric, "_bucket") {
 		edge, err := strconv.ParseFloat(all["le"], 64)
 		if err != nil {
-			return nil // a bucket without its edge counts nothing that is known
+			return nil // a bucket without a valid edge is useless
 		}
 		le = edge
 		delete(all, "le")

@@ -13,8 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Recorded pages of real engines and exporters mean to the reader what they mean to Prometheus' own
-// client library.
+// The reader and Prometheus' client library must read the same from recorded pages.
 func TestRecordedPagesMatchTheClientLibrary(t *testing.T) {
 	pages := recordedPages(t)
 	for _, path := range pages {
@@ -24,7 +23,7 @@ func TestRecordedPagesMatchTheClientLibrary(t *testing.T) {
 		}
 		want, err := viaClientLibrary(page)
 		if err != nil {
-			continue // other tests say what becomes of a page that is in no format
+			continue // other tests cover invalid pages
 		}
 		wanted := map[string]bool{}
 		for _, p := range want {
@@ -37,7 +36,10 @@ func TestRecordedPagesMatchTheClientLibrary(t *testing.T) {
 				t.Errorf("%s, %s time: %v", filepath.Base(path), round, err)
 				continue
 			}
-			if g, w := byKey(got), byKey(want); !maps.EqualFunc(g, w, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }) {
+			if g, w := byKey(got), byKey(want); !maps.EqualFunc(g, w, func(a, b float64) bool {
+				return a == b || math.IsNaN(a) &&
+					math.IsNaN(b)
+			}) {
 				t.Errorf("%s, %s time: %d series, want %d", filepath.Base(path), round, len(g), len(w))
 			}
 		}
@@ -56,7 +58,11 @@ func recordedPages(t *testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pages = slices.DeleteFunc(pages, func(p string) bool { ext := filepath.Ext(p); return ext != ".txt" && ext != ".prom" }); len(pages) > 0 {
+		if pages = slices.DeleteFunc(pages, func(p string) bool {
+			ext := filepath.Ext(p)
+			return ext != ".txt" &&
+				ext != ".prom"
+		}); len(pages) > 0 {
 			return pages
 		}
 	}

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
-// Read implements enrich.Source. Where the newest pages are old, they are read first.
+// Read implements enrich.Source. If the newest pages are old, it scrapes first.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	if c.newest().Before(q.Now.Add(-2 * c.interval)) {
 		c.Scrape(ctx)
 	}
 	now := q.Now
 	if n := c.newest(); n.After(now) && n.Sub(now) < time.Minute {
-		now = n // a page that was read a moment after the question is its answer
+		now = n // a page that was read a moment after the query answers it
 	}
-	pages := c.list() // those of this read, whatever is discovered meanwhile
+	pages := c.list() // a fixed list, even if discovery changes it meanwhile
 	for _, t := range pages {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -42,7 +42,8 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	out.Notes = append(out.Notes, unseen(q, pages, now)...)
 	for _, t := range pages {
 		if t.problem != "" && len(out.Notes) < 3 {
-			out.Notes = append(out.Notes, state.Missing{Signal: "engines", Reason: t.labels["instance"] + ": " + t.problem})
+			out.Notes = append(out.Notes, state.Missing{Signal: "engines",
+				Reason: t.labels["instance"] + ": " + t.problem})
 		}
 	}
 	return out
@@ -60,7 +61,7 @@ func (c *Client) newest() time.Time {
 	return newest
 }
 
-// oldest is when the first page was read that is remembered.
+// oldest returns the time of the oldest page in the history.
 func oldest(pages []*target) time.Time {
 	var first time.Time
 	for _, t := range pages {
@@ -71,21 +72,24 @@ func oldest(pages []*target) time.Time {
 	return first
 }
 
-// unseen says of what would be news that some of it may have come before the first page was read:
-// of a gauge that keeps its last value and shows one, nobody knows since when.
+// unseen returns a note for each signal that counts changes, if the history is shorter than its
+// window. If the gauge has a value, it may have changed before the first page, and the count does
+// not include that.
 func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 	began := oldest(pages)
 	var out []state.Missing
 	for _, s := range q.Signals {
 		for _, src := range s.Sources {
-			if src.Fn != rules.FnNews || !began.After(now.Add(-src.Window)) {
+			if src.Fn != signals.FnNews || !began.After(now.Add(-src.Window)) {
 				continue
 			}
 			last := evaluation{cluster: q.Cluster, signal: s, source: src, to: now}
-			last.source.Fn = rules.FnLast
+			last.source.Fn = signals.FnLast
 			for _, v := range last.run(pages) {
 				if v != 0 {
-					out = append(out, state.Missing{Signal: s.ID, Reason: "read since " + began.UTC().Format("15:04:05 UTC") + " only: what came before that is not counted"})
+					since := began.UTC().Format("15:04:05 UTC")
+					out = append(out, state.Missing{Signal: s.ID,
+						Reason: "read since " + since + " only: what came before that is not counted"})
 					break
 				}
 			}
@@ -94,9 +98,9 @@ func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 	return out
 }
 
-// why is the reason for which a signal has no value: no time was left to look for it, or some page
-// has its metric and was read too seldom.
-func why(ctx context.Context, s rules.Signal, pages []*target) string {
+// why returns the reason for a signal without a value: there was no time to evaluate it, or its
+// page was not read often enough yet.
+func why(ctx context.Context, s signals.Signal, pages []*target) string {
 	if own, pool := levels(s); ctx.Err() != nil && len(own)+len(pool) > 0 {
 		return enrich.Explain("the scrape of engines", ctx.Err())
 	}
@@ -111,30 +115,33 @@ func why(ctx context.Context, s rules.Signal, pages []*target) string {
 }
 
 type level struct {
-	source rules.Source
+	source signals.Source
 	pool   bool
 }
 
-// levels are the ways to read a signal, first the best, once for its own entity and once for its
-// pool.
-func levels(s rules.Signal) (own, pool []level) {
+// levels returns the sources of a signal, the preferred first: those for its own entity, and those
+// for its pool.
+func levels(s signals.Signal) (own, pool []level) {
 	if slices.Contains(s.By, "probe") {
-		own = append(own, level{source: rules.Source{Engine: "target", Metric: healthMetric, Fn: rules.FnLast, Scale: 1}})
+		src := signals.Source{Engine: "target", Metric: healthMetric, Fn: signals.FnLast, Scale: 1}
+		own = append(own, level{source: src})
 	}
 	for _, src := range s.Sources {
-		poolOnly := src.Per == rules.PerPool && s.Per == rules.PerPod
+		poolOnly := src.Per == signals.PerPool && s.Per == signals.PerPod
 		if !poolOnly {
 			own = append(own, level{source: src})
 		}
-		if poolOnly || s.Pooled && (src.Fn == rules.FnQuantile || src.Fn == rules.FnMean || src.Fn == rules.FnRatio) {
+		if poolOnly || s.Pooled && (src.Fn == signals.FnQuantile || src.Fn == signals.FnMean || src.Fn == signals.FnRatio) {
 			pool = append(pool, level{source: src, pool: true})
 		}
 	}
 	return own, pool
 }
 
-// signal evaluates a signal on every entity: the first source with a value wins.
-func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pages []*target, now time.Time, r *enrich.Reading) []state.Sample {
+// signal evaluates a signal on every entity. The first source with a value wins.
+func (c *Client) signal(
+	ctx context.Context, s signals.Signal, q enrich.Query, pages []*target, now time.Time, r *enrich.Reading,
+) []state.Sample {
 	own, pool := levels(s)
 	var out []state.Sample
 	for _, ways := range [][]level{own, pool} {
@@ -165,8 +172,8 @@ func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pag
 	return out
 }
 
-// having are the targets whose pages have the source's metric.
-func having(src rules.Source, pages []*target) []*target {
+// having returns the targets whose pages have the source's metric.
+func having(src signals.Source, pages []*target) []*target {
 	var out []*target
 	for _, t := range pages {
 		if slices.ContainsFunc(src.Metrics(), func(m string) bool { return len(t.history.byMetric[m]) > 0 }) {
@@ -176,26 +183,26 @@ func having(src rules.Source, pages []*target) []*target {
 	return out
 }
 
-func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.Query, now time.Time) []state.Sample {
+func (c *Client) samples(s signals.Signal, way level, targets []*target, q enrich.Query, now time.Time) []state.Sample {
 	e := evaluation{cluster: q.Cluster, signal: s, source: way.source, pool: way.pool}
-	evaluate := func(to time.Time) map[string]found {
+	evaluateAt := func(to time.Time) map[string]entityValue {
 		e.to = to
 		return e.entities(targets)
 	}
-	current := evaluate(now)
+	current := evaluateAt(now)
 	if len(current) == 0 {
 		return nil
 	}
-	var before map[string]found
+	var before map[string]entityValue
 	if s.Compared() {
-		before = e.baseline(targets, q.Onset, evaluate)
+		before = e.baseline(targets, q.Onset, evaluateAt)
 	}
 	series := map[string][]state.Point{}
 	if s.Chart {
 		start := q.Onset.Add(-time.Hour)
 		step := max(enrich.ChartStep(q.Onset, now), c.interval)
 		for to := start; !to.After(now); to = to.Add(step) {
-			for k, f := range evaluate(to) {
+			for k, f := range evaluateAt(to) {
 				series[k] = append(series[k], state.Point{At: to, Value: f.value})
 			}
 		}
@@ -220,17 +227,17 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 	return out
 }
 
-// Of a history that is shorter than an hour, the beginning is what was normal: this much of it,
-// where that is so much older than the onset that the trouble, which comes before its first alert,
-// was most likely not there yet.
+// If the history is shorter than an hour, its beginning is the baseline. It must end long enough
+// before the onset, because a fault begins before its first alert.
 const (
 	beginning = 90 * time.Second
 	headStart = 2 * time.Minute
 )
 
-// baseline evaluates what values are compared with: those of an hour before the onset, or as near
-// to that as history goes back.
-func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(time.Time) map[string]found) map[string]found {
+// baseline evaluates the values an hour before the onset, or else at the beginning of the history.
+func (e *evaluation) baseline(
+	targets []*target, onset time.Time, evaluate func(time.Time) map[string]entityValue,
+) map[string]entityValue {
 	var rows []row
 	for _, t := range targets {
 		if have := t.history.rows; len(have) > 2 && (rows == nil || have[0].at.Before(rows[0].at)) {
@@ -243,7 +250,7 @@ func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(
 	}
 	oldest, past := rows[0].at, rows[0].at.Add(beginning)
 	if third := rows[2].at; third.After(past) {
-		past = third // of an older history fewer pages are kept
+		past = third // an older history keeps fewer pages
 	}
 	switch {
 	case !oldest.After(hour):
@@ -252,27 +259,29 @@ func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(
 		return nil
 	}
 	if watched := past.Sub(oldest); watched < e.source.Window {
-		if slices.Contains([]rules.Fn{rules.FnIncrease, rules.FnChanges, rules.FnNews}, e.source.Fn) {
-			return nil // a count over a shorter time compares with nothing
+		if slices.Contains([]signals.Fn{signals.FnIncrease, signals.FnChanges, signals.FnNews}, e.source.Fn) {
+			return nil // a count over a shorter time cannot be compared
 		}
 		window := e.source.Window
 		defer func() { e.source.Window = window }()
-		e.source.Window = watched // a rate over more than was watched would be too low
+		e.source.Window = watched // a rate over a longer window than observed would be too low
 	}
 	return evaluate(past)
 }
 
-// asOf returns when the entities' values were measured, which is when the newest pages were read
-// that have their series. A value of several pages is not newer than the oldest of these. Where no
-// newest page has them, a rate still looks back on the last one that had: a fresh value is of that
-// one.
+// asOf returns the time of the entities' values: the time of the newest pages that have their
+// series. The value of several pages has the time of the oldest of them. If no newest page has the
+// series, a rate still uses earlier pages. A fresh value then has the time of the last page that
+// had it.
 func (e *evaluation) asOf(targets []*target, fresh bool) map[string]time.Time {
 	out := map[string]time.Time{}
 	pages := func(visit func(group string, rows []row, series int)) {
 		for _, t := range targets {
 			rows := t.history.rows[:t.history.search(e.to)]
 			for _, metric := range e.source.Metrics() {
-				e.each([]*target{t}, metric, nil, func(_ *target, i int, k string) { visit(e.slots[k].group(), rows, i) })
+				e.each([]*target{t}, metric, nil, func(_ *target, i int, k string) {
+					visit(e.slots[k].group(), rows, i)
+				})
 			}
 		}
 	}
@@ -299,7 +308,7 @@ func (e *evaluation) asOf(targets []*target, fresh bool) map[string]time.Time {
 	return out
 }
 
-// newest returns when a series was last read, or the zero time.
+// newest returns the time of the last row that has a series, or the zero time.
 func newest(rows []row, series int) time.Time {
 	for _, r := range slices.Backward(rows) {
 		if !math.IsNaN(r.value(series)) {
@@ -309,24 +318,24 @@ func newest(rows []row, series int) time.Time {
 	return time.Time{}
 }
 
-// found is one entity's value.
-type found struct {
+// An entityValue is the value of one entity.
+type entityValue struct {
 	entity state.Entity
 	text   string
 	value  float64
 }
 
-// entities evaluates, and combines what one pod shows under several addresses.
-func (e *evaluation) entities(targets []*target) map[string]found {
+// entities evaluates the source and combines the values that a pod has under several addresses.
+func (e *evaluation) entities(targets []*target) map[string]entityValue {
 	how := enrich.CombineOf(e.signal, e.source)
 	parts := map[string]*enrich.Parts{}
-	out := map[string]found{}
+	out := map[string]entityValue{}
 	for k, v := range e.run(targets) {
 		s := e.slots[k]
 		g := s.group()
 		if parts[g] == nil {
 			parts[g] = &enrich.Parts{}
-			out[g] = found{entity: s.entity, text: s.text}
+			out[g] = entityValue{entity: s.entity, text: s.text}
 		}
 		parts[g].Add(s.instance, "", v)
 	}

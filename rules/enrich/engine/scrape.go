@@ -37,7 +37,8 @@ func (c *Client) fetch(ctx context.Context, url string, page *reader) ([]point, 
 	return points, err
 }
 
-// health asks the engine's /health: 1 well, 0 not, NaN where the server has no such path.
+// health requests the engine's /health: 1 for healthy, 0 for unhealthy, NaN if the server has no
+// such path.
 func (c *Client) health(ctx context.Context, url string) float64 {
 	base, ok := strings.CutSuffix(url, "/metrics")
 	if !ok {
@@ -69,8 +70,8 @@ func (c *Client) health(ctx context.Context, url string) float64 {
 
 var errTooLarge = errors.New("page is too large")
 
-// bounded fails, instead of ending, where a page is too long: a page cut in the middle would be
-// read as counters that fell.
+// bounded is a reader that fails at its limit instead of ending. A page that is cut would look like
+// counters that fell.
 type bounded struct {
 	r    io.Reader
 	left int64

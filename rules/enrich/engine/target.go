@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// target is one page that is scraped, and what is remembered of it.
+// A target is one page, with its history.
 type target struct {
 	url    string
-	labels map[string]string // instance, and what the configuration adds
+	labels map[string]string // instance, and those of the configuration
 
 	page *reader // used by one scrape at a time
 
 	mu      sync.Mutex
 	history *history
-	problem string // of the newest scrape; empty when it worked
-	// own is the model that the page last named, and the pod if it did: a target that is down is
-	// still known to serve it.
+	problem string // of the newest scrape; empty if it succeeded
+	// own holds the model, namespace and pod that the page named last. A target that is down keeps
+	// them.
 	own map[string]string
 }
 
@@ -36,8 +36,8 @@ func newTarget(c Target, wanted map[string]bool) *target {
 	return &target{url: c.URL, labels: labels, page: newReader(wanted), history: newHistory()}
 }
 
-// with is a series' labels with the target's: the page's own win, as an exporter that speaks of
-// others' pods knows best.
+// with returns a series' labels together with the target's. Labels of the page win, because an
+// exporter may report on other pods.
 func (t *target) with(labels map[string]string) map[string]string {
 	out := make(map[string]string, len(labels)+len(t.labels))
 	maps.Copy(out, t.labels)
@@ -46,7 +46,7 @@ func (t *target) with(labels map[string]string) map[string]string {
 	return out
 }
 
-// record remembers one scrape: a page, or that there was none.
+// record adds one scrape to the history: a page, or its failure.
 func (t *target) record(now time.Time, points []point, health float64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,9 +56,10 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 		up, points, t.problem = 0, nil, err.Error()
 	}
 	for _, p := range points {
-		if m := p.labels["model_name"]; m != "" && p.labels["server"] == "" && !ofOthers(p.metric) {
+		if m := p.labels["model_name"]; m != "" && p.labels["server"] == "" && !describesOthers(p.metric) {
 			t.own = map[string]string{}
-			for _, l := range []string{"model_name", "namespace", "pod"} { // a page that names its worker is that worker's, with what is told of it here
+			for _, l := range []string{"model_name", "namespace",
+				"pod"} { // a page that names its worker belongs to that worker
 				if v := p.labels[l]; v != "" {
 					t.own[l] = v
 				}
@@ -73,9 +74,9 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 	t.history.add(now, points)
 }
 
-// ofOthers says whether a metric is an endpoint picker's or a caller's (llm_requests_total and its
-// like), who speak of a model that others serve.
-func ofOthers(metric string) bool {
+// describesOthers reports whether a metric is of an endpoint picker or of a caller (for example
+// llm_requests_total). These export the names of models that others serve.
+func describesOthers(metric string) bool {
 	for _, prefix := range []string{"llm_", "inference_objective_", "inference_pool_"} {
 		if strings.HasPrefix(metric, prefix) {
 			return true
@@ -84,10 +85,11 @@ func ofOthers(metric string) bool {
 	return false
 }
 
-// healthMetric holds the answers of /health in a target's history.
+// healthMetric names the series with the answers of /health in a target's history.
 const healthMetric = "paramedic_engine_health"
 
-// last is a series' newest value: that of the newest page, if the page is not too old and has it.
+// last returns the current value of a series. It returns false if the newest page is too old or
+// lacks the series.
 func (t *target) last(i int, to time.Time) (float64, bool) {
 	n := t.history.search(to)
 	if n == 0 {
@@ -101,7 +103,7 @@ func (t *target) last(i int, to time.Time) (float64, bool) {
 	return v, !math.IsNaN(v)
 }
 
-// points are a series' values in (to-window, to].
+// points returns a series' values in (to-window, to].
 func (t *target) points(i int, to time.Time, window time.Duration) []at {
 	rows := t.history.between(to.Add(-window), to)
 	out := make([]at, 0, len(rows))
@@ -113,8 +115,8 @@ func (t *target) points(i int, to time.Time, window time.Duration) []at {
 	return out
 }
 
-// watched is how much of a window the page has been read for. A rate of what was seen in twenty
-// seconds, divided by five minutes, would be a fifteenth of what it is.
+// watched returns the part of the window since the first page. Dividing the increase of 20 seconds
+// by five minutes would give a fifteenth of the rate.
 func (t *target) watched(to time.Time, window time.Duration) time.Duration {
 	if since := to.Sub(t.history.rows[0].at); since > 0 {
 		return min(window, since)

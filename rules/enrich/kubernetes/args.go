@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// commandOf is a container's whole command line as words; a shell's script is split into its own
-// words.
+// commandOf returns a container's command line as words. It splits a shell's script into the
+// script's words.
 func commandOf(c corev1.Container) []string {
 	var out []string
 	words := append(append([]string(nil), c.Command...), c.Args...)
@@ -31,9 +31,9 @@ func isShell(w string) bool {
 	return false
 }
 
-// shellWords splits a script at blanks outside quotes. It expands nothing: a word with a variable
-// stays as it is, and is no number. What is given to eval is split once more, as the shell does it:
-// KServe starts the engine of an LLMInferenceService so.
+// shellWords splits a script at blanks outside quotes. It expands nothing, so a word with a
+// variable stays as it is. It splits the argument of eval again, as the shell does; KServe starts
+// the engine of an LLMInferenceService this way.
 func shellWords(script string) []string {
 	var out []string
 	words := wordsOf(script)
@@ -76,8 +76,8 @@ func wordsOf(script string) []string {
 	return out
 }
 
-// flag is the value of a command-line flag, in whichever form it is written (--a-b=1, --a_b 1); the
-// last one wins, as in engines.
+// flag returns the value of a command-line flag in any form (--a-b=1, --a_b 1). The last one wins,
+// as in engines.
 func flag(words []string, name string) (string, bool) {
 	value, found := "", false
 	for i, w := range words {
@@ -99,8 +99,8 @@ func flag(words []string, name string) (string, bool) {
 	return value, found
 }
 
-// MaxNumSeqs is the concurrency cap that an engine's container was started with; false where its
-// command line does not say, or says it with something that is no number.
+// MaxNumSeqs returns the limit of concurrent requests on the command line of an engine's container.
+// It returns false if there is none, or if it is not a positive number.
 func MaxNumSeqs(c corev1.Container) (int, bool) {
 	words := commandOf(c)
 	for _, name := range []string{"max-num-seqs", "max-running-requests"} {
@@ -112,11 +112,12 @@ func MaxNumSeqs(c corev1.Container) (int, bool) {
 	return 0, false
 }
 
-// engineOf recognises the engine of a container; empty where it is none.
+// engineOf returns the engine of a container, or "" if it has none.
 func engineOf(c corev1.Container) string {
 	text := strings.ToLower(c.Image + " " + strings.Join(commandOf(c), " "))
 	for _, e := range []struct{ word, engine string }{
-		{"dynamo", "dynamo"}, {"vllm", "vllm"}, {"sglang", "sglang"}, {"tensorrt_llm", "trtllm"}, {"trtllm", "trtllm"}, {"--max-num-seqs", "vllm"},
+		{"dynamo", "dynamo"}, {"vllm", "vllm"}, {"sglang", "sglang"}, {"tensorrt_llm", "trtllm"}, {"trtllm", "trtllm"},
+		{"--max-num-seqs", "vllm"},
 	} {
 		if strings.Contains(text, e.word) {
 			return e.engine
@@ -125,7 +126,7 @@ func engineOf(c corev1.Container) string {
 	return ""
 }
 
-// modelOf is the name a container serves its model under.
+// modelOf returns the name under which a container serves its model.
 func modelOf(c corev1.Container) string {
 	words := commandOf(c)
 	for _, name := range []string{"served-model-name", "model-name", "model", "model-path"} {
@@ -134,15 +135,15 @@ func modelOf(c corev1.Container) string {
 		}
 	}
 	for i, w := range words {
-		if (w == "serve" || w == "trtllm-serve" && words[min(i+1, len(words)-1)] != "serve") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+		if (w == "serve" || w == "trtllm-serve" && words[min(i+1, len(words)-1)] != "serve") && i+1 < len(words) &&
+			!strings.HasPrefix(words[i+1], "-") {
 			return words[i+1]
 		}
 	}
 	return ""
 }
 
-// engineContainer is the container that runs the engine: the one that is recognised, else the
-// first.
+// engineContainer returns the container that runs an engine, or else the first container.
 func engineContainer(spec corev1.PodSpec) (corev1.Container, string) {
 	for _, c := range spec.Containers {
 		if e := engineOf(c); e != "" && !isRouter(c) {

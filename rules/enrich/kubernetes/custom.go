@@ -15,16 +15,15 @@ import (
 	"paramedic/state"
 )
 
-// customKinds are the custom resources that own workers or send them requests, each with its
-// versions, newest first. None of them need be installed. InferenceServices own by their names in
-// other objects' owner references, and need no reading. InferencePools of the older group are no
-// older version of the newer ones: releases 1.0 to 1.4 of the extension install both, and each pool
-// is in one of them.
+// customKinds are the custom resources that own workers or route requests to them, each with its
+// versions, newest first. They need not be installed. InferenceServices are not read, because owner
+// references contain their names. InferencePools of the older group are a kind of their own:
+// releases 1.0 to 1.4 of the extension install both groups, and each pool is in one of them.
 var customKinds = []struct {
 	kind     string
 	versions []schema.GroupVersionResource
 }{
-	{"LeaderWorkerSet", []schema.GroupVersionResource{{Group: "leaderworkerset.x-k8s.io", Version: "v1", Resource: "leaderworkersets"}}},
+	{"LeaderWorkerSet", versions("leaderworkerset.x-k8s.io", "leaderworkersets", "v1")},
 	{"DynamoGraphDeployment", versions("nvidia.com", "dynamographdeployments", "v1beta1", "v1alpha1")},
 	{"DynamoComponentDeployment", versions("nvidia.com", "dynamocomponentdeployments", "v1beta1", "v1alpha1")},
 	{"RayCluster", versions("ray.io", "rayclusters", "v1")},
@@ -43,10 +42,10 @@ func versions(group, resource string, names ...string) []schema.GroupVersionReso
 }
 
 const (
-	// customDeadline is shorter than a gathering's: what custom resources add is worth less than
-	// all the rest.
+	// customDeadline is shorter than a gathering's deadline, because custom resources are less
+	// important than the rest.
 	customDeadline = 2 * time.Second
-	// absentFor is how long a kind that was not installed is not asked for again.
+	// absentFor is the time for which a missing kind is not requested again.
 	absentFor = 10 * time.Minute
 )
 
@@ -62,8 +61,11 @@ func newCustomReader(api dynamic.Interface) *customReader {
 	return &customReader{api: api, absent: map[schema.GroupVersionResource]time.Time{}}
 }
 
-// list reads all kinds at once. What is not installed is not there; what may not be read is a note.
-func (r *customReader) list(ctx context.Context, q enrich.Query) (map[string][]unstructured.Unstructured, []state.Missing) {
+// list reads all kinds in parallel. A kind that is not installed has no objects; a failed read is a
+// note.
+func (r *customReader) list(
+	ctx context.Context, q enrich.Query,
+) (map[string][]unstructured.Unstructured, []state.Missing) {
 	if r.api == nil {
 		return nil, nil
 	}
@@ -81,16 +83,18 @@ func (r *customReader) list(ctx context.Context, q enrich.Query) (map[string][]u
 	for i, k := range customKinds {
 		out[k.kind] = append(out[k.kind], found[i]...)
 		if errs[i] != nil {
-			notes = append(notes, state.Missing{Signal: "topology", Reason: enrich.Explain("Kubernetes, listing "+k.versions[0].Resource, errs[i])})
+			notes = append(notes, state.Missing{Signal: "topology",
+				Reason: enrich.Explain("Kubernetes, listing "+k.versions[0].Resource, errs[i])})
 		}
 	}
 	return out, notes
 }
 
 // newest lists a kind in the first of its versions that the server has.
-func (r *customReader) newest(ctx context.Context, of []schema.GroupVersionResource, q enrich.Query) ([]unstructured.Unstructured, error) {
+func (r *customReader) newest(ctx context.Context, of []schema.GroupVersionResource,
+	q enrich.Query) ([]unstructured.Unstructured, error) {
 	for _, v := range of {
-		if r.known(v, q.Now) {
+		if r.isAbsent(v, q.Now) {
 			continue
 		}
 		items, err := r.all(ctx, v, q.Scope.Namespace)
@@ -104,15 +108,16 @@ func (r *customReader) newest(ctx context.Context, of []schema.GroupVersionResou
 	return nil, nil
 }
 
-// known says whether a kind is known not to be installed.
-func (r *customReader) known(v schema.GroupVersionResource, now time.Time) bool {
+// isAbsent reports whether a kind was not installed when it was last requested.
+func (r *customReader) isAbsent(v schema.GroupVersionResource, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, ok := r.absent[v]
 	return ok && now.Sub(at).Abs() < absentFor
 }
 
-func (r *customReader) all(ctx context.Context, v schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+func (r *customReader) all(ctx context.Context, v schema.GroupVersionResource,
+	namespace string) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
 	opts := metav1.ListOptions{Limit: pageSize}
 	for range maxPages {

@@ -10,12 +10,12 @@ import (
 type component struct {
 	role     string
 	replicas int64
-	counted  bool // it says how many replicas it wants
+	counted  bool // the number of replicas is set
 }
 
-// componentsOf reads the parts of DynamoGraphDeployments: spec.services by name in v1alpha1, a list
-// spec.components in v1beta1. The operator turns them into workloads by rules that changed between
-// its releases, and labels the pods with the part's name.
+// componentsOf returns the parts of DynamoGraphDeployments: spec.services by name in v1alpha1, a
+// list spec.components in v1beta1. The operator creates workloads for them, by rules that changed
+// between its releases, and labels the pods with the part's name.
 func componentsOf(graphs []unstructured.Unstructured) map[object]component {
 	out := map[object]component{}
 	add := func(g *unstructured.Unstructured, name string, spec map[string]any) {
@@ -57,7 +57,7 @@ func (b *builder) componentRole(p *corev1.Pod) string {
 	return c.role
 }
 
-// templateOf is a pod template within a custom resource.
+// templateOf returns a pod template within a custom resource.
 func templateOf(u *unstructured.Unstructured, path ...string) (corev1.PodSpec, bool) {
 	raw, found, err := unstructured.NestedMap(u.Object, path...)
 	var spec corev1.PodSpec

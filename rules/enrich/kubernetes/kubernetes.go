@@ -1,12 +1,11 @@
-// Package kubernetes reads live context from a cluster's API server: which pod is in which pool on
-// which node, and what happened to it.
+// Package kubernetes reads live data from a cluster's API server: the pool and node of each pod,
+// and its recent events.
 //
-// It promises only to read (get and list, never watch or write), a bounded number of calls a
-// gathering whatever the size of the cluster, each bounded in length. Where Ray alone knows which
-// pods run one engine it asks the head of the RayCluster, too. Of a container's log, and of its
-// termination message, nothing leaves the package but the class of the error that it ends with.
-// What it was not allowed to read, or what did not come in time, is missing evidence with the
-// reason; it never stands in for "nothing is wrong".
+// It only reads (get and list, never watch or write). A gathering makes a bounded number of calls,
+// each with bounded answers, for a cluster of any size. If only Ray knows which pods run one
+// engine, the package also asks the head of the RayCluster. Of a container's log and termination
+// message, only the class of the last error leaves the package. Data that it may not read, or that
+// does not arrive in time, are missing evidence with the reason; they never mean "healthy".
 package kubernetes
 
 import (
@@ -34,8 +33,8 @@ const (
 	maxPages = 4
 )
 
-// Connect makes a reader of the cluster that a kubeconfig names, or of the one that the process
-// runs in when both are empty. It does not call it.
+// Connect returns a client for the cluster that a kubeconfig names, or for the cluster of the
+// process if both parameters are empty. It makes no call.
 func Connect(kubeconfig, kubecontext string) (*Client, error) {
 	cfg, err := restConfig(kubeconfig, kubecontext)
 	if err != nil {
@@ -63,7 +62,8 @@ func restConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext}).ClientConfig()
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: kubecontext}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
@@ -77,14 +77,13 @@ type Client struct {
 	ray    *rayReader
 }
 
-// New makes a client; without the second the custom resources that own workers are known by labels
+// New returns a client. If custom is nil, owners that are custom resources are recognized by labels
 // only.
 func New(api kubernetes.Interface, custom dynamic.Interface) *Client {
 	return &Client{api: api, custom: newCustomReader(custom), ray: newRayReader()}
 }
 
-// Ping asks for one pod, which shows that the server can be reached and that pods may be listed:
-// without them there is no worker.
+// Ping lists one pod. Listing pods is essential, because without them there are no workers.
 func (c *Client) Ping(ctx context.Context) error {
 	if _, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return errors.New(enrich.Explain("Kubernetes, listing pods", err))
@@ -92,7 +91,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// snapshot is what one gathering read.
+// A snapshot holds the objects that one gathering read.
 type snapshot struct {
 	pods         []corev1.Pod
 	replicaSets  []appsv1.ReplicaSet
@@ -106,9 +105,10 @@ type snapshot struct {
 	events       []corev1.Event
 }
 
-// The signals that each kind of object gives; what fails takes these with it.
+// The signals that each kind of object gives. If reading it fails, these are missing.
 var (
-	podSignals    = []string{"pod_node", "pod_restarts", "pod_last_terminated", "pod_exit_code", "pod_last_error", "pod_waiting_reason", "pod_unscheduled", "pod_ready", "pod_age", "max_num_seqs", "container_memory_limit"}
+	podSignals = []string{"pod_node", "pod_restarts", "pod_last_terminated", "pod_exit_code", "pod_last_error",
+		"pod_waiting_reason", "pod_unscheduled", "pod_ready", "pod_age", "max_num_seqs", "container_memory_limit"}
 	poolSignals   = []string{"replicas_desired", "replicas_ready", "rollout_in_progress", "rollout_image"}
 	ageSignals    = []string{"rollout_age"}
 	budgetSignals = []string{"disruptions_allowed"}
@@ -132,18 +132,18 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	b.poolSamples()
 	b.nodeSamples()
 	b.eventSamples()
-	c.lastWords(ctx, b, &out)
+	c.lastErrors(ctx, b, &out)
 	out.Workers, out.Samples = b.found, b.samples
 	return out
 }
 
-// fetch lists everything at once.
+// fetch lists all kinds in parallel.
 func (c *Client) fetch(ctx context.Context, q enrich.Query, out *enrich.Reading) *snapshot {
 	var s snapshot
 	namespace := q.Scope.Namespace
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	read := func(kind string, signals []string, list func(metav1.ListOptions) (string, error)) {
+	read := func(kind string, ids []string, list func(metav1.ListOptions) (string, error)) {
 		wg.Go(func() {
 			opts := metav1.ListOptions{Limit: pageSize}
 			for page := 0; ; page++ {
@@ -154,15 +154,17 @@ func (c *Client) fetch(ctx context.Context, q enrich.Query, out *enrich.Reading)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil && len(signals) == 0 {
-					out.Notes = append(out.Notes, state.Missing{Signal: "topology", Reason: enrich.Explain("Kubernetes, listing "+kind, err)})
+				if err != nil && len(ids) == 0 {
+					out.Notes = append(out.Notes, state.Missing{Signal: "topology",
+						Reason: enrich.Explain("Kubernetes, listing "+kind, err)})
 				}
 				if err != nil {
-					for _, id := range signals {
+					for _, id := range ids {
 						out.Fail(id, enrich.Explain("Kubernetes, listing "+kind, err))
 					}
 				} else if next != "" {
-					out.Notes = append(out.Notes, state.Missing{Signal: "kubernetes", Reason: fmt.Sprintf("only the first %d %s were read", maxPages*pageSize, kind)})
+					out.Notes = append(out.Notes, state.Missing{Signal: "kubernetes",
+						Reason: fmt.Sprintf("only the first %d %s were read", maxPages*pageSize, kind)})
 				}
 				return
 			}
@@ -216,8 +218,8 @@ func (c *Client) fetch(ctx context.Context, q enrich.Query, out *enrich.Reading)
 	return &s
 }
 
-// keep appends one page and says where the next begins. Each list has its own goroutine and its own
-// slice.
+// keep appends one page and returns the token of the next. Each list has its own goroutine and its
+// own slice.
 func keep[T any](into *[]T, list metav1.ListInterface, err error, items func() []T) (string, error) {
 	if err != nil {
 		return "", err

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -60,56 +60,72 @@ func objects() []runtime.Object {
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Gi")}}}
 	pod := func(name string) *corev1.Pod {
 		start := ago(30 * time.Minute)
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "llm", UID: "u-1", Labels: map[string]string{"app": "vllm"}, OwnerReferences: owner("ReplicaSet", "vllm-llama-7d9f8b6c5")},
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "llm", UID: "u-1", Labels: map[string]string{"app": "vllm"},
+			OwnerReferences: owner("ReplicaSet", "vllm-llama-7d9f8b6c5")},
 			Spec: corev1.PodSpec{NodeName: "node-a", Containers: []corev1.Container{engine}},
-			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", StartTime: &start, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", StartTime: &start,
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 				ContainerStatuses: []corev1.ContainerStatus{{Name: "vllm", RestartCount: 2,
-					State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137, FinishedAt: ago(5 * time.Minute)}}}}}}
+					State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled",
+						ExitCode: 137, FinishedAt: ago(5 * time.Minute)}}}}}}
 	}
 	lws := pod("ring-0-1")
 	lws.OwnerReferences, lws.Labels = owner("StatefulSet", "ring-0"), map[string]string{lwsName: "ring"}
 	web := pod("web-1")
 	web.OwnerReferences, web.Spec.Containers = nil, []corev1.Container{{Name: "nginx", Image: "nginx"}}
 	return []runtime.Object{pod("vllm-llama-7d9f8b6c5-aaaa0"), lws, web,
-		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "vllm-llama-7d9f8b6c5", Namespace: "llm", OwnerReferences: owner("Deployment", "vllm-llama"), CreationTimestamp: ago(10 * time.Minute)}},
-		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "vllm-llama-5c4d", Namespace: "llm", OwnerReferences: owner("Deployment", "vllm-llama"), CreationTimestamp: ago(10 * time.Hour)}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "vllm-llama", Namespace: "llm"}, Spec: appsv1.DeploymentSpec{Replicas: &three, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{engine}}}},
+		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "vllm-llama-7d9f8b6c5", Namespace: "llm",
+			OwnerReferences: owner("Deployment", "vllm-llama"), CreationTimestamp: ago(10 * time.Minute)}},
+		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "vllm-llama-5c4d", Namespace: "llm", OwnerReferences: owner("Deployment",
+			"vllm-llama"), CreationTimestamp: ago(10 * time.Hour)}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "vllm-llama", Namespace: "llm"},
+			Spec: appsv1.DeploymentSpec{Replicas: &three,
+				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{engine}}}},
 			Status: appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 3, ReadyReplicas: 2}},
-		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "pdb", Namespace: "llm"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "vllm"}}}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}},
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a"}, Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: "GpuUnhealthy", Status: corev1.ConditionTrue}}}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "pdb", Namespace: "llm"},
+			Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "vllm"}}},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a"}, Spec: corev1.NodeSpec{Unschedulable: true},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+				{Type: "GpuUnhealthy", Status: corev1.ConditionTrue}}}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-z"}},
-		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e1", Namespace: "llm"}, Type: "Warning", Reason: "BackOff", Count: 7, LastTimestamp: ago(time.Minute), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "llm", Name: "vllm-llama-7d9f8b6c5-aaaa0"}},
-		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e2", Namespace: "llm"}, Type: "Warning", Reason: "Old", Count: 7, LastTimestamp: ago(3 * time.Hour), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "llm", Name: "vllm-llama-7d9f8b6c5-aaaa0"}},
+		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e1", Namespace: "llm"}, Type: "Warning", Reason: "BackOff", Count: 7,
+			LastTimestamp: ago(time.Minute), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "llm",
+				Name: "vllm-llama-7d9f8b6c5-aaaa0"}},
+		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e2", Namespace: "llm"}, Type: "Warning", Reason: "Old", Count: 7,
+			LastTimestamp: ago(3 * time.Hour), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "llm",
+				Name: "vllm-llama-7d9f8b6c5-aaaa0"}},
 	}
 }
 
 func query(t *testing.T) enrich.Query {
-	signals, err := rules.LoadSignals()
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm"}, Now: now, Onset: now, Signals: signals}
+	return enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm"}, Now: now, Onset: now, Signals: builtin}
 }
 
-// A pod that no node takes has no age and no containers that wait: the scheduler's word is all that
-// is known of it. Once it has its place the word is another, whatever its old events say.
+// An unschedulable pod has no age and no waiting containers; only its condition is known. Once it
+// is scheduled, the condition changes, although its old events remain.
 func TestUnschedulablePodIsListed(t *testing.T) {
 	for word, want := range map[corev1.ConditionStatus]float64{corev1.ConditionFalse: 1, corev1.ConditionTrue: 0} {
 		all := objects()
 		p := all[0].(*corev1.Pod)
-		p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: word, Reason: "Unschedulable"}}}
+		p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: word, Reason: "Unschedulable"}}}
 		found := false
 		for _, s := range New(fake.NewClientset(all...), nil).Read(t.Context(), query(t)).Samples {
 			if s.Entity.Pod != p.Name {
 				continue
 			}
 			if found = found || s.Signal == "pod_unscheduled"; s.Signal == "pod_unscheduled" && s.Value != want || s.Signal == "pod_age" {
-				t.Errorf("scheduled: %s, and %s is %g", word, s.Signal, s.Value)
+				t.Errorf("scheduled: %s, but %s is %g", word, s.Signal, s.Value)
 			}
 		}
 		if !found {
-			t.Errorf("scheduled: %s, and nothing is said of it", word)
+			t.Errorf("scheduled: %s, without a sample", word)
 		}
 	}
 }
@@ -124,7 +140,8 @@ func TestReadReportsWorkerEvents(t *testing.T) {
 	for _, w := range r.Workers {
 		pools[w.PoolKind+"/"+w.Pool] = w
 	}
-	if w := pools["Deployment/vllm-llama"]; w.Node != "node-a" || w.Model != "llama-70b" || w.Engine != "vllm" || w.Instance != "10.0.0.1:8000" || !w.Ready {
+	if w := pools["Deployment/vllm-llama"]; w.Node != "node-a" || w.Model != "llama-70b" || w.Engine != "vllm" ||
+		w.Instance != "10.0.0.1:8000" || !w.Ready {
 		t.Errorf("worker %+v", w)
 	}
 	if _, ok := pools["LeaderWorkerSet/ring"]; !ok {
@@ -137,10 +154,14 @@ func TestReadReportsWorkerEvents(t *testing.T) {
 		}
 	}
 	for id, want := range map[string]state.Sample{
-		"pod_restarts": {Value: 2}, "pod_last_terminated": {Value: 137, Text: "OOMKilled"}, "pod_waiting_reason": {Value: 1, Text: "CrashLoopBackOff"},
-		"pod_ready": {Value: 1}, "pod_age": {Value: 1800}, "max_num_seqs": {Value: 256}, "container_memory_limit": {Value: 64 << 30}, "replicas_desired": {Value: 3},
-		"replicas_ready": {Value: 2}, "rollout_in_progress": {Value: 1}, "rollout_age": {Value: 600}, "rollout_image": {Value: 1, Text: "vllm/vllm-openai:v0.11.0"},
-		"disruptions_allowed": {Value: 1}, "node_ready": {Value: 1}, "node_unschedulable": {Value: 1}, "node_bad_condition": {Value: 1, Text: "GpuUnhealthy=True"}, "kube_event": {Value: 7, Text: "BackOff"},
+		"pod_restarts": {Value: 2}, "pod_last_terminated": {Value: 137, Text: "OOMKilled"}, "pod_waiting_reason": {Value: 1,
+			Text: "CrashLoopBackOff"},
+		"pod_ready": {Value: 1}, "pod_age": {Value: 1800}, "max_num_seqs": {Value: 256}, "container_memory_limit": {Value: 64 << 30},
+		"replicas_desired": {Value: 3},
+		"replicas_ready":   {Value: 2}, "rollout_in_progress": {Value: 1}, "rollout_age": {Value: 600}, "rollout_image": {Value: 1,
+			Text: "vllm/vllm-openai:v0.11.0"},
+		"disruptions_allowed": {Value: 1}, "node_ready": {Value: 1}, "node_unschedulable": {Value: 1}, "node_bad_condition": {Value: 1,
+			Text: "GpuUnhealthy=True"}, "kube_event": {Value: 7, Text: "BackOff"},
 	} {
 		if s, ok := got[id]; !ok || s.Value != want.Value || s.Text != want.Text {
 			t.Errorf("%s: %v %+v", id, ok, s)

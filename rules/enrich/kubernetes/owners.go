@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels that controllers put on the pods of what they own.
+// Labels that controllers set on the pods that they own.
 const (
 	lwsName  = "leaderworkerset.sigs.k8s.io/name"
 	lwsGroup = "leaderworkerset.sigs.k8s.io/group-index"
@@ -21,18 +21,18 @@ const (
 	dynamoType      = "nvidia.com/dynamo-component-type"     // frontend, worker, prefill, decode, planner, epp
 	dynamoSubType   = "nvidia.com/dynamo-sub-component-type" // prefill, decode
 
-	groveGroup      = "grove.io/podcliquescalinggroup" // Dynamo's operator makes one for a component of several nodes
+	groveGroup      = "grove.io/podcliquescalinggroup" // Dynamo's operator creates one for a component of several nodes
 	groveGroupIndex = "grove.io/podcliquescalinggroup-replica-index"
 
 	rayCluster  = "ray.io/cluster"
 	rayNode     = "ray.io/node-type" // head, worker
 	rayGroup    = "ray.io/group"
-	rayReplica  = "ray.io/worker-group-replica-name" // the hosts of one multi-host replica share it
+	rayReplica  = "ray.io/worker-group-replica-name" // shared by the hosts of one multi-host replica
 	rayFromKind = "ray.io/originated-from-crd"
 	rayFromName = "ray.io/originated-from-cr-name"
 
 	kserveService = "serving.kserve.io/inferenceservice"
-	kserveNodes   = "isvc.generation" // only the pods of a predictor over several nodes have it
+	kserveNodes   = "isvc.generation" // only set on the pods of a predictor over several nodes
 	partOf        = "app.kubernetes.io/part-of"
 	appName       = "app.kubernetes.io/name"
 	appComponent  = "app.kubernetes.io/component"
@@ -42,16 +42,17 @@ const (
 	llmdRole          = "llm-d.ai/role"
 )
 
-// An object is named by its namespace, kind and name.
+// An object is identified by its namespace, kind and name.
 type object struct{ namespace, kind, name string }
 
-// made are the kinds that people write and controllers turn into workloads; what owns them is of no
-// interest.
-var made = map[string]bool{
-	"DynamoGraphDeployment": true, "InferenceService": true, "LLMInferenceService": true, "RayService": true, "DisaggregatedSet": true,
+// authored are the kinds that users write and that controllers turn into workloads. Their own
+// owners do not matter.
+var authored = map[string]bool{
+	"DynamoGraphDeployment": true, "InferenceService": true, "LLMInferenceService": true, "RayService": true,
+	"DisaggregatedSet": true,
 }
 
-// ownersOf is who controls each object that was read.
+// ownersOf returns the controller of each object that was read.
 func ownersOf(s *snapshot) map[object]object {
 	owners := map[object]object{}
 	add := func(kind string, m metav1.Object) {
@@ -71,16 +72,17 @@ func ownersOf(s *snapshot) map[object]object {
 	for kind, list := range s.custom {
 		for i := range list {
 			add(kind, &list[i])
-			// A RayCluster that outlives its RayService's reference still says where it came from.
+			// A RayCluster keeps this label even if it has lost its RayService's reference.
 			if l := list[i].GetLabels(); kind == "RayCluster" && l[rayFromName] != "" {
-				owners[object{list[i].GetNamespace(), kind, list[i].GetName()}] = object{list[i].GetNamespace(), l[rayFromKind], l[rayFromName]}
+				ns := list[i].GetNamespace()
+				owners[object{ns, kind, list[i].GetName()}] = object{ns, l[rayFromKind], l[rayFromName]}
 			}
 		}
 	}
 	return owners
 }
 
-// controllerOf is the owner that controls an object, or the only one that it has.
+// controllerOf returns the owner that controls an object, or its only owner.
 func controllerOf(m metav1.Object) (object, bool) {
 	if o := metav1.GetControllerOf(m); o != nil {
 		return object{m.GetNamespace(), o.Kind, o.Name}, true
@@ -91,10 +93,10 @@ func controllerOf(m metav1.Object) (object, bool) {
 	return object{}, false
 }
 
-// workloadOf is what a pod is rolled out with: the Deployment past its ReplicaSet, the whole
-// LeaderWorkerSet past the StatefulSets of its groups, the RayService past the RayCluster that it
-// replaces at an upgrade, the Deployment of the head for KServe's worker pods, which have one of
-// their own.
+// workloadOf returns the object that a pod is rolled out with. This is the Deployment of a
+// ReplicaSet, and the LeaderWorkerSet instead of the StatefulSets of its groups. It is the
+// RayService of a RayCluster, which an upgrade replaces. For KServe's worker pods, which have a
+// Deployment of their own, it is the Deployment of the head.
 func (b *builder) workloadOf(p *corev1.Pod) object {
 	ns := p.Namespace
 	if lws := p.Labels[lwsName]; lws != "" {
@@ -103,7 +105,7 @@ func (b *builder) workloadOf(p *corev1.Pod) object {
 	if g := p.Labels[groveGroup]; g != "" {
 		return object{ns, "PodCliqueScalingGroup", g}
 	}
-	if severalNodes(p) {
+	if isMultiNode(p) {
 		return object{ns, "Deployment", p.Labels[kserveService] + "-predictor"}
 	}
 	o, ok := controllerOf(p)
@@ -118,8 +120,7 @@ func (b *builder) workloadOf(p *corev1.Pod) object {
 	case o.kind == "ReplicaSet" && known, o.kind == "RayCluster" && up.kind == "RayService":
 		return up
 	case o.kind == "ReplicaSet":
-		// The ReplicaSets could not be listed: its name is the Deployment's and the template's
-		// hash.
+		// Without the list of ReplicaSets: the name is the Deployment's, then the template's hash.
 		if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && strings.HasSuffix(o.name, "-"+hash) {
 			return object{ns, "Deployment", strings.TrimSuffix(o.name, "-"+hash)}
 		}
@@ -127,23 +128,25 @@ func (b *builder) workloadOf(p *corev1.Pod) object {
 	return o
 }
 
-// ownerOf is the resource that a workload was made of; by owner references as far as they were
+// ownerOf returns the resource that a workload was created for, by owner references if they were
 // read, else by labels.
 func (b *builder) ownerOf(p *corev1.Pod, w object) object {
 	top, at := object{}, w
-	for range 8 { // owner references are not checked for circles
+	for range 8 { // a limit, because owner references may form a circle
 		o, ok := b.owners[at]
 		if !ok {
 			break
 		}
-		if made[o.kind] && (o.kind != "DisaggregatedSet" || p.Labels[dynamoGraph] == "") { // Dynamo's operator makes one of a graph
+		// Dynamo's operator creates a DisaggregatedSet for a graph.
+		if authored[o.kind] && (o.kind != "DisaggregatedSet" || p.Labels[dynamoGraph] == "") {
 			return o
 		}
 		top, at = o, o
 	}
 	l := p.Labels
 	for _, by := range []struct{ kind, name string }{
-		{"DynamoGraphDeployment", l[dynamoGraph]}, {"InferenceService", l[kserveService]}, {"DisaggregatedSet", l[disaggregatedName]}, {l[rayFromKind], l[rayFromName]},
+		{"DynamoGraphDeployment", l[dynamoGraph]}, {"InferenceService", l[kserveService]},
+		{"DisaggregatedSet", l[disaggregatedName]}, {l[rayFromKind], l[rayFromName]},
 	} {
 		if by.name != "" && (object{p.Namespace, by.kind, by.name}) != w {
 			return object{p.Namespace, by.kind, by.name}
@@ -155,35 +158,34 @@ func (b *builder) ownerOf(p *corev1.Pod, w object) object {
 	return top
 }
 
-// severalNodes says whether the pod is the head of a KServe predictor with worker pods, or one of
-// these. They find each other by a Service that chooses the pods of one generation of the
-// InferenceService, and are one engine: KServe makes as many workers as one head needs and refuses
-// to autoscale them.
-func severalNodes(p *corev1.Pod) bool {
+// isMultiNode reports whether the pod is the head or a worker of a KServe predictor with worker
+// pods. Its pods find each other by a Service that selects one generation of the InferenceService,
+// and form one engine. KServe creates the workers that one head needs and refuses to autoscale
+// them.
+func isMultiNode(p *corev1.Pod) bool {
 	return p.Labels[kserveService] != "" && p.Labels[kserveNodes] != ""
 }
 
-// groupOf names the parallel group that a pod is part of within its workload; empty for an engine
-// of one pod.
+// groupOf returns the parallel group of a pod within its workload, or "" for an engine of one pod.
 func (b *builder) groupOf(p *corev1.Pod, w object, command []string) string {
 	l := p.Labels
 	ray := rayClusterOf(p)
-	byRay, told := b.placed[p.Namespace+"/"+p.Name]
+	byRay, placedByRay := b.placed[p.Namespace+"/"+p.Name]
 	switch {
 	case w.kind == "LeaderWorkerSet":
 		return l[lwsGroup]
 	case w.kind == "PodCliqueScalingGroup":
 		return l[groveGroupIndex]
-	case told:
+	case placedByRay:
 		return byRay.group
-	case b.oneEngine[ray] || b.spanning[ray]:
+	case b.singleEngine[ray] || b.spanning[ray]:
 		return l[rayCluster]
 	case l[rayReplica] != "":
 		return l[rayReplica]
-	case severalNodes(p):
+	case isMultiNode(p):
 		return l[kserveNodes]
 	}
-	// vLLM and SGLang over several nodes of a StatefulSet, which counts ranks by ordinals.
+	// vLLM and SGLang over several nodes of a StatefulSet: ranks follow the ordinals.
 	n, err := strconv.Atoi(first(flag(command, "nnodes")))
 	at := strings.LastIndexByte(p.Name, '-')
 	if w.kind != "StatefulSet" || err != nil || n < 2 || at < 0 {
@@ -198,12 +200,13 @@ func (b *builder) groupOf(p *corev1.Pod, w object, command []string) string {
 
 func first(v string, _ bool) string { return v }
 
-// roleOf is the phase that a worker computes where the other one has workers of its own.
+// roleOf returns the phase of a worker (prefill or decode), or "" if it computes both.
 func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 	l := p.Labels
-	said := []string{b.placed[p.Namespace+"/"+p.Name].models.common().role, l[llmdRole], l[dynamoSubType], l[dynamoType], l[disaggregatedRole], b.componentRole(p)}
-	said = append(said, first(flag(command, "disaggregation-mode"))) // SGLang; Dynamo
-	for _, s := range said {
+	names := []string{b.placed[p.Namespace+"/"+p.Name].models.common().role, l[llmdRole], l[dynamoSubType],
+		l[dynamoType], l[disaggregatedRole], b.componentRole(p)}
+	names = append(names, first(flag(command, "disaggregation-mode"))) // SGLang; Dynamo
+	for _, s := range names {
 		if s == "prefill" || s == "decode" {
 			return s
 		}
@@ -230,7 +233,7 @@ func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 			return "prefill"
 		}
 	}
-	// vLLM's connector between the phases. kv_both is the role of workers that do either.
+	// vLLM's connector between the phases. Workers with kv_both compute both phases.
 	switch transfer := strings.ReplaceAll(first(flag(command, "kv-transfer-config")), " ", ""); {
 	case strings.Contains(transfer, `"kv_role":"kv_producer"`):
 		return "prefill"
@@ -240,18 +243,20 @@ func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 	return ""
 }
 
-// Programs and images of what looks like an engine and only passes requests on, makes tokens of
-// them for what does, or sends them.
+// Programs and images of containers that look like engines, but that route, tokenize or send
+// requests.
 var (
-	routerPrograms = []string{"dynamo.frontend", "dynamo.planner", "dynamo.router", "vllm-router", "sglang_router.launch_router", "sglang-router", "sglang.bench_serving"}
-	routerImages   = []string{"router", "routing-sidecar", "inference-scheduler", "endpoint-picker", "/epp:", "/epp@", "tokenizer"}
-	// What an engine's own program does besides serving a model: llm-d's picker and KServe have
-	// tokens made by vLLM, and TensorRT-LLM's disaggregated server stands before both phases.
+	routerPrograms = []string{"dynamo.frontend", "dynamo.planner", "dynamo.router", "vllm-router",
+		"sglang_router.launch_router", "sglang-router", "sglang.bench_serving"}
+	routerImages = []string{"router", "routing-sidecar", "inference-scheduler", "endpoint-picker", "/epp:", "/epp@",
+		"tokenizer"}
+	// Subcommands of engines' programs that do not serve a model. llm-d's picker and KServe use
+	// vLLM as a tokenizer, and TensorRT-LLM's disaggregated server routes to both phases.
 	routerCommands = map[string][]string{"vllm": {"launch", "bench"}, "trtllm-serve": {"disaggregated"}}
 )
 
-// isRouter says whether a container passes requests on to engines. Its arguments name engines and
-// models too, so that only its image and the programs that it runs are looked at.
+// isRouter reports whether a container routes requests to engines. It checks only the image and the
+// programs, because the arguments of a router also name engines and models.
 func isRouter(c corev1.Container) bool {
 	image := strings.ToLower(c.Image)
 	image = "/" + image[strings.LastIndexByte(image, '/')+1:]
@@ -260,15 +265,16 @@ func isRouter(c corev1.Container) bool {
 	}
 	words := commandOf(c)
 	for i, w := range words {
-		if w = path.Base(w); slices.Contains(routerPrograms, w) || i+1 < len(words) && slices.Contains(routerCommands[w], words[i+1]) {
+		if w = path.Base(w); slices.Contains(routerPrograms, w) ||
+			i+1 < len(words) && slices.Contains(routerCommands[w], words[i+1]) {
 			return true
 		}
 	}
 	return false
 }
 
-// isFrontend says whether a pod stands before the workers of a DynamoGraphDeployment, or beside
-// them.
+// isFrontend reports whether a pod of a DynamoGraphDeployment is no worker, but a frontend or a
+// helper.
 func isFrontend(p *corev1.Pod) bool {
 	switch p.Labels[dynamoType] {
 	case "frontend", "planner", "epp", "global-router", "profiler":

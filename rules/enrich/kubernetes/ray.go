@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A serveModel is what a RayService's configuration says of a model that it serves, or of one phase
-// of it.
+// A serveModel holds the configuration of a model that a RayService serves, or of one phase of it.
 type serveModel struct {
-	id         string // empty where the configuration is in a file
-	deployment string // Ray's name for what serves it, after its kind; empty as well
+	id         string // empty if the configuration is in a file
+	deployment string // Ray's name of the deployment, after its kind; empty for the same reason
 	engine     string
-	role       string // prefill or decode where each has engines of its own
+	role       string // prefill or decode if each has engines of its own
 	seqs       int
-	gpus       int64 // that one engine takes; 0 where nobody says, or they are bundled by hand
+	gpus       int64 // per engine; 0 if unknown, or if the bundles are set by hand
 }
 
-// A serveApp is the models that a RayService serves; empty where it serves something else.
+// A serveApp holds the models that a RayService serves. It is empty if the service serves something
+// else.
 type serveApp []serveModel
 
-// common is what all of the models share, but for their GPUs.
+// common returns the fields that all models share, except the GPUs.
 func (a serveApp) common() serveModel {
 	if len(a) == 0 {
 		return serveModel{}
@@ -48,19 +48,20 @@ func (a serveApp) common() serveModel {
 	return out
 }
 
-// alone is how many GPUs an engine takes where there is one model and nothing else; 0 where there
-// is more, or nobody says.
-func (a serveApp) alone() int64 {
+// gpusPerEngine returns the GPUs of an engine if there is exactly one model. It returns 0 if there
+// are more models, or if the number is unknown.
+func (a serveApp) gpusPerEngine() int64 {
 	if len(a) != 1 {
 		return 0
 	}
 	return a[0].gpus
 }
 
-// of are the models that a deployment of the application may serve, by the name that Ray gives it:
-// LLMServer:qwen2_5-7b, Prefill:qwen--qwq (python/ray/llm/_internal/serve/core/server/builder.py).
-// One that no model is known to go by serves one whose configuration is in a file, or, in an
-// upgrade, one of the configuration before.
+// of returns the models that a deployment of the application may serve. Ray names deployments, for
+// example, LLMServer:qwen2_5-7b or Prefill:qwen--qwq
+// (python/ray/llm/_internal/serve/core/server/builder.py). If no model has that name, the
+// deployment serves one whose configuration is in a file, or, in an upgrade, one of the previous
+// configuration.
 func (a serveApp) of(deployment string) serveApp {
 	kind, name, _ := strings.Cut(deployment, ":")
 	role := map[string]string{"Prefill": "prefill", "Decode": "decode"}[kind]
@@ -75,7 +76,7 @@ func (a serveApp) of(deployment string) serveApp {
 		}
 	}
 	switch {
-	case deployment == "": // a gang's is not known
+	case deployment == "": // the deployment of a gang is unknown
 		return a
 	case len(exact) > 0:
 		return exact
@@ -85,8 +86,8 @@ func (a serveApp) of(deployment string) serveApp {
 	return serveApp{{engine: a.common().engine, role: role}}
 }
 
-// serveAppsOf reads the applications that Ray Serve's builders for language models make: of one
-// model or several, of one with data-parallel ranks, and of one with prefill and decode apart.
+// serveAppsOf reads the applications of Ray Serve's builders for language models: of one model or
+// several, with data-parallel ranks, and with separate prefill and decode.
 func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 	out := map[object]serveApp{}
 	for i := range services {
@@ -114,7 +115,7 @@ func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 				Decode  yaml.Node   `yaml:"decode_config"`
 			}
 			if a.Args.Decode(&args) != nil {
-				continue // somebody's own application, whose arguments are others
+				continue // an application of another kind, with other arguments
 			}
 			for _, node := range args.Several {
 				add(node, "")
@@ -163,9 +164,9 @@ func serveModelOf(node yaml.Node, role string) serveModel {
 	return out
 }
 
-// oneEngines are the RayClusters that run a single engine over all their pods: vLLM was started on
-// the head, and takes the others' GPUs.
-func oneEngines(pods []corev1.Pod) map[object]bool {
+// singleEngines returns the RayClusters that run a single engine over all their pods: vLLM was
+// started on the head and uses the GPUs of the others.
+func singleEngines(pods []corev1.Pod) map[object]bool {
 	out := map[object]bool{}
 	for i := range pods {
 		p := &pods[i]
@@ -173,7 +174,8 @@ func oneEngines(pods []corev1.Pod) map[object]bool {
 			continue
 		}
 		for _, c := range p.Spec.Containers {
-			if text := strings.Join(commandOf(c), " "); strings.Contains(text, "vllm serve") || strings.Contains(text, "vllm.entrypoints") {
+			if text := strings.Join(commandOf(c), " "); strings.Contains(text, "vllm serve") ||
+				strings.Contains(text, "vllm.entrypoints") {
 				out[object{p.Namespace, "RayCluster", p.Labels[rayCluster]}] = true
 			}
 		}
@@ -181,10 +183,10 @@ func oneEngines(pods []corev1.Pod) map[object]bool {
 	return out
 }
 
-// spanningEngines are the RayClusters of RayServices all of whose GPU pods run one engine between
-// them: it would not fit on fewer. What the cluster wants counts, so that two engines do not pass
-// for one while half of their pods are lost. Where an engine needs fewer pods than there are, Ray
-// puts it wherever there is room, and Ray alone can say where that is.
+// spanningEngines returns the RayClusters of RayServices whose GPU pods together run one engine,
+// because it would not fit on fewer. It counts the desired GPUs, so that two engines are not taken
+// for one while half of their pods are lost. If an engine needs fewer pods than there are, only Ray
+// knows where it is.
 func spanningEngines(s *snapshot, apps map[object]serveApp, owners map[object]object) map[object]bool {
 	smallest := map[object]int64{} // the GPUs of each cluster's smallest pod
 	for i := range s.pods {
@@ -198,14 +200,14 @@ func spanningEngines(s *snapshot, apps map[object]serveApp, owners map[object]ob
 	for i := range s.custom["RayCluster"] {
 		c := &s.custom["RayCluster"][i]
 		of := object{c.GetNamespace(), "RayCluster", c.GetName()}
-		all, needed := desiredGPUs(c), apps[owners[of]].alone()
+		all, needed := desiredGPUs(c), apps[owners[of]].gpusPerEngine()
 		out[of] = all > 0 && smallest[of] < needed && all-smallest[of] < needed
 	}
 	return out
 }
 
-// desiredGPUs is how many GPUs a RayCluster has once all its pods run; 0 where KubeRay does not
-// tell, as before 1.1 and of TPUs.
+// desiredGPUs returns the GPUs of a RayCluster once all its pods run. It returns 0 if KubeRay does
+// not report them, as before 1.1 and for TPUs.
 func desiredGPUs(cluster *unstructured.Unstructured) int64 {
 	text, _, _ := unstructured.NestedString(cluster.Object, "status", "desiredGPU")
 	n, err := resource.ParseQuantity(text)
@@ -215,15 +217,16 @@ func desiredGPUs(cluster *unstructured.Unstructured) int64 {
 	return n.Value()
 }
 
-// hasGPU says whether any container of the pod asks for an accelerator.
+// hasGPU reports whether any container of the pod requests an accelerator.
 func hasGPU(p *corev1.Pod) bool { return gpusOf(p) > 0 }
 
-// gpusOf is how many accelerators the pod's containers ask for.
+// gpusOf returns the number of accelerators that the pod's containers request.
 func gpusOf(p *corev1.Pod) int64 {
 	var sum int64
 	for _, c := range p.Spec.Containers {
 		for name, n := range c.Resources.Limits {
-			if strings.HasSuffix(string(name), "/gpu") || strings.HasPrefix(string(name), "nvidia.com/mig-") || name == "google.com/tpu" {
+			if strings.HasSuffix(string(name), "/gpu") || strings.HasPrefix(string(name), "nvidia.com/mig-") ||
+				name == "google.com/tpu" {
 				sum += n.Value()
 			}
 		}
@@ -231,8 +234,7 @@ func gpusOf(p *corev1.Pod) int64 {
 	return sum
 }
 
-// served is what all engines of a pod of a RayService share, as far as anybody says which run
-// there.
+// served returns the fields that all engines of a RayService's pod share, as far as they are known.
 func (b *builder) served(p *corev1.Pod, load object) serveModel {
 	if at := b.placed[p.Namespace+"/"+p.Name]; len(at.models) > 0 {
 		return at.models.common()

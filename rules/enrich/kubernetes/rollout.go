@@ -7,13 +7,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// revisionKey is the annotation by which a Deployment numbers its ReplicaSets. One that it goes
-// back to gets a new number, and keeps its age.
+// revisionKey is the annotation with which a Deployment numbers its ReplicaSets. A rollback gives
+// an old ReplicaSet a new number, but keeps its age.
 const revisionKey = "deployment.kubernetes.io/revision"
 
-// rolledOut returns when the last rollout of a Deployment began: that of its newest ReplicaSet, or,
-// after it went back to an older one, when the first pod was made of that again. Zero where it has
-// none.
+// rolledOut returns the start of the last rollout of a Deployment. This is the creation of its
+// newest ReplicaSet, or, after a rollback, of the first new pod of the older one. It returns the
+// zero time if there is no ReplicaSet.
 func (b *builder) rolledOut(deployment object) time.Time {
 	var newest, current *appsv1.ReplicaSet
 	for i := range b.snap.replicaSets {
@@ -50,13 +50,13 @@ func (b *builder) rolledOut(deployment object) time.Time {
 			again = made
 		}
 	}
-	if again.IsZero() { // none had been replaced yet
+	if again.IsZero() { // no pod has been replaced yet
 		return began
 	}
 	return again
 }
 
-// revisionOf returns the number that the Deployment gave a ReplicaSet; 0 where it gave none.
+// revisionOf returns the number that the Deployment gave a ReplicaSet, or 0 if there is none.
 func revisionOf(rs *appsv1.ReplicaSet) int {
 	n, _ := strconv.Atoi(rs.Annotations[revisionKey])
 	return n

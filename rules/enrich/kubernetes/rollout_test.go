@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// Going back to an older ReplicaSet is a rollout, too: it began when the first pod was made of that
-// again.
+// A rollback to an older ReplicaSet is a rollout. It began with the first new pod of that
+// ReplicaSet.
 func TestRollbackCountsAsTheLastRollout(t *testing.T) {
 	for name, c := range map[string]struct {
 		revision string // of the old ReplicaSet; the newer one, of ten minutes ago, has 2
@@ -19,12 +19,12 @@ func TestRollbackCountsAsTheLastRollout(t *testing.T) {
 		made     time.Duration
 		want     float64
 	}{
-		"a rollout":                    {"1", "vllm-llama-7d9f8b6c5", 9 * time.Minute, 600},
-		"an old pod is made again":     {"1", "vllm-llama-5c4d", 4 * time.Minute, 600},
-		"back to the old one":          {"3", "vllm-llama-5c4d", 4 * time.Minute, 240},
-		"back before it had replaced":  {"3", "vllm-llama-5c4d", 5 * time.Hour, 600},
-		"back, and no pod is made yet": {"3", "vllm-llama-7d9f8b6c5", 9 * time.Minute, 600},
-		"no revisions are told":        {"", "vllm-llama-5c4d", 4 * time.Minute, 600},
+		"a rollout":                          {"1", "vllm-llama-7d9f8b6c5", 9 * time.Minute, 600},
+		"an old pod is recreated":            {"1", "vllm-llama-5c4d", 4 * time.Minute, 600},
+		"rolled back to the old one":         {"3", "vllm-llama-5c4d", 4 * time.Minute, 240},
+		"rolled back before any replacement": {"3", "vllm-llama-5c4d", 5 * time.Hour, 600},
+		"rolled back, without a new pod yet": {"3", "vllm-llama-7d9f8b6c5", 9 * time.Minute, 600},
+		"no revisions are set":               {"", "vllm-llama-5c4d", 4 * time.Minute, 600},
 	} {
 		all := objects()
 		for _, o := range all {

@@ -7,20 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// mostRoutes bounds what a worker carries of its routes.
+// mostRoutes limits the routes of a worker.
 const mostRoutes = 8
 
-// A route is something that chooses pods by their labels and sends them requests.
+// A route is an object that selects pods by labels and sends them requests.
 type route struct {
 	object
 	selector map[string]string
 }
 
-// routesIn are the Services and InferencePools of each namespace.
+// routesIn returns the Services and InferencePools by namespace.
 func routesIn(s *snapshot) map[string][]route {
 	out := map[string][]route{}
 	add := func(namespace, kind, name string, selector map[string]string) {
-		if len(selector) > 0 { // one without a selector chooses no pod by itself
+		if len(selector) > 0 { // without a selector, a Service selects no pods itself
 			out[namespace] = append(out[namespace], route{object{namespace, kind, name}, selector})
 		}
 	}
@@ -30,7 +30,7 @@ func routesIn(s *snapshot) map[string][]route {
 	pools := s.custom["InferencePool"]
 	for i := range pools {
 		sel, found, err := unstructured.NestedStringMap(pools[i].Object, "spec", "selector", "matchLabels")
-		if !found || err != nil { // v1alpha2 has the labels themselves
+		if !found || err != nil { // v1alpha2 has the labels directly
 			sel, _, _ = unstructured.NestedStringMap(pools[i].Object, "spec", "selector")
 		}
 		add(pools[i].GetNamespace(), "InferencePool", pools[i].GetName(), sel)
@@ -38,7 +38,7 @@ func routesIn(s *snapshot) map[string][]route {
 	return out
 }
 
-// gatewaysOf are the Gateways that HTTPRoutes connect to a Service or an InferencePool.
+// gatewaysOf returns the Gateways that HTTPRoutes connect to a Service or an InferencePool.
 func gatewaysOf(routes []unstructured.Unstructured) map[object][]object {
 	out := map[object][]object{}
 	for i := range routes {
@@ -82,7 +82,7 @@ func reference(ref any, kind, namespace string) (object, bool) {
 	return o, o.name != ""
 }
 
-// routesOf are the names of what sends a pod requests, as kind/name.
+// routesOf returns the routes of a pod, as kind/name.
 func (b *builder) routesOf(p *corev1.Pod) []string {
 	var out []string
 	add := func(o object) {
@@ -91,7 +91,7 @@ func (b *builder) routesOf(p *corev1.Pod) []string {
 		}
 	}
 	for _, r := range b.routes[p.Namespace] {
-		if !chooses(r.selector, p.Labels) {
+		if !selects(r.selector, p.Labels) {
 			continue
 		}
 		add(r.object)
@@ -106,7 +106,7 @@ func (b *builder) routesOf(p *corev1.Pod) []string {
 	return out[:min(len(out), mostRoutes)]
 }
 
-func chooses(selector, labels map[string]string) bool {
+func selects(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if labels[k] != v {
 			return false

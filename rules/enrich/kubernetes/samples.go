@@ -17,46 +17,49 @@ import (
 	"paramedic/state"
 )
 
-// builder makes workers and samples of a snapshot.
+// A builder makes workers and samples from a snapshot.
 type builder struct {
-	q       enrich.Query
-	snap    *snapshot
-	wanted  map[string]bool
-	units   map[string]string
-	ours    map[string]*corev1.Pod
-	poolOf  map[string]string // namespace/pod → its pool
-	pools   []pool
-	found   []state.Worker
-	samples []state.Sample
+	q          enrich.Query
+	snap       *snapshot
+	wanted     map[string]bool
+	units      map[string]string
+	workerPods map[string]*corev1.Pod
+	poolOf     map[string]string // namespace/pod → its pool
+	pools      []pool
+	found      []state.Worker
+	samples    []state.Sample
 
-	owners     map[object]object
-	oneEngine  map[object]bool
-	spanning   map[object]bool
-	components map[object]component // by graph and name, in the place of kind and name
-	serveApps  map[object]serveApp
-	placed     map[string]placed // namespace/pod → what Ray says of it
-	routes     map[string][]route
-	gateways   map[object][]object
-	frontends  map[object][]object // of DynamoGraphDeployments
+	owners       map[object]object
+	singleEngine map[object]bool
+	spanning     map[object]bool
+	components   map[object]component // by graph and name, instead of kind and name
+	serveApps    map[object]serveApp
+	placed       map[string]rayPlacement // by namespace/pod
+	routes       map[string][]route
+	gateways     map[object][]object
+	frontends    map[object][]object // by DynamoGraphDeployment
 }
 
-// pool has the workers of one workload that were found.
+// A pool holds the workers of one workload.
 type pool struct {
 	key  object
 	pods []*corev1.Pod
 }
 
 func newBuilder(q enrich.Query, snap *snapshot, wanted map[string]bool) *builder {
-	b := &builder{q: q, snap: snap, wanted: wanted, units: map[string]string{}, ours: map[string]*corev1.Pod{}, poolOf: map[string]string{},
-		owners: ownersOf(snap), oneEngine: oneEngines(snap.pods), components: componentsOf(snap.custom["DynamoGraphDeployment"]),
-		serveApps: serveAppsOf(snap.custom["RayService"]), routes: routesIn(snap), gateways: gatewaysOf(snap.custom["HTTPRoute"]), frontends: map[object][]object{}, placed: map[string]placed{}}
+	b := &builder{q: q, snap: snap, wanted: wanted, units: map[string]string{}, workerPods: map[string]*corev1.Pod{},
+		poolOf: map[string]string{}, owners: ownersOf(snap), singleEngine: singleEngines(snap.pods),
+		components: componentsOf(snap.custom["DynamoGraphDeployment"]),
+		serveApps:  serveAppsOf(snap.custom["RayService"]), placed: map[string]rayPlacement{}, routes: routesIn(snap),
+		gateways: gatewaysOf(snap.custom["HTTPRoute"]), frontends: map[object][]object{}}
 	b.spanning = spanningEngines(snap, b.serveApps, b.owners)
 	for _, s := range q.Signals {
 		b.units[s.ID] = s.Unit
 	}
 	for i := range snap.pods {
 		p := &snap.pods[i]
-		if g := (object{p.Namespace, "DynamoGraphDeployment", p.Labels[dynamoGraph]}); g.name != "" && p.Labels[dynamoType] == "frontend" {
+		if g := (object{p.Namespace, "DynamoGraphDeployment", p.Labels[dynamoGraph]}); g.name != "" &&
+			p.Labels[dynamoType] == "frontend" {
 			if w := b.workloadOf(p); w.name != "" && !slices.Contains(b.frontends[g], w) {
 				b.frontends[g] = append(b.frontends[g], w)
 			}
@@ -70,7 +73,8 @@ func (b *builder) add(signal string, e state.Entity, value float64, text string)
 		return
 	}
 	e.Cluster = b.q.Cluster
-	b.samples = append(b.samples, state.Sample{Signal: signal, Entity: e, Value: value, Text: text, Unit: b.units[signal], At: b.q.Now})
+	b.samples = append(b.samples, state.Sample{Signal: signal, Entity: e, Value: value, Text: text,
+		Unit: b.units[signal], At: b.q.Now})
 }
 
 func instanceOf(p *corev1.Pod, c corev1.Container) string {
@@ -102,12 +106,13 @@ func entityOf(w state.Worker) state.Entity {
 	return state.Entity{Namespace: w.Namespace, Pool: w.Pool, Pod: w.Pod, Node: w.Node, Model: w.Model}
 }
 
-// recent is how far before the onset a container's end still says something about the incident.
+// recent is the time before the onset within which the end of a container may be related to the
+// incident.
 const recent = 6 * time.Hour
 
 func (b *builder) podSamples() {
 	for _, w := range b.found {
-		p := b.ours[w.Namespace+"/"+w.Pod]
+		p := b.workerPods[w.Namespace+"/"+w.Pod]
 		e := entityOf(w)
 		if w.Node != "" {
 			b.add("pod_node", e, 1, w.Node)
@@ -138,9 +143,9 @@ func (b *builder) podSamples() {
 	}
 }
 
-// containers tells of restarts, ends and waits. The API server keeps the count of all restarts and
-// the time of the last, so that the restarts of the last hour are known to be at least one, and
-// exactly only for a young pod.
+// containers adds restarts, ends and waits. The API server has the count of all restarts and the
+// time of the last one. So the restarts of the last hour are exact only for a pod that is younger;
+// otherwise one is counted.
 func (b *builder) containers(p *corev1.Pod, e state.Entity) {
 	restarts := 0.0
 	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
@@ -156,7 +161,7 @@ func (b *builder) containers(p *corev1.Pod, e state.Entity) {
 		}
 	}
 	b.add("pod_restarts", e, restarts, "")
-	if d, ok := deathOf(p); ok && d.end.FinishedAt.After(b.q.Onset.Add(-recent)) {
+	if d, ok := crashOf(p); ok && d.end.FinishedAt.After(b.q.Onset.Add(-recent)) {
 		b.add("pod_last_terminated", e, float64(d.end.ExitCode), cmp.Or(d.end.Reason, "Error"))
 		b.add("pod_exit_code", e, float64(d.end.ExitCode), "")
 	}
@@ -173,14 +178,17 @@ func (b *builder) poolSamples() {
 	for _, p := range b.pools {
 		e := state.Entity{Namespace: p.key.namespace, Pool: p.key.name}
 		for i := range b.snap.deployments {
-			if d := &b.snap.deployments[i]; p.key.kind == "Deployment" && d.Namespace == p.key.namespace && d.Name == p.key.name {
+			if d := &b.snap.deployments[i]; p.key.kind == "Deployment" && d.Namespace == p.key.namespace &&
+				d.Name == p.key.name {
 				b.deployment(d, e)
 			}
 		}
 		for i := range b.snap.statefulSets {
-			if s := &b.snap.statefulSets[i]; p.key.kind == "StatefulSet" && s.Namespace == p.key.namespace && s.Name == p.key.name {
+			if s := &b.snap.statefulSets[i]; p.key.kind == "StatefulSet" && s.Namespace == p.key.namespace &&
+				s.Name == p.key.name {
 				want := replicas(s.Spec.Replicas)
-				rolling := s.Status.ObservedGeneration < s.Generation || s.Status.UpdateRevision != s.Status.CurrentRevision && s.Status.UpdatedReplicas < want
+				rolling := s.Status.ObservedGeneration < s.Generation ||
+					s.Status.UpdateRevision != s.Status.CurrentRevision && s.Status.UpdatedReplicas < want
 				b.replicas(e, int64(want), int64(s.Status.ReadyReplicas), rolling)
 				b.image(e, s.Spec.Template.Spec)
 				b.revision(p.key, e)
@@ -212,7 +220,8 @@ func (b *builder) image(e state.Entity, spec corev1.PodSpec) {
 
 func (b *builder) deployment(d *appsv1.Deployment, e state.Entity) {
 	want, st := replicas(d.Spec.Replicas), d.Status
-	b.replicas(e, int64(want), int64(st.ReadyReplicas), st.ObservedGeneration < d.Generation || st.UpdatedReplicas < want || st.Replicas > st.UpdatedReplicas)
+	b.replicas(e, int64(want), int64(st.ReadyReplicas), st.ObservedGeneration < d.Generation ||
+		st.UpdatedReplicas < want || st.Replicas > st.UpdatedReplicas)
 	b.image(e, d.Spec.Template.Spec)
 	b.age(b.rolledOut(object{d.Namespace, "Deployment", d.Name}), e)
 }
@@ -223,7 +232,8 @@ func (b *builder) age(newest time.Time, e state.Entity) {
 	}
 }
 
-// revision dates the last rollout of a workload that keeps its history in ControllerRevisions.
+// revision adds the age of the last rollout of a workload that keeps its history in
+// ControllerRevisions.
 func (b *builder) revision(of object, e state.Entity) {
 	var newest time.Time
 	for i := range b.snap.revisions {
@@ -235,8 +245,8 @@ func (b *builder) revision(of object, e state.Entity) {
 	b.age(newest, e)
 }
 
-// customSamples counts the replicas of pools that no built-in workload stands for. A replica of a
-// parallel group is the group.
+// customSamples counts the replicas of pools without a built-in workload. A replica is a parallel
+// group.
 func (b *builder) customSamples(p pool, e state.Entity) {
 	if p.key.kind == "LeaderWorkerSet" {
 		sets := b.snap.custom["LeaderWorkerSet"]
@@ -261,24 +271,24 @@ func (b *builder) leaderWorkerSet(u *unstructured.Unstructured, key object, e st
 	updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
 	b.replicas(e, want, ready, updated < want)
 	spec, ok := templateOf(u, "spec", "leaderWorkerTemplate", "leaderTemplate", "spec")
-	if !ok { // the leader is then made like a worker
+	if !ok { // without a leader template, the leader is like a worker
 		spec, _ = templateOf(u, "spec", "leaderWorkerTemplate", "workerTemplate", "spec")
 	}
 	b.image(e, spec)
 	b.revision(key, e)
 }
 
-// readyEngines counts a pool's engines all of whose pods are ready.
+// readyEngines returns the number of a pool's engines whose pods are all ready.
 func (b *builder) readyEngines(key object) int {
-	whole := map[string]bool{}
+	allReady := map[string]bool{}
 	for _, w := range b.found {
 		if w.Namespace == key.namespace && w.PoolKind == key.kind && w.Pool == key.name {
-			before, seen := whole[w.EngineKey()]
-			whole[w.EngineKey()] = w.Ready && (before || !seen)
+			before, seen := allReady[w.EngineKey()]
+			allReady[w.EngineKey()] = w.Ready && (before || !seen)
 		}
 	}
 	n := 0
-	for _, ok := range whole {
+	for _, ok := range allReady {
 		if ok {
 			n++
 		}
@@ -286,13 +296,14 @@ func (b *builder) readyEngines(key object) int {
 	return n
 }
 
-// budget is the fewest evictions that any PDB of the pool's pods allows now.
+// budget adds the least number of evictions that a PDB of the pool's pods allows now.
 func (b *builder) budget(p pool, e state.Entity) {
 	least, found := int32(0), false
 	for i := range b.snap.budgets {
 		d := &b.snap.budgets[i]
 		sel, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
-		if err != nil || d.Namespace != p.key.namespace || len(p.pods) == 0 || !sel.Matches(labels.Set(p.pods[0].Labels)) {
+		if err != nil || d.Namespace != p.key.namespace || len(p.pods) == 0 ||
+			!sel.Matches(labels.Set(p.pods[0].Labels)) {
 			continue
 		}
 		if !found || d.Status.DisruptionsAllowed < least {
@@ -331,12 +342,12 @@ func (b *builder) nodeSamples() {
 	}
 }
 
-// eventsWithin is how old a warning may be.
+// eventsWithin is the greatest age of a warning.
 const eventsWithin = time.Hour
 
 func (b *builder) eventSamples() {
-	type what struct{ kind, namespace, name, reason string }
-	counts := map[what]float64{}
+	type eventKey struct{ kind, namespace, name, reason string }
+	counts := map[eventKey]float64{}
 	for _, ev := range b.snap.events {
 		at := ev.LastTimestamp.Time
 		if ev.Series != nil {
@@ -349,7 +360,7 @@ func (b *builder) eventSamples() {
 			n = float64(max(ev.Series.Count, 1))
 		}
 		if o := ev.InvolvedObject; b.q.Now.Sub(at) <= eventsWithin && b.concerns(o) {
-			counts[what{o.Kind, o.Namespace, o.Name, ev.Reason}] += n
+			counts[eventKey{o.Kind, o.Namespace, o.Name, ev.Reason}] += n
 		}
 	}
 	for w, n := range counts {
@@ -357,7 +368,7 @@ func (b *builder) eventSamples() {
 		switch w.kind {
 		case "Pod":
 			e.Pod = w.name
-			if p := b.ours[w.namespace+"/"+w.name]; p != nil {
+			if p := b.workerPods[w.namespace+"/"+w.name]; p != nil {
 				e.Pool = b.poolOf[w.namespace+"/"+w.name]
 				e.Node = p.Spec.NodeName
 			}
@@ -373,7 +384,7 @@ func (b *builder) eventSamples() {
 func (b *builder) concerns(o corev1.ObjectReference) bool {
 	switch o.Kind {
 	case "Pod":
-		return b.ours[o.Namespace+"/"+o.Name] != nil
+		return b.workerPods[o.Namespace+"/"+o.Name] != nil
 	case "Node":
 		return slices.ContainsFunc(b.found, func(w state.Worker) bool { return w.Node == o.Name && o.Name != "" })
 	default:

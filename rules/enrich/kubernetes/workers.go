@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-// workers finds the pods that are engines, or that the scope names.
+// workers finds the pods that run engines, or that the scope names.
 func (b *builder) workers() {
 	s := b.q.Scope
 	index := map[object]int{}
@@ -24,7 +24,7 @@ func (b *builder) workers() {
 			continue
 		}
 		b.found = append(b.found, b.worker(p, load, c, engine))
-		b.ours[p.Namespace+"/"+p.Name], b.poolOf[p.Namespace+"/"+p.Name] = p, load.name
+		b.workerPods[p.Namespace+"/"+p.Name], b.poolOf[p.Namespace+"/"+p.Name] = p, load.name
 		if load.name == "" {
 			continue
 		}
@@ -38,21 +38,21 @@ func (b *builder) workers() {
 	b.complete()
 }
 
-// engineOf is the container of a pod that runs an engine, and which one. What passes requests on is
-// none.
+// engineOf returns the container of a pod that runs an engine, and the engine. A router or frontend
+// has none.
 func (b *builder) engineOf(p *corev1.Pod, load object) (corev1.Container, string) {
 	c, engine := engineContainer(p.Spec)
 	ray := p.Labels[rayCluster]
 	switch {
 	case isFrontend(p):
 		return c, ""
-	case ray != "" && engine == "" && hasGPU(p) && b.oneEngine[rayClusterOf(p)]:
+	case ray != "" && engine == "" && hasGPU(p) && b.singleEngine[rayClusterOf(p)]:
 		return c, "vllm" // Ray starts it; the command line is Ray's
 	case ray != "" && engine == "" && hasGPU(p):
-		return c, b.served(p, load).engine // as well
-	case severalNodes(p) && engine == "" && hasGPU(p):
-		return c, "vllm" // over Ray, in KServe's own server, which is what the command line names
-	case ray != "" && p.Labels[rayNode] == "head" && !hasGPU(p) && !b.oneEngine[rayClusterOf(p)]:
+		return c, b.served(p, load).engine // the same
+	case isMultiNode(p) && engine == "" && hasGPU(p):
+		return c, "vllm" // over Ray, in KServe's own server, which the command line names
+	case ray != "" && p.Labels[rayNode] == "head" && !hasGPU(p) && !b.singleEngine[rayClusterOf(p)]:
 		return c, ""
 	}
 	return c, engine
@@ -71,9 +71,9 @@ func (b *builder) worker(p *corev1.Pod, load object, c corev1.Container, engine 
 	return w
 }
 
-// complete fills in what one worker says of others: the ranks of a group serve what their leader
-// serves, and a phase is one only where the other has workers too (controllers label workers decode
-// that do both).
+// complete copies values between workers. The ranks of a group serve the model of their leader. A
+// decode role counts only if the namespace has prefill workers, because controllers also label
+// workers "decode" that compute both phases.
 func (b *builder) complete() {
 	type key struct{ namespace, name string }
 	models, engines, prefill := map[key]string{}, map[key]string{}, map[string]bool{}
@@ -86,7 +86,8 @@ func (b *builder) complete() {
 	}
 	for i := range b.found {
 		w := &b.found[i]
-		several := len(b.placed[w.Namespace+"/"+w.Pod].models) > 1 // engines share the pod, and may serve different models
+		// Engines that share the pod may serve different models.
+		several := len(b.placed[w.Namespace+"/"+w.Pod].models) > 1
 		if k := (key{w.Namespace, w.EngineKey()}); w.Group != "" && !several {
 			w.Model, w.Engine = cmp.Or(w.Model, models[k]), cmp.Or(w.Engine, engines[k])
 		}

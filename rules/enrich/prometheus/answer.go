@@ -17,14 +17,15 @@ import (
 	jsoniter "github.com/json-iterator/go"
 )
 
-// An answer is what a query gives.
+// An answer is the answer to one query.
 type answer struct {
 	series  []series
-	partial bool // the server says that something behind it did not answer
+	partial bool // the server reports that a store behind it did not answer
 	err     error
 }
 
-// A series is one of an answer, with the points of its range; of an instant, with one.
+// A series is one series of an answer, with the points of its range; an instant query gives one
+// point.
 type series struct {
 	labels map[string]string
 	points []point
@@ -35,10 +36,10 @@ type point struct {
 	v  float64
 }
 
-// ask sends a query. The answers of a gathering are thousands of series, which the API client of
-// client_golang reads three times over: it would take half of the bot's time for a gathering. They
-// are read once here, with the decoder that client_golang uses itself.
-func (c *Client) ask(ctx context.Context, j job) answer {
+// ask sends a query. A gathering gets thousands of series, and client_golang's API client decodes
+// each three times. That would take half of the bot's time for a gathering. So ask decodes answers
+// once, with the decoder that client_golang uses.
+func (c *Client) ask(ctx context.Context, j plannedQuery) answer {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	form := url.Values{"query": {j.query}, "timeout": {c.timeout.String()}, "lookback_delta": {Stale.String()}}
@@ -53,7 +54,7 @@ func (c *Client) ask(ctx context.Context, j job) answer {
 	}
 	got, err := c.post(ctx, path, form)
 	if err != nil {
-		if ctx.Err() != nil { // the client's wording of its own deadline differs by version
+		if ctx.Err() != nil { // the client's text for its own deadline differs by version
 			err = ctx.Err()
 		}
 		return answer{err: err}
@@ -63,7 +64,7 @@ func (c *Client) ask(ctx context.Context, j job) answer {
 
 func unix(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', -1, 64) }
 
-// post sends a form, and the same as a GET where a server or a proxy before it takes no POST.
+// post sends a form. If a server or proxy refuses POST, it sends the same as a GET.
 func (c *Client) post(ctx context.Context, path string, form url.Values) (answer, error) {
 	u := c.url(path, nil)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), strings.NewReader(form.Encode()))
@@ -71,7 +72,7 @@ func (c *Client) post(ctx context.Context, path string, form url.Values) (answer
 		return answer{}, fmt.Errorf("making a request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header["Idempotency-Key"] = nil // a query may be sent again on a connection that was closed meanwhile
+	req.Header["Idempotency-Key"] = nil // net/http may then send the query again if the server closed the connection
 	status, got, err := c.send(req)
 	switch status {
 	case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
@@ -86,7 +87,7 @@ func (c *Client) post(ctx context.Context, path string, form url.Values) (answer
 	return got, err
 }
 
-// bodies are buffers to read answers into, which are large, and of which nothing is kept.
+// bodies are buffers for answers, which are large. Decoded answers do not refer to them.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func (c *Client) send(req *http.Request) (int, answer, error) {
@@ -95,23 +96,23 @@ func (c *Client) send(req *http.Request) (int, answer, error) {
 		return 0, answer{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body := bodies.Get().(*bytes.Buffer) //nolint:forcetypeassert // nothing else is put there
+	body := bodies.Get().(*bytes.Buffer) //nolint:forcetypeassert // the pool holds only buffers
 	defer bodies.Put(body)
 	body.Reset()
 	if _, err := body.ReadFrom(resp.Body); err != nil {
 		return 0, answer{}, err
 	}
 	got, err := decode(body.Bytes())
-	if resp.StatusCode/100 != 2 && (err == nil || errors.Is(err, errNoAnswer)) { // what a proxy says in Prometheus' place
+	if resp.StatusCode/100 != 2 && (err == nil || errors.Is(err, errNoAnswer)) { // the answer of a proxy
 		err = fmt.Errorf("answered with status %d", resp.StatusCode)
 	}
 	return resp.StatusCode, got, err
 }
 
-// errNoAnswer says that a body is not an answer of Prometheus' API.
+// errNoAnswer reports that a body is not an answer of Prometheus' API.
 var errNoAnswer = errors.New("the answer cannot be read")
 
-// decode reads the API's answer to a query: its series, or the error that it tells of.
+// decode parses the API's answer to a query: its series, or its error.
 func decode(body []byte) (answer, error) {
 	it := jsoniter.ParseBytes(jsoniter.ConfigDefault, body)
 	var out answer
@@ -130,7 +131,7 @@ func decode(body []byte) (answer, error) {
 				it.Skip()
 				return it.Error == nil
 			})
-		case "isPartial": // VictoriaMetrics' way to say so
+		case "isPartial": // VictoriaMetrics' field for warnings
 			out.partial = it.ReadBool() || out.partial
 		case "data":
 			out.series = readData(it)
@@ -152,7 +153,7 @@ func decode(body []byte) (answer, error) {
 
 func readData(it *jsoniter.Iterator) []series {
 	var out []series
-	var points []point // of one series after the other
+	var points []point // reused for each series
 	it.ReadObjectCB(func(it *jsoniter.Iterator, field string) bool {
 		if field != "result" {
 			it.Skip()
@@ -196,7 +197,7 @@ func readSeries(it *jsoniter.Iterator, labels map[string]string, points []point)
 	return points
 }
 
-// readPoint reads [seconds, "value"].
+// readPoint parses [seconds, "value"].
 func readPoint(it *jsoniter.Iterator) point {
 	var p point
 	i := 0

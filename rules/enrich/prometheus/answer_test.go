@@ -18,38 +18,38 @@ func TestAnswersAreReadOrRefused(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"a vector": {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a\"b\u00e9"},"value":[1795291909.5,"0.25"]}]},"warnings":["w"]}`,
 			`map[pod:a"bé] 1795291909500=0.25`},
-		"a matrix":            {`{"status":"success","data":{"result":[{"metric":{},"values":[[1,"1e3"],[2,"NaN"],[3,"+Inf"]]}],"resultType":"matrix"}}`, `map[] 1000=1000 2000=NaN 3000=+Inf`},
-		"native histograms":   {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"histogram":[1,{"count":"3","buckets":[[0,"1","2","3"]]}]}]}}`, `map[a:b]`},
-		"nothing":             {`{"status":"success","data":{"resultType":"vector","result":[]}}`, ``},
-		"null":                {`{"status":"success","data":{"resultType":"vector","result":null}}`, ``},
-		"an error":            {`{"status":"error","errorType":"execution","error":"query timed out"}`, `! execution: query timed out`},
-		"a scalar":            {`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`, `! the answer cannot be read`},
-		"a page":              {`<html>502</html>`, `! the answer cannot be read`},
-		"cut short":           {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1,`, `! the answer cannot be read`},
-		"a value of no kind":  {`{"status":"success","data":{"result":[{"metric":{},"value":[1,"many"]}]}}`, `! the answer cannot be read`},
-		"a number for a word": {`{"status":"success","data":{"result":[{"metric":{"a":1},"value":[1,"1"]}]}}`, `! the answer cannot be read`},
-		"half a point":        {`{"status":"success","data":{"result":[{"metric":{},"value":[1]}]}}`, `! the answer cannot be read`},
-		"no status":           {`{}`, `! the answer cannot be read`},
-		"empty":               {``, `! the answer cannot be read`},
+		"a matrix":                     {`{"status":"success","data":{"result":[{"metric":{},"values":[[1,"1e3"],[2,"NaN"],[3,"+Inf"]]}],"resultType":"matrix"}}`, `map[] 1000=1000 2000=NaN 3000=+Inf`},
+		"native histograms":            {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"histogram":[1,{"count":"3","buckets":[[0,"1","2","3"]]}]}]}}`, `map[a:b]`},
+		"nothing":                      {`{"status":"success","data":{"resultType":"vector","result":[]}}`, ``},
+		"null":                         {`{"status":"success","data":{"resultType":"vector","result":null}}`, ``},
+		"an error":                     {`{"status":"error","errorType":"execution","error":"query timed out"}`, `! execution: query timed out`},
+		"a scalar":                     {`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`, `! the answer cannot be read`},
+		"a page":                       {`<html>502</html>`, `! the answer cannot be read`},
+		"cut short":                    {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1,`, `! the answer cannot be read`},
+		"a value that is no number":    {`{"status":"success","data":{"result":[{"metric":{},"value":[1,"many"]}]}}`, `! the answer cannot be read`},
+		"a number instead of a string": {`{"status":"success","data":{"result":[{"metric":{"a":1},"value":[1,"1"]}]}}`, `! the answer cannot be read`},
+		"half a point":                 {`{"status":"success","data":{"result":[{"metric":{},"value":[1]}]}}`, `! the answer cannot be read`},
+		"no status":                    {`{}`, `! the answer cannot be read`},
+		"empty":                        {``, `! the answer cannot be read`},
 	} {
 		got, err := decode([]byte(c.body))
-		if text := told(got.series, err); text != c.want && (!strings.HasPrefix(c.want, "!") || !strings.HasPrefix(text, c.want)) {
+		if text := format(got.series, err); text != c.want && (!strings.HasPrefix(c.want, "!") || !strings.HasPrefix(text, c.want)) {
 			t.Errorf("%s: %s, want %s", name, text, c.want)
 		}
 	}
 }
 
-// Thanos and Mimir warn, and VictoriaMetrics has a field for it.
+// Thanos and Mimir send warnings, VictoriaMetrics sets a field.
 func TestIncompleteAnswersAreReported(t *testing.T) {
-	for said, want := range map[string]bool{``: false, `,"warnings":["No StoreAPIs matched for this query"]`: true, `,"isPartial":true`: true, `,"isPartial":false`: false} {
-		got, err := decode([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}` + said + `}`))
+	for extra, want := range map[string]bool{``: false, `,"warnings":["No StoreAPIs matched for this query"]`: true, `,"isPartial":true`: true, `,"isPartial":false`: false} {
+		got, err := decode([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}` + extra + `}`))
 		if err != nil || got.partial != want {
-			t.Errorf("%s: partial %v, want %v (%v)", said, got.partial, want, err)
+			t.Errorf("%s: partial %v, want %v (%v)", extra, got.partial, want, err)
 		}
 	}
 }
 
-func told(all []series, err error) string {
+func format(all []series, err error) string {
 	if err != nil {
 		return "! " + err.Error()
 	}
@@ -79,14 +79,14 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// Some proxies before Prometheus take no POST, and some answer in its place.
+// Some proxies refuse POST, and some answer instead of Prometheus.
 func TestAnswersOfProxiesAreExplained(t *testing.T) {
 	const answer = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}}`
 	for name, c := range map[string]struct {
 		serve func(http.ResponseWriter, *http.Request)
 		want  string
 	}{
-		"takes no POST": {func(w http.ResponseWriter, r *http.Request) {
+		"refuses POST": {func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet {
 				w.WriteHeader(http.StatusMethodNotAllowed)
 				return
@@ -116,8 +116,8 @@ func TestAnswersOfProxiesAreExplained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := client.ask(t.Context(), job{query: "up", at: now})
-			if text := told(got.series, got.err); text != c.want {
+			got := client.ask(t.Context(), plannedQuery{query: "up", at: now})
+			if text := format(got.series, got.err); text != c.want {
 				t.Errorf("%s, want %s", text, c.want)
 			}
 		})
@@ -138,7 +138,8 @@ func TestRangesEndNow(t *testing.T) {
 	}
 }
 
-// With TLS each new connection is a handshake: those of a gathering are used again by the next.
+// With TLS, each new connection needs a handshake. A gathering must reuse the connections of the
+// previous one.
 func TestConnectionsAreReused(t *testing.T) {
 	var made atomic.Int64
 	srv := httptest.NewUnstartedServer(&fakeAPI{t: t, store: fleet()})
@@ -155,7 +156,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	const gatherings = 6
 	for range gatherings {
-		client.Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now, now))
+		client.Read(t.Context(), queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now, now))
 	}
 	if n := made.Load(); n > gatherings*MaxQueries/2 {
 		t.Errorf("%d connections for %d gatherings", n, gatherings)

@@ -14,15 +14,16 @@ import (
 	"paramedic/state"
 )
 
-// BenchmarkGather is one gathering over 64 workers: the answers of Prometheus are made beforehand,
-// so that what is measured is the bot's own work. It reports the size of the evidence, which is
+// BenchmarkGather measures one gathering over 64 workers. The answers of Prometheus are prepared,
+// so that it measures only the bot's work. It also reports the size of the evidence, which is
 // stored.
 func BenchmarkGather(b *testing.B) {
 	s := &store{}
 	for i := range 64 {
 		for n := range 40 {
 			at := now.Add(time.Duration(n-39) * 15 * time.Second)
-			ingestB(b, s, workerPage(i, n), map[string]string{"instance": fmt.Sprintf("10.0.0.%d:8000", i), "namespace": "llm", "pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aa%03d", i)}, at)
+			ingestB(b, s, workerPage(i, n), map[string]string{"instance": fmt.Sprintf("10.0.0.%d:8000", i), "namespace": "llm",
+				"pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aa%03d", i)}, at)
 		}
 	}
 	srv := httptest.NewServer(remember(&fakeAPI{t: b, store: s}))
@@ -31,11 +32,13 @@ func BenchmarkGather(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: builtIn(b), Deadline: time.Hour})
+	g := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: builtIn(b),
+		Deadline: time.Hour})
 	gather(b, g)
 }
 
-// BenchmarkNative is the same on pages that were scraped directly, with the chart's forty moments.
+// BenchmarkNative measures the same on pages that were scraped directly, with the 40 points of a
+// chart.
 func BenchmarkNative(b *testing.B) {
 	n := 0
 	clock := &tickClock{}
@@ -47,19 +50,23 @@ func BenchmarkNative(b *testing.B) {
 	}))
 	defer srv.Close()
 	for i := range 64 {
-		targets = append(targets, engine.Target{URL: fmt.Sprintf("%s/%d/metrics", srv.URL, i), Labels: map[string]string{"instance": fmt.Sprintf("10.0.0.%d:8000", i), "namespace": "llm", "pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aa%03d", i)}})
+		targets = append(targets, engine.Target{URL: fmt.Sprintf("%s/%d/metrics", srv.URL, i),
+			Labels: map[string]string{"instance": fmt.Sprintf("10.0.0.%d:8000", i), "namespace": "llm",
+				"pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aa%03d", i)}})
 	}
 	c := engine.New(engine.Config{Targets: targets, Signals: builtIn(b), Clock: clock})
 	for n = range 40 {
 		clock.set(now.Add(time.Duration(n-39) * 15 * time.Second))
 		c.Scrape(b.Context())
 	}
-	gather(b, enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Engines: c}}, Signals: builtIn(b), Deadline: time.Hour}))
+	gather(b, enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Engines: c}}, Signals: builtIn(b),
+		Deadline: time.Hour}))
 }
 
 func gather(b *testing.B, g *enrich.Gatherer) {
 	var ev state.Evidence
-	request := enrich.Request{Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Now: now, Onset: now.Add(-10 * time.Minute)}
+	request := enrich.Request{Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Now: now,
+		Onset: now.Add(-10 * time.Minute)}
 	g.Gather(b.Context(), request)
 	for b.Loop() {
 		ev = g.Gather(b.Context(), request)
@@ -72,7 +79,7 @@ func gather(b *testing.B, g *enrich.Gatherer) {
 	b.ReportMetric(float64(len(ev.Samples)), "samples")
 }
 
-// remember answers a question that was asked before with what was answered then.
+// remember repeats the first answer to each request.
 func remember(next http.Handler) http.Handler {
 	answers := map[string][]byte{}
 	var mu = make(chan struct{}, 1)

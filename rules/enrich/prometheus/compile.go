@@ -7,103 +7,109 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
-// The labels that say what entity a series is about; everything else (ranks, finish reasons,
-// containers) is combined away.
+// The labels that identify the entity of a series. The queries aggregate over all other labels
+// (ranks, finish reasons, containers).
 var (
-	workerLabels = []string{"namespace", "kubernetes_namespace", "pod", "kubernetes_pod_name", "pod_name", "instance", "job", "model_name", "model", "node"}
-	poolLabels   = []string{"namespace", "kubernetes_namespace", "model_name", "model"}
-	gpuLabels    = []string{"namespace", "exported_namespace", "pod", "exported_pod", "gpu", "UUID", "node", "Hostname", "hostname"}
-	podLabels    = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
-	nodeLabels   = []string{"node", "exported_node"}
-	routeLabels  = []string{"destination_service_namespace", "exported_namespace", "namespace"}
-	ownerLabels  = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
+	workerLabels = []string{"namespace", "kubernetes_namespace", "pod", "kubernetes_pod_name", "pod_name", "instance",
+		"job", "model_name", "model", "node"}
+	poolLabels = []string{"namespace", "kubernetes_namespace", "model_name", "model"}
+	gpuLabels  = []string{"namespace", "exported_namespace", "pod", "exported_pod", "gpu", "UUID", "node", "Hostname",
+		"hostname"}
+	podLabels   = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
+	nodeLabels  = []string{"node", "exported_node"}
+	routeLabels = []string{"destination_service_namespace", "exported_namespace", "namespace"}
+	ownerLabels = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
 )
 
-// weekAfter is how much longer ago than a day a week is: both are asked for in one query, the week
-// with an offset.
-const weekAfter = 6 * 24 * time.Hour
+// weekOffset is the time from a day ago to a week ago. One query reads both, the week with an
+// offset.
+const weekOffset = 6 * 24 * time.Hour
 
-// A member is one source of one signal, at the moments that a query is about.
+// A member is one source of one signal, within a query.
 type member struct {
-	id     string // what it reads, at whatever moment
-	signal rules.Signal
-	source rules.Source
-	scope  narrow
-	index  int     // of the source in the signal
-	pool   bool    // read per pool, not per pod
-	pods   *member // of a pool's quotient: that of its pods, of whose sums it can be made; nil where those lack a label of the pool's
-	few    bool    // of the pods that the incident names alone
-	week   bool    // six days before the moment that it is asked for, which is a day before the onset
+	id     string // of the source; the same for all moments
+	signal signals.Signal
+	source signals.Source
+	scope  scopeFilter
+	index  int  // of the source in the signal
+	pool   bool // read per pool, not per pod
+	// pods is the member of a pool's pods, set for a pool's quotient that can be summed from them.
+	// It is nil if they lack a label of the pool's.
+	pods      *member
+	namedPods bool // only for the pods that the incident names
+	// week: six days before the query's moment, which is a day before the onset.
+	week bool
 }
 
-// compile makes the members of a signal: each source, and each again per pool where the pool's
-// value is no aggregate of the pods'.
-func compile(sig rules.Signal, scope narrow) []*member {
+// compile returns the members of a signal: one for each source. If the pool's value is no aggregate
+// of its pods' values, there is a second one per pool.
+func compile(sig signals.Signal, scope scopeFilter) []*member {
 	var out []*member
 	for i, src := range sig.Sources {
-		if !scope.asks(src) {
+		if !scope.canHave(src) {
 			continue
 		}
 		id := sig.ID + "#" + strconv.Itoa(i)
-		m := &member{id: id, signal: sig, source: src, scope: scope, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
+		m := &member{id: id, signal: sig, source: src, scope: scope, index: i,
+			pool: src.Per == signals.PerPool && sig.Per == signals.PerPod}
 		out = append(out, m)
 		if sig.Pooled && !m.pool && summable(src.Fn) {
-			whole := &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true}
-			if m.divided() && subset(whole.labels(), m.labels()) {
-				whole.pods = m
+			pooled := &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true}
+			if m.isQuotient() && subset(pooled.labels(), m.labels()) {
+				pooled.pods = m
 			}
-			out = append(out, whole)
+			out = append(out, pooled)
 		}
 	}
 	return out
 }
 
-// twin says that the member has each pod's value of what another member has for the pool as a
-// whole, and is dear to read: a quantile is made of dozens of series, a ratio of two.
-func (m *member) twin() bool {
+// hasPoolTwin reports whether the member reads for each pod what another member reads for the whole
+// pool. Such a member is expensive: a quantile needs dozens of series, a ratio two.
+func (m *member) hasPoolTwin() bool {
 	return !m.pool && m.signal.Pooled && summable(m.source.Fn)
 }
 
-// bucketed says that the member is a quantile of a whole pool. It is made here of the sums of the
-// buckets, which are few, and which every quantile of the same histogram shares.
-func (m *member) bucketed() bool {
-	return m.source.Fn == rules.FnQuantile && (m.pool || m.signal.Per == rules.PerPool) && m.source.Scale == 1
+// isPoolQuantile reports whether the member is a quantile of a whole pool. The client computes it
+// from the summed buckets. These are few, and all quantiles of the same histogram share them.
+func (m *member) isPoolQuantile() bool {
+	return m.source.Fn == signals.FnQuantile && (m.pool || m.signal.Per == signals.PerPool) && m.source.Scale == 1
 }
 
-// summable says whether the function of a pool's summed series is the pool's value.
-func summable(fn rules.Fn) bool {
-	return fn == rules.FnQuantile || fn == rules.FnMean || fn == rules.FnRatio
+// summable reports whether applying the function to a pool's summed series gives the pool's value.
+func summable(fn signals.Fn) bool {
+	return fn == signals.FnQuantile || fn == signals.FnMean || fn == signals.FnRatio
 }
 
-// divided says that the member is a quotient of two sums. Both are asked for and divided here: in
-// PromQL the whole would be read twice, since a part that is not there is nothing of it, and the
-// series of a pool again after those of its pods.
-func (m *member) divided() bool {
-	return m.source.Fn == rules.FnMean || m.source.Fn == rules.FnRatio
+// isQuotient reports whether the member is a quotient of two sums. The client queries both sums and
+// divides them. In PromQL, the divisor would be read twice, to give zero if the dividend is
+// missing. The series of a pool would also be read again after those of its pods.
+func (m *member) isQuotient() bool {
+	return m.source.Fn == signals.FnMean || m.source.Fn == signals.FnRatio
 }
 
-// exprs is the PromQL of the member's source: one expression, of a quotient what is divided and
-// each that it is divided by. Series are narrowed to the scope as far as their labels can be
-// trusted to be there: a label that a fleet does not set must not empty the evidence, so most
-// matchers also accept its absence.
+// exprs returns the PromQL of the member's source. It is one expression; a quotient has one for the
+// dividend and one for each divisor. The expressions select the scope only by labels that exist for
+// sure. Most matchers also accept a missing label, so that a fleet that does not set it still gets
+// evidence.
 func (m *member) exprs() []string {
 	src := m.source
 	b := builder{sig: m.signal, src: src, by: strings.Join(m.labels(), ", ")}
 	if m.week {
-		b.ago = weekAfter
+		b.ago = weekOffset
 	}
 	var out []string
-	for _, b.narrow = range m.scope.matchers(src, m.signal.Per) {
+	for _, b.matchers = range m.scope.matchers(src, m.signal.Per) {
 		forms := m.forms(b)
 		for i := range out {
 			forms[i] = out[i] + " or " + forms[i]
 		}
 		out = forms
 	}
-	if m.divided() {
+	if m.isQuotient() {
 		return out
 	}
 	if src.Nonzero {
@@ -117,15 +123,15 @@ func (m *member) exprs() []string {
 
 func (m *member) forms(b builder) []string {
 	switch {
-	case m.bucketed():
+	case m.isPoolQuantile():
 		return []string{b.buckets()}
-	case m.divided():
+	case m.isQuotient():
 		return b.sums()
 	}
 	return []string{b.build()}
 }
 
-// reads is what the member asks for, for telling whether another asks for the same.
+// reads returns what the member queries, to find members that query the same.
 func (m *member) reads() string { return strings.Join(m.exprs(), "\n") }
 
 func (m *member) labels() []string { return labelsOf(m.signal, m.source, m.pool) }
@@ -134,20 +140,20 @@ func subset(some, all []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
+func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 	var by []string
 	switch {
 	case pool:
 		by = poolLabels
 	case src.Engine == "dcgm":
 		by = gpuLabels
-	case sig.Per == rules.PerNode:
+	case sig.Per == signals.PerNode:
 		by = nodeLabels
-	case sig.Per == rules.PerPool && src.Engine == "kube_state":
+	case sig.Per == signals.PerPool && src.Engine == "kube_state":
 		by = ownerLabels
 	case src.Engine == "ingress":
 		by = routeLabels
-	case sig.Per == rules.PerPool:
+	case sig.Per == signals.PerPool:
 		by = poolLabels
 	case src.Engine == "kube_state" || src.Engine == "cadvisor":
 		by = podLabels
@@ -167,20 +173,20 @@ func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
 }
 
 type builder struct {
-	sig    rules.Signal
-	src    rules.Source
-	by     string
-	narrow []string
-	ago    time.Duration // offset of every selector
+	sig      signals.Signal
+	src      signals.Source
+	by       string
+	matchers []string
+	ago      time.Duration // offset of every selector
 }
 
-// at is an instant selector, and over one over a window, at the builder's offset.
+// at returns an instant selector at the builder's offset, and over one over a window.
 func (b builder) at(sel string) string { return sel + b.offset() }
 
 func (b builder) over(sel, w string) string { return sel + "[" + w + "]" + b.offset() }
 
-// steps is the range of a subquery. Exporters are scraped every 15 to 60 s (kube-prometheus'
-// default is 30): a step of 15 s misses no scrape.
+// steps returns the range of a subquery. Exporters are scraped every 15 to 60 s (kube-prometheus'
+// default is 30), so a step of 15 s misses no scrape.
 func (builder) steps(w string) string { return "[" + w + ":15s]" }
 
 func (b builder) offset() string {
@@ -190,12 +196,12 @@ func (b builder) offset() string {
 	return " offset " + window(b.ago)
 }
 
-func (b builder) sel(metric string, matchers []rules.Matcher) string {
-	all := make([]string, 0, len(matchers)+len(b.narrow))
+func (b builder) sel(metric string, matchers []signals.Matcher) string {
+	all := make([]string, 0, len(matchers)+len(b.matchers))
 	for _, m := range matchers {
 		all = append(all, m.String())
 	}
-	all = append(all, b.narrow...)
+	all = append(all, b.matchers...)
 	if len(all) == 0 {
 		return metric
 	}
@@ -207,42 +213,43 @@ func (b builder) agg(op, expr string) string { return op + " by (" + b.by + ") (
 func (b builder) build() string {
 	s, w := b.src, window(b.src.Window)
 	one := b.sel(s.Metric, s.Match)
-	whole := func() string { return b.sel(s.Over, s.Denominator()) }
+	divisor := func() string { return b.sel(s.Over, s.Denominator()) }
 	op := string(b.sig.Combine)
 	switch s.Fn {
-	case rules.FnAvg:
+	case signals.FnAvg:
 		return b.agg(op, "avg_over_time("+b.over(one, w)+")")
-	case rules.FnMax:
+	case signals.FnMax:
 		return b.agg(op, "max_over_time("+b.over(one, w)+")")
-	case rules.FnMin:
+	case signals.FnMin:
 		return b.minimum(w)
-	case rules.FnRate:
+	case signals.FnRate:
 		return b.agg(op, "rate("+b.over(one, w)+")")
-	case rules.FnIncrease:
+	case signals.FnIncrease:
 		return b.agg(op, "increase("+b.over(one, w)+")")
-	case rules.FnChanges:
+	case signals.FnChanges:
 		return b.agg(op, "changes("+b.over(one, w)+")")
-	case rules.FnNews:
+	case signals.FnNews:
 		return "changes((" + b.agg(op, b.at(one)) + ")" + b.steps(w) + ")"
-	case rules.FnSlope:
-		// A series that is gone keeps a slope for the whole window: only those that are still there
-		// count.
-		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s", b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
-	case rules.FnQuantile:
+	case signals.FnSlope:
+		// deriv of a series that ended remains for the whole window, so only current series count.
+		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s",
+			b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
+	case signals.FnQuantile:
 		return "histogram_quantile(" + number(s.Q) + ", " + b.buckets() + ")"
-	case rules.FnRest:
-		return "clamp_min(" + b.rate(one) + " - (" + b.rate(whole()) + " or " + b.rate(one) + " * 0), 0)"
-	case rules.FnShare:
-		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " + b.agg("max", b.at(whole())) + "))"
-	case rules.FnLess:
-		return "(" + b.agg("max", b.at(one)) + " < bool " + b.agg("max", b.at(whole())) + ")"
-	case rules.FnTotal:
+	case signals.FnRest:
+		return "clamp_min(" + b.rate(one) + " - (" + b.rate(divisor()) + " or " + b.rate(one) + " * 0), 0)"
+	case signals.FnShare:
+		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " +
+			b.agg("max", b.at(divisor())) + "))"
+	case signals.FnLess:
+		return "(" + b.agg("max", b.at(one)) + " < bool " + b.agg("max", b.at(divisor())) + ")"
+	case signals.FnTotal:
 		return "(" + b.total(one) + ")"
-	case rules.FnExcess:
-		return "clamp_min(" + b.total(one) + " - " + b.agg("sum", b.at(whole())) + ", 0)"
-	case rules.FnAge:
+	case signals.FnExcess:
+		return "clamp_min(" + b.total(one) + " - " + b.agg("sum", b.at(divisor())) + ", 0)"
+	case signals.FnAge:
 		return "(" + b.clock() + " - " + b.agg("max", b.at(one)) + ")"
-	case rules.FnFlow:
+	case signals.FnFlow:
 		expr := b.rate(one)
 		for _, gauge := range s.With {
 			expr += " + " + b.agg("sum", "deriv("+b.over(b.sel(gauge, s.Match), w)+")")
@@ -253,7 +260,7 @@ func (b builder) build() string {
 	}
 }
 
-// total is a gauge and those beside it, together.
+// total returns the sum of a gauge and the gauges of With.
 func (b builder) total(one string) string {
 	expr := b.agg("sum", b.at(one))
 	for _, gauge := range b.src.With {
@@ -262,15 +269,15 @@ func (b builder) total(one string) string {
 	return expr
 }
 
-// rate is how fast counters grow, summed.
+// rate returns the summed rate of counters.
 func (b builder) rate(sel string) string {
 	return b.agg("sum", "rate("+b.over(sel, window(b.src.Window))+")")
 }
 
-// sums are those of a quotient: what is divided, and all that it is divided by.
+// sums returns the expressions of a quotient: the dividend, then all divisors.
 func (b builder) sums() []string {
 	s := b.src
-	if s.Fn == rules.FnMean {
+	if s.Fn == signals.FnMean {
 		return []string{b.rate(b.sel(s.Metric+"_sum", s.Match)), b.rate(b.sel(s.Metric+"_count", s.Match))}
 	}
 	out := []string{b.rate(b.sel(s.Metric, s.Match)), b.rate(b.sel(s.Over, s.Denominator()))}
@@ -280,13 +287,13 @@ func (b builder) sums() []string {
 	return out
 }
 
-// buckets are the rates at which a histogram's buckets fill, summed.
+// buckets returns the summed rates of a histogram's buckets.
 func (b builder) buckets() string {
 	sel := b.sel(b.src.Metric+"_bucket", b.src.Match)
 	return "sum by (le, " + b.by + ") (rate(" + b.over(sel, window(b.src.Window)) + "))"
 }
 
-// clock is the moment that the expression is about, in seconds.
+// clock returns the time that the expression evaluates, in seconds.
 func (b builder) clock() string {
 	if b.ago == 0 {
 		return "time()"
@@ -294,11 +301,11 @@ func (b builder) clock() string {
 	return "(time() - " + strconv.FormatInt(int64(b.ago/time.Second), 10) + ")"
 }
 
-// SlopePoints is how many points a slope needs.
+// SlopePoints is the least number of points of a slope.
 const SlopePoints = 10
 
-// minimum is the lowest value over the window, among the moments at which all gauges of With were
-// zero.
+// minimum returns the lowest value over the window, among the times at which all gauges of With
+// were zero.
 func (b builder) minimum(w string) string {
 	s := b.src
 	one := b.sel(s.Metric, s.Match)
@@ -314,7 +321,7 @@ func (b builder) minimum(w string) string {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// window writes a duration as PromQL does.
+// window formats a duration as PromQL.
 func window(d time.Duration) string {
 	s := int64(d / time.Second)
 	switch {

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// fakeAPI is a Prometheus HTTP API over a store. It is as strict as the real one about its
-// parameters, and fails the queries that contain a given text.
+// fakeAPI is a Prometheus HTTP API over a store. It checks parameters as strictly as Prometheus,
+// and fails queries that contain a given text.
 type fakeAPI struct {
 	t       testing.TB
 	store   *store
 	refuse  string
 	noRange bool // refuses charts
-	warns   bool // as where a store behind it did not answer
+	warns   bool // as if a store behind it did not answer
 	token   string
 	delay   <-chan struct{}
 	mu      sync.Mutex

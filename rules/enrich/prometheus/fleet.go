@@ -16,39 +16,37 @@ import (
 	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/lint"
 )
 
 const (
-	// MaxRules is how many alerting rules are read.
+	// MaxRules is the greatest number of alerting rules, and of recording rules.
 	MaxRules = 5000
-	// MaxNames is how many names of metrics are read.
+	// MaxNames is the greatest number of metric names.
 	MaxNames = 200_000
-	// MaxLookups is how many queries are spent on the labels of series; with the others a fleet
-	// costs at most 400.
+	// MaxLookups limits the queries for labels of series. With the other queries, a fleet costs at
+	// most 400.
 	MaxLookups = 390
-	// MaxValues is how many values of a label are read.
+	// MaxValues is the greatest number of a label's values.
 	MaxValues = 5000
-	// atOnce is how many lookups are asked at the same time.
+	// atOnce limits the parallel lookups.
 	atOnce = 4
 
-	// namesFor is how long a metric is called exported after its last sample. Prometheus keeps
-	// blocks of two hours, so that this is only the least it remembers.
+	// namesFor is the time after its last sample for which a metric counts as exported. Prometheus
+	// answers from blocks of two hours, so the time may be longer.
 	namesFor = time.Hour
-	// earlierFor is how far back it is looked for names that are missing now.
+	// earlierFor limits how far back missing metrics are searched.
 	earlierFor = 7 * 24 * time.Hour
-	// Names that are asked for with one query, so that it fits into an address, and how many such
-	// queries there are at most.
+	// Metric names per query, so that it fits into a URL, and the greatest number of such queries.
 	namesAtOnce, askedEarlier = 50, 4
 )
 
-// ErrNoRules says that the server has no rules API: it only answers queries.
+// ErrNoRules reports that the server has no rules API, only queries.
 var ErrNoRules = errors.New("the server has no rules API")
 
-// Rules reads the rules that are loaded: those that alert, and those that record. Each kind has at
-// most [MaxRules].
-func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, []rules.RecordingRule, error) {
+// Rules reads the loaded rules, alerting and recording. Each kind has at most [MaxRules].
+func (c *Client) Rules(ctx context.Context) ([]lint.AlertingRule, []lint.RecordingRule, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	loaded, err := c.api.Rules(ctx, nil)
@@ -57,18 +55,20 @@ func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, []rules.Recor
 		if errors.As(err, &api) && api.Type == v1.ErrClient && strings.Contains(api.Msg, "404") {
 			return nil, nil, ErrNoRules
 		}
-		return nil, nil, explained(ctx, err)
+		return nil, nil, explain(ctx, err)
 	}
-	var alerting []rules.AlertingRule
-	var recording []rules.RecordingRule
+	var alerting []lint.AlertingRule
+	var recording []lint.RecordingRule
 	for _, g := range loaded.Groups {
 		for _, r := range g.Rules {
 			switch r := r.(type) {
 			case v1.AlertingRule:
-				alerting = append(alerting, rules.AlertingRule{Group: g.Name, Name: r.Name, Expr: r.Query, For: time.Duration(r.Duration * float64(time.Second)),
+				alerting = append(alerting, lint.AlertingRule{Group: g.Name, Name: r.Name, Expr: r.Query,
+					For:   time.Duration(r.Duration * float64(time.Second)),
 					Holds: r.State == string(v1.AlertStateFiring) || r.State == string(v1.AlertStatePending)})
 			case v1.RecordingRule:
-				recording = append(recording, rules.RecordingRule{Name: r.Name, Expr: r.Query, Labels: words(r.Labels)})
+				recording = append(recording, lint.RecordingRule{Name: r.Name, Expr: r.Query,
+					Labels: labelMap(r.Labels)})
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, []rules.Recor
 	return alerting, recording, nil
 }
 
-func words(set model.LabelSet) map[string]string {
+func labelMap(set model.LabelSet) map[string]string {
 	out := make(map[string]string, len(set))
 	for k, v := range set {
 		out[string(k)] = string(v)
@@ -88,15 +88,15 @@ func words(set model.LabelSet) map[string]string {
 	return out
 }
 
-// MetricNames reads the names of all series that had a sample lately. More than [MaxNames] are an
-// error: half of them would only let what exists look as if it did not.
+// MetricNames reads the names of all series with a recent sample. More than [MaxNames] are an
+// error, because with an incomplete list, existing metrics would look missing.
 func (c *Client) MetricNames(ctx context.Context, now time.Time) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	values, _, _, err := c.api.LabelValues(ctx, "__name__", nil, now.Add(-namesFor), now, v1.WithLimit(MaxNames+1))
 	switch {
 	case err != nil:
-		return nil, explained(ctx, err)
+		return nil, explain(ctx, err)
 	case len(values) > MaxNames:
 		return nil, fmt.Errorf("there are more than %d metrics", MaxNames)
 	}
@@ -107,8 +107,8 @@ func (c *Client) MetricNames(ctx context.Context, now time.Time) (map[string]boo
 	return out, nil
 }
 
-// Earlier says which of some metrics had series in the last week. Those that are too many to be
-// asked for are among them: nobody knows.
+// Earlier returns which of the given metrics had series in the last week. It includes all names
+// beyond the limit of its queries, because they are unknown.
 func (c *Client) Earlier(ctx context.Context, names []string, now time.Time) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -127,7 +127,7 @@ func (c *Client) Earlier(ctx context.Context, names []string, now time.Time) (ma
 		match := fmt.Sprintf("{__name__=~%q}", strings.Join(any, "|"))
 		values, _, _, err := c.api.LabelValues(ctx, "__name__", []string{match}, now.Add(-earlierFor), now)
 		if err != nil {
-			return nil, explained(ctx, err)
+			return nil, explain(ctx, err)
 		}
 		for _, v := range values {
 			out[string(v)] = true
@@ -136,15 +136,15 @@ func (c *Client) Earlier(ctx context.Context, names []string, now time.Time) (ma
 	return out, nil
 }
 
-// Router says whether the requests of vLLM are there twice: from the engines, and with the label
-// server from a router.
+// Router reports whether vLLM's requests are exported twice: by the engines, and by a router with
+// the label server.
 func (c *Client) Router(ctx context.Context, now time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	for _, sel := range []string{`vllm:num_requests_waiting{server!=""}`, `vllm:num_requests_waiting{server=""}`} {
 		values, _, _, err := c.api.LabelValues(ctx, "__name__", []string{sel}, now.Add(-namesFor), now, v1.WithLimit(1))
 		if err != nil {
-			return false, explained(ctx, err)
+			return false, explain(ctx, err)
 		}
 		if len(values) == 0 {
 			return false, nil
@@ -153,20 +153,21 @@ func (c *Client) Router(ctx context.Context, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// Scraped reads how often the targets of each job are scraped, at the shortest. It is nil where the
-// server does not tell: not every one that answers queries scrapes.
+// Scraped reads the shortest scrape interval of each job. It returns nil if the server does not
+// have scrape targets, because some servers only answer queries.
 func (c *Client) Scraped(ctx context.Context) (map[string]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	u := c.url("/api/v1/targets", nil)
-	u.RawQuery = "state=active" // what discovery drops can be a hundred times as many, which the client's own Targets reads, too
+	// Dropped targets can be a hundred times as many, and the client's own Targets reads them too.
+	u.RawQuery = "state=active"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("making a request: %w", err)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, explained(ctx, err)
+		return nil, explain(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
@@ -181,7 +182,7 @@ func (c *Client) Scraped(ctx context.Context) (map[string]time.Duration, error) 
 		} `json:"data"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
-		return nil, explained(ctx, fmt.Errorf("reading the targets: %w", err))
+		return nil, explain(ctx, fmt.Errorf("reading the targets: %w", err))
 	}
 	out := map[string]time.Duration{}
 	for _, t := range got.Data.ActiveTargets {
@@ -193,11 +194,13 @@ func (c *Client) Scraped(ctx context.Context) (map[string]time.Duration, error) 
 	return out, nil
 }
 
-// Labels reads which labels the series of metrics have and had lately, and the values of those that
-// are looked up, with at most [MaxLookups] queries. Values of which there are more than [MaxValues]
-// are not in the answer. left is how many metrics were not looked at to the end: those beyond the
-// queries, and those that come after an error, which does not take away what was found.
-func (c *Client) Labels(ctx context.Context, lookups []rules.Lookup, now time.Time) (found map[string]map[string][]string, left int, err error) {
+// Labels reads which labels the recent series of the given metrics have, and the values of the
+// requested labels, with at most [MaxLookups] queries. It leaves out the values of a label that has
+// more than [MaxValues]. left is the number of metrics that were not read completely: those beyond
+// the limit, and those after an error. An error keeps the earlier results.
+func (c *Client) Labels(
+	ctx context.Context, lookups []lint.Lookup, now time.Time,
+) (found map[string]map[string][]string, left int, err error) {
 	found = map[string]map[string][]string{}
 	var mu sync.Mutex
 	budget := MaxLookups
@@ -227,9 +230,11 @@ func (c *Client) Labels(ctx context.Context, lookups []rules.Lookup, now time.Ti
 	return found, left, err
 }
 
-// labelsOf looks one metric up. What is known of a label's values is nil where it was not asked
-// for; all says that everything was.
-func (c *Client) labelsOf(ctx context.Context, l rules.Lookup, now time.Time, spend func() bool) (has map[string][]string, all bool, err error) {
+// labelsOf reads the labels of one metric. A label whose values were not read is nil; all reports
+// whether everything was read.
+func (c *Client) labelsOf(
+	ctx context.Context, l lint.Lookup, now time.Time, spend func() bool,
+) (has map[string][]string, all bool, err error) {
 	if !spend() {
 		return nil, false, nil
 	}
@@ -238,10 +243,10 @@ func (c *Client) labelsOf(ctx context.Context, l rules.Lookup, now time.Time, sp
 	match, from := []string{fmt.Sprintf("{__name__=%q}", l.Metric)}, now.Add(-namesFor)
 	names, _, _, err := c.api.LabelNames(ctx, match, from, now)
 	if err != nil {
-		return nil, false, explained(ctx, err)
+		return nil, false, explain(ctx, err)
 	}
 	if len(names) == 0 {
-		return nil, true, nil // a series has a name at least: the server cannot tell
+		return nil, true, nil // a series has at least its name, so the server cannot answer this
 	}
 	has = map[string][]string{}
 	for _, name := range names {
@@ -258,7 +263,7 @@ func (c *Client) labelsOf(ctx context.Context, l rules.Lookup, now time.Time, sp
 		}
 		values, _, _, err := c.api.LabelValues(ctx, label, match, from, now, v1.WithLimit(MaxValues+1))
 		if err != nil {
-			return nil, false, explained(ctx, err)
+			return nil, false, explain(ctx, err)
 		}
 		for _, v := range values {
 			if len(values) <= MaxValues {
@@ -269,9 +274,9 @@ func (c *Client) labelsOf(ctx context.Context, l rules.Lookup, now time.Time, sp
 	return has, true, nil
 }
 
-// explained is an error as people may read it.
-func explained(ctx context.Context, err error) error {
-	if ctx.Err() != nil { // the client's wording of its own deadline differs by version
+// explain returns an error's text for people, without addresses and credentials.
+func explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil { // the client's text for its own deadline differs by version
 		err = ctx.Err()
 	}
 	return errors.New(enrich.Explain("Prometheus", err))

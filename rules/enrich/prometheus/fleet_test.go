@@ -14,12 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"paramedic/rules"
+	"paramedic/rules/lint"
+	"paramedic/rules/signals"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// fleetAPI answers rules and label values as Prometheus does.
+// fleetAPI answers requests for rules and label values as Prometheus does.
 func fleetAPI(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) any) *Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,12 +51,14 @@ func TestRulesAreRead(t *testing.T) {
 			{"type":"alerting","name":"Firing","query":"vector(1)","duration":0,"alerts":[],"health":"ok","state":"firing","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"}]}]}`)
 	})
 	got, recorded, err := c.Rules(t.Context())
-	if diff := cmp.Diff([]rules.AlertingRule{
-		{Group: "vllm", Name: "HighTTFT", Expr: "vllm:x > 1", For: 5 * time.Minute}, {Group: "vllm", Name: "Pending", Expr: "vector(1)", Holds: true}, {Group: "vllm", Name: "Firing", Expr: "vector(1)", Holds: true},
+	if diff := cmp.Diff([]lint.AlertingRule{
+		{Group: "vllm", Name: "HighTTFT", Expr: "vllm:x > 1", For: 5 * time.Minute}, {Group: "vllm", Name: "Pending", Expr: "vector(1)",
+			Holds: true}, {Group: "vllm", Name: "Firing", Expr: "vector(1)", Holds: true},
 	}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if diff := cmp.Diff([]rules.RecordingRule{{Name: "a:b", Expr: "sum(up)", Labels: map[string]string{"tier": "gold"}}}, recorded); diff != "" {
+	if diff := cmp.Diff([]lint.RecordingRule{{Name: "a:b", Expr: "sum(up)", Labels: map[string]string{"tier": "gold"}}},
+		recorded); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -105,7 +108,7 @@ func second[T any](_ T, err error) error { return err }
 
 func third[T, U any](_ T, _ U, err error) error { return err }
 
-// labelAPI answers what labels the series of metrics have, and counts how often it is asked.
+// labelAPI answers requests for labels of series, and counts them.
 func labelAPI(t *testing.T, asked *atomic.Int32) *Client {
 	return fleetAPI(t, func(w http.ResponseWriter, r *http.Request) any {
 		if asked.Add(1); r.ParseForm() != nil {
@@ -133,7 +136,8 @@ func labelAPI(t *testing.T, asked *atomic.Int32) *Client {
 func TestLabelsAreReadPerLookup(t *testing.T) {
 	var asked atomic.Int32
 	c := labelAPI(t, &asked)
-	got, left, err := c.Labels(t.Context(), []rules.Lookup{{Metric: "vllm:x", Labels: []string{"model_name", "pod", "tenant"}}, {Metric: "gone", Labels: []string{"a"}}, {Metric: "y"}}, noon)
+	got, left, err := c.Labels(t.Context(), []lint.Lookup{{Metric: "vllm:x", Labels: []string{"model_name", "pod", "tenant"}},
+		{Metric: "gone", Labels: []string{"a"}}, {Metric: "y"}}, noon)
 	want := map[string]map[string][]string{
 		"vllm:x": {"model_name": {"a", "b"}, "pod": nil}, // too many pods
 		"y":      {"model_name": nil, "pod": nil},
@@ -149,9 +153,9 @@ func TestLabelsAreReadPerLookup(t *testing.T) {
 func TestLabelsCostABoundedNumberOfQueries(t *testing.T) {
 	var asked atomic.Int32
 	c := labelAPI(t, &asked)
-	var many []rules.Lookup
+	var many []lint.Lookup
 	for i := range MaxLookups {
-		many = append(many, rules.Lookup{Metric: fmt.Sprintf("vllm:x%d", i), Labels: []string{"model_name"}})
+		many = append(many, lint.Lookup{Metric: fmt.Sprintf("vllm:x%d", i), Labels: []string{"model_name"}})
 	}
 	got, left, err := c.Labels(t.Context(), many, noon)
 	if err != nil || left < MaxLookups/2 || len(got)+left < MaxLookups || asked.Load() != MaxLookups {
@@ -159,11 +163,11 @@ func TestLabelsCostABoundedNumberOfQueries(t *testing.T) {
 	}
 }
 
-// What was found before an error is kept, and what was not is said.
+// Results before an error are kept, and the number of unread metrics is reported.
 func TestMissingLabelsAreReported(t *testing.T) {
 	var asked atomic.Int32
 	c := labelAPI(t, &asked)
-	got, left, err := c.Labels(t.Context(), []rules.Lookup{{Metric: "broken"}}, noon)
+	got, left, err := c.Labels(t.Context(), []lint.Lookup{{Metric: "broken"}}, noon)
 	if err == nil || left != 1 || len(got) != 0 {
 		t.Errorf("%v, %d left, %v", got, left, err)
 	}
@@ -172,7 +176,8 @@ func TestMissingLabelsAreReported(t *testing.T) {
 func TestOnlyLateMetricsCount(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
 		q := r.URL.Query()
-		if r.URL.Path != "/api/v1/label/__name__/values" || q.Get("end") != fmt.Sprint(noon.Unix()) || q.Get("start") != fmt.Sprint(noon.Add(-namesFor).Unix()) || q.Get("limit") == "" {
+		if r.URL.Path != "/api/v1/label/__name__/values" || q.Get("end") != fmt.Sprint(noon.Unix()) ||
+			q.Get("start") != fmt.Sprint(noon.Add(-namesFor).Unix()) || q.Get("limit") == "" {
 			t.Errorf("asked for %s", r.URL)
 		}
 		return []string{"up", "vllm:num_requests_waiting"}
@@ -188,7 +193,8 @@ func TestMetricNamesOfLastWeekShareQueries(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
 		q := r.URL.Query()
 		asked++
-		if r.URL.Path != "/api/v1/label/__name__/values" || q.Get("start") != fmt.Sprint(noon.Add(-7*24*time.Hour).Unix()) || len(r.URL.String()) > 8000 {
+		if r.URL.Path != "/api/v1/label/__name__/values" || q.Get("start") != fmt.Sprint(noon.Add(-7*24*time.Hour).Unix()) ||
+			len(r.URL.String()) > 8000 {
 			t.Errorf("asked for %s", r.URL)
 		}
 		if strings.Contains(q.Get("match[]"), `"name_0|name_1|`) {
@@ -205,12 +211,11 @@ func TestMetricNamesOfLastWeekShareQueries(t *testing.T) {
 		t.Errorf("asked %d times, %v\n%s", asked, err, diff)
 	}
 	if got, err := c.Earlier(t.Context(), nil, noon); err != nil || got == nil || len(got) > 0 || asked != askedEarlier {
-		t.Errorf("nothing to ask for, and it says %v (%v)", got, err)
+		t.Errorf("no names to query, but got %v (%v)", got, err)
 	}
 }
 
-// Not every server that answers queries scrapes, and one that does tells it of what it scrapes at
-// present.
+// Some servers only answer queries. Prometheus reports the interval of its current targets.
 func TestScrapeIntervalsPerJob(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
 		if r.URL.Path != "/api/v1/targets" || r.URL.Query().Get("state") != "active" {
@@ -229,7 +234,7 @@ func TestScrapeIntervalsPerJob(t *testing.T) {
 	}
 	c = fleetAPI(t, func(_ http.ResponseWriter, _ *http.Request) any { return "no targets" })
 	if _, err := c.Scraped(t.Context()); err == nil {
-		t.Error("an answer that cannot be read is none")
+		t.Error("an unreadable answer gave no error")
 	}
 }
 
@@ -255,15 +260,16 @@ func TestRouterIsSeenBesideEngines(t *testing.T) {
 }
 
 func TestCheckFindsInvalidPromQL(t *testing.T) {
-	signals, err := rules.LoadSignals()
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if errs := Check(signals); len(errs) != 0 {
+	if errs := Check(builtin); len(errs) != 0 {
 		t.Errorf("the built-in signals: %v", errs)
 	}
-	bad := rules.Signal{ID: "broken", Per: rules.PerPod, Combine: rules.CombineSum, Sources: []rules.Source{{Engine: "vllm", Metric: "not a metric", Fn: rules.FnLast, Scale: 1}}}
-	if errs := Check([]rules.Signal{bad}); len(errs) == 0 || !strings.Contains(errs[0].Error(), "signal broken, metric not a metric") {
+	bad := signals.Signal{ID: "broken", Per: signals.PerPod, Combine: signals.CombineSum,
+		Sources: []signals.Source{{Engine: "vllm", Metric: "not a metric", Fn: signals.FnLast, Scale: 1}}}
+	if errs := Check([]signals.Signal{bad}); len(errs) == 0 || !strings.Contains(errs[0].Error(), "signal broken, metric not a metric") {
 		t.Errorf("a broken signal: %v", errs)
 	}
 }

@@ -10,28 +10,27 @@ import (
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
-// gathering collects the answers of one Read.
+// A gathering collects the answers of one Read.
 type gathering struct {
 	query   enrich.Query
-	scope   narrow
+	scope   scopeFilter
 	samples map[sampleKey]*sample
 	scraped map[enrich.Scraped]bool
 }
 
-// sampleKey is what a sample is of.
+// A sampleKey identifies a sample.
 type sampleKey struct {
 	member string
 	entity state.Entity
 	text   string
 }
 
-// sample is one signal on one entity as one source gives it, before the sources are weighed against
-// each other.
+// A sample is one signal of one entity from one source, before the sources are compared.
 type sample struct {
 	member         *member
 	entity         state.Entity
@@ -40,25 +39,25 @@ type sample struct {
 	week           *enrich.Parts
 	charts         []chart
 	at             time.Time
-	torn           bool // a part of it is no number, so that the rest is not the whole
+	incomplete     bool // one part is not a number, so the rest is not the whole value
 }
 
-// given reports whether the sample has a value now.
-func (sm *sample) given() bool { return sm.now != nil && !sm.torn }
+// given reports whether the sample has a current value.
+func (sm *sample) given() bool { return sm.now != nil && !sm.incomplete }
 
-// chart is an entity's course as one scrape shows it. Of almost every entity there is one.
+// A chart is an entity's series from one scrape. Almost every entity has one.
 type chart struct {
 	from   origin
 	points []state.Point
 }
 
-// young is the age until which an incident's charts also give the present and the hour before it,
-// which are their ends, so that each series of its pool is read once. Of an older one, and of more
-// than one pool, the charts may take longer than a verdict should wait, or not come at all, and are
-// asked for apart.
-const young = 2 * time.Hour
+// youngIncident is the greatest age of an incident whose charts also give the current values and
+// those of the hour before, from their ends. Each series of its pool is then read once. The charts
+// of an older incident, or of more than one pool, may take too long or fail. They are then queried
+// separately.
+const youngIncident = 2 * time.Hour
 
-func (g *gathering) jobs() []job {
+func (g *gathering) queries() []plannedQuery {
 	if g.query.Fresh {
 		return g.fresh()
 	}
@@ -77,43 +76,43 @@ func (g *gathering) jobs() []job {
 		}
 	}
 	now, onset := g.query.Now, g.query.Onset
-	var out []job
-	add := func(j job, ms []*member, unions int) { out = append(out, j.over(ms, unions)...) }
+	var out []plannedQuery
+	add := func(j plannedQuery, ms []*member, unions int) { out = append(out, j.spreadOver(ms, unions)...) }
 	charts := []moment{course}
-	if g.scope.pods != "" && now.Sub(onset) <= young {
+	if g.scope.pods != "" && now.Sub(onset) <= youngIncident {
 		charts = []moment{present, course}
-		all, chart = shared(all, chart)
-		if !g.brief() {
+		all, chart = splitCharted(all, chart)
+		if !g.hasShortPast() {
 			charts = append(charts, baseline)
-			past = apart(past, chart)
+			past = exceptRead(past, chart)
 		}
 	}
 	before, distant := g.before(), onset.Add(-24*time.Hour)
-	add(job{moments: charts, span: span(onset, now), settled: g.settled(onset)}, chart, unionsRange)
-	add(job{moments: []moment{present}, at: now}, all, unionsNow)
-	add(job{moments: []moment{baseline}, at: before, settled: g.settled(before)}, past, unionsBefore)
-	add(job{moments: []moment{dayAgo, weekAgo}, at: distant, settled: g.settled(distant)}, old, unionsDistant)
+	add(plannedQuery{moments: charts, span: span(onset, now), settled: g.settled(onset)}, chart, unionsRange)
+	add(plannedQuery{moments: []moment{present}, at: now}, all, unionsNow)
+	add(plannedQuery{moments: []moment{baseline}, at: before, settled: g.settled(before)}, past, unionsBefore)
+	add(plannedQuery{moments: []moment{dayAgo, weekAgo}, at: distant, settled: g.settled(distant)}, old, unionsDistant)
 	return out
 }
 
-// settled is a moment that may be asked for again: an incident's onset stays, that of a look at the
-// fleet is now.
+// settled returns a moment whose answer can be cached, or the zero time if the onset is not in the
+// past. An incident's onset stays the same; that of a survey is its current time.
 func (g *gathering) settled(moment time.Time) time.Time {
 	if !g.query.Onset.Before(g.query.Now) {
 		return time.Time{}
 	}
-	return moment.Round(0).UTC() // what compares with itself
+	return moment.Round(0).UTC() // comparable with ==
 }
 
-// shared are all members but those that charts give, and the charts' members with those that need
-// no expression of their own there.
-func shared(all, chart []*member) (others, charts []*member) {
+// splitCharted returns the members that the charts do not give, and the charts' members. The latter
+// include pool quantiles that share an expression with a chart.
+func splitCharted(all, chart []*member) (others, charts []*member) {
 	drawn := map[string]bool{}
 	for _, m := range chart {
 		drawn[m.reads()] = true
 	}
-	for _, m := range apart(all, chart) {
-		if m.bucketed() && drawn[m.reads()] {
+	for _, m := range exceptRead(all, chart) {
+		if m.isPoolQuantile() && drawn[m.reads()] {
 			chart = append(chart, m)
 		} else {
 			others = append(others, m)
@@ -122,22 +121,22 @@ func shared(all, chart []*member) (others, charts []*member) {
 	return others, chart
 }
 
-// apart are the members without those that are among others for the whole scope.
-func apart(members, others []*member) []*member {
+// exceptRead returns the members that the others do not read for the whole scope.
+func exceptRead(members, others []*member) []*member {
 	given := map[string]bool{}
 	for _, m := range others {
-		given[m.id] = given[m.id] || !m.few
+		given[m.id] = given[m.id] || !m.namedPods
 	}
 	return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return given[m.id] })
 }
 
-// daysAgo are the members a day ago with themselves a week ago; of quantiles and ratios the pool's.
-// The hour before is asked for apart from them: old data can be slow to come, from an object store
-// or not at all, and what a verdict rests on most must not wait for it.
+// daysAgo returns the members for a day ago and for a week ago; quantiles and ratios only per pool.
+// They are queried separately from the hour before, because old data may be slow or missing in an
+// object store. The verdict relies most on the hour before and must not wait for them.
 func daysAgo(ms []*member) []*member {
 	var out []*member
 	for _, m := range ms {
-		if !m.twin() {
+		if !m.hasPoolTwin() {
 			week := *m
 			week.week = true
 			out = append(out, m, &week)
@@ -146,54 +145,56 @@ func daysAgo(ms []*member) []*member {
 	return out
 }
 
-// charted are the members whose course is asked for: that of quantiles and ratios for the pool, and
-// for the pods that the incident is about.
+// charted returns the members with a chart. Quantiles and ratios have charts for the pool, and for
+// the pods that the incident names.
 func (g *gathering) charted(ms []*member) []*member {
-	own, few := g.scope.named()
+	own, few := g.scope.onlyNamedPods()
 	var out []*member
 	for _, m := range ms {
-		if m.twin() {
+		if m.hasPoolTwin() {
 			if !few {
 				continue
 			}
-			m = &member{id: m.id, signal: m.signal, source: m.source, index: m.index, scope: own, few: true}
+			m = &member{id: m.id, signal: m.signal, source: m.source, index: m.index, scope: own, namedPods: true}
 		}
 		out = append(out, m)
 	}
 	return out
 }
 
-// span is the hour before the onset until now, in steps of whole seconds, of which the last one
-// ends now.
+// span returns the range from an hour before the onset until now, in steps of whole seconds, with
+// the last point now.
 func span(onset, now time.Time) *v1.Range {
-	whole := now.Sub(onset) + time.Hour
+	total := now.Sub(onset) + time.Hour
 	step := max(enrich.ChartStep(onset, now), 15*time.Second)
 	if seconds := step.Truncate(time.Second); seconds < step {
 		step = seconds + time.Second
 	}
-	steps := (whole + step - 1) / step
+	steps := (total + step - 1) / step
 	return &v1.Range{Start: now.Add(-steps * step), End: now, Step: step}
 }
 
-// plot adds a point of a range to the sample's chart of this origin, and to its values where the
-// range's ends are those.
-func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
-	if j.gives(present) && !m.few && j.span.End.Sub(p.at) < j.span.Step {
+// plot adds a point of a range to the sample's chart. If the point is at an end of the range, it
+// adds it to the current value or the baseline as well.
+func (g *gathering) plot(sm *sample, j plannedQuery, m *member, from origin, p point) {
+	if j.covers(present) && !m.namedPods && j.span.End.Sub(p.at) < j.span.Step {
 		from.add(&sm.now, p.v)
 		sm.at = p.at
 	}
-	if j.gives(baseline) && !m.few && m.signal.Compared() && p.at.Sub(j.span.Start) < j.span.Step {
+	if j.covers(baseline) && !m.namedPods && m.signal.Compared() && p.at.Sub(j.span.Start) < j.span.Step {
 		from.add(&sm.base, p.v)
 	}
-	if !j.gives(course) || !m.signal.Chart {
+	if !j.covers(course) || !m.signal.Chart {
 		return
 	}
 	i := slices.IndexFunc(sm.charts, func(c chart) bool { return c.from == from })
 	if i < 0 {
-		i, sm.charts = len(sm.charts), append(sm.charts, chart{from, make([]state.Point, 0, j.span.End.Sub(j.span.Start)/j.span.Step+1)})
+		i, sm.charts = len(sm.charts), append(sm.charts,
+			chart{from, make([]state.Point, 0, j.span.End.Sub(j.span.Start)/j.span.Step+1)})
 	}
 	c := &sm.charts[i]
-	at, found := slices.BinarySearchFunc(c.points, p.at, func(x state.Point, t time.Time) int { return x.At.Compare(t) })
+	at, found := slices.BinarySearchFunc(c.points, p.at,
+		func(x state.Point, t time.Time) int { return x.At.Compare(t) })
 	if found {
 		c.points[at].Value = enrich.Combine(enrich.CombineOf(m.signal, m.source), c.points[at].Value, p.v)
 	} else {
@@ -201,10 +202,10 @@ func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 	}
 }
 
-// series is the entity's course: where several scrapes show it (a pod under two addresses, or by
-// two jobs), their parts are combined moment by moment, as its values are, or else the chart and
-// the value would not be of the same quantity.
-func (sm *sample) series(how rules.Combine) []state.Point {
+// series returns the entity's chart. If several scrapes show the entity (a pod with two addresses,
+// or in two jobs), their points are combined like the values. Otherwise, the chart and the value
+// would be different quantities.
+func (sm *sample) series(how signals.Combine) []state.Point {
 	switch len(sm.charts) {
 	case 0:
 		return nil
@@ -227,8 +228,8 @@ func (sm *sample) series(how rules.Combine) []state.Point {
 	return out
 }
 
-// lost says what a query would have given.
-func (j job) lost(out *enrich.Reading, reason string) {
+// recordFailure records what a failed query would have given.
+func (j plannedQuery) recordFailure(out *enrich.Reading, reason string) {
 	for _, what := range j.moments {
 		note := state.Missing{Signal: string(what), Reason: reason}
 		switch {
@@ -244,7 +245,7 @@ func (j job) lost(out *enrich.Reading, reason string) {
 	}
 }
 
-// origin is where a series comes from, besides what it is about.
+// An origin is the scrape of a series.
 type origin struct{ job, instance string }
 
 func (o origin) add(to **enrich.Parts, v float64) {
@@ -254,11 +255,11 @@ func (o origin) add(to **enrich.Parts, v float64) {
 	(*to).Add(o.instance, o.job, v)
 }
 
-// at is the sample of the entity that a series is about.
+// at returns the sample of a series' entity, and the series' origin.
 func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
 	src := m.source
 	if m.pool {
-		src.Per = rules.PerPool
+		src.Per = signals.PerPool
 	}
 	e := enrich.Identify(g.query.Cluster, m.signal, src, labels)
 	text := ""
@@ -277,7 +278,7 @@ func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
 	return sm, origin{job: labels["job"], instance: labels["instance"]}
 }
 
-// value is the sample's value: that of a label where the source says so.
+// value returns the sample's value, or that of a label if the source names one.
 func (m *member) value(labels map[string]string, v float64) float64 {
 	if m.source.Value == "" {
 		return v
@@ -289,7 +290,7 @@ func (m *member) value(labels map[string]string, v float64) float64 {
 	return f
 }
 
-// finish makes the samples: per signal and entity, of the first source with a value now.
+// finish makes the samples. For each signal and entity, the first source with a current value wins.
 func (g *gathering) finish(r *enrich.Reading) {
 	type slot struct {
 		signal string
@@ -305,25 +306,26 @@ func (g *gathering) finish(r *enrich.Reading) {
 			first[of(sm)] = sm.member.index
 		}
 	}
-	g.succeed()
+	g.inheritBaselines()
 	g.enginesPages()
-	given := make([]*sample, 0, len(first))
+	chosen := make([]*sample, 0, len(first))
 	for _, sm := range g.samples {
 		if sm.given() && first[of(sm)] == sm.member.index {
-			given = append(given, sm)
+			chosen = append(chosen, sm)
 		}
 	}
-	if g.brief() && g.scope.began.After(g.query.Onset.Add(-time.Hour)) {
+	if g.hasShortPast() && g.scope.began.After(g.query.Onset.Add(-time.Hour)) {
 		r.Began = g.scope.began
 	}
-	slices.SortFunc(given, func(a, b *sample) int { // the same every time
+	slices.SortFunc(chosen, func(a, b *sample) int { // a stable order
 		if c := strings.Compare(a.member.signal.ID, b.member.signal.ID); c != 0 {
 			return c
 		}
-		return cmp.Or(enrich.CompareEntities(a.entity, b.entity), strings.Compare(a.entity.Model, b.entity.Model), strings.Compare(a.text, b.text))
+		return cmp.Or(enrich.CompareEntities(a.entity, b.entity), strings.Compare(a.entity.Model, b.entity.Model),
+			strings.Compare(a.text, b.text))
 	})
-	r.Samples = make([]state.Sample, 0, len(given))
-	for _, sm := range given {
+	r.Samples = make([]state.Sample, 0, len(chosen))
+	for _, sm := range chosen {
 		r.Samples = append(r.Samples, g.sample(sm))
 		r.Runs(sm.entity, sm.member.source.Engine)
 	}
@@ -334,7 +336,9 @@ func (g *gathering) sample(sm *sample) state.Sample {
 	sig := sm.member.signal
 	how := enrich.CombineOf(sig, sm.member.source)
 	series := sm.series(how)
-	return state.Sample{Signal: sig.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text, Unit: sig.Unit, At: sm.at.UTC(),
+	return state.Sample{
+		Signal: sig.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text, Unit: sig.Unit, At: sm.at.UTC(),
 		Baseline: sm.base.Pointer(how), DayAgo: sm.day.Pointer(how), WeekAgo: sm.week.Pointer(how),
-		Series: series, Z: enrich.ZScore(sm.now.Value(how), sig.Unit, series, g.query.Onset)}
+		Series: series, Z: enrich.ZScore(sm.now.Value(how), sig.Unit, series, g.query.Onset),
+	}
 }

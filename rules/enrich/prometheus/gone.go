@@ -5,23 +5,23 @@ import (
 	"slices"
 	"strings"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
-// gone are the courses of the pool's workers that are no more: a rollout replaced them, and only
-// they show the onset.
+// gone returns the charts of the pool's workers that no longer exist. After a rollout, only these
+// show the onset.
 func (g *gathering) gone() []state.Sample {
 	own := map[string]bool{g.query.Scope.Pool: true}
 	for _, pod := range g.query.Scope.Pods {
-		own[rules.PoolOf(pod)] = true
+		own[topology.PoolOf(pod)] = true
 	}
 	type slot struct{ signal, namespace, pod string }
 	living, first := map[slot]bool{}, map[slot]*sample{}
 	for _, sm := range g.samples {
 		of := slot{sm.member.signal.ID, sm.entity.Namespace, sm.entity.Pod}
-		pool := rules.PoolOf(sm.entity.Pod)
+		pool := topology.PoolOf(sm.entity.Pod)
 		switch have := first[of]; {
 		case pool == "" || !own[pool] || sm.entity.GPU != "":
 		case sm.now != nil:
@@ -33,7 +33,8 @@ func (g *gathering) gone() []state.Sample {
 	var out []state.Sample
 	for of, sm := range first {
 		if course := sm.series(enrich.CombineOf(sm.member.signal, sm.member.source)); !living[of] && len(course) > 1 {
-			out = append(out, state.Sample{Signal: of.signal, Entity: sm.entity, Unit: sm.member.signal.Unit, At: course[len(course)-1].At, Series: course})
+			out = append(out, state.Sample{Signal: of.signal, Entity: sm.entity, Unit: sm.member.signal.Unit,
+				At: course[len(course)-1].At, Series: course})
 		}
 	}
 	slices.SortFunc(out, func(a, b state.Sample) int {

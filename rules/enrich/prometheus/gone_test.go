@@ -7,25 +7,28 @@ import (
 	"paramedic/state"
 )
 
-// Only the workers that a rollout replaced show the onset of what it answered: their courses are
-// read, and none of their values.
+// After a rollout, only the replaced workers show the onset. Their charts are read, but not their
+// values.
 func TestReplacedWorkersKeepTheirCharts(t *testing.T) {
 	full := map[string]float64{"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": .98}
-	pods := rolledOut{"vllm-7d9f8b6c5-aaaa0": full, "vllm-7d9f8b6c5-aaaa1": full, "vllm-65c4d7f98-bbbb0": {"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": .4},
+	pods := rolledOut{"vllm-7d9f8b6c5-aaaa0": full, "vllm-7d9f8b6c5-aaaa1": full, "vllm-65c4d7f98-bbbb0": {"vllm:num_requests_running": 3,
+		"vllm:kv_cache_usage_perc": .4},
 		"other-7d9f8b6c5-cccc0": full}
-	for name, scope := range map[string]state.Scope{"pool": {Namespace: "llm", Pool: "vllm"}, "pods": {Namespace: "llm", Pods: []string{"vllm-7d9f8b6c5-aaaa0"}}} {
-		r := fresh(t, &fakeAPI{t: t, store: pods.store()}).Read(t.Context(), asks(t, scope, now.Add(-30*time.Minute), now))
+	for name, scope := range map[string]state.Scope{"pool": {Namespace: "llm", Pool: "vllm"}, "pods": {Namespace: "llm",
+		Pods: []string{"vllm-7d9f8b6c5-aaaa0"}}} {
+		r := fresh(t, &fakeAPI{t: t, store: pods.store()}).Read(t.Context(), queryAll(t, scope, now.Add(-30*time.Minute), now))
 		drawn := map[string]int{}
 		for _, s := range r.Gone {
 			if s.Signal == "kv_usage" {
 				drawn[s.Entity.Pod] = len(s.Series)
-				if first, last := s.Series[0], s.Series[len(s.Series)-1]; first.Value != .98 || last.At.After(now.Add(-19*time.Minute)) || last.At.Before(now.Add(-27*time.Minute)) {
+				if first, last := s.Series[0], s.Series[len(s.Series)-1]; first.Value != .98 || last.At.After(now.Add(-19*time.Minute)) ||
+					last.At.Before(now.Add(-27*time.Minute)) {
 					t.Errorf("%s: %s is drawn from %v to %v", name, s.Entity.Pod, first, last)
 				}
 			}
 		}
 		if len(drawn) != 2 || drawn["vllm-7d9f8b6c5-aaaa0"] < 20 || drawn["vllm-7d9f8b6c5-aaaa1"] < 20 {
-			t.Errorf("%s: the workers that are no more are drawn with points as of %v", name, drawn)
+			t.Errorf("%s: the former workers have charts with points of %v", name, drawn)
 		}
 		for _, s := range r.Samples {
 			if s.Signal == "kv_usage" && (s.Entity.Pod == "vllm-7d9f8b6c5-aaaa0" || s.Entity.Pod == "vllm-7d9f8b6c5-aaaa1") {

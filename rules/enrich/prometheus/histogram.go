@@ -13,15 +13,14 @@ import (
 	"paramedic/rules/enrich"
 )
 
-// A histogram is the buckets of one entity at each moment.
+// A histogram holds the buckets of one entity by time.
 type histogram struct {
 	part    part
 	labels  map[string]string // without le
 	buckets map[time.Time][]enrich.Bucket
 }
 
-// collect adds one bucket's series to the histogram that it belongs to; one without an edge counts
-// nothing that is known.
+// collect adds one bucket's series to its histogram. It skips a series without a valid edge.
 func collect(to map[string]*histogram, p part, s series) {
 	le, err := strconv.ParseFloat(s.labels[model.BucketLabel], 64)
 	if err != nil {
@@ -40,7 +39,7 @@ func collect(to map[string]*histogram, p part, s series) {
 	}
 }
 
-// keyOf is a set of labels as a key.
+// keyOf returns a set of labels as a key.
 func keyOf(labels map[string]string) string {
 	var key strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -49,7 +48,7 @@ func keyOf(labels map[string]string) string {
 	return key.String()
 }
 
-// quantile is the histogram's quantile at each moment at which it has one.
+// quantile returns the histogram's quantile at each time that has one.
 func (h *histogram) quantile(q float64) []point {
 	var out []point
 	for at, buckets := range h.buckets {

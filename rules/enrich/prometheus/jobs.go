@@ -10,20 +10,20 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
-// target is the engine of what Prometheus says of its own scrapes.
+// target is the engine name of Prometheus' own series about its scrapes.
 const target = "target"
 
-// scrapedFor is how long before the onset a target is looked for that is gone: absent() fires at
-// once or after minutes, and people may have looked at it first.
+// scrapedFor is the time before the onset within which targets that disappeared are searched.
+// absent() fires at once or after minutes, and the engineer may ask for the diagnosis hours later.
 const scrapedFor = 6 * time.Hour
 
-// earlierTargets is the query of whom the jobs of a query read before the onset, whether or not
-// they do now.
+// earlierTargets returns the query for the targets of the query's jobs since scrapedFor before the
+// onset, even if they no longer exist.
 func earlierTargets(q enrich.Query, in []string) string {
 	var names []string
 	for _, job := range q.Jobs {
@@ -31,37 +31,38 @@ func earlierTargets(q enrich.Query, in []string) string {
 	}
 	sel := "up{" + strings.Join(append([]string{"job=~" + strconv.Quote(strings.Join(names, "|"))}, in...), ",") + "}"
 	back := q.Now.Sub(q.Onset) + scrapedFor
-	return fmt.Sprintf("max by (%s, service) (max_over_time(%s[%ds]))", strings.Join(workerLabels, ", "), sel, int(back.Seconds()))
+	return fmt.Sprintf("max by (%s, service) (max_over_time(%s[%ds]))",
+		strings.Join(workerLabels, ", "), sel, int(back.Seconds()))
 }
 
-// scrapedBy returns the page that a series of up is of, with its job.
+// scrapedBy returns the page and the job of a series of up.
 func scrapedBy(cluster string, labels map[string]string) enrich.Scraped {
-	e := enrich.Identify(cluster, rules.Signal{Per: rules.PerPod}, rules.Source{Engine: target}, labels)
+	e := enrich.Identify(cluster, signals.Signal{Per: signals.PerPod}, signals.Source{Engine: target}, labels)
 	return enrich.Scraped{Entity: e, By: state.ScrapeJob{Job: labels["job"], Service: labels["service"]}}
 }
 
-// readBy returns the pages that are scraped now, and those that the jobs of the query read before.
+// readBy returns the pages that are scraped now, and those that the query's jobs scraped earlier.
 func (g *gathering) readBy(earlier []enrich.Scraped) []enrich.Scraped {
 	for _, s := range earlier {
 		g.scraped[s] = true
 	}
 	return slices.SortedFunc(maps.Keys(g.scraped), func(a, b enrich.Scraped) int {
-		return cmp.Or(enrich.CompareEntities(a.Entity, b.Entity), strings.Compare(a.Entity.Model, b.Entity.Model), cmp.Compare(a.By.Job, b.By.Job), cmp.Compare(a.By.Service, b.By.Service))
+		return cmp.Or(enrich.CompareEntities(a.Entity, b.Entity), strings.Compare(a.Entity.Model, b.Entity.Model),
+			cmp.Compare(a.By.Job, b.By.Job), cmp.Compare(a.By.Service, b.By.Service))
 	})
 }
 
-// enginesPages lets a worker's scrape and its process be those of its engine's page, where that
-// answers: a proxy beside the engine has pages too, and ports that are no page are scraped as if
-// they were.
+// enginesPages limits a worker's scrape and process signals to the page of its engine, if that
+// answers. A proxy beside the engine has pages too, and some scraped ports have no page.
 func (g *gathering) enginesPages() {
-	several := map[string][]*sample{} // what is told of a worker by more than one page
+	ambiguous := map[string][]*sample{} // signals of workers with more than one page
 	for _, sm := range g.samples {
 		own := sm.member.source.Engine == target || sm.member.source.Engine == "process"
 		if own && sm.now != nil && sm.entity.Pod != "" && len(sm.now.Instances()) > 1 {
-			several[enrich.WorkerKey(sm.entity)] = append(several[enrich.WorkerKey(sm.entity)], sm)
+			ambiguous[enrich.WorkerKey(sm.entity)] = append(ambiguous[enrich.WorkerKey(sm.entity)], sm)
 		}
 	}
-	if len(several) == 0 {
+	if len(ambiguous) == 0 {
 		return
 	}
 	pages := map[string][]string{}
@@ -70,8 +71,8 @@ func (g *gathering) enginesPages() {
 			pages[enrich.WorkerKey(sm.entity)] = append(pages[enrich.WorkerKey(sm.entity)], sm.now.Instances()...)
 		}
 	}
-	for worker, told := range several {
-		for _, sm := range told {
+	for worker, samples := range ambiguous {
+		for _, sm := range samples {
 			sm.now.Keep(pages[worker])
 		}
 	}

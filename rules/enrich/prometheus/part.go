@@ -6,27 +6,27 @@ import (
 	"strconv"
 	"strings"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
-// marker is the label that tells the parts of a union apart.
+// marker is the label that identifies the parts of a union.
 const marker = "paramedic_part"
 
-// A part is one expression of a union, of a quotient one for each sum, and the members that are
-// read from its series.
+// A part is one expression of a union, and the members that read its series. A quotient has one
+// expression for each sum.
 type part struct {
 	mark    string
 	exprs   []string
-	from    *member // of which the expressions are
+	from    *member // the member of the expressions
 	members []*member
 }
 
-// under follows a part's mark on the series of what is divided by, once more for each further
-// counter of that.
-const under = "/"
+// divisorMark follows the mark of a part on the series of its divisor; each further counter of the
+// divisor has one more.
+const divisorMark = "/"
 
-// parts are the fewest expressions that give all members. Their marks are numbers, so that no two
-// of a moment are alike, and a moment's queries do not change with what is asked of another.
+// parts returns the fewest expressions that give all members. Their marks are numbers. So they are
+// unique within a query, and a query does not depend on those for other moments.
 func parts(members []*member) []part {
 	var out []part
 	at := map[string]int{}
@@ -47,33 +47,33 @@ func parts(members []*member) []part {
 	return out
 }
 
-// labelled returns the part's expressions, marked, so that no two of a union have a series in
-// common; the last of a timed one gives the times of its scrapes.
+// labelled returns the part's expressions with marks, so that no two in a union share a series. For
+// a timed query, the last one gives the scrape times.
 func (p part) labelled(timed bool) []string {
 	out := make([]string, len(p.exprs))
 	for i, expr := range p.exprs {
-		out[i] = marked(expr, p.mark+strings.Repeat(under, i))
+		out[i] = marked(expr, p.mark+strings.Repeat(divisorMark, i))
 	}
 	if timed {
-		out = append(out, marked(p.from.scraped(), p.mark+when))
+		out = append(out, marked(p.from.scraped(), p.mark+timeMark))
 	}
 	return out
 }
 
-// marked puts a mark on the series of an expression.
+// marked adds a mark to the series of an expression.
 func marked(expr, mark string) string {
 	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, expr, marker, mark)
 }
 
-// cost is about what a part costs Prometheus, in metrics of one series for each entity, as
-// tools/evidence measured it for 64 workers.
+// cost returns the relative cost of a part for Prometheus, in metrics with one series for each
+// entity. tools/evidence measured it for 64 workers.
 func (p part) cost() int {
 	switch s := p.members[0].source; s.Fn {
-	case rules.FnQuantile:
+	case signals.FnQuantile:
 		return 8
-	case rules.FnRest, rules.FnFlow, rules.FnMin, rules.FnTotal, rules.FnExcess:
+	case signals.FnRest, signals.FnFlow, signals.FnMin, signals.FnTotal, signals.FnExcess:
 		return 3
-	case rules.FnRatio, rules.FnMean:
+	case signals.FnRatio, signals.FnMean:
 		return 2 + len(s.With)
 	}
 	return 1
@@ -92,21 +92,21 @@ func spread(ps []part, n int) [][]part {
 	return unions
 }
 
-// union is the query of some parts.
+// union returns the query of the given parts.
 func union(ps []part, timed bool) string {
 	var all []string
 	for _, p := range ps {
 		all = append(all, p.labelled(timed)...)
 	}
-	return either(all)
+	return unionOf(all)
 }
 
-// either is the union of expressions that have no series in common. Prometheus goes over all series
-// on the left for every "or", so that halves of halves cost it far less than one after the other.
-func either(exprs []string) string {
+// unionOf returns the union of expressions that share no series. Prometheus scans all series on the
+// left for every "or", so a balanced tree is much cheaper than a chain.
+func unionOf(exprs []string) string {
 	if len(exprs) <= 2 {
 		return strings.Join(exprs, "\nor\n")
 	}
 	half := len(exprs) / 2
-	return "(" + either(exprs[:half]) + ")\nor\n(" + either(exprs[half:]) + ")"
+	return "(" + unionOf(exprs[:half]) + ")\nor\n(" + unionOf(exprs[half:]) + ")"
 }

@@ -6,56 +6,58 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
-// beginning is how much of a past that is shorter than an hour is what was normal: the first
-// minutes, over which rates are, where the trouble was not there yet.
+// beginning is the part of a past shorter than an hour that serves as baseline: its first minutes,
+// the window of most rates.
 const beginning = 5 * time.Minute
 
-// before is the moment that is compared with: an hour before the onset, or as near to it as the
-// past goes back.
+// before returns the time of the baseline: an hour before the onset, or the end of the beginning of
+// a shorter past.
 func (g *gathering) before() time.Time {
-	if g.brief() {
+	if g.hasShortPast() {
 		return g.scope.began.Add(beginning)
 	}
 	return g.query.Onset.Add(-time.Hour)
 }
 
-// brief says whether the past is shorter than an hour, and long enough to be one.
-func (g *gathering) brief() bool {
+// hasShortPast reports whether the past is shorter than an hour, but long enough for a baseline.
+func (g *gathering) hasShortPast() bool {
 	past, onset := g.scope.began.Add(beginning), g.query.Onset
 	return past.After(onset.Add(-time.Hour)) && !past.After(onset.Add(-enrich.Troubled))
 }
 
-// scraped is an engine with its first sample of the time that is looked at.
-type scraped struct {
+// A firstSample is an engine with the time of its first sample in the searched range.
+type firstSample struct {
 	pod, model string
 	first      time.Time
 }
 
-// firstScrapes is the query of when engines were first scraped. It looks so far back that what was
-// there an hour before the onset is known to have been, at the usual intervals.
+// firstScrapes returns the query for the first scrape of each engine. Its range is long enough to
+// recognize engines that existed an hour before the onset, at the usual scrape intervals.
 func firstScrapes(b builder, q enrich.Query) string {
-	look := fmt.Sprintf("[%ds:1m]", int((time.Hour + beginning + 2*time.Minute).Seconds()))
-	if ago := int(q.Now.Sub(q.Onset).Seconds()); ago > 0 { // Prometheus 2 takes no offset of nothing
-		look += fmt.Sprintf(" offset %ds", ago)
+	subquery := fmt.Sprintf("[%ds:1m]", int((time.Hour + beginning + 2*time.Minute).Seconds()))
+	if ago := int(q.Now.Sub(q.Onset).Seconds()); ago > 0 { // Prometheus 2 refuses an offset of zero
+		subquery += fmt.Sprintf(" offset %ds", ago)
 	}
-	return "min by (pod, model_name) (min_over_time(timestamp(" + b.sel(b.src.Metric, b.src.Match) + ")" + look + "))"
+	first := "timestamp(" + b.sel(b.src.Metric, b.src.Match) + ")" + subquery
+	return "min by (pod, model_name) (min_over_time(" + first + "))"
 }
 
-// since is when the first was scraped of what the scope is about: of the pool's own pods where
-// their names tell, else of its model, else of all.
-func since(seen []scraped, scope state.Scope) time.Time {
-	own := func(s scraped) bool {
-		pool := rules.PoolOf(s.pod)
+// firstScrape returns the time of the first scrape of the scope's engines: of the pool's own pods
+// if their names show it, else of its model, else of all.
+func firstScrape(seen []firstSample, scope state.Scope) time.Time {
+	own := func(s firstSample) bool {
+		pool := topology.PoolOf(s.pod)
 		return scope.Pool != "" && (pool == scope.Pool || pool == "" && strings.HasPrefix(s.pod, scope.Pool+"-"))
 	}
-	model := func(s scraped) bool { return scope.Model != "" && s.model == scope.Model }
-	all := func(scraped) bool { return true }
-	for _, of := range []func(scraped) bool{own, model, all} {
+	model := func(s firstSample) bool { return scope.Model != "" && s.model == scope.Model }
+	all := func(firstSample) bool { return true }
+	for _, of := range []func(firstSample) bool{own, model, all} {
 		var began time.Time
 		for _, s := range seen {
 			if of(s) && (began.IsZero() || s.first.Before(began)) {
@@ -69,22 +71,22 @@ func since(seen []scraped, scope state.Scope) time.Time {
 	return time.Time{}
 }
 
-// succeed compares a pool's workers with those whose places they took, where none of them was there
-// before: a rollout makes new pods, and its past is the pool's. What is counted is shared by as
-// many as there are now; of all else it is the mean. GPUs have no heirs.
-func (g *gathering) succeed() {
-	renewed := g.renewed()
+// inheritBaselines gives replaced workers' values to their successors as baselines, if none of the
+// pool's current pods existed before: a rollout creates new pods. A count is divided by the number
+// of current pods; other values are averaged. GPUs have no successors.
+func (g *gathering) inheritBaselines() {
+	replaced := g.replacedPools()
 	type kind struct{ pool, signal, text string }
-	gone, heirs := map[kind]map[string]*sample{}, map[kind][]*sample{}
+	gone, successors := map[kind]map[string]*sample{}, map[kind][]*sample{}
 	for _, sm := range g.samples {
 		pool := poolOf(sm.entity)
-		if renewed[pool] == 0 || sm.entity.GPU != "" || !sm.member.signal.Compared() {
+		if replaced[pool] == 0 || sm.entity.GPU != "" || !sm.member.signal.Compared() {
 			continue
 		}
 		k := kind{pool, sm.member.signal.ID, sm.text}
 		switch {
 		case sm.now != nil && sm.base == nil:
-			heirs[k] = append(heirs[k], sm)
+			successors[k] = append(successors[k], sm)
 		case sm.now == nil && sm.base != nil:
 			if gone[k] == nil {
 				gone[k] = map[string]*sample{}
@@ -99,24 +101,24 @@ func (g *gathering) succeed() {
 		for _, sm := range olds {
 			before = append(before, sm.base.Value(enrich.CombineOf(sm.member.signal, sm.member.source)))
 		}
-		slices.Sort(before) // a sum depends on the order
+		slices.Sort(before) // a stable order, because a float sum depends on it
 		var sum float64
 		for _, v := range before {
 			sum += v
 		}
-		for _, sm := range heirs[k] {
+		for _, sm := range successors[k] {
 			share := len(before)
-			if rules.Counted(sm.member.signal.Unit) {
-				share = renewed[k.pool]
+			if signals.Counted(sm.member.signal.Unit) {
+				share = replaced[k.pool]
 			}
 			origin{}.add(&sm.base, sum/float64(share))
 		}
 	}
 }
 
-// renewed are the pools of which other pods ran before, and none of those that run now, with the
-// number of these.
-func (g *gathering) renewed() map[string]int {
+// replacedPools returns the pools whose current pods all replaced others, with the number of
+// current pods.
+func (g *gathering) replacedPools() map[string]int {
 	type times struct{ now, before bool }
 	pods := map[string]map[string]times{}
 	for _, sm := range g.samples {
@@ -148,9 +150,9 @@ func (g *gathering) renewed() map[string]int {
 	return out
 }
 
-// poolOf is the pool that a pod's name tells; empty where it tells none.
+// poolOf returns the pool of a pod's name, or "" if the name does not show it.
 func poolOf(e state.Entity) string {
-	if pool := rules.PoolOf(e.Pod); pool != "" {
+	if pool := topology.PoolOf(e.Pod); pool != "" {
 		return e.Namespace + "/" + pool
 	}
 	return ""

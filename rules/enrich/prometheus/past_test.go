@@ -11,7 +11,7 @@ import (
 	"paramedic/state"
 )
 
-// youngFleet is a pool that is scraped since a moment, and whose traffic, cache and prompts grow
+// youngFleet returns a pool that is scraped since a given time. Its traffic, cache and prompts grow
 // six minutes before now.
 func youngFleet(began time.Time) *store {
 	s := &store{}
@@ -37,21 +37,23 @@ func youngFleet(began time.Time) *store {
 	return s
 }
 
-// What is compared with the past has one where the pool is younger than an hour, as soon as its
-// first minutes are so much older than the onset that they were before the trouble; and says so. Of
-// a still younger one nothing stands for the past.
+// A pool younger than an hour has a baseline if its first minutes are long enough before the onset,
+// and a note says so. A younger pool has none.
 func TestYoungPoolUsesFirstMinutesAsBaseline(t *testing.T) {
 	onset := now.Add(-5 * time.Minute)
 	for _, c := range []struct {
 		age       time.Duration // at the onset
 		has, tell bool
-	}{{3 * time.Hour, true, false}, {61 * time.Minute, true, false}, {59 * time.Minute, true, true}, {21 * time.Minute, true, true}, {19 * time.Minute, false, false}, {0, false, false}} {
-		for name, scope := range map[string]state.Scope{"pool": {Namespace: "llm", Pool: "vllm-llama"}, "namespace": {Namespace: "llm"}, "cluster": {}} {
+	}{{3 * time.Hour, true, false}, {61 * time.Minute, true, false}, {59 * time.Minute, true, true}, {21 * time.Minute, true, true},
+		{19 * time.Minute, false, false}, {0, false, false}} {
+		for name, scope := range map[string]state.Scope{"pool": {Namespace: "llm", Pool: "vllm-llama"}, "namespace": {Namespace: "llm"},
+			"cluster": {}} {
 			t.Run(fmt.Sprintf("%s of %s", name, c.age), func(t *testing.T) {
 				client := fresh(t, &fakeAPI{t: t, store: youngFleet(onset.Add(-c.age))})
-				for round := range 2 { // the second of what is remembered
-					r := client.Read(t.Context(), asks(t, scope, onset, now.Add(time.Duration(round)*time.Second)))
-					for signal, want := range map[string]float64{"kv_usage": 0.3, "generation_tokens_rate": 100, "prompt_length_mean": 100} {
+				for round := range 2 { // the second round uses the cache
+					r := client.Read(t.Context(), queryAll(t, scope, onset, now.Add(time.Duration(round)*time.Second)))
+					for signal, want := range map[string]float64{"kv_usage": 0.3, "generation_tokens_rate": 100,
+						"prompt_length_mean": 100} {
 						got := baselineOf(r, signal)
 						if (got != nil) != c.has || c.has && (*got < 0.99*want || *got > 1.01*want) {
 							t.Errorf("%s before, in gathering %d: %v, want %g: %t", signal, round, show(got), want, c.has)
@@ -66,8 +68,8 @@ func TestYoungPoolUsesFirstMinutesAsBaseline(t *testing.T) {
 	}
 }
 
-// rolledOut are pods by name, with what they show; those "old" ran until twenty-five minutes ago,
-// those "new" since then.
+// rolledOut holds pods by name, with their values. Pods with "old" ran until 25 minutes ago, those
+// with "new" since then.
 type rolledOut map[string]map[string]float64
 
 func (pods rolledOut) store() *store {
@@ -83,9 +85,11 @@ func (pods rolledOut) store() *store {
 		}
 		for at := from; !at.After(to); at = at.Add(30 * time.Second) {
 			for metric, v := range shows {
-				labels := map[string]string{"__name__": metric, "pod": pod, "namespace": "llm", "instance": pod, "job": "vllm", "model_name": "llama-70b"}
+				labels := map[string]string{"__name__": metric, "pod": pod, "namespace": "llm", "instance": pod, "job": "vllm",
+					"model_name": "llama-70b"}
 				if strings.HasPrefix(metric, "DCGM") {
-					labels = map[string]string{"__name__": metric, "exported_pod": pod, "exported_namespace": "llm", "gpu": pod[len(pod)-1:], "Hostname": "node-1"}
+					labels = map[string]string{"__name__": metric, "exported_pod": pod, "exported_namespace": "llm",
+						"gpu": pod[len(pod)-1:], "Hostname": "node-1"}
 				}
 				if strings.HasSuffix(metric, "_total") {
 					v *= at.Sub(from).Seconds()
@@ -97,9 +101,8 @@ func (pods rolledOut) store() *store {
 	return s
 }
 
-// A rollout makes new pods. Where all of a pool's are new, they are compared with those whose
-// places they took: with the mean of what each had, and with their share of what was counted. Where
-// some stayed there is nobody to compare with.
+// A rollout creates new pods. If all of a pool's pods are new, their baseline is the mean of the
+// replaced pods, and their share of counts. If some stayed, the new ones have no baseline.
 func TestRolledOutPoolUsesPreviousPodsAsBaseline(t *testing.T) {
 	worker := func(kv, tokens float64) map[string]float64 {
 		return map[string]float64{"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": kv, "vllm:generation_tokens_total": tokens}
@@ -107,20 +110,26 @@ func TestRolledOutPoolUsesPreviousPodsAsBaseline(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods       rolledOut
 		of         string
-		kv, tokens float64 // before; zero: nobody knows
+		kv, tokens float64 // baseline; zero: none
 	}{
-		"all are new": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-7d9f8b6c5-aaaa1": worker(.4, 500), "vllm-65c4d7f98-bbbb0": worker(.9, 400), "vllm-65c4d7f98-bbbb1": worker(.9, 400)},
+		"all are new": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-7d9f8b6c5-aaaa1": worker(.4, 500),
+			"vllm-65c4d7f98-bbbb0": worker(.9, 400), "vllm-65c4d7f98-bbbb1": worker(.9, 400)},
 			"vllm-65c4d7f98-bbbb0", .3, 400},
-		"half as many": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-7d9f8b6c5-aaaa1": worker(.4, 500), "vllm-65c4d7f98-bbbb0": worker(.9, 800)},
+		"half as many": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-7d9f8b6c5-aaaa1": worker(.4, 500),
+			"vllm-65c4d7f98-bbbb0": worker(.9, 800)},
 			"vllm-65c4d7f98-bbbb0", .3, 800},
-		"one stayed": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-5f6c7d8b9-cccc0": worker(.4, 500), "vllm-65c4d7f98-bbbb0": worker(.9, 800)},
+		"one stayed": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-5f6c7d8b9-cccc0": worker(.4, 500),
+			"vllm-65c4d7f98-bbbb0": worker(.9, 800)},
 			"vllm-65c4d7f98-bbbb0", 0, 0},
-		"the roles of a split pool": {rolledOut{"vllm-decode-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-prefill-7d9f8b6c5-aaaa0": worker(.8, 10),
-			"vllm-decode-65c4d7f98-bbbb0": worker(.9, 800), "vllm-prefill-65c4d7f98-bbbb0": worker(.9, 10)}, "vllm-prefill-65c4d7f98-bbbb0", .8, 10},
+		"the roles of a split pool": {rolledOut{"vllm-decode-7d9f8b6c5-aaaa0": worker(.2, 300),
+			"vllm-prefill-7d9f8b6c5-aaaa0": worker(.8, 10),
+			"vllm-decode-65c4d7f98-bbbb0":  worker(.9, 800), "vllm-prefill-65c4d7f98-bbbb0": worker(.9, 10)},
+			"vllm-prefill-65c4d7f98-bbbb0",
+			.8, 10},
 	} {
 		for _, scope := range []state.Scope{{Namespace: "llm", Pool: "vllm"}, {Namespace: "llm", Model: "llama-70b"}} {
 			t.Run(name+" "+scope.Pool, func(t *testing.T) {
-				r := fresh(t, &fakeAPI{t: t, store: c.pods.store()}).Read(t.Context(), asks(t, scope, now.Add(-5*time.Minute), now))
+				r := fresh(t, &fakeAPI{t: t, store: c.pods.store()}).Read(t.Context(), queryAll(t, scope, now.Add(-5*time.Minute), now))
 				for signal, want := range map[string]float64{"kv_usage": c.kv, "generation_tokens_rate": c.tokens} {
 					x := find(r, signal, c.of)
 					switch {
@@ -132,7 +141,7 @@ func TestRolledOutPoolUsesPreviousPodsAsBaseline(t *testing.T) {
 				}
 				for pod := range c.pods {
 					if x := find(r, "kv_usage", pod); x != nil && strings.Contains(pod, "-7d9f8b6c5-") {
-						t.Errorf("a pod that is gone is evidence: %+v", x)
+						t.Errorf("a former pod is evidence: %+v", x)
 					}
 				}
 				if len(r.Notes) > 0 || !r.Began.IsZero() {
@@ -143,18 +152,20 @@ func TestRolledOutPoolUsesPreviousPodsAsBaseline(t *testing.T) {
 	}
 }
 
-// The last Xid of one GPU is no past of another's.
+// The last Xid of one GPU is no baseline for another.
 func TestGPUGetsNoBaselineOfReplacedGPU(t *testing.T) {
 	gpu := func(xid float64) map[string]float64 {
 		return map[string]float64{"vllm:num_requests_running": 3, "DCGM_FI_DEV_XID_ERRORS": xid}
 	}
-	pods := rolledOut{"vllm-7d9f8b6c5-aaaa0": gpu(0), "vllm-7d9f8b6c5-aaaa1": gpu(79), "vllm-65c4d7f98-bbbb2": gpu(0), "vllm-65c4d7f98-bbbb3": gpu(79)}
-	r := fresh(t, &fakeAPI{t: t, store: pods.store()}).Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm"}, now.Add(-5*time.Minute), now))
+	pods := rolledOut{"vllm-7d9f8b6c5-aaaa0": gpu(0), "vllm-7d9f8b6c5-aaaa1": gpu(79), "vllm-65c4d7f98-bbbb2": gpu(0),
+		"vllm-65c4d7f98-bbbb3": gpu(79)}
+	r := fresh(t, &fakeAPI{t: t, store: pods.store()}).Read(t.Context(), queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm"},
+		now.Add(-5*time.Minute), now))
 	seen := 0
 	for _, s := range r.Samples {
 		if s.Signal == "gpu_xid" {
 			if seen++; s.Baseline != nil {
-				t.Errorf("%s showed %s before, which was another's", s.Entity.Pod, show(s.Baseline))
+				t.Errorf("%s has a baseline of %s, which is another's", s.Entity.Pod, show(s.Baseline))
 			}
 		}
 	}
@@ -163,7 +174,7 @@ func TestGPUGetsNoBaselineOfReplacedGPU(t *testing.T) {
 	}
 }
 
-// Two workers of which one has no requests, and then the other: each has its own past, or none.
+// First one of two workers has no requests, then the other. Each has its own baseline, or none.
 func TestRemainingWorkerKeepsItsOwnBaseline(t *testing.T) {
 	s := &store{}
 	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
@@ -172,34 +183,38 @@ func TestRemainingWorkerKeepsItsOwnBaseline(t *testing.T) {
 				if i == 2 && (pod == 0) == at.After(now.Add(-40*time.Minute)) {
 					continue
 				}
-				s.add(map[string]string{"__name__": metric, "pod": fmt.Sprintf("vllm-5f6c7d8b9-cccc%d", pod), "namespace": "llm", "model_name": "llama-70b"}, at, 0.5)
+				s.add(map[string]string{"__name__": metric, "pod": fmt.Sprintf("vllm-5f6c7d8b9-cccc%d", pod), "namespace": "llm",
+					"model_name": "llama-70b"}, at, 0.5)
 			}
 		}
 	}
-	r := fresh(t, &fakeAPI{t: t, store: s}).Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm"}, now.Add(-5*time.Minute), now))
+	r := fresh(t, &fakeAPI{t: t, store: s}).Read(t.Context(), queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm"},
+		now.Add(-5*time.Minute), now))
 	if x := find(r, "kv_usage", "vllm-5f6c7d8b9-cccc1"); x == nil || x.Baseline != nil {
 		t.Errorf("%+v", x)
 	}
 }
 
-// A router that counts the engines' requests too is older than they are, and is none of them.
+// A router that also counts the engines' requests is older than the engines, but is no engine.
 func TestRouterCountIsNotAnEngineAge(t *testing.T) {
 	onset := now.Add(-5 * time.Minute)
 	s := youngFleet(onset.Add(-30 * time.Minute))
 	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
-		s.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": "router-0", "namespace": "llm", "server": "http://10.0.0.1:8000"}, at, 1)
+		s.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": "router-0", "namespace": "llm",
+			"server": "http://10.0.0.1:8000"}, at, 1)
 	}
-	r := fresh(t, &fakeAPI{t: t, store: s}).Read(t.Context(), asks(t, state.Scope{Namespace: "llm"}, onset, now))
+	r := fresh(t, &fakeAPI{t: t, store: s}).Read(t.Context(), queryAll(t, state.Scope{Namespace: "llm"}, onset, now))
 	if got := baselineOf(r, "kv_usage"); got == nil || *got != 0.3 {
 		t.Errorf("kv_usage was %s", show(got))
 	}
 }
 
-// Where nobody answers since when there are samples, that is said: it may be why there is no past.
+// If the age query fails, a note reports it, because it explains a missing baseline.
 func TestUnansweredAgeQueryIsReported(t *testing.T) {
 	f := &fakeAPI{t: t, store: youngFleet(now.Add(-40 * time.Minute)), refuse: "timestamp("}
-	r := fresh(t, f).Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-5*time.Minute), now))
-	if len(r.Notes) != 1 || r.Notes[0].Signal != "baseline" || !strings.HasPrefix(r.Notes[0].Reason, "since when there are samples: Prometheus: ") {
+	r := fresh(t, f).Read(t.Context(), queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-5*time.Minute), now))
+	if len(r.Notes) != 1 || r.Notes[0].Signal != "baseline" || !strings.HasPrefix(r.Notes[0].Reason,
+		"since when there are samples: Prometheus: ") {
 		t.Errorf("%+v", r.Notes)
 	}
 }

@@ -1,11 +1,12 @@
 // Package prometheus reads signals from a Prometheus-compatible API.
 //
-// It promises to cost the server little: a gathering is at most [MaxQueries] queries, each a union
-// of many signals, and none runs past the caller's deadline. What [Client.Prepare] asks ahead for
-// one is among them, as long as its scope and its onset stay. A query that fails takes its own
-// signals into missing evidence and leaves the others. A value is used only if it is a number and
-// at most five minutes old. It has the time of the query, or of its scrape where the caller asks
-// for fresh values. Nothing of the server's address or credentials gets into an error.
+// It limits the server's work: a gathering sends at most [MaxQueries] queries, including those that
+// [Client.Prepare] prefetched if its scope and onset stay the same. Each query is a union of many
+// signals, and ends at the caller's deadline. If a query fails, only its own signals are missing.
+//
+// A value is used only if it is a number and at most five minutes old. It has the time of the
+// query, or the time of its scrape if the caller requests fresh values. Errors contain neither the
+// server's address nor its credentials.
 package prometheus
 
 import (
@@ -26,52 +27,52 @@ import (
 )
 
 const (
-	// MaxQueries is the most queries of one gathering, with those that were asked ahead.
+	// MaxQueries limits the queries of one gathering, including prefetched ones.
 	MaxQueries = 12
-	// Stale is how old a value may be.
+	// Stale is the greatest age of a value.
 	Stale = 5 * time.Minute
 
 	unionsNow     = 3
 	unionsBefore  = 2 // of the hour before the onset
 	unionsDistant = 2 // of the day and the week before, together
-	unionsRange   = 2 // of the charts, and again of what has come since they were asked for ahead
+	unionsRange   = 2 // of the charts, and again of their points after the prefetch
 )
 
-// A moment is what a query is about, or part of it.
+// A moment is the time that a query, or a part of it, reads.
 type moment string
 
-// The moments. What is missing where a query fails is called by their names, and by the present's
-// signals.
+// The moments. If a query fails, its note has the moment's name; for the present, its signals are
+// missing.
 const (
 	present  moment = "now"
 	baseline moment = "baseline" // an hour before the onset
 	dayAgo   moment = "day_ago"
 	weekAgo  moment = "week_ago"
-	course   moment = "series" // the hour before the onset until now
+	course   moment = "series" // from an hour before the onset until now
 )
 
-// Config says where Prometheus is.
+// Config holds the address of Prometheus and how to call it.
 type Config struct {
 	URL       string
-	Token     func() (string, error) // bearer token, asked for at every call; nil: none
+	Token     func() (string, error) // bearer token, read at every call; nil: none
 	Transport http.RoundTripper      // nil: [Transport]
 	Timeout   time.Duration          // of one query; zero: 4 s
 }
 
-// A Client reads signals from one Prometheus.
+// A Client reads signals from one Prometheus. It is safe for concurrent use.
 type Client struct {
 	api     v1.API
 	url     func(path string, args map[string]string) *url.URL
 	http    *http.Client
 	timeout time.Duration
-	past    *memory
+	past    *pastCache
 }
 
-// Transport keeps a connection for each query of a gathering. http.DefaultTransport keeps two, so
-// that all others would shake hands again each time, and with TLS that is dear.
+// Transport returns a transport that keeps a connection for each query of a gathering.
+// http.DefaultTransport keeps two, so most queries would need a new TLS handshake.
 func Transport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // somebody else's
+	if !ok { // replaced by another package
 		return http.DefaultTransport
 	}
 	t = t.Clone()
@@ -79,7 +80,7 @@ func Transport() http.RoundTripper {
 	return t
 }
 
-// New makes a client; it does not connect.
+// New returns a client; it does not connect.
 func New(c Config) (*Client, error) {
 	if c.Transport == nil {
 		c.Transport = Transport()
@@ -92,15 +93,15 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
 	}
-	past, err := newMemory()
+	past, err := newPastCache()
 	if err != nil {
 		return nil, err
 	}
 	return &Client{api: v1.NewAPI(client), url: client.URL, http: plain, timeout: c.Timeout, past: past}, nil
 }
 
-// bearer adds the token as it is now, and bounds what is read. It would add it to a redirected
-// request too, so that none is followed.
+// bearer adds the current token to each request and limits the answer's size. It would also add the
+// token to a redirected request, so the client follows no redirect.
 type bearer struct {
 	token func() (string, error)
 	next  http.RoundTripper
@@ -108,7 +109,7 @@ type bearer struct {
 
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Accept-Encoding", "identity") // compressing an answer takes longer than a cluster's network does for it
+	r.Header.Set("Accept-Encoding", "identity") // compressing takes longer than the cluster's network needs
 	if b.token != nil {
 		token, err := b.token()
 		if err != nil {
@@ -124,17 +125,17 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// maxAnswer is the largest answer in bytes that is read.
+// maxAnswer is the largest accepted answer, in bytes.
 const maxAnswer = 64 << 20
 
-// capped is a body that fails when it goes on for too long: a part of an answer must not pass for
-// all of it.
+// capped is a body that fails at its limit, because a part of an answer must not pass for all of
+// it.
 type capped struct {
 	io.ReadCloser
 	left int64
 }
 
-// Read reads on.
+// Read implements io.Reader.
 func (c *capped) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, fmt.Errorf("the answer is larger than %d MiB", maxAnswer>>20)
@@ -144,7 +145,7 @@ func (c *capped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Ping asks for the simplest query there is.
+// Ping sends the simplest query.
 func (c *Client) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -154,44 +155,44 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// A job is one query with what it is for.
-type job struct {
+// A plannedQuery is one query, with its purpose.
+type plannedQuery struct {
 	parts   []part
 	query   string // the union of the parts
 	moments []moment
-	at      time.Time // instant
-	timed   bool      // the answer also says when its values were scraped
-	span    *v1.Range // range
-	// settled is the moment up to which the answer is the same whenever it is asked for, once all
-	// has come in; zero where nobody will ask again.
+	at      time.Time // of an instant query
+	timed   bool      // the answer also has the scrape times of its values
+	span    *v1.Range // of a range query
+	// settled is the moment up to which the answer stays the same after late samples have arrived.
+	// It is zero if the query will not be repeated.
 	settled time.Time
 }
 
-// gives says whether the moment is among those that the job is about.
-func (j job) gives(m moment) bool { return slices.Contains(j.moments, m) }
+// covers reports whether the query reads the moment.
+func (j plannedQuery) covers(m moment) bool { return slices.Contains(j.moments, m) }
 
-// but are the job's moments without one.
-func (j job) but(m moment) []moment {
+// momentsExcept returns the query's moments without one.
+func (j plannedQuery) momentsExcept(m moment) []moment {
 	return slices.DeleteFunc(slices.Clone(j.moments), func(x moment) bool { return x == m })
 }
 
-// Prepare asks ahead for what a gathering about the same will want to know of the past, so that it
-// has only the present to wait for. What does not come is asked for then. It gives up where the
-// server does not say all about what runs, since it would not about the rest, and where answers
-// that were asked ahead for others would have to go for these.
+// Prepare prefetches the past for a gathering of the same incident, which then waits only for the
+// present. Read queries what did not arrive. Prepare stops if the discovery of engines fails or is
+// partial, because the rest would not be complete either. It also stops if its answers would evict
+// other prefetched ones.
 func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
-	if !q.Onset.Before(q.Now) { // nothing of it would be remembered
+	if !q.Onset.Before(q.Now) { // no answer could be cached
 		return
 	}
-	l, ok := c.look(ctx, q, &enrich.Reading{})
+	l, ok := c.discover(ctx, q, &enrich.Reading{})
 	if !ok {
 		return
 	}
-	c.past.looks.Add(placeOf(q), recentLook{l, q.Now})
-	g := &gathering{query: q, scope: narrowed(q, l)}
-	_, rest := c.past.recall(g.jobs(), q.Now)
-	rest = slices.DeleteFunc(rest, func(j job) bool { return j.settled.IsZero() })
-	if c.past.crowded(len(rest), q.Now) {
+	c.past.discoveries.Add(discoveryKeyOf(q), recentDiscovery{l, q.Now})
+	g := &gathering{query: q, scope: filterFor(q, l)}
+	_, rest := c.past.lookup(g.queries(), q.Now)
+	rest = slices.DeleteFunc(rest, func(j plannedQuery) bool { return j.settled.IsZero() })
+	if c.past.isFull(len(rest), q.Now) {
 		return
 	}
 	var wg sync.WaitGroup
@@ -204,33 +205,34 @@ func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	var out enrich.Reading
-	l, ahead := c.past.looked(q)
+	l, ahead := c.past.takeDiscovery(q)
 	if !ahead {
-		l, _ = c.look(ctx, q, &out)
+		l, _ = c.discover(ctx, q, &out)
 	}
-	g := &gathering{query: q, scope: narrowed(q, l), samples: map[sampleKey]*sample{}, scraped: map[enrich.Scraped]bool{}}
+	g := &gathering{query: q, scope: filterFor(q, l), samples: map[sampleKey]*sample{},
+		scraped: map[enrich.Scraped]bool{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	ask := func(j job) {
+	ask := func(j plannedQuery) {
 		wg.Go(func() {
 			got := c.ask(ctx, j)
 			c.past.keep(j, got, q.Now)
 			mu.Lock()
 			defer mu.Unlock()
 			if got.err != nil {
-				j.lost(&out, enrich.Explain("Prometheus", got.err))
+				j.recordFailure(&out, enrich.Explain("Prometheus", got.err))
 				return
 			}
 			g.take(j, got.series)
 		})
 	}
-	known, rest := c.past.recall(g.jobs(), q.Now)
+	known, rest := c.past.lookup(g.queries(), q.Now)
 	for _, j := range rest {
 		ask(j)
 	}
 	mu.Lock()
 	for _, k := range known {
-		g.take(k.job, k.series)
+		g.take(k.plannedQuery, k.series)
 	}
 	mu.Unlock()
 	wg.Wait()

@@ -16,40 +16,42 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.uber.org/goleak"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
 		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
 }
 
-func builtIn(t testing.TB) []rules.Signal {
-	signals, err := rules.LoadSignals()
+func builtIn(t testing.TB) []signals.Signal {
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return signals
+	return builtin
 }
 
-// asks is a query for all signals of a scope.
-func asks(t testing.TB, scope state.Scope, onset, at time.Time) enrich.Query {
-	signals := builtIn(t)
-	i := slices.IndexFunc(signals, func(s rules.Signal) bool { return s.ID == "requests_running" })
-	return enrich.Query{Cluster: "default", Scope: scope, Signals: signals, Running: signals[i], Now: at, Onset: onset}
+// queryAll returns a query for all signals of a scope.
+func queryAll(t testing.TB, scope state.Scope, onset, at time.Time) enrich.Query {
+	declared := builtIn(t)
+	i := slices.IndexFunc(declared, func(s signals.Signal) bool { return s.ID == "requests_running" })
+	return enrich.Query{Cluster: "default", Scope: scope, Signals: declared, Running: declared[i], Now: at, Onset: onset}
 }
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 	for name, scope := range map[string]state.Scope{
-		"whole cluster": {}, "namespace": {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}, "hostile": {Namespace: "a\"} or vector(1)\n#{\\"},
+		"whole cluster": {}, "namespace": {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"},
+		"hostile": {Namespace: "a\"} or vector(1)\n#{\\"},
 	} {
 		ids := map[string]bool{}
 		for _, s := range builtIn(t) {
-			ms := compile(s, narrow{Scope: scope})
+			ms := compile(s, scopeFilter{Scope: scope})
 			for _, m := range ms {
 				if ids[m.id] {
 					t.Errorf("%s: two members are %s", name, m.id)
@@ -74,9 +76,10 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 
 func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
 	g := &gathering{query: enrich.Query{Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)}, samples: map[sampleKey]*sample{}}
-	jobs := g.jobs()
-	if len(jobs) > whole-1 {
-		t.Errorf("%d queries, want %d at most: with what is asked ahead, and which engines there are, %d are promised", len(jobs), whole-1, MaxQueries)
+	jobs := g.queries()
+	if len(jobs) > queriesUncached-1 {
+		t.Errorf("%d queries, want %d at most: with prefetches and the discovery, %d are allowed", len(jobs), queriesUncached-1,
+			MaxQueries)
 	}
 	for _, j := range jobs {
 		if j.span == nil {
@@ -91,7 +94,7 @@ func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
 func TestCompiledForms(t *testing.T) {
 	by := map[string]string{}
 	for _, s := range builtIn(t) {
-		if ms := compile(s, narrow{Scope: state.Scope{Namespace: "llm"}}); len(ms) > 0 {
+		if ms := compile(s, scopeFilter{Scope: state.Scope{Namespace: "llm"}}); len(ms) > 0 {
 			by[s.ID] = ms[0].reads()
 		}
 	}
@@ -108,7 +111,7 @@ func TestCompiledForms(t *testing.T) {
 	}
 }
 
-// fleet fills a store with two workers' gauges for two hours.
+// fleet returns a store with two workers' gauges for two hours.
 func fleet() *store {
 	s := &store{}
 	addFleet(s)
@@ -143,13 +146,13 @@ func read(t *testing.T, f *fakeAPI, scope state.Scope, c Config) enrich.Reading 
 	t.Helper()
 	c.URL = f.serve().URL
 	if c.Timeout == 0 {
-		c.Timeout = time.Minute // what is tested is the answer, not how fast a busy machine gives it
+		c.Timeout = time.Minute // the tests check the answer, not the speed of a busy machine
 	}
 	client, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.Read(t.Context(), asks(t, scope, now.Add(-10*time.Minute), now))
+	return client.Read(t.Context(), queryAll(t, scope, now.Add(-10*time.Minute), now))
 }
 
 func find(r enrich.Reading, signal, pod string) *state.Sample {
@@ -174,7 +177,8 @@ func valueBaselineAndZ(t *testing.T, scope state.Scope) {
 	if hot == nil {
 		t.Fatalf("no kv_usage: %+v", r)
 	}
-	if hot.Value != 0.99 || hot.Baseline == nil || *hot.Baseline != 0.5 || hot.DayAgo != nil || hot.Z == nil || *hot.Z < 10 || len(hot.Series) < 25 {
+	if hot.Value != 0.99 || hot.Baseline == nil || *hot.Baseline != 0.5 || hot.DayAgo != nil || hot.Z == nil || *hot.Z < 10 ||
+		len(hot.Series) < 25 {
 		t.Errorf("got %+v", hot)
 	}
 	if calm := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa0"); calm == nil || calm.Z == nil || math.Abs(*calm.Z) > 0.1 {
@@ -194,13 +198,14 @@ func valueBaselineAndZ(t *testing.T, scope state.Scope) {
 	}
 }
 
-// What deploy/prometheus/slo.yml records is read for the model, and says which promise is kept
-// worst; each layer has a budget of its own.
+// The recording rules of deploy/prometheus/slo.yml are read for the model. The text names the worst
+// objective, and each layer has its own budget.
 func TestErrorBudgetIsReadWithItsSLO(t *testing.T) {
 	s := fleet()
 	for engine, left := range map[string]map[string]float64{"vllm": {"ttft": 0.8, "errors": -0.4}, "dynamo": {"ttft": 0.6}} {
 		for sli, v := range left {
-			s.add(map[string]string{"__name__": "llm_slo:budget_left:30d", "namespace": "llm", "model_name": "llama-70b", "engine": engine, "sli": sli}, now, v)
+			s.add(map[string]string{"__name__": "llm_slo:budget_left:30d", "namespace": "llm", "model_name": "llama-70b", "engine": engine,
+				"sli": sli}, now, v)
 		}
 	}
 	r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
@@ -224,7 +229,7 @@ func TestErrorBudgetIsReadWithItsSLO(t *testing.T) {
 	}
 }
 
-// The chart is of the same quantity as the value, or a flat line looks like a fall.
+// The chart must be the same quantity as the value. Otherwise, a flat line looks like a fall.
 func TestChartCountsDuplicateScrapesOnce(t *testing.T) {
 	const pod = "vllm-llama-7d9f8b6c5-aaaa0"
 	for name, c := range map[string]struct {
@@ -238,10 +243,12 @@ func TestChartCountsDuplicateScrapesOnce(t *testing.T) {
 			s := &store{}
 			for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
 				for _, from := range [][2]string{{"10.0.0.0:8000", "vllm"}, c.second} {
-					s.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": pod, "namespace": "llm", "model_name": "llama-70b", "instance": from[0], "job": from[1]}, at, 10)
+					s.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": pod, "namespace": "llm",
+						"model_name": "llama-70b", "instance": from[0], "job": from[1]}, at, 10)
 				}
 			}
-			run := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}), "requests_running", pod)
+			run := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}),
+				"requests_running", pod)
 			if run == nil || run.Value != c.want || run.Z == nil || *run.Z != 0 || len(run.Series) < 25 {
 				t.Fatalf("got %+v", run)
 			}
@@ -263,14 +270,17 @@ func TestFailedQueryIsMissingEvidence(t *testing.T) {
 	if find(r, "kv_usage", pod) == nil && find(r, "requests_running", pod) == nil { // one of them may be in the same union
 		t.Error("a bad union took another's signals with it")
 	}
-	r = read(t, &fakeAPI{t: t, store: fleet(), refuse: "vllm:kv_cache_usage_perc{"}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
-	if why := r.Failed["kv_usage"]; !strings.Contains(why, "too many samples") || !slices.ContainsFunc(r.Notes, func(m state.Missing) bool { return m.Signal == "series" }) {
+	r = read(t, &fakeAPI{t: t, store: fleet(), refuse: "vllm:kv_cache_usage_perc{"}, state.Scope{Namespace: "llm", Pool: "vllm-llama"},
+		Config{})
+	if why := r.Failed["kv_usage"]; !strings.Contains(why, "too many samples") ||
+		!slices.ContainsFunc(r.Notes, func(m state.Missing) bool { return m.Signal == "series" }) {
 		t.Errorf("a chart that is also the present: %q, %v", why, r.Notes)
 	}
 }
 
-// The charts of a pool's young incident are also its present and its hour before; of an old one,
-// and of more than a pool, whose charts may not come, these are asked for apart. Both say the same.
+// The charts of a pool's young incident also give the current values and the baselines. For an old
+// incident, or for more than a pool, these are queried separately, because the charts may fail.
+// Both ways give the same.
 func TestValuesDoNotWaitForLargeCharts(t *testing.T) {
 	const pod = "vllm-llama-7d9f8b6c5-aaaa1"
 	pool, namespace := state.Scope{Namespace: "llm", Pool: "vllm-llama"}, state.Scope{Namespace: "llm"}
@@ -284,12 +294,14 @@ func TestValuesDoNotWaitForLargeCharts(t *testing.T) {
 	}{
 		{"a pool", pool, 10 * time.Minute, false, true, true}, {"a pool, without charts", pool, 10 * time.Minute, true, false, false},
 		{"old", pool, 5 * time.Hour, false, true, true}, {"old, without charts", pool, 5 * time.Hour, true, false, true},
-		{"many pools", namespace, 10 * time.Minute, false, true, true}, {"many pools, without charts", namespace, 10 * time.Minute, true, false, true},
+		{"many pools", namespace, 10 * time.Minute, false, true, true}, {"many pools, without charts", namespace, 10 * time.Minute, true,
+			false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &store{}
 			for at := now.Add(-7 * time.Hour); at.Before(now.Add(-2 * time.Hour)); at = at.Add(30 * time.Second) {
-				s.add(map[string]string{"__name__": "vllm:kv_cache_usage_perc", "pod": pod, "namespace": "llm", "instance": "10.0.0.1:8000", "job": "vllm",
+				s.add(map[string]string{"__name__": "vllm:kv_cache_usage_perc", "pod": pod, "namespace": "llm", "instance": "10.0.0.1:8000",
+					"job":        "vllm",
 					"model_name": "llama-70b", "engine": "0"}, at, 0.25)
 			}
 			addFleet(s)
@@ -298,7 +310,7 @@ func TestValuesDoNotWaitForLargeCharts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := client.Read(t.Context(), asks(t, c.scope, now.Add(-c.lasted), now))
+			r := client.Read(t.Context(), queryAll(t, c.scope, now.Add(-c.lasted), now))
 			x := find(r, "kv_usage", pod)
 			if (x != nil) != c.present {
 				t.Fatalf("%+v", x)
@@ -314,15 +326,17 @@ func TestValuesDoNotWaitForLargeCharts(t *testing.T) {
 	}
 }
 
-// What ended before now has no present, though a chart has its last points.
+// A series that ended before now has no current value, although the chart has its last points.
 func TestEndedChartGivesNoCurrentValue(t *testing.T) {
 	s := fleet()
-	gone := map[string]string{"__name__": "vllm:kv_cache_usage_perc", "pod": "vllm-llama-7d9f8b6c5-gone9", "namespace": "llm", "model_name": "llama-70b"}
+	gone := map[string]string{"__name__": "vllm:kv_cache_usage_perc", "pod": "vllm-llama-7d9f8b6c5-gone9", "namespace": "llm",
+		"model_name": "llama-70b"}
 	for at := now.Add(-2 * time.Hour); at.Before(now.Add(-8 * time.Minute)); at = at.Add(30 * time.Second) {
 		s.add(gone, at, 0.7)
 	}
-	if x := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}), "kv_usage", gone["pod"]); x != nil {
-		t.Errorf("a pod that is gone has a value: %+v", x)
+	if x := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}), "kv_usage",
+		gone["pod"]); x != nil {
+		t.Errorf("a former pod has a value: %+v", x)
 	}
 }
 
@@ -388,7 +402,7 @@ func TestTokenIsNotSentToARedirect(t *testing.T) {
 	if err := client.Ping(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("ping: %v", err)
 	}
-	r := client.Read(t.Context(), asks(t, state.Scope{}, now, now))
+	r := client.Read(t.Context(), queryAll(t, state.Scope{}, now, now))
 	if why := r.Failed["kv_usage"]; why != want {
 		t.Errorf("kv_usage failed with %q", why)
 	}

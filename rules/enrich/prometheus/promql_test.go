@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The part of PromQL that compiled queries use, on data in memory: enough to tell whether a query
-// means what it should. It is written after Prometheus's documentation, not after package engine,
-// which it is compared with.
+// An evaluator for the part of PromQL that compiled queries use, on data in memory. It tests the
+// meaning of queries. It follows Prometheus' documentation, not package engine, because tests
+// compare the two.
 
 type tsPoint struct {
 	at time.Time

@@ -5,22 +5,22 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
-// A quotient is the sums of one entity at each moment: what is divided, and by what.
+// A quotient holds the sums of one entity by time: dividend (over) and divisor (under).
 type quotient struct {
 	labels      map[string]string
 	over, under map[time.Time]float64
 }
 
-// seriesKey tells the series of a member apart.
+// A seriesKey identifies a series of a member.
 type seriesKey struct {
 	member *member
 	labels string
 }
 
-// key returns what the series is of, among those of the member.
+// key returns the key of a series of the member.
 func (m *member) key(labels map[string]string) seriesKey { return seriesKey{m, keyOf(m.own(labels))} }
 
 // own returns the labels that the member's series keep.
@@ -34,8 +34,7 @@ func (m *member) own(labels map[string]string) map[string]string {
 	return out
 }
 
-// addTo adds one series to the quotient of a member that it belongs to: of a pool, to that of all
-// its pods.
+// addTo adds one series to its quotient. A pool's quotient sums the series of all its pods.
 func addTo(quotients map[seriesKey]*quotient, m *member, s series, divisor bool) {
 	labels := m.own(s.labels)
 	key := seriesKey{m, keyOf(labels)}
@@ -53,13 +52,13 @@ func addTo(quotients map[seriesKey]*quotient, m *member, s series, divisor bool)
 	}
 }
 
-// points is the quotient at each moment at which there is something to divide by. Without a series
-// for the part (no 5xx was ever seen), a ratio's part is nothing of the whole; a mean needs both.
-func (q *quotient) points(src rules.Source) []point {
+// points returns the quotient at each time with a positive divisor. A ratio without a dividend is
+// zero, for example if there was never a 5xx; a mean needs both.
+func (q *quotient) points(src signals.Source) []point {
 	var out []point
 	for at, whole := range q.under {
 		part, ok := q.over[at]
-		if !(whole > 0) || !ok && src.Fn == rules.FnMean {
+		if !(whole > 0) || !ok && src.Fn == signals.FnMean {
 			continue
 		}
 		if v := part / whole * src.Scale; v != 0 || !src.Nonzero {

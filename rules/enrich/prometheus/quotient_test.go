@@ -4,33 +4,35 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
-// A pool's mean is that of all its requests, not the mean of its pods' means, and is told in the
-// signal's unit whatever the metric's is.
+// A pool's mean covers all its requests. It is not the mean of its pods' means. It has the signal's
+// unit, not the metric's.
 func TestPoolMeanCountsEveryRequestOnce(t *testing.T) {
-	sig := rules.Signal{ID: "prompt_length_mean", Per: rules.PerPod, Pooled: true, Sources: []rules.Source{
-		{Engine: "vllm", Metric: "prompt", Fn: rules.FnMean, Window: 5 * time.Minute, Scale: 0.001}}}
-	ms := compile(sig, narrow{Scope: state.Scope{Namespace: "llm"}})
+	sig := signals.Signal{ID: "prompt_length_mean", Per: signals.PerPod, Pooled: true, Sources: []signals.Source{
+		{Engine: "vllm", Metric: "prompt", Fn: signals.FnMean, Window: 5 * time.Minute, Scale: 0.001}}}
+	ms := compile(sig, scopeFilter{Scope: state.Scope{Namespace: "llm"}})
 	g := &gathering{samples: map[sampleKey]*sample{}}
-	j := job{parts: parts(ms), moments: []moment{present}, at: now}
+	j := plannedQuery{parts: parts(ms), moments: []moment{present}, at: now}
 	if len(ms) != 2 || len(j.parts) != 1 {
 		t.Fatalf("%d members of %d parts, want the pods' and the pool's of one", len(ms), len(j.parts))
 	}
 	var all []series
 	for pod, sums := range map[string][2]float64{"few-long": {8000, 1}, "many-short": {9000, 9}, "idle": {0, 0}} {
 		for i, mark := range []string{"0", "0/"} {
-			all = append(all, series{labels: map[string]string{marker: mark, "namespace": "llm", "pod": pod, "model_name": "llama"}, points: []point{{now, sums[i]}}})
+			all = append(all, series{labels: map[string]string{marker: mark, "namespace": "llm", "pod": pod, "model_name": "llama"},
+				points: []point{{now, sums[i]}}})
 		}
 	}
-	all = append(all, series{labels: map[string]string{marker: "0/", "namespace": "llm", "pod": "half", "model_name": "other"}, points: []point{{now, 1}}})
+	all = append(all, series{labels: map[string]string{marker: "0/", "namespace": "llm", "pod": "half", "model_name": "other"},
+		points: []point{{now, 1}}})
 	g.take(j, all)
 	got := map[string]float64{}
 	for of, s := range g.samples {
 		if s.now != nil {
-			got[of.entity.Pod+"@"+of.entity.Model] = s.now.Value(rules.CombineMax)
+			got[of.entity.Pod+"@"+of.entity.Model] = s.now.Value(signals.CombineMax)
 		}
 	}
 	want := map[string]float64{"few-long@llama": 8, "many-short@llama": 1, "@llama": 1.7}

@@ -6,24 +6,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
-// A Deployment keeps ten ReplicaSets of its past. Its last rollout is that of the newest, in
-// whatever order they are told.
+// A Deployment keeps ten old ReplicaSets. The newest one gives the last rollout, in any order of
+// the series.
 func TestRolloutAgeIsOfTheNewestReplicaSet(t *testing.T) {
 	for _, sets := range []map[string]time.Duration{
 		{"vllm-llama-5f6d4c9b8": 20 * time.Minute, "vllm-llama-7d9f8b6c5": 240 * time.Hour, "vllm-llama-9cc48d7b6": 90 * time.Hour},
 		{"vllm-llama-9cc48d7b6": 20 * time.Minute, "vllm-llama-7d9f8b6c5": 240 * time.Hour, "vllm-llama-5f6d4c9b8": 90 * time.Hour},
 	} {
 		s := fleet()
-		sets["vllm-llama-rerank-6b8c9d7f5"], sets["vllm-llama-small"] = 3*time.Minute, 5*time.Minute // another Deployment's, and one without
+		sets["vllm-llama-rerank-6b8c9d7f5"], sets["vllm-llama-small"] = 3*time.Minute,
+			5*time.Minute // of another Deployment, and one without a Deployment
 		for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
 			for name, age := range sets {
 				if created := now.Add(-age); !created.After(at) {
-					s.add(map[string]string{"__name__": "kube_replicaset_created", "namespace": "llm", "replicaset": name, "job": "kube-state-metrics", "instance": "10.0.1.1:8080"}, at, float64(created.Unix()))
+					s.add(map[string]string{"__name__": "kube_replicaset_created", "namespace": "llm", "replicaset": name,
+						"job": "kube-state-metrics", "instance": "10.0.1.1:8080"}, at, float64(created.Unix()))
 				}
 			}
 		}
@@ -40,11 +42,11 @@ func TestRolloutAgeIsOfTheNewestReplicaSet(t *testing.T) {
 	}
 }
 
-// What one entity has of several series of one scrape is combined, as the signal says, and does not
-// hang on the order in which they come.
+// Several series of one entity from one scrape are combined as the signal defines, independent of
+// their order.
 func TestSeriesOfOneScrapeAreCombined(t *testing.T) {
 	for _, order := range [][]float64{{3, 1, 2}, {1, 2, 3}, {2, 3, 1}} {
-		for how, want := range map[rules.Combine]float64{rules.CombineMin: 1, rules.CombineMax: 3} {
+		for how, want := range map[signals.Combine]float64{signals.CombineMin: 1, signals.CombineMax: 3} {
 			var p enrich.Parts
 			for _, v := range order {
 				p.Add("10.0.0.1:8080", "ksm", v)

@@ -36,8 +36,8 @@ func (c *tickClock) set(t time.Time) {
 
 func (c *tickClock) After(time.Duration) <-chan time.Time { return nil }
 
-// workerPage is what a worker exports after n scrapes of 15 seconds; worker 1 restarts at n=150,
-// and idles every eighth page.
+// workerPage returns a worker's page after n scrapes of 15 seconds. Worker 1 restarts at n=150 and
+// is idle on every eighth page.
 func workerPage(worker, n int) string {
 	age := n
 	if worker == 1 && n >= 150 {
@@ -59,7 +59,8 @@ func workerPage(worker, n int) string {
 	fmt.Fprintf(&b, "# TYPE vllm:prefix_cache_queries_total counter\nvllm:prefix_cache_queries_total%s %g\n", l, done*1000)
 	fmt.Fprintf(&b, "# TYPE vllm:request_success_total counter\n")
 	for i, reason := range []string{"stop", "length", "abort"} {
-		fmt.Fprintf(&b, "vllm:request_success_total{engine=\"0\",finished_reason=%q,model_name=\"llama-70b\"} %g\n", reason, done/float64(i+2))
+		fmt.Fprintf(&b, "vllm:request_success_total{engine=\"0\",finished_reason=%q,model_name=\"llama-70b\"} %g\n", reason,
+			done/float64(i+2))
 	}
 	fmt.Fprintf(&b, "# TYPE http_requests_total counter\nhttp_requests_total{handler=\"/v1/completions\",status=\"2xx\"} %g\n", done)
 	if worker == 1 {
@@ -79,8 +80,8 @@ func workerPage(worker, n int) string {
 	return b.String()
 }
 
-// trtllmPage is what a TensorRT-LLM worker exports, some of whose requests wait for KV blocks now
-// and then.
+// trtllmPage returns the page of a TensorRT-LLM worker. Some of its requests wait for KV blocks at
+// times.
 func trtllmPage(n int) string {
 	var b strings.Builder
 	l := `{engine_type="trtllm",model_name="llama-70b"}`
@@ -89,16 +90,18 @@ func trtllmPage(n int) string {
 	}
 	fmt.Fprintf(&b, "# TYPE trtllm_request_success_total counter\n")
 	for i, reason := range []string{"stop", "cancelled"} {
-		fmt.Fprintf(&b, "trtllm_request_success_total{engine_type=\"trtllm\",finished_reason=%q,model_name=\"llama-70b\"} %d\n", reason, n*(9-5*i))
+		fmt.Fprintf(&b, "trtllm_request_success_total{engine_type=\"trtllm\",finished_reason=%q,model_name=\"llama-70b\"} %d\n",
+			reason, n*(9-5*i))
 	}
 	return b.String()
 }
 
-// sglangPage is what a decode worker of SGLang exports that has two ranks of data-parallel
-// attention and counts priorities apart.
+// sglangPage returns the page of a decode worker of SGLang with two ranks of data-parallel
+// attention, which counts priorities separately.
 func sglangPage(n int) string {
 	var b strings.Builder
-	for i, gauge := range []string{"num_queue_reqs", "num_running_reqs", "num_decode_prealloc_queue_reqs", "num_decode_transfer_queue_reqs", "num_prefill_bootstrap_queue_reqs", "num_prefill_inflight_queue_reqs", "token_usage"} {
+	for i, gauge := range []string{"num_queue_reqs", "num_running_reqs", "num_decode_prealloc_queue_reqs", "num_decode_transfer_queue_reqs",
+		"num_prefill_bootstrap_queue_reqs", "num_prefill_inflight_queue_reqs", "token_usage"} {
 		fmt.Fprintf(&b, "# TYPE sglang:%s gauge\n", gauge)
 		for rank := range 2 {
 			ranks := fmt.Sprintf(`dp_rank="%d",engine_type="decode",model_name="llama-70b",pp_rank="0",tp_rank="%d"`, rank, 2*rank)
@@ -114,17 +117,20 @@ func sglangPage(n int) string {
 		}
 	}
 	for rank := range 4 {
-		fmt.Fprintf(&b, "sglang:max_total_num_tokens{dp_rank=\"%d\",engine_type=\"decode\",model_name=\"llama-70b\",tp_rank=\"%d\"} 92962\n", rank/2, rank)
+		fmt.Fprintf(&b,
+			"sglang:max_total_num_tokens{dp_rank=\"%d\",engine_type=\"decode\",model_name=\"llama-70b\",tp_rank=\"%d\"} 92962\n",
+			rank/2, rank)
 	}
 	return b.String()
 }
 
-// pickerPage is what an endpoint picker exports that finds no worker any more: its counter of
-// requests stands still, and that of errors begins. Some clients send nonsense, and some of that
-// names no model.
+// pickerPage returns the page of an endpoint picker that no longer finds a worker. Its request
+// counter stops, and its error counter starts. Some clients send invalid requests, some of them
+// without a model.
 func pickerPage(n int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"llama-70b\",priority=\"0\"} %d\n", 20*min(n, 450))
+	fmt.Fprintf(&b, "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"llama-70b\",priority=\"0\"} %d\n",
+		20*min(n, 450))
 	fmt.Fprintf(&b, "# TYPE llm_d_epp_request_error_total counter\n")
 	for _, model := range []string{"llama-70b", ""} {
 		fmt.Fprintf(&b, "llm_d_epp_request_error_total{error_code=\"BadRequest\",model_name=%q} %d\n", model, 5*n)
@@ -136,7 +142,7 @@ func pickerPage(n int) string {
 	return b.String()
 }
 
-// gpuPage is a newer DCGM exporter's page: a new Xid is another value and another series.
+// gpuPage returns the page of a newer DCGM exporter: a new Xid is another value and another series.
 func gpuPage(n int) string {
 	xid := 0
 	if n > 450 {
@@ -145,20 +151,24 @@ func gpuPage(n int) string {
 	var b strings.Builder
 	for gpu := range 2 {
 		l := fmt.Sprintf(`{gpu="%d",UUID="GPU-%d",Hostname="node-a",pod="vllm-llama-7d9f8b6c5-aaaa%d",namespace="llm"`, gpu, gpu, gpu)
-		fmt.Fprintf(&b, "DCGM_FI_DEV_XID_ERRORS%s,err_code=\"%d\"} %d\nDCGM_FI_DEV_FB_USED%s} 70000\nDCGM_FI_DEV_FB_FREE%s} %d\n", l, xid*gpu, xid*gpu, l, l, 10000+n)
-		fmt.Fprintf(&b, "DCGM_EXP_CLOCK_EVENTS_COUNT%s,clock_event=\"hw_thermal\"} %d\nDCGM_EXP_CLOCK_EVENTS_COUNT%s,clock_event=\"power_cap\"} 3\n", l, 0, l)
+		fmt.Fprintf(&b, "DCGM_FI_DEV_XID_ERRORS%s,err_code=\"%d\"} %d\nDCGM_FI_DEV_FB_USED%s} 70000\nDCGM_FI_DEV_FB_FREE%s} %d\n", l,
+			xid*gpu, xid*gpu, l, l, 10000+n)
+		fmt.Fprintf(&b,
+			"DCGM_EXP_CLOCK_EVENTS_COUNT%s,clock_event=\"hw_thermal\"} %d\nDCGM_EXP_CLOCK_EVENTS_COUNT%s,clock_event=\"power_cap\"} 3\n", l,
+			0, l)
 	}
 	return b.String()
 }
 
-// The same pages, once scraped by a Prometheus and queried, once scraped directly: both have to say
-// the same of every signal. Rates agree exactly where the history is dense, since package engine
-// extrapolates as Prometheus does; an hour ago it keeps one page in a minute, where the edges of a
-// window fall differently, so that baselines of rates may differ by a few percent.
+// The same pages, scraped by Prometheus and scraped directly, must give the same values of every
+// signal. Rates agree exactly if the history is dense, because package engine extrapolates as
+// Prometheus does. An hour ago, the history has one page a minute, and the edges of a window
+// differ. So baselines of rates may differ by a few percent.
 func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 	clock := &tickClock{}
 	var n int
-	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) }, func() string { return trtllmPage(n) },
+	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) },
+		func() string { return trtllmPage(n) },
 		func() string { return sglangPage(n) }, func() string { return pickerPage(n) }, func() string { return gpuPage(n) }}
 	db := &store{}
 	var targets []engine.Target
@@ -203,7 +213,8 @@ func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
 	t.Helper()
 	viaAPI := read(t, &fakeAPI{t: t, store: db}, scope, Config{})
-	viaPages := direct.Read(t.Context(), enrich.Query{Cluster: "default", Scope: scope, Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)})
+	viaPages := direct.Read(t.Context(), enrich.Query{Cluster: "default", Scope: scope, Signals: builtIn(t), Now: now,
+		Onset: now.Add(-10 * time.Minute)})
 	key := func(s state.Sample) string {
 		return strings.Join([]string{s.Signal, s.Entity.Namespace, s.Entity.Pod, s.Entity.Model, s.Entity.GPU, s.Text}, "|")
 	}
@@ -214,11 +225,11 @@ func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
 	seen := map[string]bool{}
 	for _, s := range viaPages.Samples {
 		if s.Signal == "up" {
-			continue // a Prometheus makes it, no page has it
+			continue // Prometheus creates it; no page has it
 		}
 		tolerance := 1e-9
 		if s.Signal == "container_memory_slope" {
-			tolerance = 0.15 // six hours are kept thinly, so a restart weighs differently
+			tolerance = 0.15 // the history of six hours is thin, so a restart has another weight
 		}
 		seen[s.Signal], seen[s.Signal+" on "+s.Entity.Pod] = true, true
 		if s.Signal == "gpu_xid_changes" && s.Value != map[string]float64{"0": 0, "1": 1}[s.Entity.GPU] {
@@ -228,7 +239,7 @@ func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
 			t.Errorf("%s fails %g of the requests for %q, want three quarters for llama-70b", s.Entity.Pod, s.Value, s.Entity.Model)
 		}
 		if s.Signal == "gateway_upstream_error_ratio" || s.Signal == "gateway_timeout_ratio" {
-			t.Errorf("%s is %g: that the picker counts none does not say that there were none", s.Signal, s.Value)
+			t.Errorf("%s is %g: a picker without a count does not prove that there were none", s.Signal, s.Value)
 		}
 		w, ok := want[key(s)]
 		delete(want, key(s))
@@ -269,7 +280,7 @@ func near(a, b, tolerance float64) bool {
 	return math.Abs(a-b) <= tolerance*math.Max(1e-9, math.Max(math.Abs(a), math.Abs(b)))
 }
 
-// ingest puts a page into the store line by line, by the format's own rules.
+// ingest adds a page to the store line by line, with a parser of its own.
 func ingest(t *testing.T, db *store, page string, target map[string]string, at time.Time) {
 	t.Helper()
 	if err := ingestPage(db, page, target, at); err != nil {

@@ -6,26 +6,26 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
+	"paramedic/rules/signals"
 )
 
-// An instant query gives its own time to every value, also to that of a scrape four minutes before.
-// Where a write may rest on the values, each part of the query also asks when its series were
-// scraped.
+// An instant query returns its own time with every value, even if the scrape was four minutes ago.
+// For values that a write may rely on, each part of the query therefore also reads the scrape
+// times.
 
-// fresh are the queries of values that a write may rest on: of the present alone, and not off the
-// end of a chart, which does not tell when its last point was scraped.
-func (g *gathering) fresh() []job {
+// fresh returns the queries for values that a write may rely on. They read only the present. They
+// do not use the end of a chart, because it does not give the scrape time.
+func (g *gathering) fresh() []plannedQuery {
 	var all []*member
 	for _, s := range g.query.Signals {
 		all = append(all, compile(s, g.scope)...)
 	}
-	return job{moments: []moment{present}, at: g.query.Now, timed: true}.over(all, unionsNow)
+	return plannedQuery{moments: []moment{present}, at: g.query.Now, timed: true}.spreadOver(all, unionsNow)
 }
 
-// over divides members over at most so many queries of the job's kind.
-func (j job) over(ms []*member, unions int) []job {
-	var out []job
+// spreadOver divides members over at most the given number of queries of this kind.
+func (j plannedQuery) spreadOver(ms []*member, unions int) []plannedQuery {
+	var out []plannedQuery
 	for _, j.parts = range spread(parts(ms), unions) {
 		j.query = union(j.parts, j.timed)
 		out = append(out, j)
@@ -33,15 +33,15 @@ func (j job) over(ms []*member, unions int) []job {
 	return out
 }
 
-// when follows a part's mark on the series that tell the time.
-const when = "@"
+// timeMark follows a part's mark on the series with the scrape times.
+const timeMark = "@"
 
-// scraped returns the PromQL of when the member's values were scraped, in seconds. Of series that
-// were scraped at different times it is the oldest: the value is not newer than its oldest part.
+// scraped returns the PromQL for the scrape time of the member's values, in seconds. For several
+// series it is the oldest time, because a value is not newer than its oldest part.
 func (m *member) scraped() string {
 	b := builder{sig: m.signal, src: m.source, by: strings.Join(m.labels(), ", ")}
 	var out []string
-	for _, b.narrow = range m.scope.matchers(m.source, m.signal.Per) {
+	for _, b.matchers = range m.scope.matchers(m.source, m.signal.Per) {
 		for _, sel := range b.timed() {
 			out = append(out, b.agg("min", "timestamp("+sel+")"))
 		}
@@ -49,16 +49,17 @@ func (m *member) scraped() string {
 	return strings.Join(out, " or ")
 }
 
-// timed returns the selectors of the fewest series that were scraped together with the value: of a
-// histogram one bucket, of a quotient what is always there.
+// timed returns selectors of the fewest series that are scraped together with the value: one bucket
+// of a histogram, the divisor of a quotient.
 func (b builder) timed() []string {
 	s := b.src
 	switch s.Fn {
-	case rules.FnQuantile:
-		return []string{b.sel(s.Metric+"_bucket", append(slices.Clone(s.Match), rules.Matcher{Label: "le", Op: "=", Value: "+Inf"}))}
-	case rules.FnMean:
+	case signals.FnQuantile:
+		all := signals.Matcher{Label: "le", Op: "=", Value: "+Inf"}
+		return []string{b.sel(s.Metric+"_bucket", append(slices.Clone(s.Match), all))}
+	case signals.FnMean:
 		return []string{b.sel(s.Metric+"_count", s.Match)}
-	case rules.FnRatio:
+	case signals.FnRatio:
 		out := []string{b.sel(s.Over, s.Denominator())}
 		for _, counter := range s.With {
 			out = append(out, b.sel(counter, s.Denominator()))
@@ -68,12 +69,12 @@ func (b builder) timed() []string {
 	return []string{b.sel(s.Metric, s.Match)}
 }
 
-// scrapes are the times of the series of one answer. A series that its scrape marked as stale has
-// none, though a rate goes on to show it for minutes.
+// scrapes holds the scrape times of the series of one answer. A series that is marked as stale has
+// none, although its rate continues for minutes.
 type scrapes map[seriesKey]time.Time
 
-// scrapes reads the times from an answer.
-func (j job) scrapes(all []series) scrapes {
+// scrapes reads the scrape times from an answer.
+func (j plannedQuery) scrapes(all []series) scrapes {
 	out := scrapes{}
 	if !j.timed {
 		return out
@@ -95,7 +96,7 @@ func (j job) scrapes(all []series) scrapes {
 	return out
 }
 
-// A kind is what the series of a part are.
+// A kind is the kind of a part's series.
 type kind int
 
 const (
@@ -104,10 +105,10 @@ const (
 	times         // of the scrapes
 )
 
-// part returns the part that a series came from, and what it is of that.
-func (j job) part(labels map[string]string) (p part, of kind, ok bool) {
-	mark, timed := strings.CutSuffix(labels[marker], when)
-	plain := strings.TrimRight(mark, under)
+// part returns the part of a series, and the kind of the series.
+func (j plannedQuery) part(labels map[string]string) (p part, of kind, ok bool) {
+	mark, timed := strings.CutSuffix(labels[marker], timeMark)
+	plain := strings.TrimRight(mark, divisorMark)
 	i := slices.IndexFunc(j.parts, func(p part) bool { return p.mark == plain })
 	if i < 0 {
 		return part{}, values, false
@@ -121,16 +122,16 @@ func (j job) part(labels map[string]string) (p part, of kind, ok bool) {
 	return j.parts[i], of, true
 }
 
-// take adds what a query gave.
-func (g *gathering) take(j job, all []series) {
+// take adds the answer of a query.
+func (g *gathering) take(j plannedQuery, all []series) {
 	histograms, quotients, scraped := map[string]*histogram{}, map[seriesKey]*quotient{}, j.scrapes(all)
 	for _, s := range all {
 		p, of, ok := j.part(s.labels)
 		switch {
 		case !ok, of == times:
-		case p.members[0].bucketed():
+		case p.members[0].isPoolQuantile():
 			collect(histograms, p, s)
-		case p.members[0].divided():
+		case p.members[0].isQuotient():
 			for _, m := range p.members {
 				addTo(quotients, m, s, of == divisors)
 			}
@@ -151,7 +152,7 @@ func (g *gathering) take(j job, all []series) {
 }
 
 // put adds one series of a member to its sample.
-func (g *gathering) put(j job, m *member, s series, scraped scrapes) {
+func (g *gathering) put(j plannedQuery, m *member, s series, scraped scrapes) {
 	sm, from := g.at(m, s.labels)
 	if m.source.Engine == target && s.labels["job"] != "" {
 		g.scraped[scrapedBy(g.query.Cluster, s.labels)] = true
@@ -162,18 +163,19 @@ func (g *gathering) put(j job, m *member, s series, scraped scrapes) {
 	}
 	for _, p := range s.points {
 		if p.v = m.value(s.labels, p.v); math.IsNaN(p.v) || math.IsInf(p.v, 0) {
-			sm.torn = sm.torn || j.timed && !summable(m.source.Fn) // a quantile of no requests is none
+			sm.incomplete = sm.incomplete || j.timed &&
+				!summable(m.source.Fn) // a quantile without requests has no value
 			continue
 		}
 		switch {
 		case j.span != nil:
 			g.plot(sm, j, m, from, p)
 		case j.at.Sub(p.at) > Stale:
-		case j.gives(baseline):
+		case j.covers(baseline):
 			from.add(&sm.base, p.v)
 		case m.week:
 			from.add(&sm.week, p.v)
-		case j.gives(dayAgo):
+		case j.covers(dayAgo):
 			from.add(&sm.day, p.v)
 		case !j.timed:
 			from.add(&sm.now, p.v)

@@ -14,7 +14,7 @@ import (
 	"paramedic/state"
 )
 
-// newest is the series' last point, unless it marks that the series went away.
+// newest returns the last point of the series, unless it is a stale marker.
 func (s *tsSeries) newest(t time.Time) (tsPoint, bool) {
 	p := pointsIn(s.points, t.Add(-5*time.Minute), t)
 	if len(p) == 0 || value.IsStaleNaN(p[len(p)-1].v) {
@@ -23,12 +23,12 @@ func (s *tsSeries) newest(t time.Time) (tsPoint, bool) {
 	return p[len(p)-1], true
 }
 
-// unmarked are the points that a range has.
+// unmarked returns the points of a range without stale markers.
 func unmarked(points []tsPoint) []tsPoint {
 	return slices.DeleteFunc(slices.Clone(points), func(p tsPoint) bool { return value.IsStaleNaN(p.v) })
 }
 
-// slow and quick are pods of a pool that were last scraped at different times.
+// slow and quick are pods of a pool with different last scrapes.
 const (
 	slow  = "vllm-llama-7d9f8b6c5-aaaaa"
 	quick = "vllm-llama-7d9f8b6c5-bbbbb"
@@ -36,14 +36,15 @@ const (
 
 var lately = map[string]time.Duration{slow: 100 * time.Second, quick: 5 * time.Second}
 
-// staggered makes a pool of slow and quick.
+// staggered returns a pool of slow and quick.
 func staggered() *store {
 	w := world{store: &store{}}
 	for pod, ago := range lately {
 		for at := now.Add(-70*time.Minute - ago); !at.After(now.Add(-ago)); at = at.Add(30 * time.Second) {
 			n := at.Sub(now.Add(-2 * time.Hour)).Seconds()
 			engine := func(name string, v float64, more ...string) {
-				w.add(at, v, append([]string{"__name__", name, "namespace", "llm", "pod", pod, "instance", pod + ":8000", "job", "vllm", "model_name", "llama"}, more...)...)
+				w.add(at, v, append([]string{"__name__", name, "namespace", "llm", "pod", pod, "instance", pod + ":8000", "job", "vllm",
+					"model_name", "llama"}, more...)...)
 			}
 			engine("vllm:num_requests_running", 3)
 			engine("vllm:kv_cache_usage_perc", 0.5)
@@ -65,13 +66,13 @@ func freshly(t *testing.T, s *store, onset time.Time) (enrich.Reading, *fakeAPI)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama"}, onset, now)
+	q := queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama"}, onset, now)
 	q.Fresh = true
 	return client.Read(t.Context(), q), f
 }
 
-// A drain believes what was measured after the worker was isolated, not what was asked for after
-// it.
+// A drain may use only values that were scraped after the isolation of the worker, not values that
+// were queried after it.
 func TestFreshValuesHaveTheirScrapeTime(t *testing.T) {
 	for name, onset := range map[string]time.Time{"young": now.Add(-10 * time.Minute), "old": now.Add(-10 * time.Hour)} {
 		r, f := freshly(t, staggered(), onset)
@@ -93,7 +94,8 @@ func TestFreshValuesHaveTheirScrapeTime(t *testing.T) {
 	}
 }
 
-// A page that went away is marked as stale. Its rates look back over minutes, and are of the dead.
+// A page that disappeared is marked as stale. Its rates continue for minutes, and describe a worker
+// that is gone.
 func TestFreshValueOfStalePageIsMissing(t *testing.T) {
 	s := staggered()
 	for _, sr := range s.series {
@@ -112,11 +114,12 @@ func TestFreshValueOfStalePageIsMissing(t *testing.T) {
 	}
 }
 
-// A worker whose second page gives no number does not run as little as its first page shows.
+// If the second page of a worker gives no number, the first page's value is not the worker's.
 func TestFreshValueWithMissingPartIsMissing(t *testing.T) {
 	for name, v := range map[string]float64{"NaN": math.NaN(), "Inf": math.Inf(1)} {
 		s := staggered()
-		s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": quick, "instance": quick + ":8001", "job": "vllm", "model_name": "llama"}, now.Add(-time.Second), v)
+		s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": quick, "instance": quick + ":8001",
+			"job": "vllm", "model_name": "llama"}, now.Add(-time.Second), v)
 		r, _ := freshly(t, s, now.Add(-10*time.Minute))
 		if s := find(r, "requests_running", quick); s != nil {
 			t.Errorf("%s: %+v", name, s)
@@ -130,7 +133,8 @@ func TestFreshValueWithMissingPartIsMissing(t *testing.T) {
 func TestFreshValueOfTwoPagesHasTheOlderTime(t *testing.T) {
 	s := staggered()
 	old := now.Add(-2 * time.Minute)
-	s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": quick, "instance": quick + ":8001", "job": "vllm", "model_name": "llama"}, old, 4)
+	s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": quick, "instance": quick + ":8001",
+		"job": "vllm", "model_name": "llama"}, old, 4)
 	r, _ := freshly(t, s, now.Add(-10*time.Minute))
 	if s := find(r, "requests_running", quick); s == nil || s.Value != 7 || !s.At.Equal(old) {
 		t.Errorf("%+v", s)
@@ -139,7 +143,7 @@ func TestFreshValueOfTwoPagesHasTheOlderTime(t *testing.T) {
 
 func TestTimestampsAreReadOfSelectors(t *testing.T) {
 	for _, s := range builtIn(t) {
-		for _, m := range compile(s, narrow{Scope: state.Scope{Namespace: "llm"}}) {
+		for _, m := range compile(s, scopeFilter{Scope: state.Scope{Namespace: "llm"}}) {
 			expr, err := parser.NewParser(parser.Options{}).ParseExpr(m.scraped())
 			if err != nil {
 				t.Errorf("%s: %v\n%s", s.ID, err, m.scraped())

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// What is asked for a week ago is what is asked for a day ago with six days' offset on every
-// selector, and nothing else: the parser puts the offsets in, as an independent hand.
+// The query for a week ago is the query for a day ago, with an offset of six days on every
+// selector. The test adds the offsets with the parser, independent of the compiler.
 func TestWeekAgoIsDayAgoWithSixDaysOffset(t *testing.T) {
 	p := parser.NewParser(parser.Options{})
 	parse := func(expr string) parser.Expr {
@@ -26,7 +26,7 @@ func TestWeekAgoIsDayAgoWithSixDaysOffset(t *testing.T) {
 	moved, clocks := 0, 0
 	for _, scope := range []state.Scope{{}, {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}} {
 		for _, s := range builtIn(t) {
-			for _, m := range compile(s, narrow{Scope: scope}) {
+			for _, m := range compile(s, scopeFilter{Scope: scope}) {
 				week := *m
 				week.week = true
 				late := week.exprs()
@@ -39,7 +39,7 @@ func TestWeekAgoIsDayAgoWithSixDaysOffset(t *testing.T) {
 						}
 						return nil
 					})
-					// An age counts from the moment that it is about, which no offset moves.
+					// An age counts from the evaluated time, which an offset does not change.
 					text := want.String()
 					clocks += strings.Count(text, "time() - ")
 					text = parse(strings.ReplaceAll(text, "time() - ", "(time() - 518400) - ")).String()
@@ -55,12 +55,12 @@ func TestWeekAgoIsDayAgoWithSixDaysOffset(t *testing.T) {
 	}
 }
 
-// A server that keeps a week has the values of all three moments; each is that of its own moment,
-// not of another.
+// A server that keeps a week has the values of all three times. Each value must be of its own time.
 func TestReadGivesHourDayAndWeekAgo(t *testing.T) {
 	s := &store{}
 	onset := now.Add(-10 * time.Minute)
-	labels := map[string]string{"pod": "vllm-llama-7d9f8b6c5-aaaa0", "namespace": "llm", "instance": "10.0.0.0:8000", "job": "vllm", "model_name": "llama-70b"}
+	labels := map[string]string{"pod": "vllm-llama-7d9f8b6c5-aaaa0", "namespace": "llm", "instance": "10.0.0.0:8000", "job": "vllm",
+		"model_name": "llama-70b"}
 	named := func(name string) map[string]string {
 		l := map[string]string{"__name__": name}
 		for k, v := range labels {
@@ -96,13 +96,12 @@ func fourMoments(t *testing.T, s *store, scope state.Scope, pod string) {
 			t.Errorf("%s now and an hour, a day and a week ago: %s, want %s", signal, got, want)
 		}
 	}
-	if len(f.queries) > whole {
+	if len(f.queries) > queriesUncached {
 		t.Errorf("%d queries", len(f.queries))
 	}
 }
 
-// Old data may lie in a slow store. What it costs is the old data: the hour before the onset comes
-// all the same.
+// Old data may be in a slow store. If they are missing, the hour before the onset still arrives.
 func TestMissingOldDataKeepsCurrentValues(t *testing.T) {
 	r := read(t, &fakeAPI{t: t, store: fleet(), refuse: "offset 6d"}, state.Scope{Namespace: "llm"}, Config{})
 	x := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1")

@@ -10,13 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"paramedic/rules"
+	"paramedic/rules/catalog"
+	"paramedic/rules/classify"
+	"paramedic/rules/diagnose"
 	"paramedic/rules/enrich"
 	"paramedic/state"
 )
 
 // A world is a cluster as kube-prometheus scrapes it: a pool of three workers by a PodMonitor, and
-// all that runs on their machines.
+// all exporters on their nodes.
 type world struct {
 	*store
 	workers []string
@@ -30,9 +32,9 @@ func (w world) add(at time.Time, v float64, labels ...string) {
 	w.store.add(l, at, v)
 }
 
-// aWorld makes one in which the machines' exporters have as many targets as the pool. host says
-// that the workers use their machines' network; silent are those whose pages have not answered for
-// ten minutes.
+// aWorld returns a world in which the nodes' exporters have as many targets as the pool. If host is
+// true, the workers use the host network. The pages of silent workers have not answered for ten
+// minutes.
 func aWorld(host bool, silent ...int) world {
 	w := world{store: &store{}, workers: []string{"vllm-llama-7d9f8b6c5-aaaaa", "vllm-llama-7d9f8b6c5-bbbbb", "vllm-llama-7d9f8b6c5-ccccc"}}
 	for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
@@ -46,7 +48,8 @@ func aWorld(host bool, silent ...int) world {
 			if slices.Contains(silent, i) && at.After(now.Add(-10*time.Minute)) {
 				up = 0
 			}
-			engine := []string{"namespace", "llm", "pod", pod, "job", "llm/vllm", "instance", ip + ":8000", "container", "vllm", "endpoint", "http"}
+			engine := []string{"namespace", "llm", "pod", pod, "job", "llm/vllm", "instance", ip + ":8000", "container", "vllm",
+				"endpoint", "http"}
 			w.add(at, up, append([]string{"__name__", "up"}, engine...)...)
 			if up == 1 {
 				w.add(at, 5, append([]string{"__name__", "vllm:num_requests_running", "model_name", "llama-70b"}, engine...)...)
@@ -55,21 +58,27 @@ func aWorld(host bool, silent ...int) world {
 			w.add(at, 1, append([]string{"__name__", "kube_pod_status_ready", "condition", "true"}, ksm...)...)
 			w.add(at, 1, append([]string{"__name__", "kube_pod_info", "node", node, "pod_ip", ip, "host_ip", machine}, ksm...)...)
 			for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/probes"} {
-				w.add(at, 1, "__name__", "up", "namespace", "kube-system", "job", "kubelet", "service", "kps-kubelet", "endpoint", "https-metrics", "node", node,
+				w.add(at, 1, "__name__", "up", "namespace", "kube-system", "job", "kubelet", "service", "kps-kubelet", "endpoint",
+					"https-metrics", "node", node,
 					"instance", machine+":10250", "metrics_path", path)
 			}
-			w.add(at, 1, "__name__", "up", "namespace", "monitoring", "job", "node-exporter", "service", "node-exporter", "pod", fmt.Sprintf("node-exporter-x7k2%d", i), "instance", node)
+			w.add(at, 1, "__name__", "up", "namespace", "monitoring", "job", "node-exporter", "service", "node-exporter", "pod",
+				fmt.Sprintf("node-exporter-x7k2%d", i), "instance", node)
 			w.add(at, 1, "__name__", "up", "job", "static-node", "instance", machine+":9100", "node", node)
-			w.add(at, 1, "__name__", "up", "namespace", "gpu-operator", "job", "nvidia-dcgm-exporter", "service", "nvidia-dcgm-exporter", "pod", fmt.Sprintf("nvidia-dcgm-exporter-4x7k%d", i), "instance", fmt.Sprintf("10.42.%d.3:9400", i))
-			w.add(at, 91, "__name__", "DCGM_FI_DEV_GPU_UTIL", "namespace", "gpu-operator", "pod", fmt.Sprintf("nvidia-dcgm-exporter-4x7k%d", i), "exported_namespace", "llm",
-				"exported_pod", pod, "exported_container", "vllm", "gpu", "0", "UUID", "GPU-"+node, "Hostname", node, "job", "nvidia-dcgm-exporter", "instance", fmt.Sprintf("10.42.%d.3:9400", i))
-			w.add(at, 3e9, "__name__", "process_resident_memory_bytes", "namespace", "kube-system", "job", "kubelet", "node", node, "instance", machine+":10250")
+			w.add(at, 1, "__name__", "up", "namespace", "gpu-operator", "job", "nvidia-dcgm-exporter", "service", "nvidia-dcgm-exporter",
+				"pod", fmt.Sprintf("nvidia-dcgm-exporter-4x7k%d", i), "instance", fmt.Sprintf("10.42.%d.3:9400", i))
+			w.add(at, 91, "__name__", "DCGM_FI_DEV_GPU_UTIL", "namespace", "gpu-operator", "pod", fmt.Sprintf("nvidia-dcgm-exporter-4x7k%d",
+				i), "exported_namespace", "llm",
+				"exported_pod", pod, "exported_container", "vllm", "gpu", "0", "UUID", "GPU-"+node, "Hostname", node, "job",
+				"nvidia-dcgm-exporter", "instance", fmt.Sprintf("10.42.%d.3:9400", i))
+			w.add(at, 3e9, "__name__", "process_resident_memory_bytes", "namespace", "kube-system", "job", "kubelet", "node", node,
+				"instance", machine+":10250")
 		}
 	}
 	return w
 }
 
-// measured are who a signal was measured on.
+// measured returns the entities with a sample of a signal.
 func measured(ev state.Evidence, signal string) []string {
 	out := map[string]bool{}
 	for _, s := range ev.Samples {
@@ -80,17 +89,18 @@ func measured(ev state.Evidence, signal string) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// What runs on the workers' machines is none of the workers, whether the machine is known by its
-// name, its address or both.
+// Exporters on the workers' nodes are not workers, whether their labels have the node's name, its
+// address or both.
 func TestExportersAreNotWorkers(t *testing.T) {
-	catalog, _, err := rules.Load("")
+	knowledge, _, err := catalog.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		host bool
 		kube bool
-	}{"by labels": {}, "in the machines' network": {host: true}, "by Kubernetes": {kube: true}, "by Kubernetes, in the machines' network": {true, true}} {
+	}{"by labels": {}, "in the machines' network": {host: true}, "by Kubernetes": {kube: true},
+		"by Kubernetes, in the machines' network": {true, true}} {
 		t.Run(name, func(t *testing.T) {
 			w := aWorld(c.host, 2)
 			client, err := New(Config{URL: (&fakeAPI{t: t, store: w.store}).serve().URL, Timeout: time.Minute})
@@ -105,16 +115,22 @@ func TestExportersAreNotWorkers(t *testing.T) {
 					if c.host {
 						ip = fmt.Sprintf("10.10.0.1%d", i)
 					}
-					known = append(known, state.Worker{Namespace: "llm", Pod: pod, Pool: "vllm-llama", Model: "llama-70b", Node: fmt.Sprintf("node-%d", i), Instance: ip + ":8000", Ready: true})
+					known = append(known, state.Worker{Namespace: "llm", Pod: pod, Pool: "vllm-llama", Model: "llama-70b",
+						Node: fmt.Sprintf("node-%d", i), Instance: ip + ":8000", Ready: true})
 				}
 				cluster.Kubernetes = known
 			}
-			g := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": cluster}, Signals: builtIn(t), Deadline: time.Minute})
-			in := &state.Incident{ID: "INC-1", Cluster: "default", Status: state.StatusOpen, StartedAt: now.Add(-5 * time.Minute), OpenedAt: now}
-			a := state.Alert{Labels: map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "llm/vllm"}, StartsAt: in.StartedAt}
-			in.Count(&state.AlertRecord{Alert: a, Sign: catalog.Classify(a, "default")}, false, now)
-			for _, scope := range []state.Scope{{}, {Namespace: "llm"}, {Namespace: "llm", Pool: "vllm-llama"}, {Model: "llama-70b"}, {Nodes: []string{"node-0", "node-1", "node-2"}}} {
-				ev := g.Gather(t.Context(), enrich.Request{Incident: in.ID, Cluster: "default", Scope: scope, Onset: in.StartedAt, Now: now, Jobs: enrich.JobsOf(*in)})
+			g := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": cluster}, Signals: builtIn(t),
+				Deadline: time.Minute})
+			in := &state.Incident{ID: "INC-1", Cluster: "default", Status: state.StatusOpen, StartedAt: now.Add(-5 * time.Minute),
+				OpenedAt: now}
+			a := state.Alert{Labels: map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "llm/vllm"},
+				StartsAt: in.StartedAt}
+			in.Count(&state.AlertRecord{Alert: a, Sign: classify.Classify(knowledge, a, "default")}, false, now)
+			for _, scope := range []state.Scope{{}, {Namespace: "llm"}, {Namespace: "llm", Pool: "vllm-llama"}, {Model: "llama-70b"},
+				{Nodes: []string{"node-0", "node-1", "node-2"}}} {
+				ev := g.Gather(t.Context(), enrich.Request{Incident: in.ID, Cluster: "default", Scope: scope, Onset: in.StartedAt, Now: now,
+					Jobs: enrich.JobsOf(*in)})
 				for _, signal := range []string{"up", "process_rss", "requests_running"} {
 					want := w.workers
 					switch signal {
@@ -130,7 +146,7 @@ func TestExportersAreNotWorkers(t *testing.T) {
 				if len(scope.Nodes) > 0 {
 					continue
 				}
-				if d := catalog.Diagnose(in, &ev, now); d.Cause != "monitoring_gap" || !slices.Equal(d.Scope.Pods, w.workers[2:]) {
+				if d := diagnose.Diagnose(knowledge, in, &ev, now); d.Cause != "monitoring_gap" || !slices.Equal(d.Scope.Pods, w.workers[2:]) {
 					t.Errorf("%+v: %s on %v\n%s", scope, d.Cause, d.Scope.Pods, d.Story.Why)
 				}
 			}
@@ -138,8 +154,8 @@ func TestExportersAreNotWorkers(t *testing.T) {
 	}
 }
 
-// A worker is scraped where its engine's page answers. What else of the pod is scraped, a proxy's
-// page or a port that is none, says nothing.
+// The page of a worker is that of its engine. Other scraped ports of the pod do not count: a
+// proxy's page, or a port without a page.
 func TestUpIsReadFromTheEnginesPage(t *testing.T) {
 	for name, c := range map[string]struct{ engine, proxy, want float64 }{
 		"all answer": {1, 1, 1}, "the proxy does not": {1, 0, 1}, "the engine does not": {0, 1, 0}, "neither does": {0, 0, 0},
@@ -147,7 +163,8 @@ func TestUpIsReadFromTheEnginesPage(t *testing.T) {
 		w := aWorld(false)
 		for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
 			for port, up := range map[string]float64{":9000": c.engine, ":15020": c.proxy} {
-				l := []string{"namespace", "llm", "pod", "vllm-qwen-5c8d7f6b9-mmmmm", "instance", "10.42.7.7" + port, "job", "kubernetes-pods"}
+				l := []string{"namespace", "llm", "pod", "vllm-qwen-5c8d7f6b9-mmmmm", "instance", "10.42.7.7" + port, "job",
+					"kubernetes-pods"}
 				w.add(at, up, append([]string{"__name__", "up"}, l...)...)
 				if port == ":9000" && up == 1 {
 					w.add(at, 5, append([]string{"__name__", "vllm:num_requests_running", "model_name", "qwen"}, l...)...)
@@ -161,7 +178,8 @@ func TestUpIsReadFromTheEnginesPage(t *testing.T) {
 	}
 }
 
-// Without Kubernetes one host has the engine and all exporters, and names nothing but ports.
+// Without Kubernetes, one host has the engine and all exporters, and labels differ only in their
+// ports.
 func TestExportersOfOneHostAreNotWorkers(t *testing.T) {
 	w := world{store: &store{}}
 	for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
@@ -176,8 +194,10 @@ func TestExportersOfOneHostAreNotWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: builtIn(t), Deadline: time.Minute})
-	ev := g.Gather(t.Context(), enrich.Request{Cluster: "default", Scope: state.Scope{Model: "llama"}, Onset: now.Add(-5 * time.Minute), Now: now})
+	g := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: builtIn(t),
+		Deadline: time.Minute})
+	ev := g.Gather(t.Context(), enrich.Request{Cluster: "default", Scope: state.Scope{Model: "llama"}, Onset: now.Add(-5 * time.Minute),
+		Now: now})
 	for _, signal := range []string{"up", "process_rss", "requests_running"} {
 		if d := cmp.Diff([]string{"gpu-host:8000"}, measured(ev, signal)); d != "" {
 			t.Errorf("%s: %s", signal, d)

@@ -84,12 +84,12 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 		prepare func(*raytest.Dashboard)
 		want    string
 	}{
-		"a token is wanted": {func(d *raytest.Dashboard) { d.Protect("secret") }, "asks for a token"},
-		"it is out of order": {func(d *raytest.Dashboard) { d.Answer(http.StatusInternalServerError) },
+		"a token is required": {func(d *raytest.Dashboard) { d.Protect("secret") }, "asks for a token"},
+		"it is failing": {func(d *raytest.Dashboard) { d.Answer(http.StatusInternalServerError) },
 			"answers 500 to /api/v0/placement_groups"},
-		"it has no state API":    {func(d *raytest.Dashboard) { d.Answer(http.StatusNotFound) }, "answers 404"},
-		"there are too many":     {func(d *raytest.Dashboard) { d.Set(many...) }, "a part of its placement_groups"},
-		"it answers and says no": {func(d *raytest.Dashboard) { d.Answer(http.StatusOK) }, "something else"},
+		"it has no state API":         {func(d *raytest.Dashboard) { d.Answer(http.StatusNotFound) }, "answers 404"},
+		"there are too many":          {func(d *raytest.Dashboard) { d.Set(many...) }, "a part of its placement_groups"},
+		"it answers without a result": {func(d *raytest.Dashboard) { d.Answer(http.StatusOK) }, "something else"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, url := dashboard(t)
@@ -106,16 +106,16 @@ func TestAnswersOfOtherServersAreErrors(t *testing.T) {
 		"a page":          func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome</html>") },
 		"an empty object": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
 		"a list":          func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":{"result":[]}}`) },
-		"nodes that are no list": func(w http.ResponseWriter, _ *http.Request) {
+		"nodes are not a list": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"data":{"result":{"result":[{"name":"SERVE_REPLICA::a#b#c","bundles":{}}]}}}`)
 		},
-		"a name of any length": func(w http.ResponseWriter, _ *http.Request) {
+		"a very long name": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"data":{"result":{"result":[{"name":"SERVE_REPLICA::a#b#%s","bundles":[{"unit_resources":{"GPU":1}}]}]}}}`, strings.Repeat("c", 1<<20))
 		},
-		"more than Ray tells at once": func(w http.ResponseWriter, _ *http.Request) {
+		"more items than Ray's limit": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"data":{"result":{"result":[{}`+strings.Repeat(",{}", 10_000)+`]}}}`)
 		},
-		"an engine of more GPUs than there are": func(w http.ResponseWriter, _ *http.Request) {
+		"an engine with too many bundles": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"data":{"result":{"result":[{"name":"SERVE_REPLICA::a#b#c","bundles":[{}`+strings.Repeat(",{}", 10_000)+`]}]}}}`)
 		},
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {

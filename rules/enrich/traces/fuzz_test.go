@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/traces/tracestest"
+	"paramedic/rules/signals"
 )
 
 // answering is a transport that returns the same answer to every search.
@@ -27,8 +27,8 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 }
 
-// Any answer of a store must result in samples that can be stored and shown: finite numbers and
-// short texts of one line.
+// FuzzAnswers checks that any answer of a store results in samples that can be stored and shown:
+// finite numbers and short texts of one line.
 func FuzzAnswers(f *testing.F) {
 	store := &tracestest.Store{}
 	r := requests(1, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-llama"})[0]
@@ -56,7 +56,7 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 	}
-	builtin, err := rules.LoadSignals()
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		f.Fatal(err)
 	}

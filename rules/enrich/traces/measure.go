@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -16,7 +16,7 @@ import (
 const minOutputTokens = 8
 
 // measure adds the group's samples of the wanted signals to the reading.
-func (g *group) measure(out *enrich.Reading, wanted map[string]rules.Signal) {
+func (g *group) measure(out *enrich.Reading, wanted map[string]signals.Signal) {
 	newest := time.Time{}
 	slowest := g.requests[0]
 	for _, r := range g.requests {
@@ -41,8 +41,8 @@ func (g *group) measure(out *enrich.Reading, wanted map[string]rules.Signal) {
 	put("trace_requests", float64(len(g.requests)), "")
 	put("trace_slowest", slowest.whole, slowest.describe())
 	if len(g.requests) < MinRequests {
-		reason := fmt.Sprintf("only %d traced requests in %d minutes; it takes %d", len(g.requests),
-			int(Window.Minutes()), MinRequests)
+		reason := fmt.Sprintf("only %d traced requests in %d minutes; it takes %d",
+			len(g.requests), int(Window.Minutes()), MinRequests)
 		for id := range wanted {
 			if id != "trace_requests" && id != "trace_slowest" {
 				out.Fail(id, reason)
@@ -120,8 +120,8 @@ func (r request) describe() string {
 	if r.prompt > 0 {
 		parts = append(parts, fmt.Sprintf("%.0f prompt tokens", r.prompt))
 	}
-	parts = append(parts, fmt.Sprintf("queue %.1f s, prefill %.1f s, decode %.1f s", r.queue, r.prefill, r.decode),
-		"trace "+traceID(r.trace))
+	times := fmt.Sprintf("queue %.1f s, prefill %.1f s, decode %.1f s", r.queue, r.prefill, r.decode)
+	parts = append(parts, times, "trace "+traceID(r.trace))
 	return strings.Join(parts, ", ")
 }
 

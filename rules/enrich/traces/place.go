@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -21,7 +21,7 @@ func placeOf(s span) place {
 		p.workload = s.text(keyStatefulSet)
 	}
 	if p.workload == "" {
-		p.workload = rules.PoolOf(p.pod)
+		p.workload = topology.PoolOf(p.pod)
 	}
 	return p
 }

@@ -72,9 +72,10 @@ func requestOfVLLM(s span) (request, bool) {
 }
 
 func newRequest(s span) request {
-	r := request{trace: s.trace, end: s.start.Add(s.duration), route: math.NaN(), whole: s.number(keyWhole),
-		from:   placeOf(s),
-		prompt: tokens(s.number(keyPrompt)), output: tokens(s.number(keyOutput)), cached: tokens(s.number(keyCached))}
+	r := request{
+		trace: s.trace, end: s.start.Add(s.duration), route: math.NaN(), whole: s.number(keyWhole), from: placeOf(s),
+		prompt: tokens(s.number(keyPrompt)), output: tokens(s.number(keyOutput)), cached: tokens(s.number(keyCached)),
+	}
 	if math.IsNaN(r.whole) {
 		r.whole = s.duration.Seconds()
 	}

@@ -60,8 +60,8 @@ const engines = `name =~ "` + nameRequest + `|` + nameWaiting + `|` + namePrefil
 // placesOf returns the condition that a span names the pool. It quotes the name, which comes from
 // outside.
 func placesOf(pool string) string {
-	return "resource." + keyService + " = " + strconv.Quote(pool) + " || resource." + keyDeployment + " = " +
-		strconv.Quote(pool) +
+	return "resource." + keyService + " = " + strconv.Quote(pool) +
+		" || resource." + keyDeployment + " = " + strconv.Quote(pool) +
 		" || resource." + keyPod + " =~ " + strconv.Quote(regexp.QuoteMeta(pool)+"-.+")
 }
 

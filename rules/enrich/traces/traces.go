@@ -3,8 +3,8 @@
 // It costs the store little: a gathering sends at most two requests, bounded in time, traces and
 // bytes. Names from the store are compared and shown, but never put into a query. The package
 // quotes pool names in queries. It does not count a span whose times are inconsistent, or whose
-// pool is unknown. It reports means and quantiles only if there are at least [MinRequests] traced requests.
-// Errors contain neither the store's address nor its credentials. The package only reads.
+// pool is unknown. It reports means and quantiles only if there are at least [MinRequests] traced
+// requests. Errors contain neither the store's address nor its credentials. The package only reads.
 //
 // Traces are sampled, and slow requests are often preferred. Their means are therefore not means of
 // all requests. So traces have signals of their own (trace_…), without baselines, which never
@@ -21,8 +21,8 @@
 //   - SGLang (python/sglang/srt/observability, with --enable-trace) writes a tree. Its root has
 //     module = sglang::request, the same gen_ai names, gen_ai.usage.cached_tokens and
 //     gen_ai.response.model. Each stage has a span. The attribute time_in_model_prefill begins when
-//     the scheduler receives the request, and so includes the queue. The package therefore takes the
-//     durations of the spans prefill_waiting and prefill_forward, which every rank writes.
+//     the scheduler receives the request, and so includes the queue. The package therefore takes
+//     the durations of the spans prefill_waiting and prefill_forward, which every rank writes.
 //   - Dynamo's frontend writes kv_router.select_worker (lib/llm/src/kv_router) for choosing a
 //     worker, in the engine's trace.
 //
@@ -39,8 +39,8 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -97,8 +97,8 @@ func New(c Config) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("traces.%s: want an address such as http://tempo:3200", key)
 	}
-	api := caller{display: who, base: base, token: c.Token, http: &http.Client{Transport: c.Transport,
-		Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}}
+	client := &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}
+	api := caller{display: who, base: base, token: c.Token, http: client}
 	if who == "Tempo" {
 		return &Client{store: tempo{api}, clock: c.Clock}, nil
 	}
@@ -111,9 +111,9 @@ func (c *Client) Ping(ctx context.Context) error { return c.store.ping(ctx, c.cl
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	var out enrich.Reading
-	wanted := map[string]rules.Signal{}
+	wanted := map[string]signals.Signal{}
 	for _, s := range q.Signals {
-		if slices.Contains(s.By, rules.ByTraces) {
+		if slices.Contains(s.By, signals.ByTraces) {
 			wanted[s.ID] = s
 		}
 	}
@@ -148,8 +148,8 @@ func reasonForNone(who string, found finding, unplaced int) string {
 		return fmt.Sprintf("%s has %d traced requests that do not say they are of this pool: "+
 			"give the engines its name as OTEL_SERVICE_NAME, or the resource attribute k8s.pod.name", who, unplaced)
 	case found.unfit > 0 && len(found.requests) == 0:
-		return fmt.Sprintf("%s has %d spans of requests without the times of queue, prefill and decoding", who,
-			found.unfit)
+		return fmt.Sprintf("%s has %d spans of requests without the times of queue, prefill and decoding",
+			who, found.unfit)
 	case len(found.requests) > 0:
 		return fmt.Sprintf("%s has %d traced requests, and none of this pool", who, len(found.requests))
 	}

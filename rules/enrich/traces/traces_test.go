@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/traces/tracestest"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -49,7 +49,7 @@ func stores(t testing.TB, store *tracestest.Store) map[string]*Client {
 
 func query(t *testing.T, scope state.Scope) enrich.Query {
 	t.Helper()
-	builtin, err := rules.LoadSignals()
+	builtin, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestTracedRequestsGiveTimesPerPhase(t *testing.T) {
 			t.Errorf("%s: they are of %+v", name, e)
 		}
 		if at := got["trace_queue_time"].At; !at.Equal(now) {
-			t.Errorf("%s: true at %s, want the newest request's end", name, at)
+			t.Errorf("%s: measured at %s, want the newest request's end", name, at)
 		}
 	}
 	if r := store.Refused(); len(r) > 0 {
@@ -255,7 +255,7 @@ func TestGatheringSendsAtMostTwoBoundedRequests(t *testing.T) {
 			t.Errorf("%s was asked %d times: %q", kind, n, store.Asked())
 		}
 		if len(got.Failed) == 0 {
-			t.Errorf("%s: nothing was found and nothing said", kind)
+			t.Errorf("%s: nothing was found, without a reason", kind)
 		}
 		// One search is enough if it finds the engine's spans and no router stands before the
 		// engine.

@@ -110,9 +110,10 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if kind == "nodes" && slices.Contains(r.URL.Query()["filter_predicates"], "=") {
 		read = len(found) // for equality, the GCS filters nodes itself; Ray's main branch reports these as truncated
 	}
-	reply(w, http.StatusOK, "", map[string]any{"result": map[string]any{"total": len(all), "num_after_truncation": read,
-		"num_filtered": len(found),
-		"result":       found[:min(limit, len(found))], "partial_failure_warning": "", "warnings": nil}})
+	reply(w, http.StatusOK, "", map[string]any{"result": map[string]any{
+		"total": len(all), "num_after_truncation": read, "num_filtered": len(found),
+		"result": found[:min(limit, len(found))], "partial_failure_warning": "", "warnings": nil,
+	}})
 }
 
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
@@ -184,8 +185,8 @@ func (d *Dashboard) groups() []map[string]any {
 			if b.IP != "" && !d.dead[b.IP] {
 				node = nodeID(b.IP)
 			}
-			bundles = append(bundles, map[string]any{"bundle_id": map[string]any{"placement_group_id": id,
-				"bundle_index": n},
+			bundles = append(bundles, map[string]any{
+				"bundle_id":      map[string]any{"placement_group_id": id, "bundle_index": n},
 				"unit_resources": resources, "node_id": node, "label_selector": map[string]any{}})
 		}
 		out = append(out, map[string]any{"placement_group_id": id, "name": r.Name, "creator_job_id": "01000000",

@@ -1,0 +1,275 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"paramedic/internal/text"
+	"paramedic/notify"
+	"paramedic/state"
+)
+
+type printer struct {
+	b      strings.Builder
+	colour bool
+}
+
+// The SGR codes of the colours.
+const (
+	red, green, yellow, blue, bold, dim = "31", "32", "33", "34", "1", "2"
+)
+
+func (p *printer) paint(code, s string) string {
+	if !p.colour || code == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func colourOf(m notify.Message) string {
+	switch {
+	case m.Status == state.StatusResolved:
+		return green
+	case m.Cause == state.BenignAlert:
+		return blue
+	case m.Severity == state.Critical:
+		return red
+	case m.Severity == state.Warning:
+		return yellow
+	}
+	return blue
+}
+
+// entry writes one timeline entry, wrapped with a hanging indent.
+func (p *printer) entry(m notify.Message, e state.Entry) {
+	number := m.Name()
+	indent := len(clock) + 2 + len(number) + 2
+	for i, l := range wrap(e.Text, width-indent) {
+		if i > 0 {
+			fmt.Fprintf(&p.b, "%*s%s\n", indent, "", l)
+			continue
+		}
+		fmt.Fprintf(&p.b, "%s  %s  %s\n", p.paint(dim, e.At.UTC().Format(clock)), p.paint(colourOf(m), number), l)
+	}
+}
+
+// headline writes the incident's present title as one line.
+func (p *printer) headline(m notify.Message) {
+	text := fmt.Sprintf("now %s: %s", m.Severity, m.Title)
+	if m.Diagnosed && m.Cause != state.Unknown {
+		text += ", " + state.FormatShare(m.Confidence) + " sure"
+	}
+	indent := len(clock) + 2
+	number := m.Name()
+	for i, l := range wrap(text, width-indent-len(number)-2) {
+		fmt.Fprintf(&p.b, "%*s%s  %s\n", indent, "",
+			p.paint(colourOf(m), fmt.Sprintf("%-*s", len(number), label(i, number))), l)
+	}
+}
+
+// offers writes the actions that wait for a person.
+func (p *printer) offers(m notify.Message) {
+	for _, o := range m.Actions {
+		if offered(o) {
+			p.b.WriteString("\n")
+			p.offer(o, m.URL)
+			p.b.WriteString("\n")
+		}
+	}
+}
+
+// The number of items of each list on a card. The page has the rest.
+const (
+	shownEvidence = 5
+	shownDo       = 6
+	shownAvoid    = 6
+)
+
+// card writes the whole incident.
+func (p *printer) card(m notify.Message) {
+	p.b.WriteString("\n")
+	head := strings.ToUpper(string(m.Severity))
+	switch {
+	case m.Status == state.StatusResolved:
+		head = "RESOLVED"
+	case m.Cause == state.BenignAlert:
+		head = "BENIGN"
+	}
+	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(colourOf(m)+";"+bold, fmt.Sprintf("■ %s %s", head, m.Name())),
+		p.paint(bold, m.Title))
+	p.row("where", m.Where)
+	if m.Status == state.StatusResolved {
+		p.resolved(m)
+		return
+	}
+	p.row("what", m.What)
+	if m.Diagnosed {
+		p.row("cause", cause(m))
+	}
+	p.row("why", m.Why)
+	p.row("or else", m.Else)
+	p.row("time", m.Time)
+	p.list("evidence", shownEvidence, len(m.Evidence),
+		func(i int) string { return fmt.Sprintf("%+5.1f  %s", m.Evidence[i].Weight, m.Evidence[i].Text) })
+	p.row("checks", checks(m))
+	p.list("do now", shownDo, len(m.Do), func(i int) string { return fmt.Sprintf("%d. %s", i+1, m.Do[i]) })
+	p.list("do not", shownAvoid, len(m.Avoid), func(i int) string { return "✗ " + m.Avoid[i] })
+	for _, o := range m.Actions {
+		p.offer(o, m.URL)
+	}
+	p.row("escalate", m.Escalate)
+	if m.URL != "" {
+		p.item("page", m.URL)
+	}
+	p.b.WriteString("\n")
+}
+
+func cause(m notify.Message) string {
+	if m.Cause == state.Unknown {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s, %s sure", m.Cause, state.FormatShare(m.Confidence))
+}
+
+// checks counts the answers of the playbook's checks. The page shows each.
+func checks(m notify.Message) string {
+	counts := map[string]int{}
+	for _, c := range m.Checks {
+		counts[c.State]++
+	}
+	var parts []string
+	for _, s := range []string{"bad", "warn", "ok", "info", "unknown"} {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], map[string]string{"bad": "bad", "warn": "doubtful",
+				"ok": "fine", "info": "for you to judge", "unknown": "not measured"}[s]))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "of the playbook: " + strings.Join(parts, ", ")
+}
+
+func (p *printer) resolved(m notify.Message) {
+	switch {
+	case m.MergedInto != "":
+		p.row("merged", "into "+m.MergedInto)
+	default:
+		p.row("resolved", fmt.Sprintf("after %s, by %s", notify.Took(m.ResolvedAt.Sub(m.StartedAt)), m.ResolvedBy))
+	}
+	if m.Diagnosed {
+		p.row("cause", cause(m))
+	}
+	for _, o := range m.Actions {
+		p.row("first aid", strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateName(o.State), o.Result)))
+	}
+	if m.URL != "" {
+		p.item("page", m.URL)
+	}
+	p.b.WriteString("\n")
+}
+
+func (p *printer) offer(o notify.Offer, page string) {
+	p.row("first aid", fmt.Sprintf("%s (%s)", o.Change, stateName(o.State)))
+	if o.Result != "" {
+		p.row("", o.Result)
+	}
+	if o.NeedsPerson {
+		p.row("", "The pool gets no other first aid until a person has seen to it, and says so"+onPage(page)+" with")
+		p.item("", "$ paramedic cancel "+string(o.ID))
+	}
+	if !o.State.BeforeEffect() {
+		return
+	}
+	p.row("", o.Why)
+	for _, g := range o.Stopped() {
+		p.row("", fmt.Sprintf("%s says %s: %s", g.Guard, g.Decision, g.Reason))
+	}
+	if len(o.Guards) > 0 && len(o.Stopped()) == 0 {
+		p.row("", fmt.Sprintf("none of its %d guards stands against it", len(o.Guards)))
+	}
+	if o.Awaits() {
+		if !o.ExpiresAt.IsZero() {
+			p.row("", "It waits for a person until "+o.ExpiresAt.UTC().Format(clock)+". Approve it"+onPage(page)+" with")
+		}
+		p.item("", "$ "+o.ApproveCommand())
+	} else if o.Command != "" {
+		p.item("", "$ "+o.Command)
+	}
+}
+
+func onPage(page string) string {
+	if page == "" {
+		return ""
+	}
+	return " on the page, or"
+}
+
+func stateName(s state.ActionState) string {
+	if s == state.Proposed {
+		return "suggested"
+	}
+	return strings.ReplaceAll(string(s), "_", " ")
+}
+
+// label returns s for the first line of a list, and otherwise "".
+func label(i int, s string) string {
+	if i > 0 {
+		return ""
+	}
+	return s
+}
+
+// item writes a row without wrapping, so that a command can be copied whole.
+func (p *printer) item(name, text string) {
+	fmt.Fprintf(&p.b, "  %s  %s\n", p.paint(dim, fmt.Sprintf("%-9s", name)), text)
+}
+
+// list writes the first rows, wrapped with a hanging indent, and counts the others.
+func (p *printer) list(name string, most, n int, row func(int) string) {
+	for i := range min(n, most) {
+		line := row(i)
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if j := strings.Index(line[indent:], " "); j >= 0 {
+			indent += j + len(line[indent+j:]) - len(strings.TrimLeft(line[indent+j:], " "))
+		}
+		head, rest := line[:indent], line[indent:]
+		for k, l := range wrap(rest, width-13-text.Len(head)) {
+			if k > 0 {
+				head = strings.Repeat(" ", text.Len(head))
+			}
+			p.item(label(i+k, name), head+l)
+		}
+	}
+	if n > most {
+		p.item("", fmt.Sprintf("and %d more on the page", n-most))
+	}
+}
+
+// row writes a labelled paragraph, or nothing for an empty text.
+func (p *printer) row(name, text string) {
+	if text == "" {
+		return
+	}
+	for i, l := range wrap(text, width-13) {
+		p.item(label(i, name), l)
+	}
+}
+
+// wrap breaks text between words.
+func wrap(s string, limit int) []string {
+	var out []string
+	line := ""
+	for w := range strings.FieldsSeq(s) {
+		switch {
+		case line == "":
+			line = w
+		case text.Len(line)+1+text.Len(w) > limit:
+			out = append(out, line)
+			line = w
+		default:
+			line += " " + w
+		}
+	}
+	return append(out, line)
+}

@@ -1,0 +1,283 @@
+package bottleneck
+
+import (
+	"fmt"
+	"slices"
+
+	"paramedic/rules/catalog"
+	"paramedic/rules/condition"
+	"paramedic/rules/evidence"
+	"paramedic/state"
+)
+
+// A Class names the phase that dominates the time of a pool's requests.
+type Class string
+
+// The classes, in the order in which they are checked: causes of late first tokens come before
+// causes of late later tokens. The order and the thresholds are those of the classifier in the
+// Dynamo tracing guide. They are shares of the time to the first token; the share of decoding is of
+// the whole request. If decoding is over 90 % of a request, prefill is no class, since it dominates
+// every first token that did not wait. The guide describes decode_bound (its example is 91 %) but
+// leaves it out of its code.
+const (
+	// Waiting is over 60 % of the time to the first token.
+	BottleneckQueue Class = "queue_saturation"
+	// Prefill is over 70 %, and under 10 % of the prompt tokens hit the prefix cache.
+	BottleneckNoCache Class = "prefill_no_cache"
+	BottleneckPrefill Class = "prefill_compute_bound" // prefill is over 70 %
+	// The p95 of the gaps between tokens is over three times their p50.
+	BottleneckSpikes     Class = "decode_latency_spike"
+	BottleneckDecode     Class = "decode_bound" // decoding is over 90 % of a request
+	BottleneckBalanced   Class = "balanced"
+	BottleneckUnmeasured Class = "unknown"
+)
+
+// A Source names the data that a classification uses.
+type Source string
+
+// The sources of a classification.
+const (
+	BottleneckFromHistograms Source = "histograms"
+	BottleneckFromTraces     Source = "traces"
+)
+
+// A Bottleneck describes where a pool's request time goes, and what its latencies mean together.
+//
+// It uses the latency histograms if the engine exports all of them, because they count every
+// request. Traces are a sample, often of slow requests. If histograms are missing (only vLLM
+// exports those of prefill and decoding), it uses the traces. If both exist, Traced holds the
+// result of the traces.
+type Bottleneck struct {
+	Class Class `json:"class"`
+	// From is the source; empty if the class is unknown.
+	From Source `json:"from,omitempty"`
+	// Queue, Prefill and Decode are shares of a request's time, where E2E = queue + prefill +
+	// decode. They are null if not measured. Route is the share of choosing a worker; only traces
+	// have it.
+	Queue   *float64 `json:"queue"`
+	Prefill *float64 `json:"prefill"`
+	Decode  *float64 `json:"decode"`
+	Route   *float64 `json:"route,omitempty"`
+	// Reading interprets the first token, the queue and the gaps between tokens together. It is
+	// empty if a baseline is missing.
+	Reading string `json:"reading,omitempty"`
+	// Requests counts the traced requests; zero without traces.
+	Requests int `json:"requests,omitempty"`
+	// Slowest describes the slowest traced request.
+	Slowest string `json:"slowest,omitempty"`
+	// Traced holds the classification from traces if From is histograms.
+	Traced *Bottleneck `json:"traced,omitempty"`
+
+	unsaid  string // why there is no result from traces
+	waiting string // the number of waiting requests, if the share of waiting is too small to show them
+}
+
+// String returns the bottleneck on one line.
+func (b Bottleneck) String() string {
+	if b.Queue == nil {
+		out := "was not measured"
+		if b.unsaid != "" {
+			out += " (traces: " + b.unsaid + ")"
+		}
+		return out
+	}
+	out := b.shares() + ": " + string(b.Class) + b.ofFirst()
+	switch {
+	case b.From == BottleneckFromTraces:
+		out += fmt.Sprintf(", from %d traces", b.Requests)
+	case b.Traced == nil:
+		out += ", from latency histograms"
+	case b.Traced.Class == b.Class:
+		out += fmt.Sprintf(", from latency histograms; %d traces say the same", b.Traced.Requests)
+	default:
+		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class,
+			b.Traced.shares()+b.Traced.ofFirst())
+	}
+	if b.waiting != "" {
+		out += fmt.Sprintf("; the %s that wait now are not counted before they end", b.waiting)
+	}
+	if b.Reading != "" {
+		out += "; " + b.Reading
+	}
+	return out
+}
+
+func (b Bottleneck) shares() string {
+	route := ""
+	if b.Route != nil {
+		route = fmt.Sprintf("routing %.0f %%, ", 100**b.Route)
+	}
+	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue,
+		100**b.Prefill, 100**b.Decode)
+}
+
+// ofFirst returns the dominant phase's share of the time to the first token. It returns "" if the
+// shares of the whole request already show why the class was chosen.
+func (b Bottleneck) ofFirst() string {
+	part := 0.0
+	switch b.Class {
+	case BottleneckQueue:
+		part = *b.Queue
+	case BottleneckNoCache, BottleneckPrefill:
+		part = *b.Prefill
+	}
+	if part == 0 || part >= *b.Decode {
+		return ""
+	}
+	return fmt.Sprintf(", %.0f %% of the time to the first token", 100*part/(1-*b.Decode))
+}
+
+// bottleneckSignals holds the signals that a classification reads from one source.
+type bottleneckSignals struct {
+	from                          Source
+	queue, prefill, decode, route string
+	usual, slow                   string // p50 and p95 of the gaps between tokens
+	hits                          []string
+}
+
+var (
+	byHistograms = bottleneckSignals{from: BottleneckFromHistograms, queue: "queue_time_mean",
+		prefill: "prefill_time_mean", decode: "decode_time_mean",
+		usual: "itl_p50", slow: "itl_p95", hits: []string{"prefix_hit_ratio"}}
+	byTraces = bottleneckSignals{from: BottleneckFromTraces, queue: "trace_queue_time", prefill: "trace_prefill_time",
+		decode: "trace_decode_time",
+		route:  "trace_route_time", usual: "trace_itl_p50", slow: "trace_itl_p95",
+		hits: []string{"prefix_hit_ratio", "trace_prefix_hit_ratio"}}
+)
+
+// Of classifies a scope from its latency histograms, or else from its traces.
+func Of(c *catalog.Catalog, scope state.Scope, ev *state.Evidence) Bottleneck {
+	v := evidence.ArrangeScope(&state.Incident{}, scope, ev, c.WithUsed(catalog.BottleneckReads...))
+	defer v.Release()
+	return bottleneckOf(v)
+}
+
+// late lists the latency symptoms. For an incident with one of them, the story shows where the time
+// goes.
+var late = []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "slo_burn"}
+
+// WhereTimeGoes describes the classification in one or two sentences if the incident's requests are
+// late. It returns "" if the time was not measured.
+func WhereTimeGoes(in *state.Incident, v *evidence.View) string {
+	if v == nil || !slices.ContainsFunc(in.Symptoms,
+		func(s state.SymptomCount) bool { return slices.Contains(late, s.Symptom) }) {
+		return ""
+	}
+	b := bottleneckOf(v)
+	if b.Queue == nil {
+		return ""
+	}
+	out := b.String() + "."
+	if b.Slowest != "" {
+		out += " The slowest traced request took " + b.Slowest + "."
+	}
+	return out
+}
+
+func bottleneckOf(v *evidence.View) Bottleneck {
+	g := v.Whole()
+	traced := byTraces.classify(g)
+	traced.Requests = int(g.NumberOf("trace_requests").V)
+	if r := g.Reading("trace_slowest"); r != nil && r.HasText() && r.CurrentValue().Ok {
+		traced.Slowest = fmt.Sprintf("%.1f s: %s", r.Value, r.Text)
+	}
+	traced.unsaid = v.WhyMissing(byTraces.queue)
+	out := byHistograms.classify(g)
+	switch {
+	case out.Class == BottleneckUnmeasured:
+		out = traced
+	case traced.Class != BottleneckUnmeasured:
+		out.Traced = &traced
+		fallthrough
+	default:
+		out.Requests, out.Slowest = traced.Requests, traced.Slowest
+	}
+	if r := g.Reading("requests_waiting"); r != nil && r.Sum.Ok && r.Sum.V >= 2 && out.Queue != nil &&
+		*out.Queue < unqueued {
+		out.waiting = fmt.Sprintf("%.0f", r.Sum.V)
+	}
+	out.Reading = interpret(g)
+	return out
+}
+
+// unqueued is the share of waiting below which waiting requests are mentioned. Engines observe a
+// request's waiting time when the request ends (vLLM) or is scheduled (SGLang), so present waiting
+// is not in it yet.
+const unqueued = 0.1
+
+// classify classifies the group from one source.
+func (s bottleneckSignals) classify(g *evidence.Subject) Bottleneck {
+	out := Bottleneck{Class: BottleneckUnmeasured}
+	queue, prefill := g.NumberOf(s.queue), g.NumberOf(s.prefill)
+	decode, route := g.NumberOf(s.decode), g.NumberOf(s.route)
+	total := queue.V + prefill.V + decode.V
+	if route.Ok {
+		total += route.V
+	}
+	if !queue.Ok || !prefill.Ok || !decode.Ok || total <= 0 {
+		return out
+	}
+	share := func(part float64) *float64 {
+		part = condition.Round(part/total, 4)
+		return &part
+	}
+	out.From = s.from
+	out.Queue, out.Prefill, out.Decode = share(queue.V), share(prefill.V), share(decode.V)
+	if route.Ok {
+		out.Route = share(route.V)
+	}
+	var hits condition.Number
+	for _, signal := range s.hits {
+		if !hits.Ok {
+			hits = g.NumberOf(signal)
+		}
+	}
+	first := total - decode.V
+	usual, slow := g.NumberOf(s.usual), g.NumberOf(s.slow)
+	decodes := decode.V > 0.9*total
+	prefills := prefill.V > 0.7*first && !decodes
+	switch {
+	case queue.V > 0.6*first:
+		out.Class = BottleneckQueue
+	case prefills && hits.Ok && hits.V < 0.1:
+		out.Class = BottleneckNoCache
+	case prefills:
+		out.Class = BottleneckPrefill
+	case slow.Ok && usual.Ok && usual.V > 0 && slow.V > 3*usual.V:
+		out.Class = BottleneckSpikes
+	case decodes:
+		out.Class = BottleneckDecode
+	default:
+		out.Class = BottleneckBalanced
+	}
+	return out
+}
+
+// risen is the factor over its baseline above which a latency counts as high.
+const risen = 1.5
+
+// interpret reads the first token, the queue and the gaps between tokens together, with the matrix
+// of the vLLM runbook.
+func interpret(g *evidence.Subject) string {
+	var high [3]bool
+	for i, signal := range []string{"ttft_p95", "queue_time_p95", "itl_p95"} {
+		r := g.Reading(signal)
+		if r == nil || !r.CurrentValue().Ok || !r.BaselineValue().Ok {
+			return ""
+		}
+		high[i] = r.Value > risen*r.BaselineValue().V && r.Value-r.BaselineValue().V > 0.01
+	}
+	switch high {
+	case [3]bool{true, true, false}:
+		return "first token and queue are late and decoding is as before: overload, or large prefills"
+	case [3]bool{true, false, false}:
+		return "first tokens are late without a queue: slow prefill, or less reuse of prefixes"
+	case [3]bool{false, false, true}:
+		return "only the gaps between tokens have grown: slow decoding"
+	case [3]bool{true, true, true}:
+		return "first token, queue and gaps between tokens are all late: severe saturation"
+	case [3]bool{false, false, false}:
+		return "latencies are as before"
+	}
+	return ""
+}

@@ -1,0 +1,215 @@
+package casetest
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"paramedic/rules/catalog"
+	"paramedic/rules/condition"
+	"paramedic/rules/diagnose"
+	"paramedic/rules/rulestest"
+	"paramedic/state"
+)
+
+// If a signal is not measured, a case's cause may become unknown, but never another cause. Each
+// case is diagnosed again without each of its signals and without the past of each signal. It is
+// also diagnosed without each pair of signals that its cause or a look-alike reads, and without the
+// exporters of its broken workers.
+func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
+	known := map[string]string{
+		// The remaining evidence is that of the other cause in every respect.
+		"bad_rollout_failures_are_empty_answers without error_rate and refusal_ratio":  "quality_regression",
+		"gpu_underutilization_callers_come_again without cpu_throttled and gpu_util":   "retry_storm",
+		"kv_exhaustion_evicts_prefixes without output_length_mean and preemption_rate": "traffic_surge",
+		"gpu_memory_leak_before_the_error without gpu_fb_changes of the broken":        "cuda_oom",
+		"gpu_memory_leak_before_the_error without gpu_fb_low of the broken":            "cuda_oom",
+		"gpu_memory_leak_before_the_error without gpu_fb_slope of the broken":          "cuda_oom",
+		"gpu_memory_leak_before_the_error without gpu_fb_used of the broken":           "cuda_oom",
+		"oom_killed_late_root without container_memory_limit of the broken":            "kv_exhaustion",
+		"oom_killed_late_root without container_memory_peak of the broken":             "kv_exhaustion",
+		"oom_killed_late_root without pod_restarts of the broken":                      "kv_exhaustion",
+		"concurrency_cap_on_two without max_num_seqs of the broken":                    "traffic_surge",
+		"gpu_throttle_by_expression without gpu_util of the broken":                    "benign_alert",
+		"cold_start_decoy_bad_gpu without gpu_xid of the broken":                       "cold_start",
+		"cuda_oom_decoy_xid without gpu_xid of the broken":                             "cuda_oom",
+		"monitoring_gap_beside_an_old_xid without up of the broken":                    "benign_alert",
+	}
+	c := rulestest.MustLoad(t)
+	files, err := filepath.Glob("testdata/cases/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, files)
+	}
+	var asked atomic.Int64
+	t.Run("cases", func(t *testing.T) {
+		for _, file := range files {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+				t.Parallel()
+				for _, k := range namedIncidents(t, c, file) {
+					for what, ev := range k.lacking(c) {
+						asked.Add(1)
+						was, now := k.in.Diagnosis.Cause, diagnose.Diagnose(c, k.in, ev, rulestest.Now).Cause
+						try := k.name + " without " + what
+						if wrong := now != was && now != state.Unknown; wrong && known[try] != string(now) {
+							t.Errorf("%s: %s is called %s", try, was, now)
+						} else if !wrong && known[try] != "" {
+							t.Errorf("%s: no longer called %s; take it off the list", try, known[try])
+						}
+					}
+				}
+			})
+		}
+	})
+	t.Logf("asked %d times", asked.Load())
+}
+
+// A caseIncident is an incident of a case that has a named cause, with the case's evidence.
+type caseIncident struct {
+	name string
+	in   *state.Incident
+	ev   state.Evidence
+}
+
+// firstIncident returns the first incident of a case, which may have no named cause.
+func firstIncident(t *testing.T, c *catalog.Catalog, file string) caseIncident {
+	t.Helper()
+	k := runCase(t, c, file)
+	return caseIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: k.result.Incidents[0], ev: k.ev}
+}
+
+func namedIncidents(t *testing.T, c *catalog.Catalog, file string) []caseIncident {
+	t.Helper()
+	k := runCase(t, c, file)
+	var out []caseIncident
+	for _, in := range k.result.Incidents {
+		if in.Diagnosis.Cause != state.Unknown {
+			out = append(out, caseIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: in, ev: k.ev})
+		}
+	}
+	return out
+}
+
+func runCase(t *testing.T, c *catalog.Catalog, file string) *caseRun {
+	t.Helper()
+	ar, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &caseRun{cat: c, dir: filepath.Dir(file), result: &CaseResult{}, short: map[string]state.Worker{}}
+	k.run(ar)
+	return k
+}
+
+// signals returns the measured signals of the case. Signals from the gauge of the last Xid count as
+// one.
+func (k caseIncident) signals() []string {
+	names := map[string]bool{}
+	for _, s := range k.ev.Samples {
+		names[exporters(s.Signal)] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func exporters(signal string) string {
+	if strings.HasPrefix(signal, "gpu_xid") {
+		return "gpu_xid"
+	}
+	return signal
+}
+
+// without removes samples of signals: of the given workers and nodes, or of all if none are given.
+func (k caseIncident) without(of []string, ids ...string) *state.Evidence {
+	ev := k.ev
+	gone := func(s state.Sample) bool {
+		return slices.Contains(ids, exporters(s.Signal)) &&
+			(of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
+	}
+	ev.Samples, ev.Missing = slices.DeleteFunc(slices.Clone(ev.Samples), gone), slices.Clone(ev.Missing)
+	for _, signal := range ids {
+		if !slices.ContainsFunc(ev.Samples, func(s state.Sample) bool { return exporters(s.Signal) == signal }) {
+			ev.Missing = append(ev.Missing, state.Missing{Signal: signal, Reason: "no series"})
+		}
+	}
+	return &ev
+}
+
+// withoutPast removes the past values of a signal.
+func (k caseIncident) withoutPast(signal string) *state.Evidence {
+	ev := k.ev
+	ev.Samples = slices.Clone(ev.Samples)
+	for i := range ev.Samples {
+		if s := &ev.Samples[i]; exporters(s.Signal) == signal {
+			s.Baseline, s.DayAgo, s.WeekAgo = nil, nil, nil
+		}
+	}
+	return &ev
+}
+
+// lacking yields the case's evidence with a part missing, and the name of that part.
+func (k caseIncident) lacking(c *catalog.Catalog) iter.Seq2[string, *state.Evidence] {
+	return func(yield func(string, *state.Evidence) bool) {
+		broken := slices.Concat(k.in.Diagnosis.Scope.Pods, k.in.Diagnosis.Scope.Nodes)
+		ids, read := k.signals(), readBy(c, k.in.Diagnosis.Cause)
+		for i, a := range ids {
+			if !yield(a, k.without(nil, a)) || !yield(a+".baseline", k.withoutPast(a)) {
+				return
+			}
+			if len(broken) > 0 && !c.EngineSignals()[a] && !yield(a+" of the broken", k.without(broken, a)) {
+				return
+			}
+			for _, b := range ids[i+1:] {
+				if !testing.Short() && read[a] && read[b] && !yield(a+" and "+b, k.without(nil, a, b)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// readBy returns the signals that the evidence of a cause or its look-alikes reads.
+func readBy(c *catalog.Catalog, cause state.Cause) map[string]bool {
+	read := map[string]bool{}
+	for _, other := range c.Causes() {
+		if other.ID != cause && !slices.ContainsFunc(other.LookAlikes, func(l catalog.LookAlike) bool { return l.Cause == cause }) {
+			continue
+		}
+		for _, e := range other.Evidence {
+			for _, x := range []*condition.Expression{e.Condition, e.Exception} {
+				if x != nil {
+					for _, id := range x.Signals {
+						read[exporters(id)] = true
+					}
+				}
+			}
+		}
+	}
+	return read
+}
+
+func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	k := namedIncidents(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
+	d := diagnose.Diagnose(c, k.in, k.without(nil, "abort_rate"), rulestest.Now)
+	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" ||
+		d.Alternatives[1].Cause != "retry_storm" {
+		t.Fatalf("%s: %+v", d.Cause, d.Alternatives)
+	}
+	if d.Alternatives[0].Confidence != d.Alternatives[1].Confidence {
+		t.Errorf("odds are %g and %g", d.Alternatives[0].Confidence, d.Alternatives[1].Confidence)
+	}
+	for _, want := range []string{"It may as well be retry_storm", "was not measured, or not before it began (abort_rate)"} {
+		if !strings.Contains(d.Story.Why, want) {
+			t.Errorf("no %q in %q", want, d.Story.Why)
+		}
+	}
+	if do := fmt.Sprint(d.Story.Do); !strings.Contains(do, "aborts account for them") || !strings.Contains(do, "(retry_storm)") {
+		t.Errorf("it does not say how they are told apart: %s", do)
+	}
+}

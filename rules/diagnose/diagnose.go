@@ -1,0 +1,19 @@
+package diagnose
+
+import (
+	"time"
+
+	"paramedic/rules/bottleneck"
+	"paramedic/rules/catalog"
+	"paramedic/state"
+)
+
+// Diagnose weighs every cause and names the best one, or returns unknown if none stands out. The
+// result always has a title, a scope and a story.
+func Diagnose(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
+	best := bestVerdict(c, in, ev)
+	defer best.release()
+	d := diagnosis(c, in, ev, best, now)
+	d.Story.Time = bottleneck.WhereTimeGoes(in, best.view)
+	return d
+}

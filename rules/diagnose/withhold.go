@@ -1,0 +1,243 @@
+package diagnose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"paramedic/internal/text"
+	"paramedic/rules/catalog"
+	"paramedic/rules/condition"
+	"paramedic/rules/evidence"
+	"paramedic/state"
+)
+
+const (
+	// decisive is the weight of a cause's own sign: ten to one.
+	decisive = 10
+	// fitting is the weight of alerts that a cause needs if nothing else supports it: two to one.
+	fitting = 3
+)
+
+// askForAlerts withholds the name if an alert is typical of another cause that lacks only
+// unmeasured signals. If those signals could lift the other cause over the threshold, it moves to
+// the first place, and both share the odds.
+func (v *verdict) askForAlerts(in *state.Incident) {
+	best := v.ranked[0]
+	for i := range v.ranked[1:] {
+		w := v.ranked[i+1]
+		if !w.typical(in) {
+			continue
+		}
+		if unread := w.unread + silent(w.cause, v.view); unread == 0 || w.score+unread < threshold {
+			continue
+		}
+		v.named, v.unseen = false, true
+		v.ranked = slices.Concat([]causeScore{w}, slices.Delete(v.ranked, i+1, i+2))
+		v.ranked[0].confidence, v.ranked[1].confidence = condition.Round(best.confidence/2, 4), condition.Round(best.confidence/2, 4)
+		v.rival = &v.ranked[1]
+		return
+	}
+}
+
+// silent returns the weight that a cause of single workers could gain if the alerts' workers
+// exported what others export. A GPU that fell off the bus exports nothing more, while its
+// neighbours look healthy. Evidence against the cause from those neighbours is then taken back.
+func silent(c *catalog.Cause, v *evidence.View) float64 {
+	if v.AlertsAnywhere() {
+		return 0
+	}
+	sum, unheard := 0.0, map[string]bool{}
+	for _, e := range c.Evidence {
+		if e.Weight <= 0 || e.Expects == "" || e.Per == "" || v.Ask(e.Condition, e.Per).Answered == 0 {
+			continue
+		}
+		told := slices.ContainsFunc(v.Groups(e.Per), func(g *evidence.Subject) bool {
+			_, ok := e.Condition.Answer(g)
+			return ok && v.IsAlerted(g)
+		})
+		if !told {
+			sum += e.Weight
+			for _, id := range e.Condition.Signals {
+				unheard[id] = true
+			}
+		}
+	}
+	for _, e := range c.Evidence {
+		ofAll := e.Per == "" && slices.ContainsFunc(e.Condition.Signals, func(id string) bool { return unheard[id] })
+		if ofAll && e.Weight < 0 && len(v.Ask(e.Condition, e.Per).Hits) > 0 {
+			sum -= e.Weight
+		}
+	}
+	return sum
+}
+
+// askForRoots withholds a cause that may be the consequence of another. A surge, longer prompts and
+// lost prefixes are changes. Without a baseline or an engine's signal, only their consequence
+// stands out, and advice for the wrong root makes things worse. Roots that could win with those
+// signals move to the next places and share the odds.
+func (v *verdict) askForRoots(in *state.Incident) {
+	best := &v.ranked[0]
+	for i := range v.ranked[1:] {
+		w := &v.ranked[i+1]
+		gain := w.gain
+		if w.typical(in) {
+			gain = max(gain, w.unread)
+		}
+		could := w.score + gain
+		if gain > 0 && could >= threshold && could >= best.score+best.loss+margin &&
+			w.cause.BringsAbout(best.cause.ID, in.Symptoms) {
+			v.roots = append(v.roots, w.cause.ID)
+		}
+	}
+	if len(v.roots) > 0 {
+		v.share(v.roots)
+	}
+}
+
+// askForTwins withholds a cause if signals that distinguish it from a look-alike are missing.
+// Without them the cause with the heavier other signs would win, right or wrong. Look-alikes that
+// could win, or lower the first below the threshold, move up and share its odds. A look-alike that
+// only common alerts support does not count, unless its own sign is among the missing signals.
+func (v *verdict) askForTwins(in *state.Incident, cat *catalog.Catalog) {
+	best := &v.ranked[0]
+	asked := v.view.InQuestion(best.pods)
+	for i := range v.ranked[1:] {
+		w := &v.ranked[i+1]
+		by := best.cause.ApartBy(w.cause.ID)
+		its, bests := impactOfMissing(w.cause, by, v.view, cat, asked), impactOfMissing(best.cause, by, v.view, cat, asked)
+		most, least, unknown := w.score+its.gain, best.score+bests.loss, len(its.unknown)+len(bests.unknown) > 0
+		wins := most >= threshold && most > least
+		falls := least < threshold && most > max(least, 0)
+		if unknown && (wins || falls) && (w.supported() || w.typical(in) || w.mayBe(its.sign)) {
+			v.twins, v.lacks = append(v.twins, w.cause.ID), slices.Concat(v.lacks, its.unknown, bests.unknown)
+		}
+	}
+	if len(v.twins) > 0 {
+		v.lacks = evidence.SortedSet(v.lacks)
+		v.share(v.twins)
+	}
+}
+
+// askForProof withholds a cause if its needed evidence has no answer. Its other signs are also
+// those of other causes.
+func (v *verdict) askForProof() {
+	if best := &v.ranked[0]; best.unproven != "" {
+		v.named, best.confidence = false, condition.Round(best.confidence/2, 4)
+	}
+}
+
+// share withholds the first cause and divides its odds evenly among it and the others.
+func (v *verdict) share(others []state.Cause) {
+	v.named = false
+	place := func(w causeScore) int {
+		if slices.Contains(others, w.cause.ID) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(v.ranked[1:], func(a, b causeScore) int { return place(a) - place(b) })
+	part := condition.Round(v.ranked[0].confidence/float64(len(others)+1), 4)
+	for i := range len(others) + 1 {
+		v.ranked[i].confidence = part
+	}
+	v.rival = &v.ranked[1]
+}
+
+// typical reports whether an alert has a symptom that is typical of the cause, not common to many.
+func (w *causeScore) typical(in *state.Incident) bool {
+	return slices.ContainsFunc(in.Symptoms,
+		func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
+}
+
+// mayBe reports whether alerts support the cause and a missing sign of this weight would decide for
+// it.
+func (w *causeScore) mayBe(sign float64) bool {
+	alerts, _ := w.pull()
+	return sign >= decisive && alerts >= fitting
+}
+
+// mute returns the signals of the evidence that an exporter reports for other workers, but not for
+// one of these. Signals of engines do not count, since they may be missing for a reason: a ratio of
+// zero requests, or the cache of a worker that is never idle.
+func mute(c *catalog.Catalog, ids []string, e *catalog.Evidence, of []*evidence.Subject) []string {
+	var out []string
+	for _, id := range ids {
+		if c.EngineSignals()[id] || c.TextSignals()[id] || !slices.Contains(e.Condition.Signals, id) {
+			continue
+		}
+		silent := func(g *evidence.Subject) bool {
+			s := g.View().Series(id)
+			if s == nil || g.Own(s) != nil {
+				return false
+			}
+			_, known := e.Condition.Answer(g) // from its other signals
+			told := func(o *evidence.Subject) bool { return o.Own(s) != nil }
+			return (e.Per == "" || !known) && slices.ContainsFunc(g.View().Pods(), told)
+		}
+		if slices.ContainsFunc(of, silent) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// missing lists the signals that the cause's unanswered evidence lacks.
+func (w *causeScore) missing(v *evidence.View) []string {
+	var out []string
+	for _, e := range w.unanswered {
+		out = append(out, absent(v, e.Condition, e.When)...)
+	}
+	return evidence.SortedSet(out)
+}
+
+// absent lists the signals that an expression lacks, with the reason if it is known.
+func absent(v *evidence.View, x *condition.Expression, src string) []string {
+	var out []string
+	for _, id := range x.Signals {
+		s := v.Series(id)
+		switch {
+		case s == nil && v.WhyMissing(id) != "":
+			out = append(out, fmt.Sprintf("%s (%s)", id, text.Phrase(v.WhyMissing(id))))
+		case s == nil:
+			out = append(out, id)
+		case s.LacksPast(src):
+			out = append(out, id+" (no baseline)")
+		case strings.Contains(src, id+".day_ago") && !s.Whole.Field("day_ago").Ok:
+			out = append(out, id+" (no value of a day ago)")
+		case strings.Contains(src, id+".week_ago") && !s.Whole.Field("week_ago").Ok:
+			out = append(out, id+" (no value of a week ago)")
+		}
+	}
+	return out
+}
+
+// untold reports whether evidence reads a signal of engines that is missing and has no substitute,
+// or a signal whose past is missing.
+func (w *causeScore) untold(e *catalog.Evidence, v *evidence.View, cat *catalog.Catalog) bool {
+	return slices.ContainsFunc(e.Condition.Signals, func(id string) bool {
+		s := v.Series(id)
+		if s == nil {
+			instead := func(o *catalog.Evidence) bool { // evidence that is only evaluated if the signal is missing
+				return strings.HasPrefix(o.Unless, id+".value >") || strings.HasPrefix(o.Unless, id+".max >")
+			}
+			return cat.EngineSignals()[id] && !v.IsTruncated(id) && !slices.ContainsFunc(w.cause.Evidence, instead)
+		}
+		return s.LacksPast(e.When)
+	})
+}
+
+// reasons returns up to three distinct reasons for missing evidence.
+func reasons(v *evidence.View) string {
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(v.Missing)) {
+		if r := text.Phrase(v.Missing[id]); !slices.Contains(out, r) && len(out) < 3 {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(out, "; ")
+}

@@ -1,0 +1,177 @@
+package prometheus
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/rules/enrich"
+	"paramedic/rules/signals"
+	"paramedic/state"
+)
+
+// A scopeFilter restricts queries to a scope.
+type scopeFilter struct {
+	state.Scope
+	pods string // a regular expression that matches all pods of the scope; empty if there is none
+	// engines are the kinds of engine that run in those pods; nil if unknown.
+	engines map[string]bool
+	// began is the time of the first scrape of the scope's engines within the searched range; zero
+	// if unknown.
+	began time.Time
+}
+
+// canHave reports whether a source can have series. A pool of one engine has no series of another.
+func (n scopeFilter) canHave(src signals.Source) bool {
+	return n.engines == nil || n.engines[src.Engine] || !slices.Contains(engines, src.Engine)
+}
+
+// engines are the kinds of engine that export metrics of their own pods.
+var engines = []string{"vllm", "sglang", "trtllm"}
+
+// maxNamedPods limits the pods that a query names one by one.
+const maxNamedPods = 8
+
+// matchers returns the matchers that restrict a source's series to the scope. They use only labels
+// that exist for sure, so that a fleet that does not set a label still gets evidence. Several sets
+// are alternatives, because different labels may hold the workload's namespace.
+func (n scopeFilter) matchers(src signals.Source, per signals.Per) [][]string {
+	if n.Namespace == "" || per == signals.PerNode {
+		return [][]string{nil}
+	}
+	namespace := func(label string) string { return label + "=" + strconv.Quote(n.Namespace) }
+	absentOr := func(label string) string { return label + "=~" + strconv.Quote(regexp.QuoteMeta(n.Namespace)+"|") }
+	switch src.Engine {
+	case "kube_state":
+		own, exported := []string{namespace("namespace")}, []string{namespace("exported_namespace")}
+		if per == signals.PerPod && n.pods != "" {
+			own, exported = n.ofPods(own), append(exported, "exported_pod=~"+strconv.Quote(n.pods))
+		}
+		return [][]string{own, exported}
+	case "ingress":
+		return [][]string{
+			{namespace("destination_service_namespace")},
+			{`destination_service_namespace=""`, namespace("exported_namespace")},
+			{`destination_service_namespace=""`, `exported_namespace=""`, namespace("namespace")},
+		}
+	case "cadvisor":
+		return [][]string{n.ofPods([]string{namespace("namespace")})}
+	case "dcgm":
+		m := []string{absentOr("exported_namespace")}
+		if n.pods != "" && len(n.Nodes) == 0 { // all GPUs of a node count
+			m = append(m, "exported_pod=~"+strconv.Quote(n.pods+"|"))
+		}
+		return [][]string{m}
+	case "process":
+		return [][]string{n.ofPods([]string{absentOr("namespace")})}
+	}
+	if slices.Contains(engines, src.Engine) {
+		return [][]string{n.ofPods([]string{absentOr("namespace")})}
+	}
+	return [][]string{{absentOr("namespace")}}
+}
+
+func (n scopeFilter) ofPods(matchers []string) []string {
+	if n.pods == "" {
+		return matchers
+	}
+	return append(matchers, "pod=~"+strconv.Quote(n.pods))
+}
+
+// onlyNamedPods returns the scope of its named pods. It returns false if there are none, or too
+// many.
+func (n scopeFilter) onlyNamedPods() (scopeFilter, bool) {
+	if len(n.Pods) == 0 || len(n.Pods) > maxNamedPods {
+		return scopeFilter{}, false
+	}
+	var all []string
+	for _, p := range n.Pods {
+		all = append(all, regexp.QuoteMeta(p))
+	}
+	n.pods = strings.Join(all, "|") + "|" // also series without the label
+	return n, true
+}
+
+// A discovery describes the engines of a scope: when each was first scraped, which kinds run in
+// pods whose names begin with the pool's, and whether there is an engine without a pod.
+type discovery struct {
+	scraped []firstSample
+	engines map[string]bool
+	unnamed bool
+	jobs    []enrich.Scraped // targets of the query's jobs in the last hours
+}
+
+// discover queries the engines, and the start of their samples if a signal is compared with the
+// past. It reports whether the answer was complete.
+func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Reading) (discovery, bool) {
+	named, compared := byName(q.Scope), comparing(q)
+	var in []string
+	if q.Scope.Namespace != "" {
+		in = []string{"namespace=" + strconv.Quote(q.Scope.Namespace)}
+	}
+	var parts []string
+	for _, src := range q.Running.Sources {
+		b := builder{sig: q.Running, src: src, matchers: in}
+		if !slices.Contains(engines, src.Engine) {
+			continue
+		}
+		if named {
+			parts = append(parts, marked("max by (pod) ("+b.sel(src.Metric, nil)+")", src.Engine))
+		}
+		if compared {
+			parts = append(parts, marked(firstScrapes(b, q), src.Engine+divisorMark))
+		}
+	}
+	if len(q.Jobs) > 0 {
+		parts = append(parts, marked(earlierTargets(q, in), target))
+	}
+	if len(parts) == 0 {
+		return discovery{}, true
+	}
+	got := c.ask(ctx, plannedQuery{query: unionOf(parts), at: q.Now})
+	if got.err != nil && compared {
+		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline),
+			Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
+	}
+	l := discovery{engines: map[string]bool{}}
+	for _, s := range got.series {
+		engine, first := strings.CutSuffix(s.labels[marker], divisorMark)
+		switch pod := s.labels["pod"]; {
+		case engine == target:
+			l.jobs = append(l.jobs, scrapedBy(q.Cluster, s.labels))
+		case first:
+			at := time.UnixMilli(int64(1000 * s.points[0].v)).UTC()
+			l.scraped = append(l.scraped, firstSample{pod, s.labels["model_name"], at})
+		case pod == "":
+			l.unnamed = true // an engine with only an address may belong to the pool
+		case strings.HasPrefix(pod, q.Scope.Pool+"-"):
+			l.engines[engine] = true
+		}
+	}
+	return l, got.err == nil && !got.partial
+}
+
+// comparing reports whether a query includes signals that are compared with the past.
+func comparing(q enrich.Query) bool {
+	return !q.Fresh && slices.ContainsFunc(q.Signals, signals.Signal.Compared)
+}
+
+// byName reports whether the names of the pool's pods may begin with the pool's name.
+func byName(s state.Scope) bool {
+	return s.Namespace != "" && s.Pool != "" &&
+		!slices.ContainsFunc(s.Pods, func(pod string) bool { return !strings.HasPrefix(pod, s.Pool+"-") })
+}
+
+// filterFor returns the filter of a scope. If the discovery confirms it, the filter selects pods
+// whose names begin with the pool's name. A namespace with many pools would be many times as
+// expensive. Otherwise, the whole namespace is read.
+func filterFor(q enrich.Query, l discovery) scopeFilter {
+	scope := scopeFilter{Scope: q.Scope, began: firstScrape(l.scraped, q.Scope)}
+	if byName(q.Scope) && !l.unnamed && len(l.engines) > 0 {
+		scope.pods, scope.engines = regexp.QuoteMeta(q.Scope.Pool+"-")+".*", l.engines
+	}
+	return scope
+}

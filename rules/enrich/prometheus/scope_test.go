@@ -1,0 +1,135 @@
+package prometheus
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/rules/signals"
+	"paramedic/state"
+)
+
+// GPUs of the nodes that an incident names are evidence, for all pods on them.
+func TestGPUsOfANodeAreReadForAllItsPods(t *testing.T) {
+	s := fleet()
+	for at := now.Add(-10 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+		s.add(map[string]string{"__name__": "DCGM_FI_DEV_GPU_TEMP", "exported_namespace": "llm",
+			"exported_pod": "vllm-qwen-5c6f7d8b9-bbbb1", "gpu": "3", "Hostname": "gpu-node-1"}, at, 91)
+	}
+	for _, nodes := range [][]string{nil, {"gpu-node-1"}} {
+		r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama", Nodes: nodes}, Config{})
+		if x := find(r, "gpu_temp", "vllm-qwen-5c6f7d8b9-bbbb1"); (x != nil) != (nodes != nil) {
+			t.Errorf("nodes %v: %+v", nodes, x)
+		}
+	}
+}
+
+// The namespace of a proxy is not the one that it serves. Its codes count for the namespace of the
+// backend only.
+func TestGatewayCodesBelongToTheBackend(t *testing.T) {
+	s := fleet()
+	count := func(labels map[string]string, rate float64) {
+		for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+			s.add(labels, at, rate*at.Sub(now.Add(-2*time.Hour)).Seconds())
+		}
+	}
+	for to, denied := range map[string]float64{"llm": 3, "shop": 9} {
+		istio := func(code string) map[string]string {
+			return map[string]string{"__name__": "istio_requests_total", "namespace": "istio-system", "pod": "gateway-0",
+				"reporter": "source", "destination_service_namespace": to, "response_code": code}
+		}
+		count(istio("200"), 10-denied)
+		count(istio("403"), denied/3)
+		count(istio("401"), denied*2/3)
+	}
+	for _, code := range []string{"200", "504"} { // half and half
+		count(map[string]string{"__name__": "nginx_ingress_controller_requests", "namespace": "ingress-nginx", "exported_namespace": "llm",
+			"pod": "nginx-0", "ingress": "llm", "status": code}, 5)
+	}
+	r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
+	got := map[string][]float64{}
+	for _, x := range r.Samples {
+		if strings.HasPrefix(x.Signal, "gateway_") && x.Entity.Namespace == "llm" {
+			got[x.Signal] = append(got[x.Signal], math.Round(x.Value*100)/100)
+		}
+		if strings.HasPrefix(x.Signal, "gateway_") && x.Entity.Namespace == "shop" {
+			t.Errorf("%s of another namespace: %v", x.Signal, x.Value)
+		}
+	}
+	if !slices.Equal(got["gateway_denied_ratio"], []float64{0.3}) || !slices.Equal(got["gateway_timeout_ratio"], []float64{0}) {
+		t.Errorf("Istio's: %v; where it has no 504, nginx before the same namespace does not count twice", got)
+	}
+}
+
+// First aid watches a few signals of one pool. This must not cost as much as the whole namespace.
+func TestFewSignalsAreReadForThePoolOnly(t *testing.T) {
+	f := &fakeAPI{t: t, store: fleet()}
+	q := queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
+	q.Signals = slices.DeleteFunc(q.Signals, func(s signals.Signal) bool { return s.ID != "kv_usage" })
+	r := fresh(t, f).Read(t.Context(), q)
+	if find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1") == nil || len(f.queries) < 2 {
+		t.Fatalf("%d queries gave %+v", len(f.queries), r.Samples)
+	}
+	for _, query := range f.queries[1:] {
+		if strings.Count(query, "(vllm:") != strings.Count(query, `,pod=~"vllm-llama-.*"}`) {
+			t.Errorf("the whole namespace is read: %s", query)
+		}
+	}
+}
+
+// The queries for a pool cost in proportion to the pool, not to its namespace. If names do not
+// identify the pool's pods, no pod is left out.
+func TestPoolIsReadAloneIfNamesIdentifyIt(t *testing.T) {
+	const own, other = "vllm-llama-7d9f8b6c5-aaaa1", "vllm-qwen-5c6f7d8b9-bbbb1"
+	also := func(labels map[string]string) *store {
+		s := fleet()
+		labels["__name__"], labels["namespace"] = "vllm:num_requests_running", "llm"
+		for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+			s.add(labels, at, 7)
+		}
+		return s
+	}
+	beside := func() *store {
+		return also(map[string]string{"pod": other, "instance": "10.0.9.9:8000", "model_name": "qwen"})
+	}
+	for _, c := range []struct {
+		name   string
+		store  *store
+		scope  state.Scope
+		alone  bool
+		absent string // from the samples
+	}{
+		{"a pool", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama"}, true, other},
+		{"a pool and its pod", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{own}}, true, other},
+		{"a pod of another name", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{"router-0"}}, false, ""},
+		{"a pool that no pod is named after", beside(), state.Scope{Namespace: "llm", Pool: "graph"}, false, ""},
+		{"an engine without a pod's label", also(map[string]string{"instance": "10.0.9.9:8000"}), state.Scope{Namespace: "llm",
+			Pool: "vllm-llama"}, false, ""},
+		{"a model alone", beside(), state.Scope{Namespace: "llm", Model: "llama-70b"}, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakeAPI{t: t, store: c.store}
+			r := read(t, f, c.scope, Config{})
+			if x := find(r, "requests_running", own); x == nil || x.Value != 15 {
+				t.Errorf("the pool's own worker: %+v", x)
+			}
+			if x := find(r, "requests_running", other); c.absent != "" && x != nil {
+				t.Errorf("read of another pool: %+v", x.Entity)
+			}
+			narrowed := 0
+			for _, q := range f.queries {
+				if strings.Contains(q, `pod=~"vllm-llama-.*"`) && !strings.Contains(q, "timestamp(") { // a query of the discovery is not restricted
+					narrowed++
+				}
+			}
+			if (narrowed > 0) != c.alone {
+				t.Errorf("%d of %d queries are for the pool alone", narrowed, len(f.queries))
+			}
+			if len(f.queries) > queriesUncached {
+				t.Errorf("%d queries", len(f.queries))
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/state"
+)
+
+// ended is vLLM's counter of requests that the engine finished, by reason. Requests that the API
+// server rejects or answers with a 5xx never reach it; requests that a client cancels do.
+const ended = "vllm:request_success_total"
+
+// fixErrors is the fix: where errors are counted.
+const fixErrors = "count what the API server answers: " +
+	"`sum(rate(http_requests_total{handler=~\"/v1/.*\",status=~\"5.*\"}[5m])) / " +
+	"sum(rate(http_requests_total{handler=~\"/v1/.*\"}[5m])) > 0.01`"
+
+// requestCounters matches the counters that rules compare that counter with.
+var requestCounters = regexp.MustCompile(`requests?(_.*)?_(total|count)$`)
+
+// reasonError reports rules that look for errors in the engine's finish reasons.
+func (l *linter) reasonError(x *parser.VectorSelector) {
+	for _, m := range x.LabelMatchers {
+		if m.Name != reasons[ended] || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp {
+			continue
+		}
+		if m.Value == "error" || slices.Contains(m.SetMatches(), "error") {
+			l.say(state.Warning, fmt.Sprintf(
+				"misses errors: %s counts what the engine itself has ended, and what was refused or answered with a "+
+					"5xx is not in it, under no %s", ended, m.Name), fixErrors)
+		}
+	}
+}
+
+// inferred reports error rates that subtract the engine's finished requests from all requests.
+func (l *linter) inferred(x *parser.BinaryExpr) {
+	if !leftOver(x) {
+		return
+	}
+	l.say(state.Warning, fmt.Sprintf(
+		"is no error rate: %s counts what the engine has ended, cancelled requests too, and what it lacks is under "+
+			"way, or was never the engine's, as well as failed", ended), fixErrors)
+}
+
+// leftOver reports whether an expression computes or compares the share missing from that counter:
+// 1 - a / b, a / b < 0.99 or (b - a) / b.
+func leftOver(x *parser.BinaryExpr) bool {
+	switch x.Op {
+	case parser.SUB:
+		if _, number := constant(x.LHS); !number {
+			return false
+		}
+		c := bound{of: x.RHS, scale: 1}
+		c.strip()
+		return endedShare(c.of)
+	case parser.DIV:
+		less, ok := unwrap(x.LHS).(*parser.BinaryExpr)
+		return ok && less.Op == parser.SUB && unwrap(less.LHS).String() == unwrap(x.RHS).String() &&
+			endedShare(&parser.BinaryExpr{Op: parser.DIV, LHS: less.RHS, RHS: x.RHS})
+	}
+	c, ok := boundOf(x)
+	return ok && (c.op == parser.LSS || c.op == parser.LTE) && endedShare(c.of)
+}
+
+// endedShare reports whether an expression is the share of requests that the engine finished. A
+// comparison of the counter with its own past shows less traffic, and requests with unusual finish
+// reasons are no successes; neither counts.
+func endedShare(e parser.Expr) bool {
+	x, ok := unwrap(e).(*parser.BinaryExpr)
+	if !ok || x.Op != parser.DIV {
+		return false
+	}
+	part, ok := totalOf(x.LHS)
+	if !ok || part.sel.Name != ended ||
+		slices.ContainsFunc(part.sel.LabelMatchers,
+			func(m *labels.Matcher) bool { return m.Name == reasons[ended] && !m.Matches("stop") }) {
+		return false
+	}
+	narrowed := slices.ContainsFunc(part.sel.LabelMatchers,
+		func(m *labels.Matcher) bool { return m.Name == reasons[ended] })
+	whole := selectorsOf(x.RHS)
+	return len(whole) > 0 && !slices.ContainsFunc(whole, func(s *parser.VectorSelector) bool {
+		return s.OriginalOffset != part.sel.OriginalOffset ||
+			!requestCounters.MatchString(strings.TrimPrefix(s.Name, "vllm:")) || s.Name == ended && !narrowed
+	})
+}

@@ -1,0 +1,394 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/internal/text"
+	"paramedic/rules/promql"
+	"paramedic/state"
+)
+
+// An AlertingRule is one of the fleet's own alert rules.
+type AlertingRule struct {
+	Group string
+	Name  string
+	Expr  string
+	For   time.Duration
+	Holds bool // its expression returns series now, so that it fires or is pending; false if unknown
+}
+
+// A RecordingRule is one of the fleet's recording rules. An alert rule that reads its series is
+// checked with its expression.
+type RecordingRule struct {
+	Name   string
+	Expr   string
+	Labels map[string]string // that the rule sets
+}
+
+// Exported describes the series in the fleet's Prometheus.
+type Exported struct {
+	// Metrics are the names of all series. If it is nil they are unknown, and missing metrics are
+	// not reported.
+	Metrics map[string]bool
+	// Earlier are names of [Suspects] without a series now, but with one in the last week; nil:
+	// unknown.
+	Earlier map[string]bool
+	// Router means that vllm:num_requests_* exist twice: from engines, and with the label server
+	// from a router.
+	Router bool
+	// Recorded are the recording rules.
+	Recorded []RecordingRule
+	// Scraped maps each job to the shortest scrape interval of its targets; nil: unknown.
+	Scraped map[string]time.Duration
+	// Labels maps metrics to the labels of their series, and to the values of the labels that
+	// [Lookups] asks for (nil: unknown). Metrics that are not in it are unknown.
+	Labels map[string]map[string][]string
+}
+
+// A LintFinding is a reason why an alert rule does not work as intended, with a fix. It is critical
+// if the rule can never fire or always fires. It is a warning if the rule misleads, and information
+// if the rule may be intended.
+type LintFinding struct {
+	Group    string         `json:"group"`
+	Rule     string         `json:"rule"`
+	Severity state.Severity `json:"severity"`
+	Text     string         `json:"text"`
+	Fix      string         `json:"fix"`
+}
+
+// maxLinted limits the length of a checked expression, in bytes.
+const maxLinted = 16 << 10
+
+// Lint checks alert rules against what the fleet exports. The findings are in the order of the
+// rules.
+func Lint(in []AlertingRule, have Exported) []LintFinding {
+	out, known := []LintFinding{}, newInventory(have)
+	for _, r := range in {
+		l := linter{rule: r, inventory: known}
+		l.lint()
+		out = append(out, l.found...)
+	}
+	return out
+}
+
+// A linter checks one rule.
+type linter struct {
+	rule AlertingRule
+	*inventory
+	expanded
+	behind string // the recording rule that contains the present finding
+	found  []LintFinding
+}
+
+// say adds a finding. In a fix, only PromQL is in backquotes.
+func (l *linter) say(s state.Severity, what, fix string) {
+	if l.behind != "" {
+		what += ", in the recording rule " + l.behind
+	}
+	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s,
+		Text: text.Clean(what),
+		Fix:  text.Clean(fix)}
+	if !slices.Contains(l.found, f) {
+		l.found = append(l.found, f)
+	}
+}
+
+func (l *linter) lint() {
+	if len(l.rule.Expr) > maxLinted {
+		l.say(state.Info, fmt.Sprintf("the expression has %d characters and was not looked at", len(l.rule.Expr)),
+			"split the rule")
+		return
+	}
+	if _, err := promql.ExprParser.ParseExpr(l.rule.Expr); err != nil {
+		l.say(state.Critical, "the expression does not parse: "+text.Phrase(err.Error()),
+			"correct it; promtool check rules shows the place")
+		return
+	}
+	for e := range l.readings(l.rule.Expr) {
+		l.expanded = e
+		l.look()
+	}
+}
+
+// look checks one reading of the expression.
+func (l *linter) look() {
+	nothing := l.dead(l.expr)
+	for _, g := range nothing {
+		l.behind = l.from[g.sel]
+		l.gone(g)
+	}
+	if len(nothing) == 0 {
+		l.thresholdless()
+	}
+	dead := func(n parser.Node) bool {
+		return slices.ContainsFunc(nothing, func(g gone) bool { return g.sel == n })
+	}
+	parser.Inspect(l.expr, func(n parser.Node, path []parser.Node) error {
+		if n == nil || len(nothing) > 0 &&
+			slices.ContainsFunc(selectorsOf(n), func(s *parser.VectorSelector) bool { return dead(s) }) {
+			return nil // one reason is enough
+		}
+		l.behind = l.origin(n)
+		switch x := n.(type) {
+		case *parser.Call:
+			l.call(x)
+			l.sparse(x, path)
+		case *parser.AggregateExpr:
+			l.grouped(x)
+		case *parser.BinaryExpr:
+			l.compared(x, path)
+			l.boolean(x, path)
+			l.inferred(x)
+			l.matched(x)
+		case *parser.VectorSelector:
+			l.bucket(x)
+		}
+		return nil
+	})
+	var uses []promql.MetricUse
+	promql.Walk(l.expr, promql.MetricUse{}, 0, &uses)
+	l.habits(slices.DeleteFunc(uses, func(u promql.MetricUse) bool { return dead(u.Sel) }))
+}
+
+// gone is a selector that matches no series: the metric does not exist, or no series has a label
+// that a matcher needs.
+type gone struct {
+	sel     *parser.VectorSelector
+	matcher *labels.Matcher
+}
+
+// dead returns the selectors that match no series and without which the expression has no value.
+func (l *linter) dead(e parser.Expr) []gone {
+	switch x := e.(type) {
+	case *parser.VectorSelector:
+		return l.lacks(x)
+	case *parser.MatrixSelector:
+		return l.dead(x.VectorSelector)
+	case *parser.SubqueryExpr:
+		return l.dead(x.Expr)
+	case *parser.ParenExpr:
+		if sel := l.recorded[x]; sel != nil {
+			if g := l.unlabelled(sel); g != nil {
+				return g
+			}
+		}
+		return l.dead(x.Expr)
+	case *parser.StepInvariantExpr:
+		return l.dead(x.Expr)
+	case *parser.UnaryExpr:
+		return l.dead(x.Expr)
+	case *parser.AggregateExpr:
+		return l.dead(x.Expr)
+	case *parser.Call:
+		if strings.HasPrefix(x.Func.Name, "absent") {
+			return nil // it expects missing series
+		}
+		var out []gone
+		for _, a := range x.Args {
+			out = append(out, l.dead(a)...)
+		}
+		return out
+	case *parser.BinaryExpr:
+		left := l.dead(x.LHS)
+		if x.Op == parser.LUNLESS {
+			return left
+		}
+		right := l.dead(x.RHS)
+		if x.Op == parser.LOR && (len(left) == 0 || len(right) == 0) {
+			return nil // the other side has a value
+		}
+		return append(left, right...)
+	}
+	return nil
+}
+
+// call checks single functions.
+func (l *linter) call(x *parser.Call) {
+	switch x.Func.Name {
+	case "absent", "absent_over_time":
+		if sel := selector(x.Args[0]); sel != nil {
+			old, ok := formerly(sel.Name)
+			switch {
+			case l.have.Metrics == nil || l.have.Metrics[sel.Name]:
+			case ok:
+				l.say(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s",
+					sel.Name, old.why), old.instead(sel.Name))
+			default:
+				l.missed(x, sel)
+			}
+		}
+	case "histogram_quantile":
+		l.quantile(x)
+	default:
+		l.unchanging(x)
+	}
+}
+
+// unchanging reports functions of change over the gauge of the last Xid if its exporter puts the
+// code into a label: the value of each series never changes.
+func (l *linter) unchanging(x *parser.Call) {
+	if !slices.Contains(moving, x.Func.Name) {
+		return
+	}
+	sel := lastXid(x)
+	if _, labelled := l.have.Labels[xidErrors]["err_code"]; sel == nil || !labelled {
+		return
+	}
+	l.say(state.Critical, fmt.Sprintf(
+		"can never fire: the exporter here puts the code into the label err_code, so that a new code is a new "+
+			"series, and %s of each is zero", x.Func.Name),
+		fmt.Sprintf("forget the label first: `changes((max by (UUID) (%s))[15m:15s]) > 0`", xidErrors))
+}
+
+// lastXid returns the selector of the last Xid if the function reads its series directly, not
+// aggregated; else nil.
+func lastXid(x *parser.Call) *parser.VectorSelector {
+	if len(x.Args) == 0 {
+		return nil
+	}
+	e := unwrap(x.Args[0])
+	if sub, ok := e.(*parser.SubqueryExpr); ok {
+		e = unwrap(sub.Expr)
+	}
+	if m, ok := e.(*parser.MatrixSelector); ok {
+		e = m.VectorSelector
+	}
+	if sel, ok := e.(*parser.VectorSelector); ok && sel.Name == xidErrors {
+		return sel
+	}
+	return nil
+}
+
+// quantile checks the argument of histogram_quantile.
+func (l *linter) quantile(x *parser.Call) {
+	metric := bucketOf(x.Args[1])
+	if metric == "" {
+		return // a native or recorded histogram, with unknown buckets
+	}
+	which := "0.95"
+	if q, ok := constant(x.Args[0]); ok {
+		which = written(q)
+		if q < 0 || q > 1 {
+			fix := "give the quantile as a part of 1"
+			if q > 1 && q <= 100 {
+				fix = fmt.Sprintf("write %s for %s %%", written(q/100), which)
+			}
+			l.say(state.Critical, fmt.Sprintf(
+				"the quantile %s is not between 0 and 1: histogram_quantile then gives an infinite number, whatever "+
+					"%s holds", which, metric), fix)
+			return
+		}
+	}
+	for _, part := range parts(x.Args[1]) {
+		agg, ok := part.(*parser.AggregateExpr)
+		if !ok {
+			if bucketOf(part) != "" {
+				l.say(state.Warning, fmt.Sprintf(
+					"takes the quantile of every single series of %s: one slow worker, or one rare label, fires it",
+					metric),
+					fmt.Sprintf("aggregate first: `%s`", quantileOf(which, metric, l.plainly(part, metric))))
+			}
+			continue
+		}
+		for ; ok; agg, ok = unwrap(agg.Expr).(*parser.AggregateExpr) {
+			if slices.Contains(agg.Grouping, "le") == agg.Without {
+				l.say(state.Critical, fmt.Sprintf(
+					"can never fire: the label le is aggregated away before histogram_quantile, which then has no "+
+						"buckets of %s", metric),
+					fmt.Sprintf("keep le: `%s`", quantileOf(which, metric, l.plainly(agg.Expr, metric))))
+				break
+			}
+		}
+	}
+}
+
+// plainly returns the rule's own expression for the buckets if it is short and has no aggregation,
+// and a rate otherwise.
+func (l *linter) plainly(e parser.Expr, metric string) string {
+	if call, ok := unwrap(e).(*parser.Call); ok && len(call.Args) == 1 && selector(call.Args[0]) != nil &&
+		len(call.String()) < 200 {
+		return call.String()
+	}
+	return "rate(" + metric + "[5m])"
+}
+
+// quantileOf returns a quantile by model, with the model label of the metric's engine. Metrics of
+// unknown origin get one quantile.
+func quantileOf(q, metric, of string) string {
+	by := "le, model_name"
+	switch family(metric) {
+	case "":
+		by = "le"
+	case "dynamo_":
+		by = "le, model"
+	}
+	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (%s))", q, by, of)
+}
+
+// parts returns the operands of binary operations, recursively, or the expression itself.
+func parts(e parser.Expr) []parser.Expr {
+	switch x := unwrap(e).(type) {
+	case *parser.BinaryExpr:
+		return append(parts(x.LHS), parts(x.RHS)...)
+	case *parser.Call:
+		if strings.HasPrefix(x.Func.Name, "label_") {
+			return parts(x.Args[0])
+		}
+		return []parser.Expr{x}
+	default:
+		return []parser.Expr{x}
+	}
+}
+
+// unwrap removes parentheses.
+func unwrap(e parser.Expr) parser.Expr {
+	for {
+		switch x := e.(type) {
+		case *parser.ParenExpr:
+			e = x.Expr
+		case *parser.StepInvariantExpr:
+			e = x.Expr
+		default:
+			return e
+		}
+	}
+}
+
+// selector returns the expression's selector if the expression is nothing else; else nil.
+func selector(e parser.Expr) *parser.VectorSelector {
+	switch x := unwrap(e).(type) {
+	case *parser.VectorSelector:
+		return x
+	case *parser.MatrixSelector:
+		return selector(x.VectorSelector)
+	}
+	return nil
+}
+
+// selectorsOf returns the selectors of an expression in the order of its text.
+func selectorsOf(n parser.Node) []*parser.VectorSelector {
+	var out []*parser.VectorSelector
+	parser.Inspect(n, func(n parser.Node, _ []parser.Node) error {
+		if x, ok := n.(*parser.VectorSelector); ok {
+			out = append(out, x)
+		}
+		return nil
+	})
+	return out
+}
+
+// bucketOf returns the first bucket metric that an expression reads; "" if there is none.
+func bucketOf(e parser.Expr) string {
+	for _, x := range selectorsOf(e) {
+		if strings.HasSuffix(x.Name, "_bucket") {
+			return x.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,326 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/internal/text"
+	"paramedic/rules/promql"
+	"paramedic/state"
+)
+
+// The linter is careful with names of metrics that belong neither to an engine nor to a GPU. Many
+// metrics appear with the first event, an exporter may be down, and other teams have metrics that
+// are unknown here. It reports a missing name only in two cases: an existing name is so similar
+// that it was probably meant, or the name looks recorded and no rule records it.
+
+// exists reports whether series or a recording rule have the name.
+func (c *inventory) exists(name string) bool { return c.have.Metrics[name] || c.records[name] != nil }
+
+// telling reports whether it is a problem that no series has the name.
+func (c *inventory) telling(name string) bool {
+	if f := family(name); f != "" {
+		return !slices.Contains(eventual, name) || !c.exports(f)
+	}
+	return !c.have.Earlier[name] && c.suspect(name)
+}
+
+// eventual lists counters that engines and routers export only after the first event.
+var eventual = []string{
+	"sglang:num_aborted_requests_total", "trtllm_request_error_total", "dynamo_component_errors_total",
+	"dynamo_frontend_model_cancellation_total", "dynamo_frontend_model_migration_total",
+	"dynamo_frontend_model_rejection_total", "llm_d_epp_request_error_total", "llm_d_epp_datalayer_poll_errors_total",
+	"inference_objective_request_error_total",
+}
+
+// exports reports whether the fleet has a metric with a prefix of [families].
+func (c *inventory) exports(prefix string) bool {
+	for name := range c.have.Metrics {
+		if family(name) == prefix {
+			return true
+		}
+	}
+	return false
+}
+
+// suspect reports whether a missing name is probably wrong.
+func (c *inventory) suspect(name string) bool {
+	return strings.Contains(name, ":") || c.have.Metrics[name+"_bucket"] || c.like(name) != ""
+}
+
+// Suspects returns the names in rules that are probably wrong. The caller should find out whether
+// they had series earlier, see [Exported.Earlier].
+func Suspects(in []AlertingRule, have Exported) []string {
+	known := newInventory(have)
+	return known.nameless(in, func(name string, _ bool) bool { return family(name) == "" && known.suspect(name) })
+}
+
+// Unjudged returns the names in rules without series about which Lint reports nothing. Names inside
+// absent functions are not among them.
+func Unjudged(in []AlertingRule, have Exported) []string {
+	known := newInventory(have)
+	out := known.nameless(in, func(name string, absent bool) bool { return !absent && !known.telling(name) })
+	for i := range out {
+		out[i] = text.Clean(out[i])
+	}
+	return out
+}
+
+// nameless returns the names in rules that no series has and that wanted accepts. absent reports
+// whether the name is inside an absent function.
+func (c *inventory) nameless(in []AlertingRule, wanted func(name string, absent bool) bool) []string {
+	found := map[string]bool{}
+	for _, r := range in {
+		if len(r.Expr) > maxLinted {
+			continue
+		}
+		for e := range c.readings(r.Expr) {
+			parser.Inspect(e.expr, func(n parser.Node, path []parser.Node) error {
+				sel, ok := n.(*parser.VectorSelector)
+				if !ok || sel.Name == "" || found[sel.Name] || c.exists(sel.Name) {
+					return nil
+				}
+				absent := slices.ContainsFunc(path, func(p parser.Node) bool {
+					call, ok := p.(*parser.Call)
+					return ok && strings.HasPrefix(call.Func.Name, "absent")
+				})
+				found[sel.Name] = wanted(sel.Name, absent)
+				return nil
+			})
+		}
+	}
+	maps.DeleteFunc(found, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(found))
+}
+
+// lacks returns the selector if it matches no series.
+func (l *linter) lacks(x *parser.VectorSelector) []gone {
+	if l.have.Metrics == nil {
+		return l.unlabelled(x)
+	}
+	switch {
+	case x.Name == "":
+		if m := namesMatcher(x); m != nil && family(m.Prefix()) != "" && len(l.named(m)) == 0 {
+			return []gone{{sel: x, matcher: m}}
+		}
+	case !l.exists(x.Name) && l.telling(x.Name):
+		return []gone{{sel: x}}
+	}
+	return l.unlabelled(x)
+}
+
+// gone reports a selector that matches no series, with a replacement.
+func (l *linter) gone(g gone) {
+	switch {
+	case g.matcher == nil:
+		l.missing(g.sel.Name)
+	case g.matcher.Name == promql.NameLabel:
+		l.say(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value),
+			"look at the engine's /metrics for what its version exports")
+	default:
+		l.unmatched(g.sel, g.matcher)
+	}
+}
+
+// missing reports a metric that is not exported, with a replacement.
+func (l *linter) missing(name string) {
+	if old, ok := formerly(name); ok {
+		l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why),
+			old.instead(name))
+		return
+	}
+	if l.have.Metrics[name+"_bucket"] {
+		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name),
+			fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`",
+				quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
+		return
+	}
+	if family(name) == "" {
+		l.misspelt(name)
+		return
+	}
+	if own, ok := strings.CutPrefix(name, "vllm:"); ok {
+		for _, prefix := range promql.OnRay {
+			if ray := prefix + own; l.have.Metrics[ray] || l.have.Metrics[ray+"_bucket"] {
+				l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is, by Ray", name,
+					ray),
+					"give Ray's series vLLM's names when they are scraped (deploy/prometheus/README.md), so that these rules and the "+
+						"diagnosis find them")
+				return
+			}
+		}
+	}
+	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), promql.Colon(name),
+		strings.Replace(name, "sglang_", "sglang:", 1)} {
+		if near != name && (l.have.Metrics[near] || l.have.Metrics[near+"_bucket"]) {
+			use := near
+			if !l.have.Metrics[near] {
+				use = quantileOf("0.95", near+"_bucket", "rate("+near+"_bucket[5m])")
+			}
+			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near),
+				fmt.Sprintf("use `%s`", use))
+			return
+		}
+	}
+	if meant := l.like(name); meant != "" {
+		l.say(state.Warning, fmt.Sprintf("cannot fire: %s is not exported here, but %s is", name, meant),
+			fmt.Sprintf("use `%s`, if that is meant", meant))
+		return
+	}
+	prefix := family(name)
+	if !l.exports(prefix) {
+		l.say(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name),
+			"remove the rule, or scrape what it is about")
+		return
+	}
+	msg := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
+	if strings.HasSuffix(name, "_total") {
+		msg += " (or has not counted anything yet)"
+	}
+	l.say(state.Warning, msg, "look at the engine's /metrics for what its version exports")
+}
+
+// never states that no series has the name, or has had it in the last week if that is known.
+func (c *inventory) never(name string) string {
+	if c.have.Earlier == nil {
+		return "no series here has the name " + name
+	}
+	return "no series here has had the name " + name + " in the last week"
+}
+
+// misspelt reports the probable name for a name that is not of an engine.
+func (l *linter) misspelt(name string) {
+	if meant := l.like(name); meant != "" {
+		l.say(state.Warning, fmt.Sprintf("cannot fire: %s, but there is %s", l.never(name), meant),
+			fmt.Sprintf("use `%s`, if that is meant", meant))
+		return
+	}
+	l.say(state.Warning, fmt.Sprintf("cannot fire: %s, and no recording rule here records it", l.never(name)),
+		"record it, or read what it was to be recorded from")
+}
+
+// missed reports alerts on absence whose metric is absent only because the name is misspelt.
+func (l *linter) missed(x *parser.Call, sel *parser.VectorSelector) {
+	if unwrap(l.expr) != parser.Expr(x) || l.exists(sel.Name) || !l.telling(sel.Name) {
+		return
+	}
+	if meant := l.like(sel.Name); meant != "" {
+		l.say(state.Warning, fmt.Sprintf("fires always: %s, but there is %s", l.never(sel.Name), meant),
+			fmt.Sprintf("use `%s`, if that is meant", meant))
+	}
+}
+
+// like returns the existing name that is most similar to a missing one; "" if none is similar
+// enough.
+func (c *inventory) like(name string) string {
+	meant, known := c.meantBy[name]
+	if known {
+		return meant
+	}
+	want := wordsOf(name)
+	best := unlike
+	for _, other := range c.families()[want[0]] {
+		if is := likeness(want, wordsOf(other)); is < best || is == best && is < unlike && other < meant {
+			best, meant = is, other
+		}
+	}
+	c.meantBy[name] = meant
+	return meant
+}
+
+// families returns the existing names by their first words.
+func (c *inventory) families() map[string][]string {
+	if c.byWord != nil {
+		return c.byWord
+	}
+	c.byWord = map[string][]string{}
+	add := func(name string) {
+		if !model.LegacyValidation.IsValidMetricName(name) {
+			return // PromQL has to quote it
+		}
+		first := wordsOf(name)[0]
+		c.byWord[first] = append(c.byWord[first], name)
+	}
+	for name := range c.have.Metrics {
+		add(name)
+	}
+	for name := range c.records {
+		add(name)
+	}
+	return c.byWord
+}
+
+// wordsOf returns the words of a name, at least one.
+func wordsOf(name string) []string {
+	return strings.Split(strings.ReplaceAll(strings.ToLower(name), ":", "_"), "_")
+}
+
+// The similarity of two names, the most similar first.
+const (
+	sameWords  = iota // they differ in case, or a colon replaces an underscore
+	samePlural        // requests for request
+	sameUnit          // only one has the suffix of its unit
+	oneSlip           // one typing error in a long word
+	unlike
+)
+
+// units are the suffixes that people often omit.
+var units = []string{"total", "seconds", "bytes", "ratio"}
+
+// likeness returns the similarity of two names. Names that differ by a number or a short word are
+// different metrics: p95 and p99, 4xx and 5xx, rx and tx.
+func likeness(a, b []string) int {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	switch {
+	case len(b) == len(a)+1 && slices.Equal(a, b[:len(a)]) && slices.Contains(units, b[len(a)]):
+		return sameUnit
+	case len(a) != len(b):
+		return unlike
+	}
+	out, differ := sameWords, 0
+	for i := range a {
+		if a[i] == b[i] {
+			continue
+		}
+		differ++
+		switch {
+		case a[i]+"s" == b[i] || b[i]+"s" == a[i]:
+			out = samePlural
+		case slip(a[i], b[i]):
+			out = oneSlip
+		default:
+			return unlike
+		}
+	}
+	if differ > 1 {
+		return unlike
+	}
+	return out
+}
+
+// slip reports whether two long words differ by one letter after the first: replaced, inserted, or
+// swapped with the next.
+func slip(a, b string) bool {
+	const long = 5
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < long || a[0] != b[0] || len(b) > len(a)+1 || strings.ContainsAny(a+b, "0123456789") {
+		return false
+	}
+	at := 0
+	for at < len(a) && a[at] == b[at] {
+		at++
+	}
+	if len(a) < len(b) {
+		return a[at:] == b[at+1:]
+	}
+	return a[at+1:] == b[at+1:] || at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
+}

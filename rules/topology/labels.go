@@ -1,0 +1,135 @@
+package topology
+
+import (
+	"net/url"
+	"strings"
+
+	"paramedic/state"
+)
+
+// workloadLabels are the labels whose value is a pool's name.
+var workloadLabels = []string{
+	"deployment", "statefulset", "leaderworkerset", "daemonset", "workload", "inference_pool",
+	"dynamo_graph_deployment",
+}
+
+// EntityOf returns the entity that an alert's labels describe. gpu is set if the rule reads the
+// DCGM exporter. picker is set if it reads an endpoint picker, whose pool metrics call the
+// InferencePool "name".
+func EntityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
+	l := a.Labels
+	e := state.Entity{Cluster: cluster}
+	// Dynamo_namespace is not a Kubernetes namespace.
+	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace")
+	// ModelName is the GPU's.
+	e.Model = first(l, "model_name", "model", "served_model_name", "model_id", "target_model_name")
+	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "model_server_pod")
+	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name")
+	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" ||
+		strings.Contains(strings.ToLower(l["job"]), "dcgm")
+	if gpu {
+		gpuEntity(&e, l)
+	}
+	instance := subjectInstance(&e, l, gpu)
+	// Its own address and namespace are not those of its subject.
+	kubeState := strings.Contains(l["job"], "kube-state")
+	if e.Pod == "" && e.GPU == "" && !kubeState {
+		e.Instance = instance
+	}
+	if kubeState && e.Pod == "" && e.Node != "" {
+		e.Namespace = ""
+	}
+	e.Pool = poolName(l, e.Pod, picker)
+	if e.Pod == "" && e.Pool == "" && e.Node == "" && e.GPU == "" && !gpu && !picker && !pickers(l) && !kubeState {
+		e.Job, e.Service = first(l, "exported_job", "job"), first(l, "exported_service", "service")
+	}
+	return e
+}
+
+// subjectInstance returns the address that the alert is about. It clears the pod and node of the
+// entity if they belong to a router or an endpoint picker.
+func subjectInstance(e *state.Entity, l map[string]string, gpu bool) string {
+	instance := l["instance"]
+	if server := l["server"]; server != "" && !gpu && looksLikeAddress(server) {
+		// The router re-exports an engine's series: pod and instance are the router's, server is
+		// the engine.
+		e.Pod, instance = "", hostPort(server)
+	}
+	if endpoint := l["model_server_endpoint"]; endpoint != "" {
+		e.Pod, instance = "", hostPort(endpoint)
+	}
+	if !gpu && pickers(l) {
+		e.Pod, e.Node, instance = "", "", ""
+	}
+	return instance
+}
+
+// poolName returns the pool from the labels of a workload or an endpoint picker, or from the pod's
+// name.
+func poolName(l map[string]string, pod string, picker bool) string {
+	pool := first(l, workloadLabels...)
+	if pool == "" && picker {
+		pool = first(l, "name")
+	}
+	if pool == "" && pod != "" {
+		pool = PoolOf(pod)
+	}
+	return pool
+}
+
+// pickers reports whether pod, instance and node belong to an endpoint picker, which reports on the
+// pool behind it.
+func pickers(l map[string]string) bool {
+	return l["exported_pod"] == "" &&
+		(l["container"] == "epp" || l["job"] == "epp" || strings.Contains(l["pod"], "-epp-"))
+}
+
+// gpuEntity reads the labels of the DCGM exporter. Without honorLabels, pod and namespace are the
+// exporter's own, and the workload's are exported_pod and exported_namespace.
+func gpuEntity(e *state.Entity, l map[string]string) {
+	if e.Node == "" {
+		e.Node = first(l, "Hostname", "hostname")
+	}
+	if e.Node != "" {
+		e.GPU = first(l, "gpu", "gpu_id", "UUID")
+	} else {
+		e.GPU = first(l, "UUID", "gpu") // an index is ambiguous without its node
+	}
+	exporter := strings.Contains(l["pod"], "dcgm") || strings.Contains(l["container"], "exporter") ||
+		strings.Contains(l["container"], "dcgm")
+	if l["exported_pod"] == "" && exporter {
+		e.Pod = ""
+		if l["exported_namespace"] == "" {
+			e.Namespace = ""
+		}
+	}
+}
+
+func first(labels map[string]string, keys ...string) string {
+	for _, k := range keys {
+		if v := labels[k]; v != "" {
+			if len(v) > 253 {
+				v = v[:253] // the longest name in Kubernetes
+			}
+			return strings.ToValidUTF8(v, "")
+		}
+	}
+	return ""
+}
+
+func looksLikeAddress(s string) bool {
+	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") || strings.Contains(s, ":")
+}
+
+// hostPort returns the address without scheme and path, as a scrape names its instance.
+func hostPort(s string) string {
+	if u, err := url.Parse(s); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return s
+}
+
+// Placeless reports whether the entity names no model, pool, pod, node or GPU.
+func Placeless(e state.Entity) bool {
+	return e.Model == "" && e.Pool == "" && e.Pod == "" && e.Node == "" && e.GPU == ""
+}
