@@ -208,7 +208,7 @@ func reference(example string) string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
-<!-- Made from cmd/paramedic/config.go by make generate. -->
+<!-- Made from cmd/paramedic/config/types.go by make generate. -->
 
 ` + "`paramedic serve --config paramedic.yaml`" + ` reads one YAML file. Without a file it listens on loopback, remembers in
 ` + "`./paramedic-data`" + `, prints incidents on the console and only suggests first aid.

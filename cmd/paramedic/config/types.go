@@ -14,11 +14,11 @@ import (
 // key explains it; the reference and the JSON Schema below docs are generated from it.
 type Config struct {
 	Listen    string          `yaml:"listen" json:"listen,omitempty" jsonschema_description:"Address that the bot serves on. Beyond loopback, intake and API need authentication."`
-	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"How people reach the pages, for links in messages. A bot on loopback without tokens may be asked under its name, too. Default: http:// and the listen address."`
+	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"Address of the pages, for links in messages. An open bot on loopback also accepts requests for this host name. Default: http:// and the listen address."`
 	State     StateConfig     `yaml:"state" json:"state,omitzero"`
 	Auth      AuthConfig      `yaml:"auth" json:"auth,omitzero"`
 	TLS       TLSConfig       `yaml:"tls" json:"tls,omitzero"`
-	Clusters  []ClusterConfig `yaml:"clusters" json:"clusters,omitempty" jsonschema_description:"Alerts pick theirs by the label cluster; the first takes those without it. Alerts of a name that is not here are triaged by themselves, with no evidence and no first aid; a single cluster takes every alert."`
+	Clusters  []ClusterConfig `yaml:"clusters" json:"clusters,omitempty" jsonschema_description:"The label cluster of an alert selects the cluster; alerts without it belong to the first. Alerts of an unknown cluster are triaged without evidence and first aid. A single cluster takes every alert."`
 	Triage    TriageConfig    `yaml:"triage" json:"triage,omitzero"`
 	Playbooks PlaybookConfig  `yaml:"playbooks" json:"playbooks,omitzero"`
 	Notify    NotifyConfig    `yaml:"notify" json:"notify,omitzero"`
@@ -41,7 +41,7 @@ type NATSConfig struct {
 
 // AuthConfig configures authentication.
 type AuthConfig struct {
-	Alertmanager AlertmanagerAuth `yaml:"alertmanager" json:"alertmanager,omitzero" jsonschema_description:"How Alertmanager proves itself; one of those configured is enough."`
+	Alertmanager AlertmanagerAuth `yaml:"alertmanager" json:"alertmanager,omitzero" jsonschema_description:"How Alertmanager authenticates. One of the configured ways is enough."`
 	API          APIAuth          `yaml:"api" json:"api,omitzero"`
 }
 
@@ -73,9 +73,9 @@ type TLSConfig struct {
 type ClusterConfig struct {
 	Name         string            `yaml:"name" json:"name" jsonschema_description:"The value of the label cluster on this cluster's alerts."`
 	Prometheus   PrometheusConfig  `yaml:"prometheus" json:"prometheus,omitzero"`
-	Alertmanager URLConfig         `yaml:"alertmanager" json:"alertmanager,omitzero" jsonschema_description:"Read to reconcile alerts that vanished without a word."`
+	Alertmanager URLConfig         `yaml:"alertmanager" json:"alertmanager,omitzero" jsonschema_description:"Asked for its alerts, to end those whose resolution was lost."`
 	Kubernetes   *KubernetesConfig `yaml:"kubernetes" json:"kubernetes,omitempty" jsonschema_description:"{} is in-cluster; absent: no Kubernetes context and no first aid."`
-	Engines      []string          `yaml:"engines" json:"engines,omitempty" jsonschema_description:"/metrics pages scraped directly where there is no Prometheus."`
+	Engines      []string          `yaml:"engines" json:"engines,omitempty" jsonschema_description:"/metrics pages that the bot scrapes itself, if there is no Prometheus."`
 	Traces       TracesConfig      `yaml:"traces" json:"traces,omitzero"`
 }
 
@@ -98,16 +98,16 @@ type KubernetesConfig struct {
 
 // TracesConfig configures the store of request traces.
 type TracesConfig struct {
-	TempoURL        string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo, for where the time of single requests goes."`
+	TempoURL        string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo, which shows where single requests spend their time."`
 	JaegerURL       string `yaml:"jaeger_url" json:"jaeger_url,omitempty" jsonschema_description:"Base URL of Jaeger (1.53 or newer) instead of Tempo."`
 	BearerTokenFile string `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token for either."`
 }
 
 // TriageConfig configures the times and the rules of triage.
 type TriageConfig struct {
-	Settle      Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Symptoms are gathered this long before evidence is. A critical page is never later than 30s all the same."`
-	ResolveHold Duration `yaml:"resolve_hold" json:"resolve_hold,omitempty" jsonschema_description:"An incident whose alerts are gone is held open this long."`
-	MaxLag      Duration `yaml:"max_lag" json:"max_lag,omitempty" jsonschema_description:"New alerts are refused with 503, and sent again by Alertmanager, while those that wait take longer than this to triage."`
+	Settle      Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Symptoms are collected this long before evidence is gathered. A critical page is sent within 30s in any case."`
+	ResolveHold Duration `yaml:"resolve_hold" json:"resolve_hold,omitempty" jsonschema_description:"An incident stays open this long after its last alert."`
+	MaxLag      Duration `yaml:"max_lag" json:"max_lag,omitempty" jsonschema_description:"While the waiting alerts need longer than this to triage, the bot refuses new ones with 503, and Alertmanager retries."`
 	RulesDir    string   `yaml:"rules_dir" json:"rules_dir,omitempty" jsonschema_description:"Directory of your own causes and symptoms, which override or extend the built-in ones."`
 }
 
@@ -163,12 +163,12 @@ type RouteConfig struct {
 	Severity List[state.Severity] `yaml:"severity" json:"severity,omitempty" jsonschema_description:"Any of critical, warning, info."`
 	Cause    List[state.Cause]    `yaml:"cause" json:"cause,omitempty" jsonschema_description:"Any of these causes."`
 	Scope    ScopeMatch           `yaml:"scope" json:"scope,omitzero"`
-	Channels List[state.Channel]  `yaml:"channels" json:"channels" jsonschema_description:"Any of console, slack, pagerduty; none: nobody is told."`
+	Channels List[state.Channel]  `yaml:"channels" json:"channels" jsonschema_description:"Any of console, slack, pagerduty. An empty list sends nothing."`
 }
 
 // RemediateConfig configures what first aid may do.
 type RemediateConfig struct {
-	Mode         string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"observe records, suggest also says, approve asks a named person, auto acts."`
+	Mode         string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"observe records, suggest also shows the plan, approve asks a person, auto acts."`
 	Policies     []PolicyConfig `yaml:"policies" json:"policies,omitempty" jsonschema_description:"Tighten the mode and the limits; of all that match, the strictest wins."`
 	Limits       LimitsConfig   `yaml:"limits" json:"limits,omitzero" jsonschema_description:"The limits everywhere, looser or stricter than the defaults, within the bounds."`
 	ManagedLabel string         `yaml:"managed_label" json:"managed_label,omitempty" jsonschema_description:"Namespace label, as key=value, that opts a namespace in to first aid; - asks for none. Default: paramedic.dev/managed=true."`
@@ -182,9 +182,9 @@ type PolicyConfig struct {
 	Action    List[string]   `yaml:"action" json:"action,omitempty" jsonschema_description:"Matches any of set_engine_arg, restart_worker; empty: all."`
 	Scope     PlaceMatch     `yaml:"scope" json:"scope,omitzero"`
 	Mode      string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"The most that is allowed here; one that is looser than remediate.mode is refused."`
-	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names of those who may approve, instead of every responder."`
+	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names of the approvers, instead of every responder."`
 	Limits    LimitsConfig   `yaml:"limits" json:"limits,omitzero" jsonschema_description:"Limits for what the policy matches; one that is looser than that of remediate.limits is refused."`
-	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times in which nothing is written."`
+	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times without writes."`
 }
 
 // LimitsConfig configures the limits of the guards. A limit that is not set keeps its default.
@@ -193,10 +193,10 @@ type LimitsConfig struct {
 	Floor           int      `yaml:"floor" json:"floor,omitempty" jsonschema:"minimum=8,maximum=1024" jsonschema_description:"Smallest max_num_seqs to set, 8 to 1024; larger is stricter. Default: 8."`
 	Ceiling         int      `yaml:"ceiling" json:"ceiling,omitempty" jsonschema:"minimum=8,maximum=8192" jsonschema_description:"Largest max_num_seqs to set, 8 to 8192. Default: 1024."`
 	MaxFactor       float64  `yaml:"max_factor" json:"max_factor,omitempty" jsonschema:"minimum=1.25,maximum=8" jsonschema_description:"A step changes a value at most by this factor, 1.25 to 8; upwards never by more than 2. Default: 4."`
-	EvidenceAge     Duration `yaml:"evidence_age" json:"evidence_age,omitempty" jsonschema_description:"Samples older than this say nothing, 30s to 10m. Default: 2m."`
-	Signals         int      `yaml:"signals" json:"signals,omitempty" jsonschema:"minimum=2,maximum=6" jsonschema_description:"Independent signals that must still speak for the cause in mode auto, 2 to 6, and one fewer where a person approves; more is stricter. Default: 2."`
-	HumanEdit       Duration `yaml:"human_edit" json:"human_edit,omitempty" jsonschema_description:"Hands off a workload for so long after a person's edit, 5m to 24h; longer is stricter. Default: 15m."`
-	Cooldown        Duration `yaml:"cooldown" json:"cooldown,omitempty" jsonschema_description:"Between two actions on one pool, 5m to 24h; longer is stricter. Default: 30m."`
+	EvidenceAge     Duration `yaml:"evidence_age" json:"evidence_age,omitempty" jsonschema_description:"Samples older than this do not count, 30s to 10m. Default: 2m."`
+	Signals         int      `yaml:"signals" json:"signals,omitempty" jsonschema:"minimum=2,maximum=6" jsonschema_description:"Independent signals that must still support the cause in mode auto, 2 to 6; one fewer if a person approves. More is stricter. Default: 2."`
+	HumanEdit       Duration `yaml:"human_edit" json:"human_edit,omitempty" jsonschema_description:"No writes to a workload this long after a person's edit, 5m to 24h; longer is stricter. Default: 15m."`
+	Cooldown        Duration `yaml:"cooldown" json:"cooldown,omitempty" jsonschema_description:"Time between two actions on one pool, 5m to 24h; longer is stricter. Default: 30m."`
 	PerIncident     int      `yaml:"per_incident" json:"per_incident,omitempty" jsonschema:"minimum=1,maximum=6" jsonschema_description:"Actions for one incident, 1 to 6. Default: 2."`
 	PerTargetDay    int      `yaml:"per_target_day" json:"per_target_day,omitempty" jsonschema:"minimum=1,maximum=12" jsonschema_description:"Actions on one pool within a day, 1 to 12. Default: 3."`
 	EvictionsHour   int      `yaml:"evictions_per_hour" json:"evictions_per_hour,omitempty" jsonschema:"minimum=1,maximum=10" jsonschema_description:"Evictions in one pool within an hour, 1 to 10. Default: 3."`
@@ -218,16 +218,16 @@ type FreezeWindow struct {
 type VerifyConfig struct {
 	Settle     Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Samples this soon after a write do not count. Default: 2m."`
 	Window     Duration `yaml:"window" json:"window,omitempty" jsonschema_description:"How long an action is watched. Default: 10m."`
-	Interval   Duration `yaml:"interval" json:"interval,omitempty" jsonschema_description:"Between two samples. Default: 30s."`
+	Interval   Duration `yaml:"interval" json:"interval,omitempty" jsonschema_description:"Time between two samples. Default: 30s."`
 	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs; window has to have as many at interval. Half as many, three at least, are read before the write. Default: 10."`
 }
 
 // WaitConfig configures how long an action waits for the cluster. Zero keeps the default.
 type WaitConfig struct {
-	Drain   Duration `yaml:"drain" json:"drain,omitempty" jsonschema_description:"For a worker that was taken out of serving to run nothing. Default: 10m."`
-	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"For a disruption budget to allow an eviction, and for a hold that names no end, such as another action on the pool. A hold that names one lasts until then. Default: 15m."`
-	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"For a rollout, or a replacement, to be ready. Default: 30m."`
-	Poll    Duration `yaml:"poll" json:"poll,omitempty" jsonschema_description:"Between two looks while it waits. Default: 10s."`
+	Drain   Duration `yaml:"drain" json:"drain,omitempty" jsonschema_description:"How long to wait for an isolated worker to finish its requests. Default: 10m."`
+	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"How long to wait for a disruption budget, or for a hold without an end, such as another action on the pool. A hold with an end lasts until then. Default: 15m."`
+	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"How long to wait for a rollout, or a replacement, to be ready. Default: 30m."`
+	Poll    Duration `yaml:"poll" json:"poll,omitempty" jsonschema_description:"Time between two checks while an action waits. Default: 10s."`
 }
 
 // Duration is a time.Duration that is written like 10s, 2m or 720h.

@@ -54,7 +54,7 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 		var out enrich.Cluster
 		if c.Prometheus.URL != "" {
 			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL,
-				Token: SecretReader(c.Prometheus.BearerTokenFile)})
+				Token: secretReader(c.Prometheus.BearerTokenFile)})
 			if err != nil {
 				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
 			}
@@ -92,9 +92,9 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.Logger}), scrapers, nil
 }
 
-// SecretReader returns a function that reads the file or environment variable of a key. It returns
+// secretReader returns a function that reads the file or environment variable of a key. It returns
 // nil if the key is empty.
-func SecretReader(ref string) func() (string, error) {
+func secretReader(ref string) func() (string, error) {
 	if ref == "" {
 		return nil
 	}
@@ -107,7 +107,7 @@ func traceSource(c config.ClusterConfig) (enrich.Source, error) {
 		return nil, nil
 	}
 	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL,
-		Token: SecretReader(c.Traces.BearerTokenFile)})
+		Token: secretReader(c.Traces.BearerTokenFile)})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
