@@ -64,9 +64,9 @@ func (s *Service) newHandler() (http.Handler, error) {
 		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages,
 		Metrics: s.metrics.handler(),
 		Backlog: s.Keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
-		PublicURL: c.PublicURL, Aside: s.deps.Aside, Sessions: s.deps.Sessions, ObserveAside: s.metrics.aside,
+		PublicURL: c.PublicURL, Aside: s.deps.aside, Sessions: s.deps.sessions, ObserveAside: s.metrics.aside,
 	})
-	s.CloseStreams = server.Close
+	s.closeStreams = server.Close
 	return server, nil
 }
 
@@ -203,7 +203,7 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 // intake returns the state of incoming alerts for the pages.
 func (s *Service) intake(refusing string) web.Intake {
 	in := web.Intake{Refusing: refusing}
-	list, _ := s.deps.Aside.Last()
+	list, _ := s.deps.aside.Last()
 	for _, a := range list {
 		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count,
 			Last: a.Last})

@@ -58,7 +58,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 // serveGenerations runs the service, and replaces it after every valid change of the configuration.
 // The store, the listener and the metrics outlive the services.
 func serveGenerations(ctx context.Context, path string, cfg config.Config, deps Deps, host *Host) error {
-	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &alertmanager.Aside{}, &access.Sessions{}
+	deps.metrics, deps.aside, deps.sessions = newMetrics(), &alertmanager.Aside{}, &access.Sessions{}
 	service, err := New(cfg, deps)
 	if err != nil {
 		return err

@@ -50,43 +50,43 @@ type Deps struct {
 	// ScrapeEvery is the interval of direct scrapes. Zero: the default.
 	ScrapeEvery time.Duration
 	Colour      bool
-	// Metrics, Aside and Sessions survive a reload: counters, alerts that were set aside, and
-	// logins. Nil: new ones.
-	Metrics  *metrics
-	Aside    *alertmanager.Aside
-	Sessions *access.Sessions
+
+	// These survive a reload: counters, alerts that were set aside, and logins. Nil: new ones.
+	metrics  *metrics
+	aside    *alertmanager.Aside
+	sessions *access.Sessions
 }
 
 // A Service is the wired bot for one configuration. A changed configuration gets a new Service on
 // the same store.
 type Service struct {
+	Handler http.Handler // all requests: webhooks, API, pages, metrics
+	Keeper  *keeper.Keeper
+	Library *playbooks.Library
+
 	cfg     config.Config
 	deps    Deps
 	catalog *catalog.Catalog
-	Library *playbooks.Library
-	Keeper  *keeper.Keeper
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
-	Handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
 	tokens  *access.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
-	CloseStreams func() // ends event streams, which otherwise never do
-	started      time.Time
+	closeStreams func()
 }
 
 // New wires a service. It reads the files that the configuration names, and does no other I/O. It
 // is one straight line, so that dependencies read from top to bottom.
 func New(cfg config.Config, deps Deps) (*Service, error) {
-	s := &Service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
+	s := &Service{cfg: cfg, deps: deps, metrics: deps.metrics}
 	if s.metrics == nil {
 		s.metrics = newMetrics()
 	}
-	if s.deps.Aside == nil {
-		s.deps.Aside = &alertmanager.Aside{}
+	if s.deps.aside == nil {
+		s.deps.aside = &alertmanager.Aside{}
 	}
 	var err error
 	if s.catalog, s.Library, err = LoadKnowledge(cfg); err != nil {
@@ -154,6 +154,9 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	}
 	return s, nil
 }
+
+// CloseStreams ends the event streams, which otherwise stay open.
+func (s *Service) CloseStreams() { s.closeStreams() }
 
 // ownNamespace returns the namespace of the bot's own pod. It is empty outside Kubernetes.
 func ownNamespace() string {
