@@ -119,8 +119,8 @@ func (s Sheet) memory() []Fact {
 	}
 	if m.WindowLayers > 0 {
 		out = append(out, Fact{"  in the window",
-			fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes,
-				1)), fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
+			fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes, 1)),
+			fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
 	}
 	if m.StateLayers > 0 {
 		out = append(out, Fact{"  of a request's states", fmt.Sprintf("%.0f", float64(m.StateLayers)*m.StateBytes),
