@@ -69,7 +69,8 @@ bench: ## run the benchmarks of docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -run='^$$' -bench=. -benchmem ./...
 
 generate: ## update the reference, the schemas and the manifests from code
-	CGO_ENABLED=0 $(GO) test ./cmd/paramedic/... ./notify/slack ./rules ./playbooks \
+	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./cmd/paramedic/config ./notify/slack \
+		./rules/catalog ./rules/casetest ./playbooks \
 		-run Generated -args -update
 
 generated: generate ## fail if generated files differ ("make test" compares them, too)

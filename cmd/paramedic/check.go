@@ -39,7 +39,7 @@ func (c *cli) checkCommand() *cobra.Command {
 	return cmd
 }
 
-// A checkResult is what check prints for programs.
+// A checkResult is the output of check.
 type checkResult struct {
 	Problems []config.Problem              `json:"problems"`
 	Online   map[string]string             `json:"online,omitempty"` // what was asked, and "ok", "off: …" or what is wrong
@@ -75,7 +75,7 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 	return nil
 }
 
-// findings is how much there is to put right.
+// findings returns the number of findings.
 func (o *checkResult) findings() int {
 	n := len(o.Problems)
 	for _, answer := range o.Online {
@@ -89,7 +89,7 @@ func (o *checkResult) findings() int {
 	return n
 }
 
-// knowledge checks rules and playbooks, and that they fit each other.
+// knowledge validates rules and playbooks, and their references to each other.
 func (o *checkResult) knowledge(cfg config.Config) {
 	catalog, problems, err := catalog.Load(cfg.Triage.RulesDir)
 	if err != nil {
@@ -123,7 +123,7 @@ func (o *checkResult) knowledge(cfg config.Config) {
 	o.playbookProblems(cfg, library.Validate(known))
 }
 
-// hasPlaybook finds a cause of which people would be told only how to triage by hand.
+// hasPlaybook reports a cause without a playbook. Its message would only say how to triage by hand.
 func (o *checkResult) hasPlaybook(cause *catalog.Cause, library *playbooks.Library) {
 	if _, ok := library.Get(cause.Playbook); ok {
 		return
@@ -135,7 +135,7 @@ func (o *checkResult) hasPlaybook(cause *catalog.Cause, library *playbooks.Libra
 		Text: fmt.Sprintf("cause %s: there is no playbook %q", cause.ID, cause.Playbook)})
 }
 
-// unshown finds playbooks of somebody's own that no verdict leads to.
+// unshown reports the user's playbooks that no verdict leads to.
 func (o *checkResult) unshown(dir string, catalog *catalog.Catalog, library *playbooks.Library) {
 	shown, causes := map[string]bool{string(state.Unknown): true}, []string{string(state.Unknown)}
 	for _, cause := range catalog.Causes() {
@@ -169,7 +169,7 @@ func (o *checkResult) playbookProblems(cfg config.Config, err error) {
 	o.Problems = append(o.Problems, config.Problem{File: cfg.Playbooks.Dir, Text: err.Error()})
 }
 
-// ask asks everything that the configuration points at whether it answers.
+// ask pings everything that the configuration names.
 func (o *checkResult) ask(ctx context.Context, cfg config.Config, c *cli) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -197,7 +197,7 @@ func (o *checkResult) ask(ctx context.Context, cfg config.Config, c *cli) {
 	}
 }
 
-// leftOff begins an answer about what the operator has not switched on; that is no finding.
+// leftOff begins the answer for a feature that the operator has not switched on. It is no finding.
 const leftOff = "off: "
 
 func okOr(err error) string {

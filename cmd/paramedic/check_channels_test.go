@@ -12,7 +12,7 @@ import (
 	"paramedic/notify/slack/slacktest"
 )
 
-// A channelsCase sets up the two services and the configuration, and lists what check must report.
+// A channelsCase configures the two fakes and the bot, and lists the expected answers of check.
 type channelsCase struct {
 	name    string
 	slack   slacktest.Options
@@ -26,7 +26,7 @@ type channelsCase struct {
 var goodSecrets = map[string]string{"token_file": "xoxb-1", "signing_secret_file": onCallSecret, "routing_key_file": onCallKey,
 	"api_token_file": "y_NbAkKc66ryYTWUXYEu", "webhook_secret_file": "a-secret-of-the-subscription", "from": "bot@example.com"}
 
-// checkOnline runs `check --online` in front of the two fakes, and returns its answers and its exit
+// checkOnline runs `check --online` against the two fakes. It returns the answers and the exit
 // code.
 func checkOnline(t *testing.T, c channelsCase) (map[string]string, int) {
 	t.Helper()
@@ -71,7 +71,7 @@ func checkOnline(t *testing.T, c channelsCase) (map[string]string, int) {
 	return got.Online, code
 }
 
-// An operator whose channel is not ready hears of it before the first page, with what to click.
+// check finds channels that are not ready, before the first page, and says what to click.
 func TestCheckProvesWhatChannelsNeed(t *testing.T) {
 	users := pagerdutytest.Options{From: []string{"bot@example.com"}}
 	for _, c := range []channelsCase{

@@ -9,7 +9,7 @@ import (
 	"paramedic/internal/text"
 )
 
-// printLint prints the findings for people, below the cluster's name.
+// printLint prints the findings below the cluster's name.
 func printLint(c *cli, cluster string, l service.LintResult) {
 	fmt.Fprintf(c.out, "%-32s ", cluster+"/rules")
 	switch {
@@ -26,7 +26,7 @@ func printLint(c *cli, cluster string, l service.LintResult) {
 	}
 	if len(l.Unjudged) > 0 {
 		fmt.Fprintf(c.out, "  not judged: %s without series in the last hour, which may come when something happens, or with an "+
-			"exporter: %s\n", text.Count(len(l.Unjudged), "metric"), someOf(l.Unjudged))
+			"exporter: %s\n", text.Count(len(l.Unjudged), "metric"), firstNames(l.Unjudged, 12, ", "))
 	}
 }
 
@@ -40,10 +40,9 @@ func printFindings(c *cli, l service.LintResult) {
 	w.Flush()
 }
 
-// someOf are the first of many names.
-func someOf(names []string) string {
-	const shown = 12
-	out := strings.Join(names[:min(len(names), shown)], ", ")
+// firstNames joins the first names with a separator, and counts the others.
+func firstNames(names []string, shown int, separator string) string {
+	out := strings.Join(names[:min(len(names), shown)], separator)
 	if more := len(names) - shown; more > 0 {
 		out += fmt.Sprintf(" and %d more", more)
 	}

@@ -15,7 +15,7 @@ import (
 	"paramedic/state"
 )
 
-// fakeFleet is the part of Prometheus' API that check asks, holding one alert rule, and one that
+// fakeFleet serves the part of the Prometheus API that check uses, with one alert rule and one that
 // records llm:kv.
 func fakeFleet(t *testing.T, expr string) string {
 	t.Helper()
@@ -73,7 +73,7 @@ func TestCheckOnlineLintsTheFleetsRules(t *testing.T) {
 	}
 }
 
-// Recording rules and the labels of series are read too.
+// check also reads recording rules and the labels of series.
 func TestCheckOnlineSeesWhatRulesSelect(t *testing.T) {
 	for expr, want := range map[string]string{
 		`llm:kv > 0.9`: "in the recording rule llm:kv",
@@ -93,8 +93,8 @@ func TestCheckOnlineSeesWhatRulesSelect(t *testing.T) {
 	}
 }
 
-// What was not looked at is said.
-func TestCheckSaysWhichLabelsItHasNotSeen(t *testing.T) {
+// check prints what it did not look at.
+func TestCheckReportsUnseenLabels(t *testing.T) {
 	var out bytes.Buffer
 	unseen := []string{"labels of 3 metrics were not looked at: they take more than 390 queries"}
 	printLint(&cli{out: &out}, "prod", service.LintResult{Rules: 2, Unseen: unseen})
@@ -103,7 +103,7 @@ func TestCheckSaysWhichLabelsItHasNotSeen(t *testing.T) {
 	}
 }
 
-func TestCheckOnlineIsContentWithSoundRules(t *testing.T) {
+func TestCheckOnlineAcceptsSoundRules(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"check", "--online", "--config", fakeFleet(t, "vllm:kv_cache_usage_perc > 0.9")}, &out,
 		&errs); code != exitOK {
@@ -114,8 +114,8 @@ func TestCheckOnlineIsContentWithSoundRules(t *testing.T) {
 	}
 }
 
-// A user's own rules are checked expression by expression, and every problem has its place.
-func TestCheckNamesTheLineOfAWrongExpression(t *testing.T) {
+// check tests every expression of the user's rules, and prints the line of every problem.
+func TestCheckReportsTheLineOfABadExpression(t *testing.T) {
 	dir := t.TempDir()
 	const causes = `causes:
   - id: my_cause
@@ -155,8 +155,8 @@ func TestCheckNamesTheLineOfAWrongExpression(t *testing.T) {
 	}
 }
 
-// A cause may have another's playbook; one that names none that there is, or has none, would leave
-// people with triage by hand.
+// A cause may share another's playbook. A cause without an existing playbook would leave people
+// with triage by hand.
 func TestCheckFindsACauseWithoutItsPlaybook(t *testing.T) {
 	dir := t.TempDir()
 	const cause = "causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: {ttft_high: 3}, " +

@@ -23,13 +23,13 @@ import (
 	"paramedic/webhook/api"
 )
 
-// A client talks to a running bot's API.
+// A client calls the API of a running bot.
 type client struct {
 	*cli
 	server, token, reason string
 }
 
-// clientCommands are the commands that talk to a running bot.
+// clientCommands returns the commands that call a running bot.
 func (c *cli) clientCommands() []*cobra.Command {
 	cl := &client{cli: c}
 	incidents := &cobra.Command{Use: "incidents", Short: "List, show and report the incidents of a running bot", Args: cobra.NoArgs,
@@ -92,7 +92,7 @@ func (c *cli) clientCommands() []*cobra.Command {
 	return commands
 }
 
-// whichBot is what every command that talks to a bot says about it.
+// whichBot is the help text of every command that calls a bot.
 const whichBot = "It talks to a running bot. --server or PARAMEDIC_SERVER says where that is; where the bot asks who you are, " +
 	"PARAMEDIC_TOKEN\nis your token of its auth.api.tokens_file."
 
@@ -103,7 +103,7 @@ func env(name, fallback string) string {
 	return fallback
 }
 
-// verb is a command that changes something; who did it is the token's name or the user's.
+// verb returns a command that changes something. The actor is the token's name or the user's.
 func (c *client) verb(use, short string, args int, do func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
@@ -117,8 +117,7 @@ func incidentPath(id, verb string) string {
 
 func actionPath(id, verb string) string { return "/api/v1/actions/" + url.PathEscape(id) + "/" + verb }
 
-// approve binds the approval to the plan that the person was shown, and names the present one where
-// the person gave none.
+// approve sends the plan that the person saw. If no plan was given, it prints the current one.
 func (c *client) approve(ctx context.Context, args []string) error {
 	if len(args) == 2 {
 		return c.post(ctx, actionPath(args[0], "approve"), map[string]any{"plan_hash": args[1]}, decidedOn)
@@ -134,11 +133,11 @@ func (c *client) approve(ctx context.Context, args []string) error {
 		state.ShortPlan(a.PlanHash))
 }
 
-// listPage is how many incidents one request asks for: the largest page that the API gives.
+// listPage is the number of incidents of one request: the largest page that the API returns.
 const listPage = 500
 
-// list prints the incidents that match, all of them or the newest ones. It asks page by page, so
-// that no answer grows with what is kept.
+// list prints the matching incidents, all of them or the newest. It reads page by page, so that an
+// answer does not grow with the stored incidents.
 func (c *client) list(ctx context.Context, filters map[string]string, most int) error {
 	q := url.Values{}
 	for k, v := range filters {
@@ -269,12 +268,12 @@ func (c *client) send(ctx context.Context, path string, body map[string]any) ([]
 	return c.do(ctx, http.MethodPost, path, raw)
 }
 
-// A refusal is the bot's no, in words, with the field that the request lacks.
+// A refusal is the bot's error text, with the field that the request lacks.
 type refusal struct{ text, missing string }
 
 func (r refusal) Error() string { return r.text }
 
-// do makes a request and gives the body of a good answer.
+// do sends a request and returns the body of a successful answer.
 func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -320,7 +319,7 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	return nil, refusal{text, e.Missing}
 }
 
-// base is the bot's address as a URL; one without a scheme is taken for http.
+// base returns the bot's address as a URL. An address without a scheme gets http.
 func (c *client) base() string {
 	base := strings.TrimSuffix(c.server, "/")
 	if !strings.Contains(base, "://") {

@@ -13,11 +13,11 @@ import (
 	"paramedic/webhook/report"
 )
 
-// longestTitle is how much of a title a line of a table shows.
+// longestTitle is the length of titles in tables.
 const longestTitle = 80
 
-// A forPeople is a terminal on which nothing shows that no reader sees. A write ends where a
-// character does, as those of fmt do.
+// A forPeople writes to a terminal without control and hidden characters. A write must end at the
+// end of a character, as those of fmt do.
 type forPeople struct{ io.Writer }
 
 func (p forPeople) Write(b []byte) (int, error) {
@@ -25,8 +25,7 @@ func (p forPeople) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// called returns the name that people use for an incident. A bot of an older version sends only its
-// number.
+// called returns the name of an incident. A bot of an older version sends its number only.
 func called(in api.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%d", in.Number)) }
 
 // printIncident prints an incident for people.
@@ -79,8 +78,7 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	}
 }
 
-// printStory prints the explanation, the same lines in the same words as on the page, in Slack and
-// in the API.
+// printStory prints the explanation, with the same lines as the page, Slack and the API.
 func printStory(w io.Writer, indent string, s state.Story) {
 	row := func(label, text string) {
 		if text != "" {
@@ -99,7 +97,7 @@ func printStory(w io.Writer, indent string, s state.Story) {
 	}
 }
 
-// printFinding prints a finding with its weight, and below it why it weighs so much.
+// printFinding prints a finding with its weight, and the reason of the weight below.
 func printFinding(w io.Writer, weight float64, text, why string) {
 	fmt.Fprintf(w, "  %+6.1f dB  %s\n", weight, text)
 	if why != "" {
@@ -107,7 +105,7 @@ func printFinding(w io.Writer, weight float64, text, why string) {
 	}
 }
 
-// printUsual prints what is not as usual, and what moved with what users feel.
+// printUsual prints anomalies, and the signals that moved with the users' latency and errors.
 func printUsual(w io.Writer, anomalies []state.Anomaly, correlations []state.Correlation) {
 	if len(anomalies) > 0 {
 		fmt.Fprint(w, "\n  against the usual:\n")
@@ -123,7 +121,7 @@ func printUsual(w io.Writer, anomalies []state.Anomaly, correlations []state.Cor
 	}
 }
 
-// place is where an incident is, from the cluster to the pods.
+// place returns the place of an incident, from the cluster to the pods.
 func place(s state.Scope) string {
 	var parts []string
 	switch {
@@ -133,7 +131,7 @@ func place(s state.Scope) string {
 		parts = append(parts, "namespace "+s.Namespace)
 	}
 	for _, p := range []struct{ name, value string }{{"model", s.Model}, {"cluster", s.Cluster},
-		{"pods", few(s.Pods)}, {"nodes", few(s.Nodes)}, {"GPUs", few(s.GPUs)}} {
+		{"pods", firstNames(s.Pods, 4, " ")}, {"nodes", firstNames(s.Nodes, 4, " ")}, {"GPUs", firstNames(s.GPUs, 4, " ")}} {
 		if p.value != "" {
 			parts = append(parts, p.name+" "+p.value)
 		}
@@ -141,16 +139,7 @@ func place(s state.Scope) string {
 	return strings.Join(parts, ", ")
 }
 
-// few names the first of a list, and how many more there are.
-func few(names []string) string {
-	const shown = 4
-	if len(names) > shown {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], " "), len(names)-shown)
-	}
-	return strings.Join(names, " ")
-}
-
-// happened is what has become of an incident, and when.
+// happened returns the history of an incident, with times.
 func happened(in api.IncidentJSON) string {
 	text := opened(in.OpenedAt)
 	if in.AckedAt != nil {
@@ -168,7 +157,7 @@ func happened(in api.IncidentJSON) string {
 	return text
 }
 
-// What is true after a command, in the words of its answer.
+// These functions return the state after a command, in words.
 
 func acknowledged(answer []byte) (string, error) {
 	var in api.IncidentJSON

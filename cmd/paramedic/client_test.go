@@ -19,7 +19,7 @@ import (
 	"paramedic/webhook/api"
 )
 
-// ask runs a command of the command line as a person does, and gives what it says on both streams.
+// ask runs a command, checks its exit code, and returns its output of both streams.
 func ask(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -38,9 +38,8 @@ func says(t *testing.T, text string, words ...string) {
 	}
 }
 
-// A person at a terminal reads what the incident is about, and every command answers with what is
-// true after it.
-func TestCommandsSayWhatIsTrueNow(t *testing.T) {
+// Every command prints the incident and its state after the command.
+func TestCommandsReportCurrentState(t *testing.T) {
 	base, bot := startBot(t)
 	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(`{"version":"4","status":"firing","receiver":"r","groupKey":"g","alerts":[
 		{"status":"firing","labels":{"alertname":"KVCacheUsageHigh","severity":"critical","namespace":"llm","pod":"vllm-llama-7d9f-abcde","model_name":"llama-70b"},
@@ -75,7 +74,7 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 	}
 }
 
-func TestCancelSaysWhatItCameTo(t *testing.T) {
+func TestCancelReportsItsOutcome(t *testing.T) {
 	a := api.ActionJSON{ID: "ACT-1", State: state.NeedsHuman, Change: "max_num_seqs 256 → 128"}
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method+" "+r.URL.Path != "POST /api/v1/actions/ACT-1/cancel" {
@@ -94,8 +93,8 @@ func TestCancelSaysWhatItCameTo(t *testing.T) {
 	says(t, out.String(), "when it is taken care of: paramedic cancel ACT-1", "taken care of by ada")
 }
 
-// At the terminal there is not less to read than on the card that the console printed.
-func TestAnIncidentIsShownWithWhatToDo(t *testing.T) {
+// The terminal shows no less than the card of the console notifier.
+func TestIncidentShowPrintsFirstAid(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Number: 7, Title: "KV cache exhausted", Status: state.StatusOpen, Severity: state.Critical,
@@ -125,7 +124,7 @@ playbook paramedic playbooks show kv_exhaustion
 	}
 }
 
-func TestAnIncidentIsShownWithWhatBecameOfItsFirstAid(t *testing.T) {
+func TestIncidentShowPrintsActionResults(t *testing.T) {
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{
 		{ID: "ACT-1", State: state.Verifying, Change: "max_num_seqs 256 → 128",
@@ -136,9 +135,9 @@ func TestAnIncidentIsShownWithWhatBecameOfItsFirstAid(t *testing.T) {
 		"denied  restart pod llm/a\n    stopped before the write: called off by asha\n")
 }
 
-// What is not as usual, and what moved with it, is told by `incidents show` and by `diagnose` in
-// the same lines; silence where there is nothing to tell.
-func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
+// `incidents show` and `diagnose` print anomalies and correlations in the same lines. They print
+// nothing if there are none.
+func TestTerminalShowsAnomalies(t *testing.T) {
 	anomalies := []state.Anomaly{{Signal: "requests_waiting", Text: "Requests waiting 33: from 0 an hour ago"}}
 	correlations := []state.Correlation{{Signal: "arrival_rate", Text: "Requests arriving rose 9 min before requests waiting rose"}}
 	want := `
@@ -163,8 +162,8 @@ func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
 	}
 }
 
-// Who is not let in, or does not say clearly what is meant, is told what to do.
-func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
+// A refused or ambiguous command says what to do.
+func TestRefusedCommandsSuggestARemedy(t *testing.T) {
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -182,9 +181,8 @@ func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
 	says(t, ask(t, exitError, "ack", "INC", "--server", bot.URL), "it means several incidents (409)\n  INC-1 (#1)\n  INC-2 (#2)")
 }
 
-// The command line fills in the user's name for a token that has none, and leaves the name to a
-// token that has one.
-func TestTokensNameWinsOverTheUsers(t *testing.T) {
+// The command line adds the user's name for a token without one, and leaves a named token alone.
+func TestTokenNameOverridesUserName(t *testing.T) {
 	var bodies []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -207,8 +205,7 @@ func TestTokensNameWinsOverTheUsers(t *testing.T) {
 	}
 }
 
-// However many incidents a bot keeps, the command lists them all, and no request asks for more than
-// a page.
+// The command lists all incidents, and no request asks for more than a page.
 func TestListFollowsEveryPage(t *testing.T) {
 	var asked []string
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -238,8 +235,8 @@ func TestListFollowsEveryPage(t *testing.T) {
 	says(t, ask(t, exitError, "incidents", "list", "--limit", "-1", "--server", bot.URL), "--limit -1: give a number")
 }
 
-// What a terminal obeys, and what reorders a line, is not printed, wherever it comes from.
-func TestTerminalIsNotSentWhatNoReaderSees(t *testing.T) {
+// Control characters and characters that reorder a line are never printed.
+func TestTerminalOutputHasNoControlCharacters(t *testing.T) {
 	const evil = "pod-\u202Eexe.\u2066gpj\x1b[31m\u061C"
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Title: evil, Scope: state.Scope{Pods: []string{evil}},

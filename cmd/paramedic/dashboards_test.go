@@ -18,11 +18,10 @@ import (
 	"paramedic/rules/promql"
 )
 
-// dashboardDir holds the dashboards that users load into their Grafana, and the one file that they
-// are made of.
+// dashboardDir has the dashboards for Grafana, and the one file that they are generated from.
 const dashboardDir = "../../deploy/grafana"
 
-// dashboards is that file.
+// dashboards is the parsed source of all dashboards.
 type dashboards struct {
 	Engines map[string]struct {
 		Title string
@@ -43,7 +42,7 @@ type panel struct {
 	By                 map[string][]query `yaml:",inline"`
 }
 
-// A query is PromQL, or one word: a histogram whose percentiles are drawn.
+// A query is PromQL, or one word: a histogram with percentiles to draw.
 type query struct{ Expr, Legend string }
 
 func (q *query) UnmarshalYAML(n *yaml.Node) error {
@@ -82,13 +81,13 @@ func readDashboards(t *testing.T) dashboards {
 	return d
 }
 
-// ofGPUs is a metric of GPUs, whose workload has its labels renamed unless the exporter's labels
-// are honoured.
+// ofGPUs matches a GPU metric. Prometheus renames the labels of its workload unless it honours the
+// exporter's labels.
 var ofGPUs = regexp.MustCompile(`(\w+)\{\$gpus\}`)
 
 type object map[string]any
 
-// dashboard is one engine's, as Grafana imports it.
+// dashboard returns the dashboard of one engine, for Grafana's import.
 func (d dashboards) dashboard(engine string) object {
 	e := d.Engines[engine]
 	in := `cluster=~"$cluster",namespace=~"$namespace"`
@@ -141,7 +140,7 @@ func (d dashboards) dashboard(engine string) object {
 	}
 }
 
-// grafana completes a panel by its kind.
+// grafana completes a panel of its kind.
 func (p panel) grafana(out object) object {
 	if p.Heatmap {
 		out["type"] = "heatmap"
@@ -168,8 +167,8 @@ func (p panel) grafana(out object) object {
 	return out
 }
 
-// variables are the choices at the top. All of a label also takes series that lack it, as a single
-// cluster's lack cluster.
+// variables returns the selectors at the top of a dashboard. The choice All also matches series
+// without the label: a single cluster has no label cluster.
 func variables(source object, of, model string) []object {
 	choice := func(name, metric, label string) object {
 		q := fmt.Sprintf("label_values(%s, %s)", metric, label)
@@ -210,7 +209,7 @@ func TestGeneratedDashboardsAreCurrent(t *testing.T) {
 	}
 }
 
-// A grafanaDashboard is what Grafana reads of a dashboard.
+// A grafanaDashboard has the fields of a dashboard that the tests check.
 type grafanaDashboard struct {
 	UID    string
 	Panels []struct {
@@ -245,13 +244,12 @@ func loadDashboards(t *testing.T) map[string]grafanaDashboard {
 	return out
 }
 
-// selector is the name of what a query selects.
+// selector matches the metric name of a selector.
 var selector = regexp.MustCompile(`([a-zA-Z_][\w:]*)\{`)
 
-// Every query of a dashboard is PromQL over metrics that present versions export or the packs
-// record, and none has what the linter finds in rules: names that are gone, quantiles without le,
-// queues counted twice.
-func TestDashboardsAskForWhatThereIs(t *testing.T) {
+// Every query is PromQL over metrics that current versions export or the packs record. The linter
+// finds nothing in them: no removed names, no quantiles without le, no queues counted twice.
+func TestDashboardsQueryExportedMetrics(t *testing.T) {
 	have := exported(t)
 	for _, r := range packRules(t) {
 		if r.Record != "" {
@@ -303,9 +301,9 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-// Each dashboard answers what an incident asks: what users feel, whether work queues, whether
-// memory is short, whether the work changed.
-func TestDashboardsShowWhatAnIncidentAsks(t *testing.T) {
+// Each dashboard covers the questions of an incident: latency and errors, queues, memory, and
+// changed load.
+func TestDashboardsCoverIncidentSignals(t *testing.T) {
 	everywhere := []string{"Time to first token", "Time between tokens", "Whole request", "How long requests take", "Errors", "Requests",
 		"Running and waiting", "KV cache in use", "Prefix cache hits",
 		"Prompt length", "GPU busy", "GPU memory used", "SM clock", "Power and temperature", "New Xids in 15 minutes",

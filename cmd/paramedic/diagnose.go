@@ -19,7 +19,7 @@ import (
 	"paramedic/rules/health"
 )
 
-// A diagnosis is one look at a live fleet.
+// A diagnosis holds the flags of diagnose.
 type diagnosis struct {
 	*cli
 	prometheus, kubeconfig, model, at string
@@ -118,8 +118,8 @@ func (d *diagnosis) run(ctx context.Context) error {
 	return nil
 }
 
-// addresses refuses what is no address before anybody waits for it, and what would have a password
-// printed with what is found.
+// addresses refuses invalid URLs before the survey begins. It also refuses URLs with a password,
+// which would be printed with the findings.
 func (d *diagnosis) addresses() error {
 	check := func(flag, raw, example string) error {
 		u, err := url.Parse(raw)
@@ -152,22 +152,8 @@ func (d *diagnosis) addresses() error {
 	return nil
 }
 
-// observe scrapes for a while, and says so.
+// observe scrapes the engines for the time of --watch, and prints that it does.
 func (d *diagnosis) observe(ctx context.Context, scrapers []*engine.Client) error {
 	fmt.Fprintf(d.err, "watching %s for %s …\n", text.Count(len(d.engines), "page"), d.watch)
-	ticker := time.NewTicker(max(d.watch/10, 500*time.Millisecond))
-	defer ticker.Stop()
-	end := time.After(d.watch)
-	for {
-		for _, s := range scrapers {
-			s.Scrape(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-end:
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return survey.Watch(ctx, scrapers, d.watch)
 }

@@ -63,7 +63,7 @@ func (d *diagnosis) print(f survey.Report) error {
 	return nil
 }
 
-// checkValue is what a check measured, in words.
+// checkValue returns the value of a check in words.
 func checkValue(c health.Check) string {
 	if c.Value == nil {
 		return "—"
@@ -96,7 +96,7 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 	printUsual(w, v.Anomalies, v.Correlations)
 }
 
-// sure is how sure a verdict is, in words.
+// sure returns the confidence of a verdict in words.
 func sure(v state.Diagnosis) string {
 	text := report.Sureness(v.Cause, v.Confidence)
 	if text == report.NoVerdict {
@@ -105,8 +105,8 @@ func sure(v state.Diagnosis) string {
 	return text + " sure"
 }
 
-// printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a
-// model's name may hold a link.
+// printMarkdown prints a report as Markdown. It escapes all foreign text: a model's name may
+// contain a link.
 func printMarkdown(out io.Writer, f survey.Report) {
 	w := forPeople{out}
 	md := report.Markdown

@@ -14,9 +14,8 @@ import (
 	"paramedic/state"
 )
 
-// What is not well and has no symptom yet is told with its reason, and with the known patterns that
-// it shows.
-func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
+// A pool that is unhealthy without a symptom is listed with the reason and its pathologies.
+func TestPathologiesAreListedBesidePoolHealth(t *testing.T) {
 	catalog, err := service.LoadRules("")
 	if err != nil {
 		t.Fatal(err)
@@ -45,8 +44,8 @@ func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
 	}
 }
 
-// What came from outside reads as text in Markdown, wherever it stands.
-func TestMarkdownEscapesWhatCameFromOutside(t *testing.T) {
+// Foreign text is escaped everywhere in Markdown.
+func TestMarkdownEscapesForeignText(t *testing.T) {
 	const evil = "llama](http://evil.example) <img src=x onerror=alert(1)> | `x`"
 	var out bytes.Buffer
 	printMarkdown(&out, survey.Report{

@@ -44,7 +44,7 @@ func put(t *testing.T, dir, name string, raw []byte) {
 	}
 }
 
-// An idleStore is for a service that is made and not run.
+// An idleStore is for a service that is created and does not run.
 type idleStore struct{ state.Store }
 
 func (idleStore) Partitions() int { return 1 }

@@ -104,8 +104,8 @@ func (c *cli) labRunCommand() *cobra.Command {
 	return cmd
 }
 
-// labBeginning is what [labScenarios] finds, begun now: whoever scrapes its fleets, or takes their
-// alerts, goes by the machine's clock.
+// labBeginning returns the scenarios of [labScenarios], beginning now. Clients that scrape the
+// fleets, or receive their alerts, use the machine's clock.
 func labBeginning(fault string, seed uint64, options score.Options) ([]lab.Scenario, error) {
 	scenarios, err := labScenarios(fault, seed)
 	if err != nil {
@@ -118,8 +118,8 @@ func labBeginning(fault string, seed uint64, options score.Options) ([]lab.Scena
 	return scenarios, nil
 }
 
-// announce tells who watches what will go wrong, and when; beside the addresses, which are for
-// programs.
+// announce prints the coming faults and their times on standard error. Standard output has the
+// addresses, for programs.
 func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 	for _, s := range scenarios {
 		for _, f := range s.Faults {
@@ -131,8 +131,8 @@ func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 	}
 }
 
-// labScenarios are what is played of a fault or a decoy, or of a pair of faults: of two pools a
-// scenario for each.
+// labScenarios returns the scenarios of a fault, a decoy, or a pair of faults. A pair in two pools
+// has two.
 func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 	if strings.Contains(name, "+") {
 		d, err := lab.ParseDouble(name)
@@ -155,7 +155,7 @@ func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 	return []lab.Scenario{scenario}, nil
 }
 
-// webhookURL refuses what is no address that alerts can be delivered to.
+// webhookURL returns an error unless raw is an http or https URL.
 func webhookURL(flag, raw string) error {
 	if u, err := url.Parse(raw); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("%s %s is not an http:// or https:// URL such as http://127.0.0.1:8080/webhook/alertmanager", flag,
@@ -196,8 +196,8 @@ func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *lab.Clock,
 	return nil
 }
 
-// labPages serves the pages of fleets: those of one as they are, those of several below their
-// pool's name. At / it lists them all.
+// labPages serves the pages of fleets, and a list of them at /. The pages of several fleets are
+// below their pools' names.
 func labPages(fleets []*lab.Fleet) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -212,7 +212,7 @@ func labPages(fleets []*lab.Fleet) http.Handler {
 	return mux
 }
 
-// labPaths are the paths of the pages that fleets have now.
+// labPaths returns the paths of the fleets' current pages.
 func labPaths(fleets []*lab.Fleet) []string {
 	var out []string
 	for _, f := range fleets {

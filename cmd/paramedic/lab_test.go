@@ -19,8 +19,8 @@ import (
 	"paramedic/lab/alerting"
 )
 
-// What a bot refuses is not counted as taken, and a redirect is not followed to where it leads.
-func TestAStormCountsWhatWasTaken(t *testing.T) {
+// Refused alerts do not count as accepted, and redirects are not followed.
+func TestStormCountsAcceptedAlerts(t *testing.T) {
 	var asked atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hook", func(w http.ResponseWriter, r *http.Request) {
@@ -45,9 +45,9 @@ func TestAStormCountsWhatWasTaken(t *testing.T) {
 	}
 }
 
-// A fleet that is asked for more than the machine can simulate falls behind its clock, the further
-// the longer it takes. It ends when it is told to all the same.
-func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
+// A fleet that is too fast for the machine falls behind its clock. It still ends when its context
+// does.
+func TestOverloadedLabEndsOnCancel(t *testing.T) {
 	for _, webhook := range []string{"", "http://127.0.0.1:1/nobody"} {
 		scenario, err := lab.NewScenario(lab.KVExhaustion, 1)
 		if err != nil {
@@ -77,9 +77,9 @@ func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
 	}
 }
 
-// Whoever scrapes the fleet that is run, or takes its alerts, goes by the machine's clock; its pods
-// began just now, also on a day of its own.
-func TestAFleetThatIsRunBeginsNow(t *testing.T) {
+// Clients of a running fleet use the machine's clock. Its pods started just now, even with diurnal
+// traffic.
+func TestLabRunStartsAtWallClockTime(t *testing.T) {
 	for _, traffic := range []string{"poisson", "diurnal"} {
 		before := time.Now().Truncate(time.Second)
 		scenarios, err := labBeginning(lab.KVExhaustion, 1, score.Options{Traffic: traffic})
@@ -97,7 +97,7 @@ func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 }
 
 // Two faults in one pool are one fleet.
-func TestAFleetMayHaveTwoFaults(t *testing.T) {
+func TestFleetTakesTwoFaults(t *testing.T) {
 	scenarios, err := labScenarios("engine_hang+host_memory_leak@one", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -112,9 +112,9 @@ func TestAFleetMayHaveTwoFaults(t *testing.T) {
 	}
 }
 
-// Two faults in two pools are two fleets of one cluster: each pool has its own pages, and one
-// Alertmanager tells of both.
-func TestTwoPoolsAreRunTogether(t *testing.T) {
+// Two faults in two pools are two fleets of one cluster. Each pool has its own pages, and one
+// Alertmanager reports both.
+func TestTwoPoolsRunTogether(t *testing.T) {
 	for _, engine := range []lab.Kind{lab.VLLM, lab.SGLang} {
 		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, score.Options{Kind: engine})
 		if err != nil {

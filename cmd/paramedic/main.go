@@ -1,6 +1,6 @@
-// Command paramedic is the first responder of an LLM inference fleet: it takes Alertmanager's
-// alerts, names the root cause with live evidence, tells people with the playbook's checks already
-// run, and gives guarded first aid where it is allowed to.
+// Command paramedic is the first responder of an LLM inference fleet. It takes Alertmanager's
+// alerts, names the root cause with live evidence, notifies people with the playbook's checks
+// already run, and gives guarded first aid if it is allowed to.
 package main
 
 import (

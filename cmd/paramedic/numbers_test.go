@@ -17,7 +17,7 @@ import (
 	"paramedic/webhook/api"
 )
 
-// twoClusters is a bot of two clusters that have an incident each, both with the number 1.
+// twoClusters returns a bot with two clusters, each with an incident that has the number 1.
 func twoClusters(t *testing.T) (*onCall, map[string]state.Incident) {
 	t.Helper()
 	o := newOnCall(t, "clusters: [{name: prod}, {name: us-east-1}]\n")
@@ -38,7 +38,7 @@ func twoClusters(t *testing.T) (*onCall, map[string]state.Incident) {
 	return o, byCluster
 }
 
-// Two clusters share a channel: a name says whose incident it is, wherever it is read.
+// Two clusters share a channel, so a name includes the cluster everywhere.
 func TestNumbersNameTheirCluster(t *testing.T) {
 	o, _ := twoClusters(t)
 	var said []string
@@ -58,7 +58,8 @@ func TestNumbersNameTheirCluster(t *testing.T) {
 	says(t, askPage(t, o, "/", http.StatusOK), "#prod-1", "#us-east-1-1")
 }
 
-// A bare number means two incidents: every door asks which, and takes the name with the cluster.
+// A bare number is ambiguous between two incidents. Every entry point asks which one, and accepts
+// the name with the cluster.
 func TestAmbiguousNumberIsAsked(t *testing.T) {
 	o, in := twoClusters(t)
 	t.Setenv("PARAMEDIC_TOKEN", "0123456789abcdef0123456789abcdef")
@@ -83,7 +84,7 @@ func TestAmbiguousNumberIsAsked(t *testing.T) {
 	})
 }
 
-func TestOneClusterKeepsPlainNumbers(t *testing.T) {
+func TestSingleClusterKeepsPlainNumbers(t *testing.T) {
 	o := newOnCall(t, "clusters: [{name: prod}]\n")
 	o.alert(kvFull)
 	o.await("paged and posted", o.paged)
@@ -92,7 +93,7 @@ func TestOneClusterKeepsPlainNumbers(t *testing.T) {
 	says(t, ask(t, exitOK, "incidents", "show", "prod-1", "--server", o.url), "#1 Undiagnosed")
 }
 
-// askPage reads a page as a browser that is logged in does.
+// askPage reads a page with a login, as a browser does.
 func askPage(t *testing.T, o *onCall, path string, want int) string {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, o.url+path, nil)

@@ -12,10 +12,10 @@ import (
 	"paramedic/rules/lint"
 )
 
-// A fleet has some engines and not others, and much that a pack reads comes only once something
-// happens. What is said of the packs there is that engines are missing, or parts of them; nothing
-// is taken for misspelt, and nothing of an engine's own pack is amiss.
-func TestTheLinterBelievesThePacksOnEveryEngine(t *testing.T) {
+// A real fleet lacks some engines, and exports some metrics only after an event. The linter then
+// reports missing engines or parts of them. It reports no misspelt names, and nothing about an
+// engine's own pack.
+func TestLinterAcceptsThePacksOnEveryEngine(t *testing.T) {
 	own := map[lab.Kind]string{lab.VLLM: "vllm", lab.SGLang: "sglang", lab.Dynamo: "dynamo", lab.TRTLLM: "trtllm"}
 	for _, kind := range lab.Kinds() {
 		have := labNames(t, kind)
@@ -33,7 +33,7 @@ func TestTheLinterBelievesThePacksOnEveryEngine(t *testing.T) {
 			missing := strings.Contains(f.Text, "cannot fire: nothing exports ") ||
 				strings.Contains(f.Text, "is not exported here, though other ")
 			alien := packs[f.Rule] != own[kind] && !slices.Contains([]string{"kubernetes", "slo"}, packs[f.Rule])
-			// by a router that looks at caches, which the lab's does not
+			// from a router that uses cache state, which the lab's router does not
 			routed := strings.Contains(f.Text, "dynamo_component_router_kv_hit_rate")
 			if !missing || !alien && !routed {
 				t.Errorf("%s: %s of %s: %s: %s (%s)", kind, f.Rule, packs[f.Rule], f.Severity, f.Text, f.Fix)
@@ -42,7 +42,7 @@ func TestTheLinterBelievesThePacksOnEveryEngine(t *testing.T) {
 	}
 }
 
-// labNames are the names on the pages of a simulated fleet that has served for a minute.
+// labNames returns the metric names on the pages of a simulated fleet after one minute.
 func labNames(t *testing.T, kind lab.Kind) lint.Exported {
 	t.Helper()
 	fleet, err := lab.NewFleet(lab.Config{Kind: kind})

@@ -21,7 +21,7 @@ import (
 	"paramedic/state"
 )
 
-// packDir holds the alert rules that users load into their Prometheus.
+// packDir has the alert rules for Prometheus.
 const packDir = "../../deploy/prometheus"
 
 // A packRule is one rule of a pack, as Prometheus reads it.
@@ -67,12 +67,12 @@ func packRules(t *testing.T) []packRule {
 	return out
 }
 
-// packAlerts are the rules of the packs that alert.
+// packAlerts returns the alerting rules of the packs.
 func packAlerts(t *testing.T) []packRule {
 	return slices.DeleteFunc(packRules(t), func(r packRule) bool { return r.Alert == "" })
 }
 
-func TestEveryRuleOfAPackParsesAndNamesItsPlaybook(t *testing.T) {
+func TestPackRulesParseAndNameTheirPlaybooks(t *testing.T) {
 	library, err := playbooks.Load("")
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestEveryRuleOfAPackParsesAndNamesItsPlaybook(t *testing.T) {
 	}
 }
 
-// meant is what every alert of the packs says.
+// meant has the symptom of every alert of the packs.
 var meant = map[state.Symptom]string{
 	"ttft_high": "VLLMTTFTHigh VLLMTTFTCritical SGLangTTFTHigh SGLangTTFTCritical DynamoTTFTHigh DynamoTTFTCritical TRTLLMTTFTHigh " +
 		"TRTLLMTTFTCritical EPPTTFTHigh EPPTTFTCritical",
@@ -146,9 +146,9 @@ var meant = map[state.Symptom]string{
 	"memory_growth": "InferenceMemoryWillRunOut InferenceMemoryNearLimit",
 }
 
-// The bot understands each rule of its own packs: by its name, and by its expression where somebody
-// renamed it. None is taken for a rule that fires on healthy engines.
-func TestEveryAlertOfAPackMeansWhatItSays(t *testing.T) {
+// The bot classifies each rule of its own packs by its name, and by its expression if a user
+// renamed it. It takes none for a rule that fires on healthy engines.
+func TestPackAlertsMeanTheirSymptoms(t *testing.T) {
 	catalog, err := service.LoadRules("")
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestEveryAlertOfAPackMeansWhatItSays(t *testing.T) {
 	}
 }
 
-// Only what users feel, or what must not be restarted into, pages.
+// Rules page for user impact, and for faults on which a restart must not land.
 func TestPacksPageOnUserImpact(t *testing.T) {
 	for _, r := range packAlerts(t) {
 		pages := r.Labels["severity"] == "critical"
@@ -195,7 +195,7 @@ func TestPacksPageOnUserImpact(t *testing.T) {
 	}
 }
 
-// exported is what a fleet with every engine, exporter and router in its present version exports,
+// exported returns the metrics that current versions of all engines, exporters and routers export,
 // by file.
 func exported(t *testing.T) lint.Exported {
 	t.Helper()
@@ -219,8 +219,8 @@ func exported(t *testing.T) lint.Exported {
 	return have
 }
 
-// What `paramedic check --online` would say of a fleet that loads the packs: nothing.
-func TestTheLinterFindsNothingInThePacks(t *testing.T) {
+// `paramedic check --online` finds nothing on a fleet with the packs.
+func TestLinterFindsNothingInThePacks(t *testing.T) {
 	have := exported(t)
 	var alerts, records []lint.AlertingRule
 	for _, r := range packRules(t) {
@@ -242,16 +242,15 @@ func TestTheLinterFindsNothingInThePacks(t *testing.T) {
 	}
 }
 
-// lintQueries is what the linter says of queries that are no alert rules: those need not compare
-// anything.
+// lintQueries lints queries that are no alert rules. They need no comparison.
 func lintQueries(in []lint.AlertingRule, have lint.Exported) []lint.Finding {
 	return slices.DeleteFunc(lint.Lint(in, have),
 		func(f lint.Finding) bool { return strings.HasPrefix(f.Text, "fires always: nothing is compared") })
 }
 
-// A rule without a test that it fires, and one that it stays quiet, is not proven. promtool runs
-// them: make e2e.
-func TestEveryAlertOfAPackIsTestedBothWays(t *testing.T) {
+// Every rule needs a test in which it fires, and one in which it does not. promtool runs them: make
+// e2e.
+func TestPackAlertsAreTestedBothWays(t *testing.T) {
 	type tally struct{ fires, quiet int }
 	tested := map[string]map[string]*tally{}
 	for _, r := range packAlerts(t) {
@@ -297,8 +296,9 @@ func TestEveryAlertOfAPackIsTestedBothWays(t *testing.T) {
 	}
 }
 
-// A target between two edges of a histogram is no target: nobody knows how many requests kept it.
-func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
+// A target must be an edge of a histogram. Between two edges, the number of requests within it is
+// unknown.
+func TestObjectiveTargetsAreBucketEdges(t *testing.T) {
 	metrics := map[string]string{
 		"vllm ttft": "vllm:time_to_first_token_seconds", "vllm itl": "vllm:inter_token_latency_seconds",
 		"sglang ttft": "sglang:time_to_first_token_seconds", "sglang itl": "sglang:inter_token_latency_seconds",
@@ -309,8 +309,8 @@ func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
 		"trtllm e2e": "trtllm_e2e_request_latency_seconds",
 		"dynamo e2e": "dynamo_frontend_request_duration_seconds", "llm-d e2e": "llm_d_epp_request_duration_seconds",
 	}
-	// What a frontend of Dynamo exports before and after its edges changed. It has one target of
-	// each use case: with two its answers count twice.
+	// The buckets of a Dynamo frontend before and after they changed. It must have one target of
+	// each use case: with two, answers would count twice.
 	releases := map[string][]string{
 		"dynamo itl": {"0.0019 0.0035 0.0067 0.013 0.024 0.045 0.084 0.16 0.3 0.56 1.1 2",
 			"0.0018 0.0033 0.0059 0.011 0.02 0.035 0.064 0.12 0.21 0.38 0.69 1.2 2.3 4.1 7.4 13 24 44 80"},
@@ -349,7 +349,7 @@ func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
 	}
 }
 
-// The Prometheus operator reads the same rules as objects of Kubernetes.
+// The Prometheus operator reads the same rules as Kubernetes objects.
 func TestGeneratedPrometheusRulesAreCurrent(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(packDir, "*.yml"))
 	if err != nil {
@@ -373,7 +373,7 @@ func TestGeneratedPrometheusRulesAreCurrent(t *testing.T) {
 	}
 }
 
-// prometheusRule is a pack as an object, with its comments.
+// prometheusRule returns a pack as a Kubernetes object, with its comments.
 func prometheusRule(name, pack string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made from ../%s.yml by make generate.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  "+

@@ -26,12 +26,11 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// The tests of this file are named after failures that users of other tools have reported. Each
-// says what happened there, and shows on the whole bot, with a real log on disk and over real HTTP,
-// that it cannot happen here.
+// The tests of this file are named after bugs that users of other tools reported. Each says what
+// happened there. It shows on the whole bot, with a log on disk and real HTTP, that it cannot
+// happen here.
 
-// An onCall is a bot as a team runs it: alerts come in over HTTP, Slack and PagerDuty are told, and
-// people click.
+// An onCall is a bot as a team runs it, with fake Slack and PagerDuty.
 type onCall struct {
 	t      *testing.T
 	dir    string
@@ -56,7 +55,7 @@ func newOnCallAfter(t *testing.T, settle, extra string) *onCall {
 	return newOnCallAs(t, settle, extra, "")
 }
 
-// newOnCallAs also takes more keys of the section notify.
+// newOnCallAs also takes keys of the section notify.
 func newOnCallAs(t *testing.T, settle, extra, notify string) *onCall {
 	o := &onCall{t: t, dir: t.TempDir(), settle: settle, extra: notify + extra, slack: slacktest.New(slacktest.Options{}),
 		pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
@@ -83,7 +82,7 @@ func (o *onCall) begin(tokens string) {
 	t.Cleanup(func() { o.stop() })
 }
 
-// start starts the bot on what it remembers.
+// start starts the bot on its stored state.
 func (o *onCall) start() {
 	o.t.Helper()
 	file := func(name string) string { return filepath.Join(o.dir, name) }
@@ -143,7 +142,7 @@ func (o *onCall) await(what string, ok func() bool) {
 	}
 }
 
-// alert lets an Alertmanager that nobody has told the bot of deliver a firing alert.
+// alert delivers a firing alert from an Alertmanager that the bot's configuration does not name.
 func (o *onCall) alert(labels map[string]string) {
 	o.t.Helper()
 	am := alerting.NewAlertmanager(alerting.AlertmanagerConfig{URL: o.url + "/webhook/alertmanager",
@@ -159,12 +158,12 @@ func (o *onCall) alert(labels map[string]string) {
 var kvFull = map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "llama-70b",
 	"pod": "vllm-llama-6d5f8c7b9-abcde"}
 
-// paged says whether PagerDuty and Slack have each been told, once.
+// paged reports whether PagerDuty and Slack each have one message.
 func (o *onCall) paged() bool {
 	return len(o.pager.Incidents()) == 1 && len(o.slack.Messages()) == 1
 }
 
-// settled waits until nothing is pending for a channel.
+// settled waits until every channel shows the current revision.
 func (o *onCall) settled() {
 	o.t.Helper()
 	o.await("nothing is pending", func() bool {
@@ -179,11 +178,11 @@ func (o *onCall) settled() {
 	})
 }
 
-// HolmesGPT, issue 2230: the webhooks of an Alertmanager outside of its own stack were taken, and
-// their alerts never looked at. Here whichever Alertmanager sends it, an alert is answered with 200
-// when it is on disk, and becomes an incident with a verdict that people are told of, with nothing
-// but the URL configured anywhere.
-func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
+// HolmesGPT, issue 2230: it accepted webhooks of an Alertmanager outside its own stack, and ignored
+// their alerts. Here the bot accepts alerts of every Alertmanager. It answers 200 when an alert is
+// on disk, and the alert becomes a diagnosed incident that is notified. Only the URL has to be
+// configured.
+func TestHolmes2230AnyAlertmanagersWebhookIsTriaged(t *testing.T) {
 	o := newOnCall(t, "")
 	o.alert(kvFull)
 	o.await("paged and posted", o.paged)
@@ -197,9 +196,9 @@ func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
 }
 
 // Robusta, issue 2102: a step of its enrichment called an endpoint that its vendor had removed, and
-// failed. Here nobody's service is needed to triage, and where what the operator runs itself
-// answers 404 to everything, people are paged all the same and told what is not known.
-func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
+// failed. Here triage needs no vendor's service. If the operator's own services answer 404, people
+// are still paged, and the message lists what is unknown.
+func TestRobusta2102MissingEndpointDelaysNoPage(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	defer gone.Close()
 	o := newOnCall(t, fmt.Sprintf("clusters: [{name: default, prometheus: {url: %q}, traces: {tempo_url: %q}, engines: [%q]}]\n", gone.URL,
@@ -212,10 +211,10 @@ func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
 	}
 }
 
-// Robusta, issue 419: whenever its one runner was restarted alerts were lost or told again. Here a
-// bot that is killed between telling and knowing that it was told tells nobody twice, and what came
-// before it went is told after it is back.
-func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
+// Robusta, issue 419: a restart of its one runner lost alerts or sent duplicates. Here a bot that
+// is killed between sending a message and recording it sends no duplicate. Alerts from before the
+// kill are notified after the restart.
+func TestRobusta419RestartSendsNoDuplicates(t *testing.T) {
 	o := newOnCall(t, "")
 	o.slack.Inject(slacktest.Fault{Method: "chat.postMessage", Kind: slacktest.Lost}) // posted, and the answer never comes
 	o.pager.Inject(pagerdutytest.Fault{Kind: pagerdutytest.Lost})
@@ -239,10 +238,9 @@ func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
 	}
 }
 
-// Keep, issue 6793: a rule of one's own was silently ignored. Here a rule is used, or the bot does
-// not start and says in which line it is wrong: one that is misspelt never reads as one that is
-// there.
-func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
+// Keep, issue 6793: a user's rule was silently ignored. Here a rule is used, or the bot refuses to
+// start and prints its line.
+func TestKeep6793OwnRuleIsUsedOrRefused(t *testing.T) {
 	o := newOnCall(t, "")
 	o.stop()
 	rules := filepath.Join(o.dir, "rules")
@@ -268,10 +266,10 @@ func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
 	}
 }
 
-// HolmesGPT, issue 431: buttons were dead where it was hosted by oneself, for clicks went through
-// the vendor. Here Slack signs them and brings them to the bot itself: every button that is shown
-// works, from the click to what is recorded.
-func TestHolmes431EveryButtonThatIsShownWorks(t *testing.T) {
+// HolmesGPT, issue 431: buttons did not work if self-hosted, because clicks went through the
+// vendor. Here Slack signs clicks and sends them to the bot itself. Every shown button works, up to
+// the recorded decision.
+func TestHolmes431EveryButtonWorks(t *testing.T) {
 	o := newOnCall(t, "remediate: {policies: [{scope: {namespace: llm}, approvers: [U0ADA]}]}\n")
 	o.alert(kvFull)
 	o.await("posted", o.paged)

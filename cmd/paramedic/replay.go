@@ -40,10 +40,10 @@ func (c *cli) replayCommand() *cobra.Command {
 	return cmd
 }
 
-// mostNotTaken is how many alerts that cannot be taken are named on the terminal.
+// mostNotTaken is the number of rejected alerts that the terminal lists.
 const mostNotTaken = 20
 
-// A replayed is an incident as a replay found it.
+// A replayed is an incident of a replay.
 type replayed struct {
 	api.IncidentJSON
 	Notifications int      `json:"notifications"`
@@ -81,8 +81,7 @@ func (c *cli) replay(path string, names []string) error {
 	return nil
 }
 
-// A replay is a board that is driven by recorded payloads instead of a log, and answers its own
-// effects.
+// A replay drives a board with recorded payloads instead of a log, and answers its effects itself.
 type replay struct {
 	cfg     config.Config
 	fold    *fold.Fold
@@ -96,7 +95,7 @@ type replay struct {
 	aside            []notTaken
 }
 
-// A notTaken is an alert of a recording that the bot would set aside.
+// A notTaken is a recorded alert that the bot would set aside.
 type notTaken struct {
 	File    string `json:"file"`
 	Payload int    `json:"payload"`
@@ -119,7 +118,7 @@ func newReplay(cfg config.Config) (*replay, error) {
 			Settings: cfg.Settings()}}, nil
 }
 
-// file replays one file: a payload, or several after one another.
+// file replays one file with one or several payloads.
 func (r *replay) file(name string) error {
 	raw, err := os.ReadFile(name)
 	if err != nil {
@@ -148,7 +147,8 @@ func (r *replay) file(name string) error {
 	}
 }
 
-// payload applies a payload at the time of its newest alert: recordings carry no time of their own.
+// payload applies a payload at the time of its newest alert, because recordings have no time of
+// their own.
 func (r *replay) payload(inputs []state.Input) {
 	at := r.now
 	for _, in := range inputs {
@@ -176,7 +176,7 @@ func (r *replay) apply(in state.Input) {
 	r.fold.Apply(r.board, in)
 }
 
-// wait lets time pass: what falls due on the way happens.
+// wait advances the time, and handles what becomes due.
 func (r *replay) wait(d time.Duration) {
 	end := r.now.Add(d)
 	for {
@@ -199,8 +199,7 @@ func (r *replay) wait(d time.Duration) {
 	r.answer()
 }
 
-// answer answers the effects that are due as a world would that has nothing to show and takes every
-// message.
+// answer handles due effects: it returns no evidence, and accepts every message.
 func (r *replay) answer() {
 	for _, e := range r.board.Due(r.now) {
 		out := state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}

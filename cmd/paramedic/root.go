@@ -20,17 +20,17 @@ const (
 	exitFinding = 2 // the command did its work and found something
 )
 
-// errFinding ends a command with exitFinding; what was found is already printed.
+// errFinding ends a command with exitFinding. The findings are already printed.
 var errFinding = errors.New("something was found")
 
-// A cli is what every command needs of the process.
+// A cli holds the streams and the flags that all commands share.
 type cli struct {
 	out, err io.Writer
 	output   string // text, json or markdown
 	verbose  bool
 }
 
-// run runs the command line and gives the process's exit code.
+// run runs the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c := &cli{out: stdout, err: stderr}
 	root := c.root()
@@ -71,7 +71,7 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// formats are what commands can print besides text, by their path below paramedic.
+// formats has the output formats of commands besides text, by their path below paramedic.
 var formats = map[string][]string{
 	"diagnose": {"json", "markdown"}, "check": {"json"}, "replay": {"json"}, "version": {"json"}, "tune": {"json"},
 	"playbooks": {"json"}, "playbooks list": {"json"}, "playbooks show": {"json"}, "playbooks test": {"json"},
@@ -81,8 +81,8 @@ var formats = map[string][]string{
 	"ack": {"json"}, "approve": {"json"}, "deny": {"json"}, "silence": {"json"}, "halt": {"json"}, "resume": {"json"},
 }
 
-// canPrint refuses an output that a command does not have, so that no program takes text for
-// something else.
+// canPrint returns an error for an output format that a command lacks, so that no program parses
+// text by mistake.
 func canPrint(cmd *cobra.Command, output string) error {
 	switch output {
 	case "text":
@@ -98,8 +98,8 @@ func canPrint(cmd *cobra.Command, output string) error {
 	return fmt.Errorf("-o %s: `%s` prints %s", output, cmd.CommandPath(), strings.Join(append([]string{"text"}, can...), ", "))
 }
 
-// logger writes for people who operate the bot, on standard error, so that standard output stays
-// the console notifier's.
+// logger returns the logger of serve. It writes to standard error, because the console notifier
+// writes to standard output.
 func (c *cli) logger() *slog.Logger {
 	level := slog.LevelInfo
 	if c.verbose {
@@ -108,8 +108,8 @@ func (c *cli) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
 }
 
-// quietLogger is for commands whose result is on standard output: it says what went wrong, and with
-// -v what was done.
+// quietLogger returns a logger for commands that print a result. It logs warnings, and everything
+// with -v.
 func (c *cli) quietLogger() *slog.Logger {
 	level := slog.LevelWarn
 	if c.verbose {
@@ -118,7 +118,7 @@ func (c *cli) quietLogger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
 }
 
-// json prints a value for programs.
+// json prints a value as JSON.
 func (c *cli) json(v any) error {
 	enc := json.NewEncoder(c.out)
 	enc.SetIndent("", "  ")

@@ -15,8 +15,8 @@ import (
 	"paramedic/rules/catalog"
 )
 
-// testRules runs the cases of a directory, or one case, each against the built-in rules and those
-// of --dir, or where it is not given those that lie beside the case.
+// testRules runs the cases of a directory, or one case. Each runs against the built-in rules and
+// those of --dir, or else those beside the case.
 func (c *cli) testRules(dir, cases string) error {
 	places, err := casePlaces(cases)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *cli) testRules(dir, cases string) error {
 	return nil
 }
 
-// noCase says what is wrong with rules that have no case, and that they have none.
+// noCase reports mistakes in rules without a case, and that they have none.
 func (c *cli) noCase(dir, cases string) error {
 	if dir == "" {
 		var err error
@@ -99,7 +99,7 @@ func (c *cli) noCase(dir, cases string) error {
 	return fmt.Errorf("there is no case (*.txtar) in %s", cases)
 }
 
-// printUnproven names the causes of somebody's own that no case demands.
+// printUnproven lists the user's causes that no case expects.
 func (c *cli) printUnproven(catalogs map[string]*catalog.Catalog, results []casetest.CaseResult) {
 	proven := map[string]bool{}
 	for _, r := range results {
@@ -130,7 +130,7 @@ func (c *cli) printCases(results []casetest.CaseResult) {
 	}
 }
 
-// soundRules are the rules with those of a directory; what is wrong with them is printed.
+// soundRules loads the rules with those of a directory, and prints their mistakes.
 func (c *cli) soundRules(dir string) (*catalog.Catalog, error) {
 	catalog, problems, err := catalog.Load(dir)
 	if err != nil {
@@ -145,8 +145,8 @@ func (c *cli) soundRules(dir string) (*catalog.Catalog, error) {
 	return catalog, nil
 }
 
-// casePlaces are the directories under one that hold cases, itself first, or the one case that is
-// named.
+// casePlaces returns the directories with cases below root, root included, or the one case that
+// root names.
 func casePlaces(root string) ([]string, error) {
 	found := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -168,10 +168,10 @@ func casePlaces(root string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// rulesBeside is the directory whose rules a place's cases are about: the nearest that has any,
-// from the place's own up to the one that was named, and the one above that. Every YAML file is
-// taken for rules there, so that one with a mistake is not passed over, but above what was named
-// only what looks like rules is. It is empty where there are none.
+// rulesBeside returns the directory with the rules that a place's cases test: the nearest with any,
+// from the place up to the named directory, and the one above that. It takes every YAML file for
+// rules, so that a file with a mistake is not skipped. Above the named directory, it takes only
+// files that look like rules. It returns an empty path if there are none.
 func rulesBeside(place, named string) (string, error) {
 	dir, top := filepath.Clean(place), filepath.Clean(named)
 	if filepath.Ext(dir) == ".txtar" && dir == top {
@@ -194,7 +194,7 @@ func rulesBeside(place, named string) (string, error) {
 	}
 	above := filepath.Join(top, "..")
 	switch has, err := catalog.HasRules(above); {
-	case errors.Is(err, fs.ErrPermission): // nobody said that there were any
+	case errors.Is(err, fs.ErrPermission): // an unreadable parent has no rules for this case
 	case err != nil:
 		return "", err
 	case has:

@@ -15,8 +15,8 @@ import (
 	"paramedic/lab"
 )
 
-// record writes the pages of a fleet in trouble, as somebody would with curl, and gives the case's
-// files workers and pages.
+// record writes the pages of a broken fleet, as curl would, and returns the case's files workers
+// and pages.
 func record(t *testing.T, dir, fault string, ages ...time.Duration) (workers, pages string) {
 	t.Helper()
 	scenario, err := lab.NewScenario(fault, 4)
@@ -62,7 +62,7 @@ func putLines(t *testing.T, path string, lines ...string) {
 	}
 }
 
-// Pages that somebody saved are enough for a case: no alert, no evidence written by hand.
+// Recorded pages are enough for a case, without alerts or written evidence.
 func TestRecordedPagesAreACase(t *testing.T) {
 	dir := t.TempDir()
 	workers, pages := record(t, dir, lab.KVExhaustion, 10*time.Minute, 9*time.Minute, 8*time.Minute, 2*time.Minute, 0)
@@ -87,8 +87,7 @@ func TestPagesOfAHealthyFleetShowNoIncident(t *testing.T) {
 	}
 }
 
-// A directory's own rules are part of what its cases are run against, and a rule that is wrong is
-// named with its line.
+// The cases of a directory run with its rules, and a mistake in a rule is reported with its line.
 func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 	dir := t.TempDir()
 	putLines(t, filepath.Join(dir, "ours.yaml"), "symptoms:", "  - {id: our_symptom, title: Ours}", "alerts:",
@@ -121,8 +120,7 @@ func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 	}
 }
 
-// ourRules puts a cause of the user's own, and a case of it that holds with it only, into a
-// directory each.
+// ourRules writes a user's cause, and a case that needs it, each into a directory.
 func ourRules(t *testing.T, rulesIn, caseIn string) (file string) {
 	t.Helper()
 	putLines(t, filepath.Join(rulesIn, "ours.yaml"), "causes:", "  - id: our_cause", `    title: "Ours on {target}"`, "    prior: 10", "    scope: pool", "    explains: {queue_buildup: 5}", "    evidence:",
@@ -134,8 +132,7 @@ func ourRules(t *testing.T, rulesIn, caseIn string) (file string) {
 	return file
 }
 
-// Rules are found where people put them beside their cases, whether a case is named or where it
-// lies.
+// Rules are found beside their cases, whether the argument is a case or its directory.
 func TestRulesBesideACaseAreLoaded(t *testing.T) {
 	for name, c := range map[string]struct{ rules, cases, run string }{
 		"a file beside its rules":         {"a", "a", "a/ours.txtar"},
@@ -152,8 +149,8 @@ func TestRulesBesideACaseAreLoaded(t *testing.T) {
 			t.Errorf("%s: exit %d, want %q:\n%s", name, code, want, out)
 		}
 	}
-	// A configuration that happens to lie above is no file of rules; another case in the directory
-	// is another case.
+	// A configuration in the parent directory is not read as rules. Another case in the directory
+	// does not matter.
 	root := t.TempDir()
 	file := ourRules(t, filepath.Join(root, "elsewhere"), filepath.Join(root, "cases"))
 	putLines(t, filepath.Join(root, "paramedic.yaml"), "listen: 127.0.0.1:8080")
@@ -171,7 +168,7 @@ func TestRulesBesideACaseAreLoaded(t *testing.T) {
 	}
 }
 
-// A word that means nothing cannot make a case hold.
+// A misspelt word makes a case fail.
 func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 	const alerts, worker = `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]`, "a llm vllm-0 vllm m node-1"
 	put := func(evidence, want string, more ...string) (int, string) {
@@ -217,9 +214,9 @@ func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 	}
 }
 
-// What of a case would be passed over, or taken for something else, is told: such a case proves
-// less than it says.
-func TestNothingOfACaseIsPassedOver(t *testing.T) {
+// Parts of a case that would be skipped or misread are reported. Such a case would prove less than
+// it claims.
+func TestCaseFilesAreReadInFull(t *testing.T) {
 	parts := map[string]string{
 		"alerts.json": `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}, "status": "firing", "startsAt": "2026-11-21T03:00:00Z"}]`,
 		"workers":     "a llm vllm-0 vllm m node-1 0,1\nb llm vllm-1 vllm m node-2 0,1",
@@ -270,9 +267,8 @@ func TestNothingOfACaseIsPassedOver(t *testing.T) {
 	}
 }
 
-// Whoever wrote a case mends it at one go: one mistake hides no other, in whatever file it is, and
-// none is told that only follows from another.
-func TestEveryMistakeOfACaseIsToldAtOnce(t *testing.T) {
+// All mistakes of a case are reported at once, in all its files, without follow-up errors.
+func TestCaseMistakesAreReportedTogether(t *testing.T) {
 	mistakes := func(files string) (int, []string) {
 		dir := t.TempDir()
 		putLines(t, filepath.Join(dir, "case.txtar"), files)
@@ -342,7 +338,7 @@ title nothing
 	}
 }
 
-func TestCasesThatProveNothingFail(t *testing.T) {
+func TestCasesWithoutExpectationFail(t *testing.T) {
 	queue := `-- alerts.json --
 [{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "llama-70b", "namespace": "llm"}}]
 -- workers --
@@ -385,8 +381,8 @@ cause concurrency_cap
 	}
 }
 
-// The case that the guide shows holds.
-func TestTheGuidesCaseHolds(t *testing.T) {
+// The case in the guide holds.
+func TestGuidesCaseHolds(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/own-rules.md")
 	if err != nil {
 		t.Fatal(err)

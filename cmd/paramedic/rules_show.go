@@ -90,7 +90,7 @@ func (c *cli) showRule(dir, id string) error {
 	return nil
 }
 
-// showPathology explains one pathology to a person.
+// showPathology prints the explanation of a pathology.
 func (c *cli) showPathology(x *catalog.Pathology) error {
 	if c.output == "json" {
 		return c.json(x)
@@ -98,20 +98,20 @@ func (c *cli) showPathology(x *catalog.Pathology) error {
 	p := rulePage{out: c.out}
 	fmt.Fprintf(p.out, "%s: a pattern that is told beside a pool's health, and weighs nothing\n\n", x.ID)
 	p.lines(0, "", x.Title+".")
-	for _, part := range []struct{ mark, text string }{{"published", x.Published}, {"corrected", x.Corrected}, {"asked", x.When},
+	for _, part := range []struct{ mark, words string }{{"published", x.Published}, {"corrected", x.Corrected}, {"asked", x.When},
 		{"told", spoken(x.Text)}} {
-		if part.text != "" {
-			p.lines(11, part.mark, part.text)
+		if part.words != "" {
+			p.lines(11, part.mark, part.words)
 		}
 	}
 	p.lines(11, "looks like", causeNames(x.PointsTo))
 	return nil
 }
 
-// placeholderWord is a value that a text of the rules takes from the evidence.
+// placeholderWord matches a placeholder in a text of the rules.
 var placeholderWord = regexp.MustCompile(`\{([a-z_0-9.]+)\}`)
 
-// spoken writes placeholders as words: there is no evidence to fill them with.
+// spoken replaces placeholders by words, because there is no evidence to fill them with.
 func spoken(s string) string {
 	return placeholderWord.ReplaceAllStringFunc(s, func(m string) string {
 		switch name := m[1 : len(m)-1]; name {
@@ -137,7 +137,7 @@ func spoken(s string) string {
 	})
 }
 
-// sentence is a text with its placeholders as words, beginning with a capital.
+// sentence returns a text with words for its placeholders, and a capital first letter.
 func sentence(s string) string {
 	if s = spoken(s); s == "" {
 		return s
@@ -145,7 +145,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// A rulePage explains one cause to a person.
+// A rulePage prints the explanation of a cause.
 type rulePage struct {
 	out     io.Writer
 	cause   *catalog.Cause
@@ -155,28 +155,14 @@ type rulePage struct {
 
 const pageWidth = 110
 
-// lines prints a text at an indent, wrapped; the first line may start with a mark in that indent.
-func (p rulePage) lines(indent int, mark, text string) {
-	for i, line := range wrapped(text, pageWidth-indent) {
+// lines prints a wrapped text at an indent. A mark may precede the first line.
+func (p rulePage) lines(indent int, mark, words string) {
+	for i, line := range text.Wrap(words, pageWidth-indent) {
 		if i > 0 {
 			mark = ""
 		}
 		fmt.Fprintf(p.out, "%-*s%s\n", indent, mark, line)
 	}
-}
-
-// wrapped breaks a text at its spaces.
-func wrapped(text string, width int) []string {
-	var out []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-			out = append(out, line)
-			line = ""
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	return append(out, line)
 }
 
 func (p rulePage) head() {
@@ -204,7 +190,7 @@ func (p rulePage) head() {
 	}
 }
 
-// symptoms are the alerts that the cause explains.
+// symptoms prints the symptoms that the cause explains.
 func (p rulePage) symptoms() {
 	fmt.Fprintf(p.out, "\nSymptoms (one that it does not explain costs it %d dB)\n", -diagnose.Unexplained)
 	ids := make([]state.Symptom, 0, len(p.cause.Explains))
@@ -221,7 +207,7 @@ func (p rulePage) symptoms() {
 	w.Flush()
 }
 
-// evidence lists what speaks for the cause, then what speaks against it, the heaviest first.
+// evidence prints the evidence for the cause, then that against it, by weight.
 func (p rulePage) evidence() {
 	list := slices.Clone(p.cause.Evidence)
 	slices.SortStableFunc(list, func(a, b *catalog.Evidence) int { return cmp.Compare(abs(b.Weight), abs(a.Weight)) })
@@ -248,7 +234,7 @@ func causeNames(causes []state.Cause) string {
 
 func abs(x float64) float64 { return max(x, -x) }
 
-// asks says of whom a piece of evidence is asked.
+// asks returns what a piece of evidence is measured on.
 func asks(e *catalog.Evidence) string {
 	if e.Per == "" {
 		return ""
@@ -293,11 +279,11 @@ func (p rulePage) lookAlikes() {
 	}
 	fmt.Fprintln(p.out, "\nIt would be another if there were")
 	for _, l := range p.cause.LookAlikes {
-		text := spoken(l.Differs)
+		words := spoken(l.Differs)
 		if len(l.By) > 0 {
-			text += " (told by " + strings.Join(l.By, ", ") + ")"
+			words += " (told by " + strings.Join(l.By, ", ") + ")"
 		}
-		p.lines(26, "  "+string(l.Cause), text)
+		p.lines(26, "  "+string(l.Cause), words)
 	}
 }
 
@@ -320,7 +306,7 @@ func (p rulePage) advice() {
 	}
 }
 
-// byXid prints the advice that depends on the Xid, below the Xids that it is for.
+// byXid prints the advice that depends on the Xid, below its Xids.
 func (p rulePage) byXid(groups []catalog.XidAdvice) {
 	for _, g := range groups {
 		codes := make([]string, len(g.Xids))

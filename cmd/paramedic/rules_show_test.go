@@ -9,9 +9,8 @@ import (
 	"paramedic/cmd/paramedic/service"
 )
 
-// A line that stands for other lines is shown as these: no cause is explained with a placeholder of
-// the rules' own inner workings.
-func TestShowSpellsOutWhatTheXidDecides(t *testing.T) {
+// A line that stands for others is expanded: no explanation contains an internal placeholder.
+func TestShowListsAdviceByXid(t *testing.T) {
 	show := func(id string) string {
 		var out bytes.Buffer
 		if code := run(t.Context(), []string{"rules", "show", id}, &out, &out); code != exitOK {

@@ -12,15 +12,15 @@ import (
 const unknownWhat = "The evidence does not decide: there is too little of it, or two causes are about as likely. An honest unknown with " +
 	"its evidence beats a wrong name."
 
-// An unknownVerdict is what stands in a cause's place where none is named. It is weighed like one
-// more cause, at 0 dB, that has no evidence of its own.
+// An unknownVerdict replaces a cause if none is named. It is weighed like a cause at 0 dB without
+// evidence.
 type unknownVerdict struct {
 	*catalog.Cause
 	Threshold int `json:"threshold"`
 	Margin    int `json:"margin"`
 }
 
-// unknown is the verdict with what to do then, which the playbook says.
+// unknown returns the verdict with the advice of its playbook.
 func unknown() (unknownVerdict, error) {
 	library, err := playbooks.Load("")
 	if err != nil {
@@ -35,7 +35,7 @@ func unknown() (unknownVerdict, error) {
 	return unknownVerdict{Cause: c, Threshold: diagnose.Threshold, Margin: diagnose.Margin}, nil
 }
 
-// showUnknown explains the verdict to a person.
+// showUnknown prints the explanation of the verdict.
 func (c *cli) showUnknown(catalog *catalog.Catalog) error {
 	u, err := unknown()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// schema is as much of JSON Schema as the generated ones use.
+// A schema is the part of JSON Schema that the generated schemas use.
 type schema struct {
 	Type       string             `json:"type"`
 	Properties map[string]*schema `json:"properties"`
@@ -44,7 +44,7 @@ func readSchema(t *testing.T, file string) *schema {
 	return &s
 }
 
-// problems are where a value is not what the schema says, as paths.
+// problems returns the paths at which a value violates the schema.
 func (s *schema) problems(at string, v any) []string {
 	if len(s.OneOf) > 0 {
 		for _, one := range s.OneOf {
@@ -97,7 +97,7 @@ func (s *schema) problems(at string, v any) []string {
 	return out
 }
 
-// bounds are where a text or a number is not within what the schema says.
+// bounds returns the paths at which a text or a number is out of bounds.
 func (s *schema) bounds(at string, v any) []string {
 	text, isText := v.(string)
 	n, isNumber := v.(float64)
@@ -124,8 +124,8 @@ func decoded(t *testing.T, data string) any {
 	return v
 }
 
-// An editor that uses the schemas has nothing to complain about in what is built in.
-func TestSchemasAcceptWhatIsBuiltIn(t *testing.T) {
+// The schemas accept everything that is built in.
+func TestSchemasAcceptBuiltInKnowledge(t *testing.T) {
 	count := map[string]int{}
 	check := func(s *schema, file, data string) {
 		t.Helper()
@@ -207,7 +207,7 @@ func TestSchemasFindMistakes(t *testing.T) {
 	}
 }
 
-// Every key of a file that people write explains itself in their editor.
+// Every key of the users' files has a description for editors.
 func TestSchemasExplainEveryKey(t *testing.T) {
 	var walk func(file, at string, s *schema)
 	walk = func(file, at string, s *schema) {

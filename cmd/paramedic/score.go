@@ -54,7 +54,7 @@ func (c *cli) labScoreCommand() *cobra.Command {
 	return cmd
 }
 
-// trimmed takes away the blanks in names: people write one behind a comma, and around a plus.
+// trimmed removes blanks from names: people write one after a comma, and around a plus.
 func trimmed(names []string) error {
 	for i, name := range names {
 		if names[i] = strings.Join(strings.Fields(name), ""); names[i] == "" {

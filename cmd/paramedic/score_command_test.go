@@ -37,8 +37,8 @@ func TestLabScoreInJSON(t *testing.T) {
 	}
 }
 
-// What cannot be played, and a matrix that cannot be written, are told before anything is played.
-func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
+// Invalid flags and an unwritable matrix are reported before any trial.
+func TestScoreChecksItsFlagsFirst(t *testing.T) {
 	for _, faults := range []string{"engine_hang,,kv_leak", "engine_hang, ", " "} {
 		var out bytes.Buffer
 		code := run(t.Context(), []string{"lab", "score", "--faults", faults}, &out, &out)
@@ -58,9 +58,8 @@ func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
 	}
 }
 
-// At a terminal one line is written over with every run that is done, and gone when what was found
-// is printed.
-func TestAPersonSeesHowFarAScoreIs(t *testing.T) {
+// On a terminal, one line is overwritten after every trial, and removed before the result.
+func TestScoreShowsProgressOnATerminal(t *testing.T) {
 	var line bytes.Buffer
 	told := &progress{out: &line, all: 2}
 	s := score.Selection{Seeds: 2, First: 3, Faults: []string{"engine_hang"}, Options: score.Options{Engine: "vllm"}}

@@ -9,8 +9,8 @@ import (
 	"paramedic/notify/console"
 )
 
-// A progress tells a person at a terminal how far long work has come, in one line that is written
-// over. Nil tells nobody.
+// A progress shows the progress of long work on one line of a terminal, which it overwrites. A nil
+// progress does nothing.
 type progress struct {
 	out io.Writer
 	all int
@@ -19,8 +19,8 @@ type progress struct {
 	n  int
 }
 
-// scoreProgress is told on standard error, and only where a person looks: a log wants no line that
-// is written over.
+// scoreProgress returns a progress on standard error if that is a terminal, else nil. A log must
+// not have an overwritten line.
 func (c *cli) scoreProgress(runs int) *progress {
 	if !console.Attended(c.err) {
 		return nil
@@ -30,7 +30,7 @@ func (c *cli) scoreProgress(runs int) *progress {
 	return p
 }
 
-// done counts one more run.
+// done counts a finished run.
 func (p *progress) done() {
 	if p == nil {
 		return
@@ -43,7 +43,7 @@ func (p *progress) done() {
 
 func (p *progress) show() { fmt.Fprintf(p.out, "\r%d of %s done", p.n, text.Count(p.all, "run")) }
 
-// end takes the line away: what comes next stands in its place.
+// end removes the line.
 func (p *progress) end() {
 	if p != nil {
 		fmt.Fprint(p.out, "\r\x1b[K")

@@ -16,8 +16,8 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// A bot whose directory another one holds says so once, and never that it listens.
-func TestServeOnADirectoryInUseSaysSo(t *testing.T) {
+// A bot on a directory in use reports that once, and never that it listens.
+func TestServeRefusesADirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	store, err := jetstream.Open(context.Background(), jetstream.Config{Dir: filepath.Join(dir, "data"), Retain: time.Hour})
 	if err != nil {
@@ -44,9 +44,9 @@ func TestServeOnADirectoryInUseSaysSo(t *testing.T) {
 	}
 }
 
-// While symptoms are gathered, Prometheus is asked for the past of the incident: its charts, and
-// the hour, the day and the week before.
-func TestThePastIsReadWhileSymptomsAreGathered(t *testing.T) {
+// While symptoms settle, the bot queries Prometheus for the incident's past: its charts, and the
+// hour, the day and the week before.
+func TestPastIsReadWhileSymptomsSettle(t *testing.T) {
 	var mu sync.Mutex
 	var charts int
 	var at []time.Time

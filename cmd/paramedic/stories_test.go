@@ -20,8 +20,7 @@ import (
 	"paramedic/rules/enrich/traces/tracestest"
 )
 
-// The command line is run as people run it: every paramedic in a story is this test binary as a
-// process of its own.
+// Every paramedic in a story is this test binary in a process of its own.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"paramedic": main})
 }
@@ -60,8 +59,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// traced POOL N QUEUE PREFILL DECODE serves the traces of so many requests, the newest of now, as
-// the Tempo $TEMPO and the Jaeger $JAEGER.
+// traced POOL N QUEUE PREFILL DECODE serves the traces of N recent requests, as the Tempo $TEMPO
+// and the Jaeger $JAEGER.
 func tracedRequests(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 5 {
 		ts.Fatalf("usage: traced POOL N QUEUE PREFILL DECODE")
@@ -86,8 +85,8 @@ func tracedRequests(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// pages FILE… serves files as engines' /metrics pages, each at an address of its own: $PAGE0,
-// $PAGE1 and so on.
+// pages FILE… serves files as engines' /metrics pages, each at its own address: $PAGE0, $PAGE1 and
+// so on.
 func filePages(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: pages FILE…")
@@ -103,13 +102,12 @@ func filePages(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// fleet FAULT AFTER [WITHOUT] serves the pages of a simulated fleet as it is so long after its
-// start, and goes on in real time. The workers' pages are $WORKER0, $WORKER1 and so on; they lack
-// the lines that hold WITHOUT, as those of an engine that has no such metric.
+// fleet FAULT AFTER [WITHOUT] serves the pages of a simulated fleet, from the time AFTER its start
+// on, in real time. The workers' pages are $WORKER0, $WORKER1 and so on. They omit lines that
+// contain WITHOUT, as an engine without that metric does.
 func fleetPages(ts *testscript.TestScript, neg bool, args []string) { servePages(ts, neg, args, true) }
 
-// engines FAULT AFTER [WITHOUT] is the same with pages as engines serve them: no label says whose
-// they are.
+// engines FAULT AFTER [WITHOUT] does the same without target labels, as engines serve their pages.
 func enginePages(ts *testscript.TestScript, neg bool, args []string) {
 	servePages(ts, neg, args, false)
 }

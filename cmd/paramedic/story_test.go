@@ -33,15 +33,14 @@ import (
 	"paramedic/webhook/report"
 )
 
-// told is the story as one surface tells it.
+// A told is the story as one channel shows it.
 type told struct {
 	what, why, otherwise string
 	do, avoid            []string
 }
 
-// The engineer who is paged reads the same explanation wherever it is read first: of every cause,
-// in the same words.
-func TestTheStoryIsTheSameEverywhere(t *testing.T) {
+// Every channel shows the same explanation of every cause, in the same words.
+func TestStoryIsEqualInEveryChannel(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +92,8 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 				t.Errorf("%s, %s:\n%s", cause.ID, name, d)
 			}
 		}
-		// A message of bounded size shows the first of each list, whole, and says where the others
-		// are.
+		// A message of limited size shows the first lines of each list, uncut, and refers to the
+		// page for the others.
 		for name, got := range map[string]told{"Slack": inSlack(t, slackServer, message), "console": onTheConsole(t, message)} {
 			if n := len(got.do); n < min(len(want.do), 6) || !slices.Equal(got.do, want.do[:n]) {
 				t.Errorf("%s, %s: do now\n%s", cause.ID, name, cmp.Diff(want.do, got.do))
@@ -112,10 +111,9 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// What to do is said with the names of the incident, from the moment of the verdict: what this very
-// Xid asks for first, in the six lines that Slack and the console show, and nothing beside it that
-// is for another.
-func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
+// The advice for an Xid uses the incident's names from the verdict on. It comes first, within the
+// six lines that Slack and the console show, and has no advice for other Xids.
+func TestVerdictAdvisesByXid(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +168,7 @@ func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 	}
 }
 
-// oneIncident is a view of a single incident, and of nothing else.
+// oneIncident is a view of a single incident.
 type oneIncident struct {
 	state.View
 	in state.Incident
@@ -281,7 +279,7 @@ func inSlack(t *testing.T, s *slacktest.Server, m notify.Message) told {
 
 var leading = regexp.MustCompile(`^(\d+\.|✗|-) `)
 
-// inText reads what the terminal shows, whose labels are nine wide, indented or not.
+// inText parses the terminal's output. Its labels are nine wide, indented or not.
 func inText(print func(*bytes.Buffer)) told {
 	var b bytes.Buffer
 	print(&b)
@@ -317,8 +315,7 @@ func inText(print func(*bytes.Buffer)) told {
 	return out
 }
 
-// onTheConsole reads a card: a label in front of each text, which is wrapped under its own
-// beginning.
+// onTheConsole parses a card: each text has a label and wraps below its own beginning.
 func onTheConsole(t *testing.T, m notify.Message) told {
 	t.Helper()
 	var b bytes.Buffer

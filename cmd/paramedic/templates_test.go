@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ownWords is a bot with templates of the operator's.
+// ownWords returns a bot with the operator's templates.
 func ownWords(t *testing.T, templates string) *onCall {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,9 +24,9 @@ const ownTemplates = `{{ define "paramedic.slack.title" }}{{ .CommonLabels.team 
 {{ define "paramedic.pagerduty.details" }}{{ dict "runbook" "https://r.example" | toJson }}{{ end }}
 {{ define "paramedic.links" }}https://grafana.example/d/1 Dashboard{{ end }}`
 
-// An operator who has wording of his own reads it in Slack and PagerDuty, and after a restart it is
-// made of the same data.
-func TestOwnWordingIsTold(t *testing.T) {
+// The operator's templates apply in Slack and PagerDuty, and after a restart they get the same
+// data.
+func TestOwnTemplatesAreUsed(t *testing.T) {
 	o := ownWords(t, ownTemplates)
 	labels := maps.Clone(kvFull)
 	labels["team"], labels["evil"] = "ml", "<!channel> <https://evil.example|x>"
@@ -64,8 +64,8 @@ func TestOwnWordingIsTold(t *testing.T) {
 	}
 }
 
-// A template that fails on real data leaves the message to the built-in words, which say so.
-func TestFailedWordingFallsBack(t *testing.T) {
+// If a template fails on real data, the message uses the built-in words and says so.
+func TestFailedTemplateFallsBack(t *testing.T) {
 	o := ownWords(t, `{{ define "paramedic.slack.text" }}{{ if match "another-team" .ExternalURL }}{{ range 99999999 }}{{ end }}{{ end }}{{ end }}
 {{ define "paramedic.pagerduty.summary" }}{{ if match "another-team" .ExternalURL }}{{ index .Alerts 99 }}{{ end }}{{ end }}`)
 	o.alert(kvFull)
@@ -92,7 +92,7 @@ func TestCheckNamesTheLineOfABadTemplate(t *testing.T) {
 		"can't evaluate field Nope")
 }
 
-// unescaped is JSON as people read it.
+// unescaped returns JSON without escaped angle brackets and ampersands.
 func unescaped(s string) string {
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(s)
 }

@@ -12,7 +12,7 @@ import (
 	"paramedic/cmd/paramedic/tune"
 )
 
-// A tuning is what is asked of tune.
+// A tuning holds the flags of tune.
 type tuning struct {
 	*cli
 	tune.Options
@@ -131,8 +131,8 @@ func (t *tuning) run(ctx context.Context) error {
 	return nil
 }
 
-// numbers refuses what no flag can mean. Flags that were not given are 0, and mean that nothing is
-// known.
+// numbers returns an error for flags that are out of range. A flag that was not given is 0, which
+// means unknown.
 func (t *tuning) numbers(f *pflag.FlagSet) error {
 	for _, n := range []struct {
 		flag        string

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What would give wrong numbers is refused in the words of the configuration.
-func TestModelsThatTuneRefuses(t *testing.T) {
+// Models that would give wrong numbers are refused in the words of the configuration.
+func TestUnsupportedModelsAreRefused(t *testing.T) {
 	const size = `"num_hidden_layers":12,"hidden_size":768,"intermediate_size":3072,"num_attention_heads":12,"vocab_size":30522,"max_position_embeddings":512`
 	for config, want := range map[string]string{
 		`{"model_type":"bert","architectures":["BertModel"],` + size + `}`:                                              "an encoder only (model_type bert)",
@@ -32,7 +32,7 @@ func TestModelsThatTuneRefuses(t *testing.T) {
 	}
 }
 
-// What --overhead takes is not blamed on the weights.
+// The error blames --overhead and not the weights if that is the reason.
 func TestOverheadIsBlamedOnItself(t *testing.T) {
 	says(t, ask(t, exitFinding, "tune", "--layers", "32", "--kv-heads", "8", "--head-dim", "128", "--params", "8", "--gpu", "h100",
 		"--avg-tokens", "300", "--overhead", "100GiB"),

@@ -18,7 +18,7 @@ import (
 	"paramedic/state"
 )
 
-// look reads the live fleet.
+// look reads the pools of the live fleet.
 func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 	d := diagnosis{cli: t.cli, prometheus: t.prometheus, engines: t.engines, watch: t.watch}
 	if err := d.addresses(); err != nil {

@@ -21,7 +21,7 @@ const (
 	anAction   = "which action: its ID or the beginning of that (`paramedic incidents show 7` lists those of an incident)"
 )
 
-// arguments are those of every command that takes one, by its path below paramedic.
+// arguments has the positional arguments of commands, by their path below paramedic.
 var arguments = map[string]argument{
 	"incidents show": {anIncident, "7"}, "incidents report": {anIncident, "7"}, "ack": {anIncident, "7"}, "silence": {anIncident,
 		"7 --for 45m"},
@@ -34,8 +34,8 @@ var arguments = map[string]argument{
 	"replay": {"the recorded payloads, as JSON or one a line", "payload.json"},
 }
 
-// explain makes every command say in our words what is wrong with how it was called, and what to
-// type instead.
+// explain replaces the errors of wrong calls on every command by ones that say what to type
+// instead.
 func explain(cmd *cobra.Command) {
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(flagError)
@@ -52,7 +52,7 @@ func explain(cmd *cobra.Command) {
 	}
 }
 
-// miscalled is the error of a command that was given other arguments than it takes.
+// miscalled returns the error for a command with wrong arguments.
 func miscalled(cmd *cobra.Command, args []string) error {
 	path := strings.TrimPrefix(cmd.CommandPath(), "paramedic ")
 	arg, takes := arguments[path]
@@ -79,7 +79,7 @@ func quotedList(args []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// unknownCommand is the error of a command that there is not, with those that may be meant.
+// unknownCommand returns the error for an unknown command, with suggestions.
 func unknownCommand(parent *cobra.Command, name string) error {
 	guesses := []string{}
 	for _, s := range parent.SuggestionsFor(name) {
@@ -107,12 +107,12 @@ func unknownCommand(parent *cobra.Command, name string) error {
 	return fmt.Errorf("%s: did you mean %s?", what, strings.Join(guesses, " or "))
 }
 
-// flagKinds are the kinds of flags that can be given a value they do not take, in words.
+// flagKinds has words for the types of flags.
 var flagKinds = map[string]string{"duration": "a time such as 45m", "int": "a whole number", "int64": "a whole number",
 	"uint64":  "a whole number",
 	"float64": "a number", "bool": "true or false"}
 
-// flagError says in our words what is wrong with a flag.
+// flagError rewrites the library's errors about flags.
 func flagError(cmd *cobra.Command, err error) error {
 	var absent *pflag.NotExistError
 	var empty *pflag.ValueRequiredError
@@ -143,14 +143,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// The library's words for flags that exclude or need each other; it has no errors of a type of
-// their own for them.
+// These match the library's errors for flags that exclude or need each other. The library has no
+// error types for them.
 var (
 	exclusive = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.+)\] were all set$`)
 	together  = regexp.MustCompile(`^if any flags in the group \[.*\] are set they must all be set; missing \[(.+)\]$`)
 )
 
-// plain says in our words what is wrong with flags that do not go together.
+// plain rewrites the library's errors about flags that exclude or need each other.
 func plain(err error) error {
 	flags := func(names string) string { return "--" + strings.Join(strings.Fields(names), " and --") }
 	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
@@ -162,7 +162,8 @@ func plain(err error) error {
 	return err
 }
 
-// helpCommand shows a command's help, and says so where there is no such command.
+// helpCommand returns the command that shows another command's help, or an error for an unknown
+// command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{Use: "help [command]", Short: "Help about any command", Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -40,7 +40,7 @@ func TestMistypedCommandsAreGuessed(t *testing.T) {
 	}
 }
 
-// Every command names a missing argument and shows an example, in our words and not the library's.
+// Every command names a missing argument with an example, in its own words and not the library's.
 func TestMissingArgumentsAreNamed(t *testing.T) {
 	var c cli
 	var walk func(cmd *cobra.Command)
@@ -67,7 +67,7 @@ func TestMissingArgumentsAreNamed(t *testing.T) {
 	walk(c.root())
 }
 
-// Who asks a Prometheus that gives nothing is told of that Prometheus, and not of engines.
+// The error for a Prometheus without answers names that Prometheus, not engines.
 func TestUnreachablePrometheusIsNamed(t *testing.T) {
 	answering := func(status int) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
@@ -98,7 +98,7 @@ func TestUnreachableBotIsNamed(t *testing.T) {
 		"is `paramedic serve` running there?")
 }
 
-// Every time that the terminal shows says its zone.
+// Every time on the terminal has its zone.
 func TestTimesSayTheirZone(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.FixedZone("CET", 3600))
 	var out bytes.Buffer

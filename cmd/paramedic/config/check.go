@@ -102,8 +102,8 @@ func (v *validator) notify(n NotifyConfig) {
 	}
 }
 
-// halfConfigured refuses a channel that has settings and lacks the one that switches it on: nobody
-// would be told anything.
+// halfConfigured reports a channel that has settings but not the key that switches it on. Such a
+// channel would send nothing.
 func (v *validator) halfConfigured(n NotifyConfig) {
 	s, p := n.Slack, n.PagerDuty
 	if s.TokenFile == "" && (s.APIURL != "" || s.Channel != Default().Notify.Slack.Channel) {
@@ -116,8 +116,8 @@ func (v *validator) halfConfigured(n NotifyConfig) {
 	}
 }
 
-// knownCauses are the causes that there are, built in or the user's own; nil where the user's rules
-// are not valid, which is said where they are loaded to be used.
+// knownCauses returns the built-in causes and the user's own. It returns nil if the user's rules
+// are invalid; loading the rules reports that.
 func knownCauses(dir string) []state.Cause {
 	known := append(slices.Clone(catalog.Vocabulary), state.Unknown)
 	if dir == "" {
@@ -133,8 +133,8 @@ func knownCauses(dir string) []state.Cause {
 	return known
 }
 
-// causes refuses names that no cause has: a policy that never matches would allow what somebody
-// meant to forbid.
+// causes reports names that no cause has. A policy for a misspelt cause would never match, and so
+// allow what it was meant to forbid.
 func (v *validator) causes(path []string, causes []state.Cause) {
 	for _, cause := range causes {
 		if v.known != nil && !slices.Contains(v.known, cause) {
@@ -143,7 +143,7 @@ func (v *validator) causes(path []string, causes []state.Cause) {
 	}
 }
 
-// channel refuses a route to a channel that nothing is configured for.
+// channel reports a route to a channel that is not configured.
 func (v *validator) channel(path []string, ch state.Channel, n NotifyConfig) {
 	configured := map[state.Channel]bool{state.ChannelConsole: n.Console, state.ChannelSlack: n.Slack.TokenFile != "",
 		state.ChannelPagerDuty: n.PagerDuty.RoutingKeyFile != ""}
@@ -197,8 +197,8 @@ func (v *validator) remediate(r RemediateConfig) {
 	}
 }
 
-// limits takes over what is wrong with limits. A limit that is written as zero is one: only one
-// that is left out keeps its default.
+// limits reports invalid limits. A limit that the file sets to zero is invalid too; only a limit
+// that it omits keeps its default.
 func (v *validator) limits(path []string, wrong []policy.LimitProblem) {
 	key := func(k string) []string { return append(slices.Clone(path), k) }
 	for _, w := range wrong {
@@ -211,11 +211,11 @@ func (v *validator) limits(path []string, wrong []policy.LimitProblem) {
 	}
 }
 
-// zeroText is how a file writes a number or a duration of nothing.
+// zeroText matches a number or a duration of zero.
 var zeroText = regexp.MustCompile(`^[-+]?(0*\.?0+(ns|us|µs|ms|s|m|h)?)+$`)
 
-// verification refuses times within which nothing can be verified, be they the file's or the
-// defaults.
+// verification reports a window that is too short for the samples that a verdict needs, with the
+// file's times or the defaults.
 func (v *validator) verification(r RemediateConfig) {
 	path := []string{"remediate", "verify", "min_samples"}
 	v.notNegative(path, r.Verify.MinSamples)
@@ -224,15 +224,15 @@ func (v *validator) verification(r RemediateConfig) {
 	}
 }
 
-// notNegative refuses a number below zero; zero keeps the default.
+// notNegative reports a number below zero. Zero keeps the default.
 func (v *validator) notNegative(path []string, n int) {
 	if n < 0 {
 		v.at(path, "must not be negative, and is %d", n)
 	}
 }
 
-// references checks that routes and policies name clusters and actions that there are: a policy
-// that never matches would allow what somebody meant to forbid.
+// references reports clusters and actions that do not exist in routes and policies. Such a policy
+// would never match, and so allow what it was meant to forbid.
 func (v *validator) references(c *Config) {
 	cluster := func(list string, i int, name string) {
 		if name != "" && !slices.Contains(c.ClusterNames(), name) {

@@ -11,7 +11,7 @@ import (
 	"paramedic/webhook/access"
 )
 
-// auth checks who may come in, and what the listener proves itself with.
+// auth checks how clients authenticate, and the listener's certificate.
 func (v *validator) auth(c *Config) {
 	am := func(key ...string) []string { return append([]string{"auth", "alertmanager"}, key...) }
 	basic := c.Auth.Alertmanager.BasicAuth
@@ -40,7 +40,7 @@ func (v *validator) auth(c *Config) {
 	}
 }
 
-// tokens takes over what is wrong in the tokens file, with that file's own lines.
+// tokens reports the problems of the tokens file, with the lines of that file.
 func (v *validator) tokens(path string) {
 	_, err := access.LoadTokens(path)
 	var wrong *access.TokensError
@@ -54,7 +54,8 @@ func (v *validator) tokens(path string) {
 	}
 }
 
-// stateDir checks that the embedded store's directory can be one; that it is not there yet is well.
+// stateDir reports a path that cannot be the embedded store's directory. A path that does not exist
+// is valid: the store creates it.
 func (v *validator) stateDir(c *Config) {
 	dir := c.EmbeddedDir()
 	if dir == "" {
@@ -71,8 +72,8 @@ func (v *validator) stateDir(c *Config) {
 
 var envRef = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
 
-// secret checks that a referenced secret, a file or an environment variable, is there and not
-// empty. It is read again whenever it is needed.
+// secret reports a referenced file or environment variable that is missing or empty. The bot reads
+// it again whenever it needs it.
 func (v *validator) secret(path []string, name string) {
 	m := envRef.FindStringSubmatch(name)
 	if m == nil {
@@ -87,7 +88,7 @@ func (v *validator) secret(path []string, name string) {
 	}
 }
 
-// readable checks that a referenced file can be read and is not empty, and says whether it is so.
+// readable reports a file that is unreadable or empty. It returns whether the file is usable.
 func (v *validator) readable(path []string, name string) bool {
 	if name == "" {
 		return false

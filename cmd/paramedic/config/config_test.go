@@ -17,8 +17,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The smallest promise to an operator: the file of the design, with every key at its default, is
-// accepted and means the defaults.
+// documented is the file of the design, with every key at its default. It must be valid and equal
+// the defaults.
 const documented = `listen: 127.0.0.1:8080
 state:
   dir: ./paramedic-data            # embedded NATS JetStream, fsync before acknowledging
@@ -47,7 +47,7 @@ remediate:
   policies: []                     # per cause, action and scope: mode, approvers, limits; the strictest wins
 `
 
-func TestTheDocumentedExampleIsAccepted(t *testing.T) {
+func TestDocumentedExampleEqualsTheDefaults(t *testing.T) {
 	got, err := Parse("paramedic.yaml", []byte(documented))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestTheDocumentedExampleIsAccepted(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileIsTheDefaults(t *testing.T) {
+func TestEmptyFileMeansDefaults(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n"} {
 		got, err := Parse("paramedic.yaml", []byte(text))
 		if err != nil {
@@ -72,8 +72,8 @@ func TestAnEmptyFileIsTheDefaults(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is said at once, each with the line that it is on.
-func TestEveryProblemIsReportedAtOnceWithItsLine(t *testing.T) {
+// Parsing reports every problem at once, with its line.
+func TestConfigReportsAllProblemsWithLines(t *testing.T) {
 	const text = `listen: 0.0.0.0:8080
 colour: green
 state:
@@ -162,9 +162,9 @@ remediate:
 	}
 }
 
-// Traces are read from one store, and a token for none is a mistake that would otherwise be noticed
-// in the first incident.
-func TestTracesComeFromOneStore(t *testing.T) {
+// Traces come from one store. A token without a store is a mistake that would otherwise show in the
+// first incident.
+func TestTracesTakeOneStore(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("s3cret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -197,8 +197,8 @@ func TestTracesComeFromOneStore(t *testing.T) {
 	}
 }
 
-// Naming a cause that does not exist would make a policy that forbids nothing.
-func TestPoliciesNameCausesThatThereAre(t *testing.T) {
+// A policy for a misspelt cause would forbid nothing.
+func TestPoliciesRejectUnknownCauses(t *testing.T) {
 	_, err := Parse("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
 	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies[0].cause: there is no cause "kv_exhaustoin"`) {
 		t.Errorf("err: %v", err)
@@ -208,8 +208,8 @@ func TestPoliciesNameCausesThatThereAre(t *testing.T) {
 	}
 }
 
-// With rules of one's own there are more causes, and a misspelt one is still none.
-func TestOwnCausesMayBeNamedAndNoOthers(t *testing.T) {
+// The user's rules add causes. A misspelt cause is still an error.
+func TestPoliciesAcceptOwnCauses(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "mine.yaml", []byte("causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: "+
 		"{ttft_high: 3},\n     evidence: [{when: kv_usage.max > 0.9, weight: 3, text: full}]}\n"))
@@ -229,9 +229,9 @@ remediate:
 	}
 }
 
-// What would make the bot exit, or run without effect, is found before it is started: what the
-// files hold, too.
-func TestWhatServeWouldStumbleOverIsFound(t *testing.T) {
+// Mistakes that would stop the bot, or leave it without effect, are found before it starts. That
+// includes the contents of referenced files.
+func TestConfigChecksReferencedFiles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "empty", []byte(" \n"))
 	put(t, dir, "secret", []byte("s3cret"))
@@ -283,7 +283,7 @@ DIR/tokens.yaml:3: entry 3: same token as entry 1`, "DIR", dir)
 	}
 }
 
-func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
+func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 	for listen, open := range map[string]bool{"127.0.0.1:8080": true, "[::1]:8080": true, "localhost:8080": true, "127.9.9.9:1": true,
 		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:8080": false, "example.com:8080": false} {
 		_, err := Parse("paramedic.yaml", []byte("listen: \""+listen+"\"\n"))
@@ -297,9 +297,8 @@ func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
 	}
 }
 
-// A verification that never takes the samples it needs hands every action to a person, and is found
-// before it does.
-func TestAVerificationHasTheSamplesThatItNeeds(t *testing.T) {
+// A verification that cannot take enough samples would escalate every action to a person.
+func TestVerificationWindowFitsItsSamples(t *testing.T) {
 	for verify, want := range map[string]string{
 		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are " +
 			"needed, and a window of 1m0s at an interval of 30s has 3",
@@ -317,7 +316,7 @@ func TestAVerificationHasTheSamplesThatItNeeds(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
+func TestInvalidYAMLIsReportedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: [":                      "paramedic.yaml:1:",
 		"state:\n  dir: a\n dir: b\n":    "paramedic.yaml:2:",
@@ -342,8 +341,7 @@ func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
 	}
 }
 
-// Every configuration that the repository shows is accepted, once the files that it refers to are
-// there.
+// Every configuration in the repository is valid, once its referenced files exist.
 func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 	t.Setenv("SLACK_SIGNING_SECRET", "x")
 	found := map[string]string{}
@@ -404,7 +402,7 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 		Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// configsIn finds configurations in a file: the file itself, or those that a ConfigMap in it holds.
+// configsIn returns the configurations in a file: the file itself, or those in its ConfigMaps.
 func configsIn(text string) map[string]string {
 	out := map[string]string{}
 	dec := yaml.NewDecoder(strings.NewReader(text))
@@ -432,7 +430,7 @@ func configsIn(text string) map[string]string {
 	}
 }
 
-// keysOf are the dotted keys that a YAML file shows, with [] for the items of a list.
+// keysOf returns the dotted keys of a YAML file, with [] for the items of a list.
 func keysOf(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	raw, err := os.ReadFile(path)

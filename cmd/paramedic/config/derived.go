@@ -12,7 +12,7 @@ import (
 	"paramedic/state"
 )
 
-// ClusterNames are the configured clusters, the default first.
+// ClusterNames returns the configured clusters, the default first.
 func (c Config) ClusterNames() []string {
 	names := make([]string, len(c.Clusters))
 	for i, cl := range c.Clusters {
@@ -21,14 +21,14 @@ func (c Config) ClusterNames() []string {
 	return names
 }
 
-// Settings are the fold's times.
+// Settings returns the times of triage.
 func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	s.Settle, s.ResolveHold, s.Retain = c.Triage.Settle.D(), c.Triage.ResolveHold.D(), c.State.Retain.D()
 	return s
 }
 
-// Channels are those that something is configured for.
+// Channels returns the channels that are configured.
 func (c Config) Channels() []state.Channel {
 	var out []state.Channel
 	for _, ch := range []struct {
@@ -51,7 +51,7 @@ func (c Config) BaseURL() string {
 	return Scheme(c) + "://" + c.Listen
 }
 
-// Scheme is how the bot is asked.
+// Scheme returns https if the bot has a certificate, else http.
 func Scheme(c Config) string {
 	if c.TLS.CertFile != "" {
 		return "https"
@@ -59,7 +59,7 @@ func Scheme(c Config) string {
 	return "http"
 }
 
-// policies are first aid's policies.
+// policies returns the policies of first aid.
 func (c Config) policies() []policy.Policy {
 	one := func(s string) []string {
 		if s == "" {
@@ -81,15 +81,15 @@ func (c Config) policies() []policy.Policy {
 	return out
 }
 
-// Remediation returns what the configuration says of first aid; the times are those given where it
-// says none.
+// Remediation returns the rules of first aid. A time that the configuration omits is taken from
+// base.
 func (c Config) Remediation(base policy.Timing) policy.Rules {
 	return policy.Rules{Mode: policy.Mode(c.Remediate.Mode), Policies: c.policies(),
 		Limits:       c.Remediate.Limits.limits(),
 		ManagedLabel: c.Remediate.ManagedLabel, Timing: c.timing(base)}
 }
 
-// limits returns the limits as first aid takes them.
+// limits converts the limits for first aid.
 func (l LimitsConfig) limits() policy.Limits {
 	return policy.Limits{Floor: l.Floor, Ceiling: l.Ceiling, MaxFactor: l.MaxFactor, EvidenceAge: l.EvidenceAge.D(),
 		Signals:   l.Signals,
@@ -98,7 +98,7 @@ func (l LimitsConfig) limits() policy.Limits {
 		ReadyPercent: l.ReadyPercent, MaxLoad: l.MaxLoad, ApprovalTTL: l.ApprovalExpires.D()}
 }
 
-// timing are the times of a run: the configuration's, else those given, else the defaults.
+// timing returns the times of a run: the configuration's, else those of base.
 func (c Config) timing(base policy.Timing) policy.Timing {
 	v, w := c.Remediate.Verify, c.Remediate.Wait
 	for _, f := range []struct {
@@ -116,7 +116,8 @@ func (c Config) timing(base policy.Timing) policy.Timing {
 	return base
 }
 
-// EmbeddedDir is the embedded store's directory; empty where an external one is configured.
+// EmbeddedDir returns the embedded store's directory. It is empty if an external store is
+// configured.
 func (c Config) EmbeddedDir() string {
 	if c.State.NATS.URL != "" {
 		return ""
@@ -124,20 +125,20 @@ func (c Config) EmbeddedDir() string {
 	return c.State.Dir
 }
 
-// Notifier is the section as the notifier takes it.
+// Notifier converts the section for the notifier.
 func (c PagerDutyConfig) Notifier() pagerduty.Config {
 	return pagerduty.Config{RoutingKeyFile: c.RoutingKeyFile, WebhookSecretFile: c.WebhookSecretFile,
 		APITokenFile: c.APITokenFile,
 		From:         c.From, EventsURL: c.EventsURL, APIURL: c.APIURL}
 }
 
-// LoadTLS reads the files as they are now.
+// LoadTLS reads the certificate and the clients' CA as they are now.
 func LoadTLS(cfg Config) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(cfg.TLS.CertFile, cfg.TLS.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
-	// A resumed session would let in whom an older CA had let in.
+	// A resumed session would admit clients of an older CA.
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert},
 		SessionTicketsDisabled: true}
 	ca := cfg.Auth.Alertmanager.ClientCAFile

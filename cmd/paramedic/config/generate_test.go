@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated instead of comparing it")
 
-// fullExample is the configuration that shows every key; it is part of the reference.
+// fullExample is the configuration with every key. It is part of the reference.
 const fullExample = "testdata/full.yaml"
 
 func TestGeneratedSchemaIsCurrent(t *testing.T) {
@@ -55,8 +55,8 @@ func current(t *testing.T, path string, want []byte) {
 	}
 }
 
-// Every key explains itself, and the full example shows every key.
-func TestEveryKeyIsExplainedAndShown(t *testing.T) {
+// Every key has a description, and the full example has every key.
+func TestConfigKeysAreDocumentedAndInTheExample(t *testing.T) {
 	keys := configKeys(reflect.TypeFor[Config](), reflect.ValueOf(Default()), "")
 	shown := keysOf(t, fullExample)
 	for _, k := range keys {
@@ -76,7 +76,7 @@ func TestEveryKeyIsExplainedAndShown(t *testing.T) {
 	}
 }
 
-// requiredKeys are the dotted names that the schema demands.
+// requiredKeys returns the dotted names of the keys that the schema requires.
 func requiredKeys(s *jsonschema.Schema, prefix string) []string {
 	var out []string
 	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
@@ -113,7 +113,7 @@ func configSchema() *jsonschema.Schema {
 	return s
 }
 
-// vocabulary are the words that a type of words may have; none: any.
+// vocabulary returns the valid words of a type, or nil if any word is valid.
 func vocabulary(t reflect.Type) []any {
 	switch t {
 	case reflect.TypeFor[state.Severity]():
@@ -203,12 +203,12 @@ func defaultText(v reflect.Value) string {
 	return fmt.Sprintf("`%v`", v.Interface())
 }
 
-// reference is docs/reference/configuration.md.
+// reference returns docs/reference/configuration.md.
 func reference(example string) string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
-<!-- Made from cmd/paramedic/config.go by make generate. -->
+<!-- Made from cmd/paramedic/config/types.go by make generate. -->
 
 ` + "`paramedic serve --config paramedic.yaml`" + ` reads one YAML file. Without a file it listens on loopback, remembers in
 ` + "`./paramedic-data`" + `, prints incidents on the console and only suggests first aid.
@@ -253,13 +253,13 @@ Durations are written like ` + "`10s`, `2m` or `720h`" + `. A dash means that th
 	return b.String()
 }
 
-// tokensExample is a tokens file as the reference shows it.
+// tokensExample is the tokens file in the reference.
 const tokensExample = `- {token: "a-long-random-string", name: ada, role: responder, slack_user: U0123ABCD}
 - {token: "another-long-random-string", name: dashboard, role: viewer}
 `
 
-// What the reference shows as a default can be written as it is shown.
-func TestDefaultsAreWrittenAsTheyAreRead(t *testing.T) {
+// The reference prints defaults in a form that the file accepts.
+func TestReferenceDefaultsCanBeWrittenBack(t *testing.T) {
 	for want, d := range map[string]time.Duration{"`10s`": 10 * time.Second, "`2m`": 2 * time.Minute, "`720h`": 720 * time.Hour,
 		"`1m30s`": 90 * time.Second, "`1h30m`": 90 * time.Minute} {
 		if got := defaultText(reflect.ValueOf(Duration(d))); got != want {

@@ -10,8 +10,7 @@ import (
 	"paramedic/remediate/policy"
 )
 
-// A limit that would not hold as it is written is refused, and the answer says what to write
-// instead.
+// A limit without effect is refused, and the error says what to write instead.
 func TestIneffectiveLimitsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"limits: {cooldown: 5m, approval_expires: 1h}":                  "",
@@ -51,9 +50,9 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 	}
 }
 
-// Every limit is a key, reaches the guards, and its bounds and default are in the reference and the
-// schema.
-func TestEveryLimitCanBeSet(t *testing.T) {
+// Every limit has a key and reaches the guards. The reference and the schema have its bounds and
+// default.
+func TestLimitsMatchKeysBoundsAndDocs(t *testing.T) {
 	limits := reflect.TypeFor[LimitsConfig]()
 	if limits.NumField() != len(policy.AllLimits) || reflect.TypeFor[policy.Limits]().NumField() != len(policy.AllLimits) {
 		t.Fatalf("%d keys, %d limits", limits.NumField(), len(policy.AllLimits))
@@ -84,8 +83,8 @@ func TestEveryLimitCanBeSet(t *testing.T) {
 	}
 }
 
-// What the guards count has to be remembered for as long as they look back.
-func TestMemoryCoversTheGuardsWindows(t *testing.T) {
+// The state must be kept for as long as the guards look back.
+func TestRetainCoversTheGuardsWindows(t *testing.T) {
 	for text, want := range map[string]string{
 		"state: {retain: 24h}": "",
 		"state: {retain: 23h}": "paramedic.yaml:1: state.retain: must be at least 24h, for the guards of first aid look back so far",
@@ -102,7 +101,7 @@ func TestMemoryCoversTheGuardsWindows(t *testing.T) {
 	}
 }
 
-// What the file says of limits, policies and times is what first aid works with.
+// First aid uses the limits, policies and times of the file.
 func TestConfiguredLimitsReachFirstAid(t *testing.T) {
 	cfg, err := Parse("paramedic.yaml", []byte("remediate: {mode: approve, limits: {approval_expires: 1h}, policies: [{limits: "+
 		"{cooldown: 2h}}], verify: {window: 20m}}\n"))

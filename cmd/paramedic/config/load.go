@@ -21,14 +21,14 @@ import (
 	"paramedic/state"
 )
 
-// A Problem is one thing that is wrong in a file, where it is known with its line.
+// A Problem is one mistake in a file, with its line if that is known.
 type Problem struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
 }
 
-// String is file:line: text.
+// String returns file:line: text.
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return p.File + ": " + p.Text
@@ -36,10 +36,10 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// A Error is every problem of a configuration file at once.
+// An Error holds every problem of a configuration file.
 type Error struct{ Problems []Problem }
 
-// Error lists the problems, a line each.
+// Error returns the problems, one on each line.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -48,7 +48,8 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Load reads, decodes and validates a configuration file. An empty path gives the defaults.
+// Load reads, decodes and validates a configuration file. If the path is empty, it returns the
+// defaults.
 func Load(path string) (Config, error) {
 	if path == "" {
 		return Default(), nil
@@ -60,7 +61,7 @@ func Load(path string) (Config, error) {
 	return Parse(path, raw)
 }
 
-// Parse decodes strictly and validates; the error is a *ConfigError with every problem.
+// Parse decodes a file strictly and validates it. Its error is an *Error with every problem.
 func Parse(file string, raw []byte) (Config, error) {
 	cfg := Default()
 	v := &validator{file: file}
@@ -85,14 +86,14 @@ func Parse(file string, raw []byte) (Config, error) {
 	return cfg, v.err()
 }
 
-// Validate checks a configuration that no file has as it is, so that its problems have no lines.
+// Validate checks a configuration that comes from no file. Its problems have no lines.
 func Validate(file string, cfg *Config) error {
 	v := &validator{file: file}
 	v.config(cfg)
 	return v.err()
 }
 
-// A validator gathers problems, with the line of the key that each is about.
+// A validator collects problems, each with the line of its key.
 type validator struct {
 	file     string
 	root     yaml.Node
@@ -119,10 +120,10 @@ func (v *validator) err() error {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 
-// wrongKind is how the decoder says that a value is of another kind than its key wants.
+// wrongKind matches the decoder's error for a value of another kind than its key takes.
 var wrongKind = regexp.MustCompile("^cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
 
-// given names what the file has, in words.
+// given returns the words for a value of the file.
 func given(kind, value string) string {
 	switch {
 	case value != "":
@@ -135,7 +136,7 @@ func given(kind, value string) string {
 	return "another kind of value"
 }
 
-// wanted names what a Go type is in a file, in words.
+// wanted returns the words for what a file writes for a Go type.
 func wanted(goType string) string {
 	switch goType := strings.TrimLeft(goType, "*"); {
 	case strings.HasPrefix(goType, "[]"), strings.HasPrefix(goType, "config.List["):
@@ -154,10 +155,10 @@ func wanted(goType string) string {
 	return "text"
 }
 
-// quotedFirst is the value that an error begins with.
+// quotedFirst matches the quoted value at the beginning of an error.
 var quotedFirst = regexp.MustCompile(`^"(?:[^"\\]|\\.)*"`)
 
-// keyOf is the key of the value on a line; empty where several have it, or none.
+// keyOf returns the key of a value on a line. It is empty if several keys have that value, or none.
 func keyOf(node *yaml.Node, line int, value string) string {
 	found, more := "", false
 	var walk func(n *yaml.Node, path []string)
@@ -188,8 +189,8 @@ func keyOf(node *yaml.Node, line int, value string) string {
 	return found
 }
 
-// decodeError turns the decoder's errors into problems, in the words of the file and not of Go's
-// types.
+// decodeError turns the decoder's errors into problems. It replaces the names of Go types by words
+// for what a file holds.
 func (v *validator) decodeError(err error) {
 	var many *yaml.TypeError
 	texts := []string{err.Error()}
@@ -220,13 +221,13 @@ func (v *validator) decodeError(err error) {
 	}
 }
 
-// at notes a problem at a key, given as its path; list items are numbers.
+// at adds a problem at a key, given as its path. Items of lists are numbers.
 func (v *validator) at(path []string, format string, args ...any) {
 	v.problems = append(v.problems, Problem{File: v.file, Line: v.line(path), Text: keyPath(path) + ": " +
 		fmt.Sprintf(format, args...)})
 }
 
-// keyPath writes a path as people do: clusters[0].name.
+// keyPath returns a path in the usual form: clusters[0].name.
 func keyPath(path []string) string {
 	var b strings.Builder
 	for i, part := range path {
@@ -242,13 +243,13 @@ func keyPath(path []string) string {
 	return b.String()
 }
 
-// line is the line of the deepest part of the path that the file has.
+// line returns the line of the deepest part of the path that the file has.
 func (v *validator) line(path []string) int {
 	line, _ := v.find(path)
 	return line
 }
 
-// node returns the value at a path; nil where the file has none.
+// node returns the value at a path, or nil if the file has none.
 func (v *validator) node(path []string) *yaml.Node {
 	_, node := v.find(path)
 	return node
@@ -327,6 +328,7 @@ func (v *validator) config(c *Config) {
 	}
 }
 
+// Loopback reports whether a host is this machine's loopback.
 func Loopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -335,7 +337,7 @@ func Loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// beyondLoopback demands authentication where others can reach the bot.
+// beyondLoopback reports missing authentication if other machines can reach the bot.
 func (v *validator) beyondLoopback(c *Config) {
 	am := c.Auth.Alertmanager
 	if am.BearerTokenFile == "" && am.BasicAuth.Username == "" && am.ClientCAFile == "" {

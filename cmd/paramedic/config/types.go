@@ -1,4 +1,5 @@
-package config //nolint:lll // struct tags hold the descriptions of the keys
+//nolint:lll // struct tags hold the descriptions of the keys
+package config
 
 import (
 	"fmt"
@@ -9,113 +10,113 @@ import (
 	"paramedic/state"
 )
 
-// Config is paramedic.yaml. The zero value of every key is safe; what a key means is its
-// jsonschema_description, of which the reference and the JSON Schema under docs are generated.
+// Config holds paramedic.yaml. The zero value of every key is safe. The jsonschema_description of a
+// key explains it; the reference and the JSON Schema below docs are generated from it.
 type Config struct {
 	Listen    string          `yaml:"listen" json:"listen,omitempty" jsonschema_description:"Address that the bot serves on. Beyond loopback, intake and API need authentication."`
-	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"How people reach the pages, for links in messages. A bot on loopback without tokens may be asked under its name, too. Default: http:// and the listen address."`
+	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"Address of the pages, for links in messages. An open bot on loopback also accepts requests for this host name. Default: http:// and the listen address."`
 	State     StateConfig     `yaml:"state" json:"state,omitzero"`
 	Auth      AuthConfig      `yaml:"auth" json:"auth,omitzero"`
 	TLS       TLSConfig       `yaml:"tls" json:"tls,omitzero"`
-	Clusters  []ClusterConfig `yaml:"clusters" json:"clusters,omitempty" jsonschema_description:"Alerts pick theirs by the label cluster; the first takes those without it. Alerts of a name that is not here are triaged by themselves, with no evidence and no first aid; a single cluster takes every alert."`
+	Clusters  []ClusterConfig `yaml:"clusters" json:"clusters,omitempty" jsonschema_description:"The label cluster of an alert selects the cluster; alerts without it belong to the first. Alerts of an unknown cluster are triaged without evidence and first aid. A single cluster takes every alert."`
 	Triage    TriageConfig    `yaml:"triage" json:"triage,omitzero"`
 	Playbooks PlaybookConfig  `yaml:"playbooks" json:"playbooks,omitzero"`
 	Notify    NotifyConfig    `yaml:"notify" json:"notify,omitzero"`
 	Remediate RemediateConfig `yaml:"remediate" json:"remediate,omitzero"`
 }
 
-// StateConfig says where the bot remembers.
+// StateConfig configures where the bot stores its state.
 type StateConfig struct {
 	Dir    string     `yaml:"dir" json:"dir,omitempty" jsonschema_description:"Directory of the embedded NATS JetStream. Everything is on disk before it is acknowledged."`
 	NATS   NATSConfig `yaml:"nats" json:"nats,omitzero"`
 	Retain Duration   `yaml:"retain" json:"retain,omitempty" jsonschema_description:"How long inputs and resolved incidents are kept: at least 24h, and as long as the guards look back (rollout_window, cooldown)."`
 }
 
-// NATSConfig is an external NATS cluster.
+// NATSConfig configures an external NATS cluster.
 type NATSConfig struct {
 	URL             string `yaml:"url" json:"url,omitempty" jsonschema_description:"External NATS cluster (2.12 or newer) instead of the embedded one."`
 	CredentialsFile string `yaml:"credentials_file" json:"credentials_file,omitempty" jsonschema_description:"NATS credentials file."`
 	Replicas        int    `yaml:"replicas" json:"replicas,omitempty" jsonschema_description:"Replicas of the streams in an external cluster." jsonschema:"minimum=1,maximum=5"`
 }
 
-// AuthConfig says who may come in.
+// AuthConfig configures authentication.
 type AuthConfig struct {
-	Alertmanager AlertmanagerAuth `yaml:"alertmanager" json:"alertmanager,omitzero" jsonschema_description:"How Alertmanager proves itself; one of those configured is enough."`
+	Alertmanager AlertmanagerAuth `yaml:"alertmanager" json:"alertmanager,omitzero" jsonschema_description:"How Alertmanager authenticates. One of the configured ways is enough."`
 	API          APIAuth          `yaml:"api" json:"api,omitzero"`
 }
 
-// AlertmanagerAuth authenticates the webhook.
+// AlertmanagerAuth configures the authentication of the webhook.
 type AlertmanagerAuth struct {
 	BearerTokenFile string    `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token that Alertmanager sends."`
 	BasicAuth       BasicAuth `yaml:"basic_auth" json:"basic_auth,omitzero"`
 	ClientCAFile    string    `yaml:"client_ca_file" json:"client_ca_file,omitempty" jsonschema_description:"CA whose client certificates are accepted. Needs tls."`
 }
 
-// BasicAuth is a user name and a password.
+// BasicAuth holds a user name and a password.
 type BasicAuth struct {
 	Username     string `yaml:"username" json:"username,omitempty" jsonschema_description:"User name that Alertmanager sends."`
 	PasswordFile string `yaml:"password_file" json:"password_file,omitempty" jsonschema_description:"File (or ${ENV}) with its password."`
 }
 
-// APIAuth authenticates people and programs.
+// APIAuth configures the authentication of people and programs.
 type APIAuth struct {
 	TokensFile string `yaml:"tokens_file" json:"tokens_file,omitempty" jsonschema_description:"YAML list of {token, name, role, slack_user}; roles are viewer, responder and admin."`
 }
 
-// TLSConfig is the server's certificate.
+// TLSConfig configures the server's certificate.
 type TLSConfig struct {
 	CertFile string `yaml:"cert_file" json:"cert_file,omitempty" jsonschema_description:"Certificate chain (PEM), read again when it changes."`
 	KeyFile  string `yaml:"key_file" json:"key_file,omitempty" jsonschema_description:"Private key (PEM)."`
 }
 
-// ClusterConfig is where the live context of one cluster comes from.
+// ClusterConfig configures the sources of evidence of one cluster.
 type ClusterConfig struct {
 	Name         string            `yaml:"name" json:"name" jsonschema_description:"The value of the label cluster on this cluster's alerts."`
 	Prometheus   PrometheusConfig  `yaml:"prometheus" json:"prometheus,omitzero"`
-	Alertmanager URLConfig         `yaml:"alertmanager" json:"alertmanager,omitzero" jsonschema_description:"Read to reconcile alerts that vanished without a word."`
+	Alertmanager URLConfig         `yaml:"alertmanager" json:"alertmanager,omitzero" jsonschema_description:"Asked for its alerts, to end those whose resolution was lost."`
 	Kubernetes   *KubernetesConfig `yaml:"kubernetes" json:"kubernetes,omitempty" jsonschema_description:"{} is in-cluster; absent: no Kubernetes context and no first aid."`
-	Engines      []string          `yaml:"engines" json:"engines,omitempty" jsonschema_description:"/metrics pages scraped directly where there is no Prometheus."`
+	Engines      []string          `yaml:"engines" json:"engines,omitempty" jsonschema_description:"/metrics pages that the bot scrapes itself, if there is no Prometheus."`
 	Traces       TracesConfig      `yaml:"traces" json:"traces,omitzero"`
 }
 
-// PrometheusConfig is a Prometheus-compatible query API.
+// PrometheusConfig configures a Prometheus-compatible query API.
 type PrometheusConfig struct {
 	URL             string `yaml:"url" json:"url,omitempty" jsonschema_description:"Base URL of the query API."`
 	BearerTokenFile string `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token for it."`
 }
 
-// URLConfig is a base URL.
+// URLConfig holds a base URL.
 type URLConfig struct {
 	URL string `yaml:"url" json:"url,omitempty" jsonschema_description:"Base URL."`
 }
 
-// KubernetesConfig is how the API server is reached.
+// KubernetesConfig configures the connection to an API server.
 type KubernetesConfig struct {
 	Kubeconfig string `yaml:"kubeconfig" json:"kubeconfig,omitempty" jsonschema_description:"Path of a kubeconfig; empty: in-cluster."`
 	Context    string `yaml:"context" json:"context,omitempty" jsonschema_description:"Context in it; empty: its current one."`
 }
 
-// TracesConfig is where request traces are.
+// TracesConfig configures the store of request traces.
 type TracesConfig struct {
-	TempoURL        string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo, for where the time of single requests goes."`
+	TempoURL        string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo, which shows where single requests spend their time."`
 	JaegerURL       string `yaml:"jaeger_url" json:"jaeger_url,omitempty" jsonschema_description:"Base URL of Jaeger (1.53 or newer) instead of Tempo."`
 	BearerTokenFile string `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token for either."`
 }
 
-// TriageConfig are the times and the rules of triage.
+// TriageConfig configures the times and the rules of triage.
 type TriageConfig struct {
-	Settle      Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Symptoms are gathered this long before evidence is. A critical page is never later than 30s all the same."`
-	ResolveHold Duration `yaml:"resolve_hold" json:"resolve_hold,omitempty" jsonschema_description:"An incident whose alerts are gone is held open this long."`
-	MaxLag      Duration `yaml:"max_lag" json:"max_lag,omitempty" jsonschema_description:"New alerts are refused with 503, and sent again by Alertmanager, while those that wait take longer than this to triage."`
+	Settle      Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Symptoms are collected this long before evidence is gathered. A critical page is sent within 30s in any case."`
+	ResolveHold Duration `yaml:"resolve_hold" json:"resolve_hold,omitempty" jsonschema_description:"An incident stays open this long after its last alert."`
+	MaxLag      Duration `yaml:"max_lag" json:"max_lag,omitempty" jsonschema_description:"While the waiting alerts need longer than this to triage, the bot refuses new ones with 503, and Alertmanager retries."`
 	RulesDir    string   `yaml:"rules_dir" json:"rules_dir,omitempty" jsonschema_description:"Directory of your own causes and symptoms, which override or extend the built-in ones."`
 }
 
-// PlaybookConfig is where users' own playbooks are.
+// PlaybookConfig names the directory of the user's own playbooks.
 type PlaybookConfig struct {
 	Dir string `yaml:"dir" json:"dir,omitempty" jsonschema_description:"Directory of your own playbooks, which override or extend the built-in ones."`
 }
 
-// NotifyConfig says who is told, and how.
+// NotifyConfig configures channels and routes.
 type NotifyConfig struct {
 	Console   bool            `yaml:"console" json:"console,omitempty" jsonschema_description:"Print incidents on standard output."`
 	Slack     SlackConfig     `yaml:"slack" json:"slack,omitzero"`
@@ -124,7 +125,7 @@ type NotifyConfig struct {
 	Routes    []RouteConfig   `yaml:"routes" json:"routes,omitempty" jsonschema_description:"The first route that matches decides. Default: critical pages, warning posts, info is logged."`
 }
 
-// SlackConfig is a Slack app.
+// SlackConfig configures a Slack app.
 type SlackConfig struct {
 	TokenFile         string `yaml:"token_file" json:"token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bot token (xoxb-…)."`
 	SigningSecretFile string `yaml:"signing_secret_file" json:"signing_secret_file,omitempty" jsonschema_description:"File (or ${ENV}) with the signing secret; without it commands and buttons are refused."`
@@ -133,7 +134,7 @@ type SlackConfig struct {
 	APIURL            string `yaml:"api_url" json:"api_url,omitempty" jsonschema_description:"Base of Slack's API, ending in a slash. Default: https://slack.com/api/."`
 }
 
-// PagerDutyConfig is a PagerDuty service.
+// PagerDutyConfig configures a PagerDuty service.
 type PagerDutyConfig struct {
 	RoutingKeyFile    string `yaml:"routing_key_file" json:"routing_key_file,omitempty" jsonschema_description:"File (or ${ENV}) with the Events v2 integration key."`
 	WebhookSecretFile string `yaml:"webhook_secret_file" json:"webhook_secret_file,omitempty" jsonschema_description:"File (or ${ENV}) with the secret of the V3 webhook subscription."`
@@ -143,7 +144,7 @@ type PagerDutyConfig struct {
 	APIURL            string `yaml:"api_url" json:"api_url,omitempty" jsonschema_description:"Base of the REST API, without a path. Default: https://api.pagerduty.com."`
 }
 
-// PlaceMatch is the part of routes and policies that matches where an incident is; what is empty
+// PlaceMatch is the part of routes and policies that matches an incident's place. An empty key
 // matches everything.
 type PlaceMatch struct {
 	Cluster   string `yaml:"cluster" json:"cluster,omitempty" jsonschema_description:"Matches the incident's cluster."`
@@ -151,7 +152,7 @@ type PlaceMatch struct {
 	Pool      string `yaml:"pool" json:"pool,omitempty" jsonschema_description:"Matches its workload's name."`
 }
 
-// ScopeMatch matches a place and what is served there.
+// ScopeMatch matches a place and the model that is served there.
 type ScopeMatch struct {
 	PlaceMatch `yaml:",inline"`
 	Model      string `yaml:"model" json:"model,omitempty" jsonschema_description:"Matches its model."`
@@ -162,12 +163,12 @@ type RouteConfig struct {
 	Severity List[state.Severity] `yaml:"severity" json:"severity,omitempty" jsonschema_description:"Any of critical, warning, info."`
 	Cause    List[state.Cause]    `yaml:"cause" json:"cause,omitempty" jsonschema_description:"Any of these causes."`
 	Scope    ScopeMatch           `yaml:"scope" json:"scope,omitzero"`
-	Channels List[state.Channel]  `yaml:"channels" json:"channels" jsonschema_description:"Any of console, slack, pagerduty; none: nobody is told."`
+	Channels List[state.Channel]  `yaml:"channels" json:"channels" jsonschema_description:"Any of console, slack, pagerduty. An empty list sends nothing."`
 }
 
-// RemediateConfig says how far first aid may go.
+// RemediateConfig configures what first aid may do.
 type RemediateConfig struct {
-	Mode         string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"observe records, suggest also says, approve asks a named person, auto acts."`
+	Mode         string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"observe records, suggest also shows the plan, approve asks a person, auto acts."`
 	Policies     []PolicyConfig `yaml:"policies" json:"policies,omitempty" jsonschema_description:"Tighten the mode and the limits; of all that match, the strictest wins."`
 	Limits       LimitsConfig   `yaml:"limits" json:"limits,omitzero" jsonschema_description:"The limits everywhere, looser or stricter than the defaults, within the bounds."`
 	ManagedLabel string         `yaml:"managed_label" json:"managed_label,omitempty" jsonschema_description:"Namespace label, as key=value, that opts a namespace in to first aid; - asks for none. Default: paramedic.dev/managed=true."`
@@ -175,27 +176,27 @@ type RemediateConfig struct {
 	Wait         WaitConfig     `yaml:"wait" json:"wait,omitzero"`
 }
 
-// PolicyConfig narrows first aid for a cause, an action and a scope.
+// PolicyConfig restricts first aid for a cause, an action and a scope.
 type PolicyConfig struct {
 	Cause     List[string]   `yaml:"cause" json:"cause,omitempty" jsonschema_description:"Matches any of these causes; empty: all."`
 	Action    List[string]   `yaml:"action" json:"action,omitempty" jsonschema_description:"Matches any of set_engine_arg, restart_worker; empty: all."`
 	Scope     PlaceMatch     `yaml:"scope" json:"scope,omitzero"`
 	Mode      string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"The most that is allowed here; one that is looser than remediate.mode is refused."`
-	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names of those who may approve, instead of every responder."`
+	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names of the approvers, instead of every responder."`
 	Limits    LimitsConfig   `yaml:"limits" json:"limits,omitzero" jsonschema_description:"Limits for what the policy matches; one that is looser than that of remediate.limits is refused."`
-	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times in which nothing is written."`
+	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times without writes."`
 }
 
-// LimitsConfig are the numbers of the guards; one that is not set keeps its default. The bounds are
-// policy.AllLimits'.
+// LimitsConfig configures the limits of the guards. A limit that is not set keeps its default.
+// policy.AllLimits has the bounds.
 type LimitsConfig struct {
 	Floor           int      `yaml:"floor" json:"floor,omitempty" jsonschema:"minimum=8,maximum=1024" jsonschema_description:"Smallest max_num_seqs to set, 8 to 1024; larger is stricter. Default: 8."`
 	Ceiling         int      `yaml:"ceiling" json:"ceiling,omitempty" jsonschema:"minimum=8,maximum=8192" jsonschema_description:"Largest max_num_seqs to set, 8 to 8192. Default: 1024."`
 	MaxFactor       float64  `yaml:"max_factor" json:"max_factor,omitempty" jsonschema:"minimum=1.25,maximum=8" jsonschema_description:"A step changes a value at most by this factor, 1.25 to 8; upwards never by more than 2. Default: 4."`
-	EvidenceAge     Duration `yaml:"evidence_age" json:"evidence_age,omitempty" jsonschema_description:"Samples older than this say nothing, 30s to 10m. Default: 2m."`
-	Signals         int      `yaml:"signals" json:"signals,omitempty" jsonschema:"minimum=2,maximum=6" jsonschema_description:"Independent signals that must still speak for the cause in mode auto, 2 to 6, and one fewer where a person approves; more is stricter. Default: 2."`
-	HumanEdit       Duration `yaml:"human_edit" json:"human_edit,omitempty" jsonschema_description:"Hands off a workload for so long after a person's edit, 5m to 24h; longer is stricter. Default: 15m."`
-	Cooldown        Duration `yaml:"cooldown" json:"cooldown,omitempty" jsonschema_description:"Between two actions on one pool, 5m to 24h; longer is stricter. Default: 30m."`
+	EvidenceAge     Duration `yaml:"evidence_age" json:"evidence_age,omitempty" jsonschema_description:"Samples older than this do not count, 30s to 10m. Default: 2m."`
+	Signals         int      `yaml:"signals" json:"signals,omitempty" jsonschema:"minimum=2,maximum=6" jsonschema_description:"Independent signals that must still support the cause in mode auto, 2 to 6; one fewer if a person approves. More is stricter. Default: 2."`
+	HumanEdit       Duration `yaml:"human_edit" json:"human_edit,omitempty" jsonschema_description:"No writes to a workload this long after a person's edit, 5m to 24h; longer is stricter. Default: 15m."`
+	Cooldown        Duration `yaml:"cooldown" json:"cooldown,omitempty" jsonschema_description:"Time between two actions on one pool, 5m to 24h; longer is stricter. Default: 30m."`
 	PerIncident     int      `yaml:"per_incident" json:"per_incident,omitempty" jsonschema:"minimum=1,maximum=6" jsonschema_description:"Actions for one incident, 1 to 6. Default: 2."`
 	PerTargetDay    int      `yaml:"per_target_day" json:"per_target_day,omitempty" jsonschema:"minimum=1,maximum=12" jsonschema_description:"Actions on one pool within a day, 1 to 12. Default: 3."`
 	EvictionsHour   int      `yaml:"evictions_per_hour" json:"evictions_per_hour,omitempty" jsonschema:"minimum=1,maximum=10" jsonschema_description:"Evictions in one pool within an hour, 1 to 10. Default: 3."`
@@ -206,33 +207,33 @@ type LimitsConfig struct {
 	ApprovalExpires Duration `yaml:"approval_expires" json:"approval_expires,omitempty" jsonschema_description:"How long a plan waits for approval, 1m to 4h. Default: 15m."`
 }
 
-// FreezeWindow is a daily or weekly time in which nothing is written.
+// FreezeWindow is a daily or weekly time without writes.
 type FreezeWindow struct {
 	Days []string `yaml:"days" json:"days,omitempty" jsonschema_description:"mon … sun; empty: every day."`
 	From string   `yaml:"from" json:"from" jsonschema_description:"Start, 15:04 in UTC."`
 	To   string   `yaml:"to" json:"to" jsonschema_description:"End, 15:04 in UTC; before From: the next day."`
 }
 
-// VerifyConfig are the times of verification.
+// VerifyConfig configures the times of verification.
 type VerifyConfig struct {
 	Settle     Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Samples this soon after a write do not count. Default: 2m."`
 	Window     Duration `yaml:"window" json:"window,omitempty" jsonschema_description:"How long an action is watched. Default: 10m."`
-	Interval   Duration `yaml:"interval" json:"interval,omitempty" jsonschema_description:"Between two samples. Default: 30s."`
+	Interval   Duration `yaml:"interval" json:"interval,omitempty" jsonschema_description:"Time between two samples. Default: 30s."`
 	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs; window has to have as many at interval. Half as many, three at least, are read before the write. Default: 10."`
 }
 
-// WaitConfig is how long an action waits for what is not its own doing; zero keeps the default.
+// WaitConfig configures how long an action waits for the cluster. Zero keeps the default.
 type WaitConfig struct {
-	Drain   Duration `yaml:"drain" json:"drain,omitempty" jsonschema_description:"For a worker that was taken out of serving to run nothing. Default: 10m."`
-	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"For a disruption budget to allow an eviction, and for a hold that names no end, such as another action on the pool. A hold that names one lasts until then. Default: 15m."`
-	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"For a rollout, or a replacement, to be ready. Default: 30m."`
-	Poll    Duration `yaml:"poll" json:"poll,omitempty" jsonschema_description:"Between two looks while it waits. Default: 10s."`
+	Drain   Duration `yaml:"drain" json:"drain,omitempty" jsonschema_description:"How long to wait for an isolated worker to finish its requests. Default: 10m."`
+	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"How long to wait for a disruption budget, or for a hold without an end, such as another action on the pool. A hold with an end lasts until then. Default: 15m."`
+	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"How long to wait for a rollout, or a replacement, to be ready. Default: 30m."`
+	Poll    Duration `yaml:"poll" json:"poll,omitempty" jsonschema_description:"Time between two checks while an action waits. Default: 10s."`
 }
 
 // Duration is a time.Duration that is written like 10s, 2m or 720h.
 type Duration time.Duration
 
-// UnmarshalYAML reads a duration, with the line in its error.
+// UnmarshalYAML parses a duration. Its error has the line.
 func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	v, err := time.ParseDuration(node.Value)
 	if err != nil || node.Kind != yaml.ScalarNode {
@@ -250,7 +251,7 @@ func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 // A List is a list of words that may also be written as one word.
 type List[T ~string] []T
 
-// UnmarshalYAML reads one word or a list.
+// UnmarshalYAML parses one word or a list.
 func (l *List[T]) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		*l = nil
@@ -267,10 +268,10 @@ func (l *List[T]) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// D is the duration as the standard library's.
+// D returns the duration as a time.Duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// Default is the configuration of `paramedic serve` without a file.
+// Default returns the configuration of `paramedic serve` without a file.
 func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080",

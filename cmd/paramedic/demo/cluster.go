@@ -15,8 +15,8 @@ import (
 	"paramedic/remediate/cluster"
 )
 
-// A fleetCluster lets first aid treat the simulated fleet as it treats a real cluster: the same
-// reads, the same JSON Patches with the same preconditions.
+// A fleetCluster lets first aid treat the simulated fleet like a real cluster, with the same reads,
+// JSON Patches and preconditions.
 type fleetCluster struct {
 	fleet *lab.Fleet
 
@@ -24,14 +24,14 @@ type fleetCluster struct {
 	pods map[string]podMarks // by UID: what was patched on a pod
 }
 
-// podMarks are labels and annotations that patches have set on a pod.
+// podMarks holds the labels and annotations that patches set on a pod.
 type podMarks struct{ labels, annotations map[string]string }
 
 func newFleetCluster(fleet *lab.Fleet) *fleetCluster {
 	return &fleetCluster{fleet: fleet, pods: map[string]podMarks{}}
 }
 
-// Workload shows the pool's Deployment.
+// Workload returns the pool's Deployment.
 func (d *fleetCluster) Workload(_ context.Context, ref cluster.Ref) (cluster.Workload, error) {
 	dep := d.fleet.Deployment()
 	if ref.Namespace != dep.Namespace || ref.Name != dep.Name {
@@ -54,7 +54,7 @@ func (d *fleetCluster) Workload(_ context.Context, ref cluster.Ref) (cluster.Wor
 	}, nil
 }
 
-// Pod shows one worker.
+// Pod returns one worker.
 func (d *fleetCluster) Pod(_ context.Context, namespace, name string) (cluster.Pod, error) {
 	for _, p := range d.fleet.Pods() {
 		if p.Namespace == namespace && p.Name == name {
@@ -77,7 +77,7 @@ func (d *fleetCluster) seen(p lab.Pod) cluster.Pod {
 			Controller: true}}
 }
 
-// Pods shows the pool's workers.
+// Pods returns the pool's workers.
 func (d *fleetCluster) Pods(_ context.Context, _ cluster.Workload) ([]cluster.Pod, error) {
 	var out []cluster.Pod
 	for _, p := range d.fleet.Pods() {
@@ -86,7 +86,7 @@ func (d *fleetCluster) Pods(_ context.Context, _ cluster.Workload) ([]cluster.Po
 	return out, nil
 }
 
-// Namespace shows the fleet's namespace, which has opted in.
+// Namespace returns the fleet's namespace, which has opted in to first aid.
 func (d *fleetCluster) Namespace(_ context.Context, name string) (cluster.Namespace, error) {
 	dep, budget := d.fleet.Deployment(), d.fleet.Budget()
 	if name != dep.Namespace {
@@ -99,7 +99,7 @@ func (d *fleetCluster) Namespace(_ context.Context, name string) (cluster.Namesp
 			Allowed: budget.DisruptionsAllowed}}}, nil
 }
 
-// A object is the part of a Kubernetes object that patches reach.
+// An object is the part of a Kubernetes object that patches change.
 type object struct {
 	Metadata struct {
 		UID         string            `json:"uid"`
@@ -179,8 +179,7 @@ func (d *fleetCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body 
 	return d.Workload(ctx, ref)
 }
 
-// PatchPod edits a worker's labels; the Service lets go of it when its label does not match any
-// more.
+// PatchPod edits a worker's labels. The Service drops the worker when its label no longer matches.
 func (d *fleetCluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (cluster.Pod,
 	error) {
 	p, err := d.Pod(ctx, namespace, name)
@@ -222,7 +221,7 @@ func (d *fleetCluster) Evict(ctx context.Context, namespace, name, uid string, d
 	return labError(d.fleet.Evict(name, uid))
 }
 
-// labError is the fleet's error in first aid's words.
+// labError maps an error of the fleet to first aid's error.
 func labError(err error) error {
 	switch {
 	case errors.Is(err, lab.ErrNotFound):

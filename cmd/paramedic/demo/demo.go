@@ -26,7 +26,7 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// A Demo is a simulated fleet that breaks, and the real bot that answers.
+// A Demo is a simulated fleet that breaks, and the real bot that treats it.
 type Demo struct {
 	Out, Err io.Writer // the console notifier's, and what a person at the terminal reads
 	Log      *slog.Logger
@@ -38,12 +38,12 @@ type Demo struct {
 	Seed     uint64
 }
 
-// timing are the run's times, shorter than in production so that a visitor sees the end. Rates
-// and quantiles look back five minutes: judged much sooner, a pool that has recovered still shows
-// what its rollout cost.
+// timing is shorter than in production, so that a viewer sees the end. Rates and quantiles look
+// back five minutes: much earlier, a recovered pool would still show the cost of its rollout.
 var timing = policy.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8,
 	Poll: 5 * time.Second}
 
+// Run plays the demo until the context ends or, if it is headless, until the story ends.
 func (d *Demo) Run(ctx context.Context) error {
 	kind, err := lab.ParseKind(d.Engine)
 	if err != nil {
@@ -82,8 +82,8 @@ func (d *Demo) Run(ctx context.Context) error {
 	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.Speed))
 }
 
-// play runs fleet, monitoring and bot together until the visitor has seen enough, or the headless
-// visitor the end.
+// play runs fleet, monitoring and bot until the context ends, or until the driver of a headless
+// demo has seen the end.
 func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet, clock *lab.Clock) error {
 	dir, err := os.MkdirTemp("", "paramedic-demo-")
 	if err != nil {
@@ -144,7 +144,7 @@ func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	bot.CloseStreams()
 	host.Drain(d.Log)
 	host.Close(d.Log)
-	_ = exporter.Close() // nobody needs its last answers
+	_ = exporter.Close() // its last answers are not needed
 	return group.Wait()
 }
 

@@ -10,9 +10,9 @@ import (
 	"paramedic/lab"
 )
 
-// Whatever the workers run, the demo ends well: the bot names the cause, and the engine's own
-// limit, which its flag and its page call by its own name, mends the pool.
-func TestTheDemoMendsThePoolOfEveryEngine(t *testing.T) {
+// The demo succeeds with every engine: the bot names the cause, and the engine's own limit, by the
+// name of its flag, repairs the pool.
+func TestDemoTreatsThePoolOfEveryEngine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: four stories of twenty minutes, played whole by make test")
 	}

@@ -20,8 +20,8 @@ import (
 	"paramedic/webhook/report"
 )
 
-// A driver watches the incident. The headless one also does what a person would: it approves what
-// is offered, through the API.
+// A driver watches the incident. In a headless demo it also approves what is offered, through the
+// API.
 type driver struct {
 	*Demo
 	bot      *service.Service
@@ -32,7 +32,7 @@ type driver struct {
 	slow     bool // time waits for a person
 }
 
-// patience is how much simulated time the headless visitor gives the whole story.
+// patience is the simulated time that a headless demo may take.
 const patience = 75 * time.Minute
 
 // watch follows the incident of the scenario's fault to its end.
@@ -70,13 +70,13 @@ func (v *driver) watch(ctx context.Context) error {
 	}
 }
 
-// shown says whether the terminal has all that there is to tell of the incident: nobody acts on
-// what they have not read, and no end is told before what led to it.
+// shown reports whether the console has printed the current revision of the incident. The driver
+// acts only on what was printed, and so does a person.
 func shown(in state.Incident) bool {
 	return !slices.Contains(in.Channels, state.ChannelConsole) || in.Told[state.ChannelConsole].Rev >= in.Rev
 }
 
-// pace lets time run slowly while first aid waits for a person, who reads first.
+// pace slows the simulated time to real time while first aid waits for a person.
 func (v *driver) pace(waits bool) {
 	if v.Headless || waits == v.slow {
 		return
@@ -89,7 +89,7 @@ func (v *driver) pace(waits bool) {
 	v.clock.SetSpeed(v.Speed)
 }
 
-// look tells the visitor of an action that waits, or approves it.
+// look prints how to approve a waiting action. In a headless demo it approves the action.
 func (v *driver) look(ctx context.Context, a state.Action) {
 	if a.State != state.AwaitingApproval || v.told[a.ID] {
 		return
@@ -132,8 +132,8 @@ func (v *driver) approve(ctx context.Context, a state.Action) error {
 	return fmt.Errorf("%s: %s", resp.Status, e.Error)
 }
 
-// ended reports whether the incident's story is over: its first aid is through, or there is none
-// that the bot could give. What ran out is planned again while the incident is open.
+// ended reports whether the incident's first aid is complete, or the bot has none for it. Expired
+// plans are planned again while the incident is open.
 func (v *driver) ended(in state.Incident) bool {
 	if len(in.Actions) == 0 {
 		return !v.treatable()
@@ -147,7 +147,7 @@ func (v *driver) ended(in state.Incident) bool {
 	return true
 }
 
-// treatable says whether the fault's playbook has first aid that the bot can give.
+// treatable reports whether the fault's playbook has first aid that the bot can give.
 func (v *driver) treatable() bool {
 	pb, ok := v.bot.Library.ForCause(v.Fault)
 	if !ok {
@@ -161,7 +161,7 @@ func (v *driver) treatable() bool {
 	return false
 }
 
-// verdict ends the headless demo.
+// verdict prints the result of a headless demo.
 func (v *driver) verdict(in state.Incident) error {
 	fmt.Fprintf(v.Err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title,
 		report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))

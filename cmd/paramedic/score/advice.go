@@ -10,13 +10,14 @@ import (
 	"paramedic/state"
 )
 
-// A treatment is something that people can do to a fleet, as the sentences of the catalogue say it.
+// A treatment is a change that operators make, with a pattern that finds it in the catalogue's
+// sentences.
 type treatment struct {
 	name string
 	said *regexp.Regexp
 }
 
-// The treatments that advice is compared by. A sentence may speak of several.
+// treatments lists the treatments that are compared. A sentence may name several.
 var treatments = []treatment{
 	{"lower max_num_seqs", regexp.MustCompile(`(lower|cut|reduc)\w*( or rais\w+)? [^;.]*max_num_seqs`)},
 	{"raise max_num_seqs", regexp.MustCompile(`rais\w*( or lower\w*)? [^;.]*max_num_seqs`)},
@@ -26,9 +27,11 @@ var treatments = []treatment{
 	{"lower max_num_batched_tokens", regexp.MustCompile(`(lower|cut|reduc)\w* [^;.]*max_num_batched_tokens`)},
 	{"raise max_num_batched_tokens", regexp.MustCompile(`rais\w* [^;.]*max_num_batched_tokens`)},
 	{"tune the engine", regexp.MustCompile(`^tuning|^tune|engine settings`)},
-	{"scale out", regexp.MustCompile(`^(scal\w+ out|adding|add (a |one )?(replica|worker)s?|scal\w+ (it|the pool) (out|up))|; scal\w+ out| or scal\w+ out`)},
+	{"scale out", regexp.MustCompile(`^(scal\w+ out|adding|add (a |one )?(replica|worker)s?|` +
+		`scal\w+ (it|the pool) (out|up))|; scal\w+ out| or scal\w+ out`)},
 	{"restart all at once", regexp.MustCompile(`restart\w* (the )?(whole pool|workers|everything|engines|all|pods)`)},
-	{"restart a worker", regexp.MustCompile(`restart\w* (the )?(\w+ )?(worker|pod|engine|it\b)|restart\w* (the )?whole (tensor|tp)|restart\w* it|^restart (it|the (fullest|whole tensor))|deleting the pod|killing`)},
+	{"restart a worker", regexp.MustCompile(`restart\w* (the )?(\w+ )?(worker|pod|engine|it\b)|` +
+		`restart\w* (the )?whole (tensor|tp)|restart\w* it|^restart (it|the (fullest|whole tensor))|deleting the pod|killing`)},
 	{"restart one rank", regexp.MustCompile(`one rank (of [\w -]+ )?only`)},
 	{"restart the router", regexp.MustCompile(`restart\w* the (router|gateway|endpoint picker)`)},
 	{"cordon", regexp.MustCompile(`\bcordon`)},
@@ -39,8 +42,8 @@ var treatments = []treatment{
 	{"wait", regexp.MustCompile(`^wait`)},
 }
 
-// implied are treatments that come with others: who restarts all restarts one, and who sets an
-// argument tunes.
+// implied maps treatments to those that they include: restarting all includes restarting one, and
+// setting an argument is tuning.
 var implied = map[string]string{
 	"restart all at once": "restart a worker", "lower max_num_seqs": "tune the engine",
 	"raise max_num_seqs":           "tune the engine",
@@ -48,7 +51,7 @@ var implied = map[string]string{
 	"lower max_num_batched_tokens": "tune the engine", "raise max_num_batched_tokens": "tune the engine",
 }
 
-// treatmentsIn are the treatments that a sentence speaks of.
+// treatmentsIn returns the treatments that a sentence names.
 func treatmentsIn(sentence string) []string {
 	s := strings.ToLower(strings.TrimSpace(sentence))
 	var out []string
@@ -60,13 +63,13 @@ func treatmentsIn(sentence string) []string {
 	return out
 }
 
-// An adviser compares the advice that goes with a verdict with what makes the true cause worse.
+// An adviser compares the advice of a verdict with what makes the true cause worse.
 type adviser struct {
 	catalog *catalog.Catalog
 	library *playbooks.Library
 }
 
-// given are the treatments that a verdict of a cause advises: its first aid in words, and its
+// given returns the treatments that the advice for a cause names: its first aid in words, and its
 // playbook's actions.
 func (a *adviser) given(cause state.Cause) []string {
 	var out []string
@@ -95,8 +98,8 @@ func (a *adviser) given(cause state.Cause) []string {
 	return out
 }
 
-// avoided are the treatments that make a cause worse. Advice against restarting all at once is none
-// against restarting one.
+// avoided returns the treatments that make a cause worse. Advice against restarting all at once
+// does not forbid restarting one.
 func (a *adviser) avoided(cause state.Cause) []string {
 	var out []string
 	if c, ok := a.catalog.Cause(cause); ok {
@@ -111,9 +114,9 @@ func (a *adviser) avoided(cause state.Cause) []string {
 	return out
 }
 
-// harmful is what a verdict advises and the true cause's entry warns of. What the true cause itself
-// advises is not held against anyone, nor is a restart where the same advice cordons the machine
-// first and the warning is of landing on it again.
+// harmful returns the advice of a verdict that the true cause's entry warns of. Advice that the
+// true cause also gives does not count. Nor does a restart if the same advice cordons the node
+// first, because the warning is about landing on that node again.
 func (a *adviser) harmful(in *state.Incident, truth string) []string {
 	verdict := in.Cause()
 	if string(verdict) == truth || verdict == state.Unknown {

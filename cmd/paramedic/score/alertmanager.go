@@ -9,25 +9,24 @@ import (
 	"paramedic/lab/alerting"
 )
 
-// alertmanagerCount is what people hear from Alertmanager without anybody who reads its alerts first.
+// alertmanagerCount counts the notifications of an Alertmanager without the bot.
 type alertmanagerCount struct {
 	Notifications int `json:"notifications"` // to chat and pager; what is told again because it changed or went on counts again
 	Pages         int `json:"pages"`         // incidents at the pager: a group of critical alerts that begins to fire
 }
 
-// plainAlertmanager is an Alertmanager as it is commonly configured: grouped by alertname and namespace, with
-// its own default times; critical pages, warning is posted, info is only logged; a full KV cache
-// mutes the queue behind it, see [inhibitions]. It hears what the bot hears.
+// A plainAlertmanager is configured as usual: it groups by alertname and namespace, with its
+// default times. Critical alerts page, warnings are posted, info is only logged. A full KV cache
+// mutes the queue alert, see [inhibitions]. It receives the same alerts as the bot.
 type plainAlertmanager struct {
 	manager *alerting.Alertmanager
 	open    map[string]bool // pager incidents by group key
 	count   alertmanagerCount
 }
 
-// inhibitions is the one inhibition that the articles ask for, "if the critical KV cache alert is
-// firing, suppress the request queue backup alert", in the names of an engine's alerts. Labels are
-// equal where both alerts have them: Dynamo's frontend calls the model by another label, in another
-// case.
+// inhibitions returns the one inhibition that guides recommend: "if the critical KV cache alert is
+// firing, suppress the request queue backup alert". It uses the alert names of an engine. Labels
+// are equal if both alerts have them: Dynamo's frontend writes the model in another label and case.
 func inhibitions(k lab.Kind) []alerting.Inhibition {
 	model := []string{"namespace", "model_name"}
 	switch k {

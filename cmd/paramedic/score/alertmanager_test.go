@@ -13,10 +13,9 @@ import (
 	"paramedic/state"
 )
 
-// The Alertmanager that the bot is compared with has the articles' inhibition in the names of the
-// engine at hand: a full KV cache pages, and the queue behind it is not told. Another model's queue
-// is.
-func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
+// The compared Alertmanager has the guides' inhibition for each engine's alert names: a full KV
+// cache pages and mutes its queue alert, but not that of another model.
+func TestBaselineInhibitsOnEveryEngine(t *testing.T) {
 	catalog, _, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -30,8 +29,9 @@ func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
 				t.Errorf("%s: there is no rule %s, so nothing is ever inhibited by it", kind, name)
 				return
 			}
-			sign := classify.Classify(catalog, state.Alert{Labels: map[string]string{"alertname": name}, GeneratorURL: "http://p/graph?g0.expr=" +
-				rules[i].Expr}, "c")
+			sign := classify.Classify(catalog,
+				state.Alert{Labels: map[string]string{"alertname": name}, GeneratorURL: "http://p/graph?g0.expr=" +
+					rules[i].Expr}, "c")
 			if sign.Symptom != symptom || rules[i].Severity != severity {
 				t.Errorf("%s: %s is %s of severity %s, want %s of severity %s", kind, name, sign.Symptom, rules[i].Severity, symptom,
 					severity)

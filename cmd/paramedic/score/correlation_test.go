@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// A bot that has watched the pool for half an hour tells of a surge what nobody told it: the
-// arrivals moved with what users feel, not after it, and how far they are from their usual.
+// After half an hour of watching, the bot reports that arrivals moved together with latency, and
+// how far they are from their baseline.
 func TestArrivalsMoveWithWhatUsersFeel(t *testing.T) {
 	tr, err := newTrialOf(kindFault, lab.TrafficSurge, 3, Options{})
 	if err != nil {

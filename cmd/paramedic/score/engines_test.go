@@ -7,8 +7,8 @@ import (
 	"paramedic/lab"
 )
 
-// Causes whose evidence comes from other metrics on another engine, or from none, are called by
-// their name there too.
+// Causes are diagnosed on every engine, even if their evidence comes from other metrics there, or
+// is missing.
 func TestCoreCausesAreDiagnosedOnEveryEngine(t *testing.T) {
 	for kind, faults := range map[lab.Kind][]string{
 		lab.SGLang: {lab.KVExhaustion, lab.KVLeak, lab.ConcurrencyCap, lab.PrefillStarvation, lab.PrefixCacheCollapse, lab.EngineHang,

@@ -9,9 +9,9 @@ import (
 	"paramedic/state"
 )
 
-// LastWords reads what the containers of simulated fleets said at their end, as an API server keeps
-// it in their status. The fleets have no API server; all else that one would tell is on their
-// pages.
+// LastWords reads the last log lines of terminated containers in simulated fleets, which a real API
+// server keeps in their status. The fleets' pages have everything else that an API server would
+// return.
 type LastWords func() []*lab.Fleet
 
 // Read implements enrich.Source.

@@ -9,9 +9,9 @@ import (
 	"paramedic/rules/signals"
 )
 
-// What a simulated container says at its end comes back as the class that an API server's status
-// would give, and for its pod only.
-func TestTheFleetsLastWordsAreClassed(t *testing.T) {
+// The last log line of a simulated container is classified as an API server's status would be, for
+// its pod only.
+func TestContainerExitsAreClassified(t *testing.T) {
 	for fault, want := range map[string]string{lab.CUDAOOM: "cuda_oom", lab.GPUFault: "engine_dead", lab.OOMKilled: ""} {
 		s, err := lab.NewScenario(fault, 8)
 		if err != nil {

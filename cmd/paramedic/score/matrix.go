@@ -11,17 +11,17 @@ import (
 	"paramedic/state"
 )
 
-// A matrix is what was there, by rows, and what it was called, by columns.
+// A matrix counts verdicts: rows are injected faults, columns are the names that they got.
 type matrix struct {
 	Rows    []string `json:"rows"`
 	Columns []string `json:"columns"`
 	Counts  [][]int  `json:"counts"`
 }
 
-// noName is the column of decoys that opened no incident.
+// noName is the column for decoys without an incident.
 const noName = "none"
 
-// matrixOf counts what every fault and decoy was called in the end.
+// matrixOf counts the final name of every fault and decoy.
 func matrixOf(trials []TrialResult) matrix {
 	counts := map[[2]string]int{}
 	var faults, decoys []string
@@ -72,13 +72,14 @@ func matrixOf(trials []TrialResult) matrix {
 	return m
 }
 
-// SVG is the matrix as a picture: green where the name is right, grey where nothing was claimed,
-// red where it is wrong.
+// SVG returns the matrix as a picture. Right names are green, missing verdicts grey, wrong names
+// red.
 func (m matrix) SVG() []byte {
 	const cell, left, top = 26, 200, 190
 	width, height := left+cell*len(m.Columns)+90, top+cell*len(m.Rows)+24
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="system-ui, sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d"`+
+		` viewBox="0 0 %[1]d %[2]d" font-family="system-ui, sans-serif" font-size="12">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" fill="#57606a">was there ↓ called →</text>`+"\n", left-10, top-10)
 	for i, c := range m.Columns {
@@ -94,7 +95,8 @@ func (m matrix) SVG() []byte {
 		}
 		for i, n := range m.Counts[r] {
 			x := left + cell*i
-			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="#d0d7de"/>`+"\n", x, y, cell, cell, m.colour(row, m.Columns[i], n, all))
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d"`+
+				` fill="%s" stroke="#d0d7de"/>`+"\n", x, y, cell, cell, m.colour(row, m.Columns[i], n, all))
 			if n > 0 {
 				ink := "#1f2328"
 				if 2*n > all {
@@ -127,5 +129,5 @@ func (m matrix) colour(row, column string, n, all int) string {
 	return fmt.Sprintf("#%02x%02x%02x", mix(0), mix(1), mix(2))
 }
 
-// decoy says whether a row is a decoy's.
+// decoy reports whether a row is a decoy.
 func (m matrix) decoy(row string) bool { return slices.Contains(lab.Decoys(), row) }

@@ -13,7 +13,7 @@ import (
 	"paramedic/lab"
 )
 
-// Options are what a simulated day has beside its fault. The zero value changes nothing.
+// Options change a scenario besides its fault. The zero value changes nothing.
 type Options struct {
 	Engine   string
 	Kind     lab.Kind
@@ -31,6 +31,7 @@ type Options struct {
 	given    func(flag string) bool // on the command line
 }
 
+// Flags defines the flags of the options.
 func (o *Options) Flags(f *pflag.FlagSet) {
 	o.given = f.Changed
 	f.StringVar(&o.Engine, "engine", string(lab.VLLM), EngineUsage)
@@ -49,10 +50,11 @@ func (o *Options) Flags(f *pflag.FlagSet) {
 	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
 }
 
+// EngineUsage is the help text of --engine.
 const EngineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm " +
 	"(TensorRT-LLM)"
 
-// Load checks the options, and reads the recorded traffic, if there is any.
+// Load validates the options, and reads the recorded traffic if one is given.
 func (o *Options) Load() error {
 	kind, err := lab.ParseKind(o.Engine)
 	if err != nil {
@@ -93,14 +95,14 @@ func (o *Options) Load() error {
 	return nil
 }
 
-// varies says whether the traffic is another from hour to hour or from minute to minute.
+// varies reports whether the traffic changes with time by itself.
 func (o Options) varies() bool { return o.trace != nil || o.Traffic == "diurnal" }
 
-// Apply is the scenario with the options.
+// Apply returns the scenario with the options applied.
 func (o Options) Apply(s lab.Scenario) lab.Scenario {
 	for i := range s.Faults {
 		f := &s.Faults[i]
-		// twice a load test that the pool carries is none that it carries
+		// a stronger decoy would overload the pool, and so be a fault
 		if o.severity > 0 && !slices.Contains(lab.Decoys(), f.Name) {
 			if f.Severity == 0 {
 				f.Severity = 1
@@ -137,10 +139,11 @@ func (o Options) Apply(s lab.Scenario) lab.Scenario {
 	return s
 }
 
-// maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it
-// only spins.
+// maxSpeed is above the speed that a usual machine reaches with a small fleet. A higher value would
+// only busy the processor.
 const maxSpeed = 1000
 
+// CheckSpeed returns an error for a speed out of range.
 func CheckSpeed(speed float64) error {
 	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
 		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)
@@ -148,7 +151,7 @@ func CheckSpeed(speed float64) error {
 	return nil
 }
 
-// CheckFault refuses the name of a fault that there is none of.
+// CheckFault returns an error with suggestions for the name of an unknown fault.
 func CheckFault(flag, name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil

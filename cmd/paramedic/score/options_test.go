@@ -9,8 +9,8 @@ import (
 	"paramedic/lab"
 )
 
-// A severity makes a fault stronger, and leaves a decoy what the pool carries.
-func TestSeverityIsOfFaults(t *testing.T) {
+// A severity scales faults, and does not change decoys.
+func TestSeverityScalesFaultsOnly(t *testing.T) {
 	o := Options{severity: 1.5}
 	fault, err := lab.NewScenario(lab.KVLeak, 1)
 	if err != nil {
@@ -29,9 +29,8 @@ func TestSeverityIsOfFaults(t *testing.T) {
 	}
 }
 
-// An option that was given and cannot be followed is an error, and not the scenario's own value
-// without a word.
-func TestAnOptionOfNothingIsRefused(t *testing.T) {
+// An option of zero is an error. It does not fall back to the scenario's value.
+func TestZeroOptionsAreRefused(t *testing.T) {
 	for _, flag := range []string{"severity", "workers", "rate"} {
 		var o Options
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)

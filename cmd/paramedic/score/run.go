@@ -14,11 +14,10 @@ import (
 	"paramedic/rules/enrich/engine"
 )
 
-// The demo shows healthy traffic for this long before the fault, of the five minutes that a
-// scenario begins with.
+// HealthyShown is the healthy time before the fault in the demo, of the scenario's five minutes.
 const HealthyShown = 100 * time.Second
 
-// Targets are the fleet's pages as they are now: a rollout brings new workers.
+// Targets returns the fleet's current pages. A rollout brings new workers.
 func Targets(fleet *lab.Fleet, base string) []engine.Target {
 	var out []engine.Target
 	for _, t := range fleet.Targets() {
@@ -27,7 +26,7 @@ func Targets(fleet *lab.Fleet, base string) []engine.Target {
 	return out
 }
 
-// A Selection says which of the lab's days are played.
+// A Selection names the trials to play: faults, decoys and double faults on several seeds.
 type Selection struct {
 	Seeds   int
 	First   uint64
@@ -38,12 +37,13 @@ type Selection struct {
 	Options Options
 }
 
-// A trialID is one trial to play.
+// A trialID identifies one trial.
 type trialID struct {
 	kind, name string
 	seed       uint64
 }
 
+// Trials returns the selected trials, each once.
 func (s Selection) Trials() []trialID {
 	names := map[string][]string{}
 	for _, name := range s.Faults {
@@ -80,11 +80,11 @@ func (s Selection) Trials() []trialID {
 	return out
 }
 
-// Play plays every trial, as many at a time as there are processors, and calls done after each. The
-// results are in the order of the trials.
+// Play plays every trial, in parallel on all processors, and calls done after each. The results are
+// in the order of the trials.
 func (s Selection) Play(ctx context.Context, done func()) ([]TrialResult, error) {
-	// Pages are made, parsed and dropped by the thousand, and little of it lives on: collecting it
-	// less often saves a fifth of the time.
+	// Trials create and drop thousands of pages, and keep little. A larger heap saves a fifth of
+	// the time.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	keys := s.Trials()
 	out := make([]TrialResult, len(keys))

@@ -15,9 +15,9 @@ import (
 	"paramedic/state"
 )
 
-// Every fault of the lab is called by its name, and by no other name on the way, in one incident,
-// from webhooks and pages alone.
-func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
+// Every fault of the lab is diagnosed from webhooks and pages alone, in one incident, without
+// another name on the way.
+func TestLabFaultsAreDiagnosed(t *testing.T) {
 	seeds := []uint64{8, 21}
 	if testing.Short() {
 		seeds = seeds[:1]
@@ -50,9 +50,8 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 	}
 }
 
-// A fault that ends by itself keeps its name: queues that drain and clients that come back are no
-// causes.
-func TestAFaultThatEndsKeepsItsName(t *testing.T) {
+// A fault that ends by itself keeps its name. Draining queues and returning clients are no causes.
+func TestEndedFaultKeepsItsName(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: played whole by make test")
 	}
@@ -80,10 +79,10 @@ func TestAFaultThatEndsKeepsItsName(t *testing.T) {
 	}
 }
 
-// Whatever the GPU exporter's page looks like, and whatever the driver reports after the fault: the
-// worst Xid of late names it. Where the exporter neither counts nor labels, and no scrape saw the
-// gauge before it moved on, there would be no telling; here there are 30 seconds.
-func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
+// The worst recent Xid names the fault, for every form of the GPU exporter's page and every later
+// Xid. An exporter without counts or labels needs a scrape before the gauge changes; here that
+// takes 30 seconds.
+func TestGPUFaultIsDiagnosedOnEveryExporter(t *testing.T) {
 	for name, form := range map[string]lab.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true},
 		"as a new one is by default": {Labels: true, Uncounted: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +117,7 @@ func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
 	}
 }
 
-func TestScoresCountWhatRunsCameTo(t *testing.T) {
+func TestScoresSumTrials(t *testing.T) {
 	leak := func(as, outcome string, p TrialResult) TrialResult {
 		p.Kind, p.Fault, p.Outcome, p.Named = kindFault, "kv_leak", outcome, []naming{{"kv_leak", as}}
 		return p
@@ -161,8 +160,8 @@ func TestScoresCountWhatRunsCameTo(t *testing.T) {
 	}
 }
 
-// A picture with a red cell where a name is wrong, a green one where it is right.
-func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
+// Wrong names have red cells, right ones green.
+func TestMatrixCountsVerdictsByFault(t *testing.T) {
 	m := matrixOf([]TrialResult{
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "kv_leak"}}},
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "unknown"}}},
@@ -173,7 +172,7 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 		"1 0 1]]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	// The right names are a diagonal, also where one was never given.
+	// Right names form a diagonal, even if one was never given.
 	m = matrixOf([]TrialResult{
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "unknown"}}},
 		{Kind: kindFault, Fault: "benign_alert", Named: []naming{{"benign_alert", "benign_alert"}}},
@@ -192,8 +191,8 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 	}
 }
 
-// What the true cause's entry warns of is harmful in another's advice, unless the true cause
-// advises it too.
+// Advice is harmful if the true cause's entry warns of it, unless the true cause gives the same
+// advice.
 func TestHarmfulAdvice(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
@@ -227,9 +226,8 @@ func TestHarmfulAdvice(t *testing.T) {
 	}
 }
 
-// A cause and its playbook are read as one story: a setting is not turned up in one line of it and
-// down in another.
-func TestNoStoryTurnsASettingBothWays(t *testing.T) {
+// A cause and its playbook read as one story: no setting goes up in one line and down in another.
+func TestStoriesTurnASettingOneWay(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +262,7 @@ func TestNoStoryTurnsASettingBothWays(t *testing.T) {
 	}
 }
 
-// Two faults at once are two incidents with two names, on two pools and on two workers of one pool.
+// Two faults give two named incidents, on two pools and on two workers of one pool.
 func TestDoubleFaultsAreBothNamed(t *testing.T) {
 	for _, pair := range []string{"engine_hang+gpu_fault@one", "engine_hang+host_memory_leak@one", "routing_skew+gpu_fault"} {
 		t.Run(pair, func(t *testing.T) {
@@ -284,7 +282,7 @@ func TestDoubleFaultsAreBothNamed(t *testing.T) {
 	}
 }
 
-// What only looks like trouble gets no cause but benign_alert, and wakes nobody.
+// Decoys get no cause but benign_alert, and never page.
 func TestDecoysAreNotTakenForFaults(t *testing.T) {
 	for _, decoy := range lab.Decoys() {
 		t.Run(decoy, func(t *testing.T) {
@@ -303,8 +301,8 @@ func TestDecoysAreNotTakenForFaults(t *testing.T) {
 	}
 }
 
-// A fault or a decoy that is asked for twice counts once.
-func TestATrialIsPlayedOnce(t *testing.T) {
+// A fault or a decoy that is named twice counts once.
+func TestDuplicateTrialsArePlayedOnce(t *testing.T) {
 	s := Selection{Seeds: 2, First: 5, Faults: []string{lab.KVLeak, lab.LoadTest, lab.KVLeak}, Decoys: true}
 	if got, want := len(s.Trials()), 2*(1+len(lab.Decoys())); got != want {
 		t.Errorf("%d trials, want %d", got, want)

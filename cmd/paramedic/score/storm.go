@@ -25,7 +25,7 @@ type Storm struct {
 	Alerts, PerPayload, Senders, Pods int
 }
 
-// A StormResult is what came of a storm.
+// A StormResult holds the answers to a storm.
 type StormResult struct {
 	Alerts   int            `json:"alerts"`
 	Taken    int            `json:"taken"` // alerts that were answered with 2xx; the rate is theirs
@@ -48,7 +48,7 @@ func (s Storm) Run(ctx context.Context) (StormResult, error) {
 			"http://127.0.0.1:8080/webhook/alertmanager: a storm at another's bot wakes people")
 	}
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.Senders},
-		// it may lead elsewhere
+		// a redirect may lead to another host
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	payloads := (s.Alerts + s.PerPayload - 1) / s.PerPayload
 	out := StormResult{Alerts: s.Alerts, Payloads: payloads, Codes: map[string]int{}}
@@ -85,7 +85,7 @@ func (s Storm) Run(ctx context.Context) (StormResult, error) {
 	return out, nil
 }
 
-// Answers are the answers in words, each with how often it came.
+// Answers returns the answers in words, each with its count.
 func (s StormResult) Answers() string {
 	var out []string
 	for _, code := range slices.Sorted(maps.Keys(s.Codes)) {
@@ -98,10 +98,11 @@ func (s StormResult) Answers() string {
 	return strings.Join(out, ", ")
 }
 
-// noAnswer stands where the code of an answer would.
+// noAnswer is the code of a request without an answer.
 const noAnswer = "no answer"
 
-// send sends the storm's nth payload and gives the answer's code, and how many alerts were taken.
+// send sends the storm's nth payload. It returns the status of the answer, and the number of
+// accepted alerts.
 func (s Storm) send(ctx context.Context, client *http.Client, n int, at time.Time) (code string, taken int) {
 	hook := alerting.Webhook{Receiver: "storm", Status: "firing", Version: "4",
 		GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}

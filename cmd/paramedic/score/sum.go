@@ -13,7 +13,7 @@ import (
 	"paramedic/state"
 )
 
-// A Scoreboard is the sum over all trials.
+// A Scoreboard sums all trials.
 type Scoreboard struct {
 	First   uint64       `json:"first_seed"`
 	Seeds   int          `json:"seeds"`
@@ -25,7 +25,7 @@ type Scoreboard struct {
 	Matrix  matrix       `json:"matrix"`
 }
 
-// totals are the figures that a release is judged by.
+// totals holds the figures of a release.
 type totals struct {
 	Singles          int     `json:"singles"`
 	SinglesRight     int     `json:"singles_right"`
@@ -48,7 +48,7 @@ type totals struct {
 	DecoyAlonePages  int     `json:"decoy_alertmanager_alone_pages"`
 }
 
-// FaultScore is how one fault, decoy or pair was diagnosed over all seeds.
+// A FaultScore counts the outcomes of one fault, decoy or pair over all seeds.
 type FaultScore struct {
 	Fault   string         `json:"fault"`
 	Runs    int            `json:"runs"`
@@ -56,8 +56,8 @@ type FaultScore struct {
 	Unknown int            `json:"unknown"`
 	Wrong   map[string]int `json:"wrong"`  // by the cause that was named instead
 	Misled  map[string]int `json:"misled"` // causes that were named on the way to another verdict
-	// SecondsToDiagnosis is the mean simulated time from the first alert to the last right verdict;
-	// null where there was none.
+	// SecondsToDiagnosis is the mean simulated time from the first alert to the last right verdict.
+	// It is null if there was none.
 	SecondsToDiagnosis *float64      `json:"seconds_to_diagnosis"`
 	Silent             int           `json:"silent"`       // runs in which the pool bore the fault and no alert fired
 	Missed             int           `json:"missed"`       // runs in which a fault's alerts went to another's incident
@@ -70,7 +70,7 @@ type FaultScore struct {
 	Trials             []TrialResult `json:"trials"`
 }
 
-// causeScore is how far a name can be trusted.
+// A causeScore holds the precision and recall of a cause's name.
 type causeScore struct {
 	Cause     string   `json:"cause"`
 	Injected  int      `json:"injected"`
@@ -80,6 +80,7 @@ type causeScore struct {
 	Recall    *float64 `json:"recall"`
 }
 
+// Sum returns the scoreboard of trials.
 func Sum(trials []TrialResult) Scoreboard {
 	b := Scoreboard{Faults: []FaultScore{}, Decoys: []FaultScore{}, Doubles: []FaultScore{}, Matrix: matrixOf(trials),
 		Causes: causeScores(trials)}
@@ -223,7 +224,7 @@ func causeScores(trials []TrialResult) []causeScore {
 	return out
 }
 
-// share is n of all; null where there is nothing to share.
+// share returns n of all, or nil if all is 0.
 func share(n, all int) *float64 {
 	if all == 0 {
 		return nil
@@ -232,6 +233,7 @@ func share(n, all int) *float64 {
 	return &v
 }
 
+// Print prints the scoreboard for people.
 func (b Scoreboard) Print(w io.Writer) {
 	for _, part := range []struct {
 		head string

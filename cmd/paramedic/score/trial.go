@@ -25,8 +25,8 @@ import (
 	"paramedic/webhook/alertmanager"
 )
 
-// A trial is a scenario with the bot's own parts around it, on simulated time and in one goroutine:
-// nothing is listened on. Several pools in one cluster have one bot and one Alertmanager.
+// A trial runs scenarios against the bot's own parts, on simulated time and in one goroutine,
+// without a listener. Several pools in one cluster share one bot and one Alertmanager.
 type trial struct {
 	kind, name string
 	seed       uint64
@@ -64,25 +64,23 @@ type trialPool struct {
 	alerted bool
 }
 
-// A truth is a fault that is there to be found.
+// A truth is an injected fault.
 type truth struct {
 	cause string
 	pool  *trialPool
 	at    time.Time // when it was first named
 }
 
-// trialCluster is the name of the lab's cluster; trialScrapes is how often the bot reads pages by
-// itself unless it is told otherwise.
+// trialCluster names the lab's cluster. trialScrapes is the bot's default interval of scrapes.
 const (
 	trialCluster = "default"
 	trialScrapes = 15 * time.Second
 )
 
-// Where traffic varies by itself, the bot has watched the healthy pool for longer: what it is like
-// in a minute and a half says little then.
+// If the traffic varies by itself, the bot watches the healthy pool for longer. A minute and a half
+// is too short a baseline then.
 const (
-	// by which such a trial is longer: an hour before the first alert, and the minutes that a rate
-	// is of
+	// An hour before the first alert, and the minutes that a rate needs.
 	hourBefore = 70 * time.Minute
 	sparsely   = time.Minute // how often pages are read in it
 )
@@ -105,7 +103,7 @@ func newTrialOf(kind, name string, seed uint64, o Options) (*trial, error) {
 	return trialOf(kind, name, seed, scenarios, o)
 }
 
-// trialOf plays scenarios as they are.
+// trialOf creates a trial of scenarios, without options applied.
 func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options) (*trial, error) {
 	signals, err := signals.LoadSignals()
 	if err != nil {
@@ -188,16 +186,16 @@ func (t *trial) addPool(i int, s lab.Scenario) error {
 	return nil
 }
 
-// trialClock is the trial's time. Nothing in a trial waits.
+// A trialClock is the simulated time of a trial. Nothing in a trial waits.
 type trialClock struct{ *trial }
 
-// Now is the simulated time.
+// Now returns the simulated time.
 func (c trialClock) Now() time.Time { return c.now }
 
-// After never comes: a trial has nobody who waits.
+// After returns nil: nothing in a trial waits.
 func (trialClock) After(time.Duration) <-chan time.Time { return nil }
 
-// RoundTrip answers a scrape with the page of the fleet that the address names.
+// RoundTrip answers a scrape with the page of the addressed fleet.
 func (t *trial) RoundTrip(r *http.Request) (*http.Response, error) {
 	for _, p := range t.pools {
 		if p.host == r.URL.Host {
@@ -262,7 +260,7 @@ func (t *trial) play(ctx context.Context) (TrialResult, error) {
 	return t.result(), nil
 }
 
-// evaluate lets every pool's rules fire, and hands the same alerts to both Alertmanagers.
+// evaluate evaluates every pool's rules, and sends the same alerts to both Alertmanagers.
 func (t *trial) evaluate() error {
 	var alerts []alerting.Alert
 	for _, p := range t.pools {
@@ -275,12 +273,12 @@ func (t *trial) evaluate() error {
 	return t.deliver()
 }
 
-// settled says that everything was named long enough ago.
+// settled reports whether every fault was named long enough ago.
 func (t *trial) settled() bool {
 	return !slices.ContainsFunc(t.truths, func(x *truth) bool { return x.at.IsZero() || t.now.Sub(x.at) < t.enough })
 }
 
-// deliver gives what Alertmanager has due to the webhook's own decoder.
+// deliver decodes due notifications with the webhook's own decoder, and applies them.
 func (t *trial) deliver() error {
 	for _, n := range t.manager.Due(t.now) {
 		body, err := json.Marshal(n.Webhook)
@@ -309,7 +307,7 @@ func (t *trial) apply(in state.Input) {
 	t.fold.Apply(t.board, in)
 }
 
-// answer does what is due: it gathers evidence, and takes every message.
+// answer handles due effects: it gathers evidence, and accepts every message.
 func (t *trial) answer(ctx context.Context) {
 	for _, e := range t.board.Due(t.now) {
 		out := state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}

@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-// A TrialResult is what came of one trial.
+// A TrialResult is the outcome of one trial.
 type TrialResult struct {
 	Kind    string   `json:"kind"`  // fault, decoy or double
 	Fault   string   `json:"fault"` // the fault, the decoy, or the two faults
@@ -19,8 +19,8 @@ type TrialResult struct {
 	Named   []naming `json:"named"`   // what every fault was called in the end
 	False   []string `json:"false"`   // causes that were named in the end and are not there
 	Harmful []string `json:"harmful"` // advice that was given and makes the fault worse
-	// ToDiagnosis is the simulated time from the first alert to the last right verdict; zero where
-	// one is missing.
+	// ToDiagnosis is the simulated time from the first alert to the last right verdict. It is zero
+	// if one is missing.
 	ToDiagnosis time.Duration     `json:"to_diagnosis_ns"`
 	Alerts      int               `json:"alerts"`
 	Incidents   int               `json:"incidents"` // not merged into others
@@ -34,7 +34,7 @@ type TrialResult struct {
 // Trace returns every verdict of the trial, with its sum.
 func (p TrialResult) Trace() string { return p.trace }
 
-// A naming is a fault and what it was called.
+// A naming is a fault with the name that it got.
 type naming struct {
 	Cause string `json:"cause"`
 	As    string `json:"as"` // its own name, another's, unknown, silent (no alert fired), or missed (its alerts went to another's incident)
@@ -46,7 +46,8 @@ const (
 	outcomeMissed = "missed"
 )
 
-// about says whether an incident speaks of a pool. One that names no place speaks of any.
+// about reports whether an incident concerns a pool. An incident without a place concerns every
+// pool.
 func (p *trialPool) about(in *state.Incident) bool {
 	vague := true
 	for _, s := range []state.Scope{in.Scope, in.Diagnosis.Scope} {
@@ -68,8 +69,8 @@ func (p *trialPool) about(in *state.Incident) bool {
 	return vague
 }
 
-// truth is the fault that an incident's verdict names, if it is there and the incident is about its
-// pool.
+// truth returns the injected fault that an incident's verdict names, if the incident concerns its
+// pool, else nil.
 func (t *trial) truth(in *state.Incident) *truth {
 	for _, x := range t.truths {
 		if x.cause == string(in.Cause()) && x.pool.about(in) {
@@ -79,14 +80,14 @@ func (t *trial) truth(in *state.Incident) *truth {
 	return nil
 }
 
-// wrong says whether a verdict says something false: that nothing is known says nothing false, nor
-// does, of a decoy, that it is benign.
+// wrong reports whether a verdict is false. Unknown is never false, and benign_alert is not false
+// for a decoy.
 func (t *trial) wrong(in *state.Incident) bool {
 	cause := in.Cause()
 	return cause != state.Unknown && !(t.kind == kindDecoy && cause == state.BenignAlert) && t.truth(in) == nil
 }
 
-// look notes what every incident is called now, and what is advised.
+// look records the current verdict of every incident, and its harmful advice.
 func (t *trial) look() {
 	for _, in := range t.board.Incidents() {
 		if in.DiagnosedAt.IsZero() || t.verdicts[in.ID] == in.Cause() {
@@ -101,7 +102,7 @@ func (t *trial) look() {
 			t.misled = append(t.misled, cause)
 		}
 		if t.truth(&in) != nil {
-			continue // advice for this fault is about its own worker, whatever else is wrong in the pool
+			continue // advice for this fault is about its own worker, even beside another fault in the pool
 		}
 		for _, x := range t.truths {
 			if x.pool.about(&in) {
@@ -157,7 +158,7 @@ func (t *trial) result() TrialResult {
 	return p
 }
 
-// called is what a fault is called in the end.
+// called returns the name that a fault has at the end.
 func (t *trial) called(x *truth, incidents []state.Incident) string {
 	as := outcomeMissed
 	if !x.pool.alerted {
@@ -178,7 +179,7 @@ func (t *trial) called(x *truth, incidents []state.Incident) string {
 	return as
 }
 
-// traceOf shows an incident's verdict with its sum.
+// traceOf returns an incident's verdict with its sum.
 func traceOf(in *state.Incident) string {
 	var b strings.Builder
 	d := in.Diagnosis

@@ -23,7 +23,7 @@ import (
 	"paramedic/state/outbox"
 )
 
-// A memoryStore is a store of one partition that keeps nothing but inputs that wait, and timelines.
+// A memoryStore is a store of one partition that keeps waiting inputs and timelines only.
 type memoryStore struct {
 	mu       sync.Mutex
 	seq      uint64
@@ -92,9 +92,8 @@ func (m *memoryStore) List(_ context.Context, _ int, prefix string) ([]state.Rec
 	return out, nil
 }
 
-// Of 60 incidents at once, 40 warnings and after them 20 critical ones, every critical one is
-// posted within 30 s, though Slack takes one message a second; each is posted in one call, and
-// every warning follows.
+// Slack takes one message a second. Of 60 incidents at once, 40 warnings first, every critical one
+// is posted within 30 s, each in one call, and every warning follows.
 func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 	const warnings, criticals = 40, 20
 	workspace := slacktest.New(slacktest.Options{Burst: 1})
@@ -181,7 +180,7 @@ func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 // A blindGatherer finds no evidence at all.
 type blindGatherer struct{}
 
-// Deliver answers with evidence that nothing is in.
+// Deliver returns empty evidence.
 func (blindGatherer) Deliver(_ context.Context, e state.Effect) outbox.Result {
 	return outbox.Result{Outcome: state.Outcome{Done: true},
 		Inputs: []state.Input{{Evidence: &state.Evidence{Incident: e.Incident, At: time.Now()}}}}

@@ -17,7 +17,7 @@ import (
 	"paramedic/state"
 )
 
-// A fleetHealth is the structured health of every pool.
+// A fleetHealth is the health of every pool.
 type fleetHealth struct {
 	At      time.Time       `json:"at"`
 	Overall health.Status   `json:"overall"`
@@ -25,20 +25,20 @@ type fleetHealth struct {
 	Missing []state.Missing `json:"missing"`
 }
 
-// A fleetCache keeps a health report for a moment, so that many readers cost one gathering.
+// A fleetCache keeps a health report for 15 s, so that concurrent readers cost one gathering.
 type fleetCache struct {
 	flight singleflight.Group
 	last   atomic.Pointer[fleetHealth]
 }
 
-// fleetFresh is how old a health report may be.
+// fleetFresh is the largest age of a health report.
 const fleetFresh = 15 * time.Second
 
-// fleet is the health as the API gives it.
+// fleet returns the health for the API.
 func (s *Service) fleet(ctx context.Context) (any, error) { return s.fleetHealth(ctx) }
 
-// fleetHealth is the health of every pool of every cluster, at most a moment old. Whoever asked
-// first may leave: what is gathered is for all who wait, and gathering has its own deadline.
+// fleetHealth returns the health of every pool of every cluster, at most 15 s old. A reader that
+// cancels does not cancel the gathering: others may wait for it, and it has its own deadline.
 func (s *Service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 	gathered := s.fleetCache.flight.DoChan("", func() (any, error) {
 		if last := s.fleetCache.last.Load(); last == nil || s.deps.Clock.Now().Sub(last.At) >= fleetFresh {
@@ -54,8 +54,8 @@ func (s *Service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 	}
 }
 
-// gatherFleet asks all clusters at once: one that cannot be reached must not make the others'
-// numbers old.
+// gatherFleet asks all clusters at the same time, so that one that cannot be reached does not delay
+// the others.
 func (s *Service) gatherFleet(ctx context.Context) *fleetHealth {
 	now := s.deps.Clock.Now()
 	signals := append(health.SignalsOfCatalog(s.catalog), "pod_node") // tells whose page is at which address
@@ -88,15 +88,15 @@ func (s *Service) gatherFleet(ctx context.Context) *fleetHealth {
 	return out
 }
 
-// HealthChecks are the sides of a pool's health, in the order in which they are shown.
+// HealthChecks lists the checks of a pool's health, in the order of display.
 var HealthChecks = []string{"kv_cache", "latency", "errors", "queue", "gpu"}
 
-// enoughChecks is how many sides must have been measured before a pool is called healthy. An idle
-// engine shows its cache and its queue, and no latency.
+// enoughChecks is the number of checks that need a value before a pool is called healthy. An idle
+// engine exports its cache and its queue, but no latency.
 const enoughChecks = 2
 
-// MarkUnmeasured calls no pool healthy of which hardly anything was measured: what is not known is not
-// well.
+// MarkUnmeasured changes healthy pools to unknown if fewer than two of their checks have a value. A
+// missing value must not read as health.
 func MarkUnmeasured(pools []health.Pool) []health.Pool {
 	for i, p := range pools {
 		measured := 0
@@ -112,8 +112,8 @@ func MarkUnmeasured(pools []health.Pool) []health.Pool {
 	return pools
 }
 
-// openTrouble is how bad the pool's open incidents are: a hung engine's numbers may all be in
-// bounds.
+// openTrouble returns the worst severity of the pool's open incidents. A hung engine's metrics may
+// all be in bounds.
 func openTrouble(incidents []state.Incident, p health.Pool) health.Status {
 	worst := health.Unknown
 	for _, in := range incidents {
@@ -131,7 +131,7 @@ func openTrouble(incidents []state.Incident, p health.Pool) health.Status {
 	return worst
 }
 
-// webFleet is the health as the pages show it.
+// webFleet returns the health for the pages.
 func (s *Service) webFleet(ctx context.Context) (web.Fleet, error) {
 	health, err := s.fleetHealth(ctx)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"paramedic/state"
 )
 
-// A hung engine's numbers may all be in bounds: the pool is as bad as what is open on it.
-func TestAPoolIsAsBadAsItsOpenIncidents(t *testing.T) {
+// A hung engine's metrics may all be in bounds, so a pool's health follows its open incidents.
+func TestPoolHealthFollowsOpenIncidents(t *testing.T) {
 	on := func(pool string, severity state.Severity, status state.Status, cause state.Cause) state.Incident {
 		return state.Incident{Cluster: "prod", Severity: severity, Status: status, Scope: state.Scope{Namespace: "llm", Pool: pool},
 			Diagnosis: state.Diagnosis{Cause: cause}}
@@ -34,7 +34,7 @@ func TestAPoolIsAsBadAsItsOpenIncidents(t *testing.T) {
 	}
 }
 
-// A heldSource answers when it is let go, unless its context ends before.
+// A heldSource answers when the test releases it, unless its context ends first.
 type heldSource struct {
 	asked chan struct{} // a token for each reading
 	letGo chan struct{}
@@ -52,8 +52,8 @@ func (h heldSource) Read(ctx context.Context, _ enrich.Query) enrich.Reading {
 
 func (heldSource) Ping(context.Context) error { return nil }
 
-// A reader who goes away waits no longer, and takes nothing from those who stay.
-func TestAReaderOfTheFleetWhoLeavesSpoilsNothing(t *testing.T) {
+// A reader that cancels returns at once, and others still get the report.
+func TestCancelledFleetReaderKeepsTheReport(t *testing.T) {
 	source := heldSource{asked: make(chan struct{}, 2), letGo: make(chan struct{})}
 	s, err := New(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 	"paramedic/state/fold"
 )
 
-// A trouble says what the nth alert of a fleet in trouble is about.
+// A trouble is a shape of alerts, with the labels of its nth alert.
 type trouble struct {
 	name   string
 	labels func(n int) map[string]string
 }
 
-// troubles are the shapes that alerts come in. In pools every 64 alerts are about a pool and a
-// model of their own; in onemodel all pools serve the same model, so that every open incident is a
-// candidate for every alert; storm is one pool with very many pods; and foreign are alerts that no
-// rule knows and that name nothing of inference.
+// troubles returns the shapes of alerts. In pools, every 64 alerts have a pool and a model of their
+// own. In onemodel, all pools serve the same model, so that every open incident is a candidate for
+// every alert. In storm, one pool has very many pods. In foreign, no rule knows the alerts, and
+// nothing names inference.
 func troubles() []trouble {
 	vllm := func(n int, pool, model string) map[string]string {
 		return map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": model,
@@ -40,8 +40,7 @@ func troubles() []trouble {
 	}
 }
 
-// A fleetBoard is a board that alerts are applied to, as the keeper does it: apply, then take what
-// has to be written.
+// A fleetBoard applies alerts to a board as the keeper does.
 type fleetBoard struct {
 	fold  *fold.Fold
 	board *fold.Board
@@ -88,8 +87,8 @@ func benchCatalog(tb testing.TB) *catalog.Catalog {
 	return catalog
 }
 
-// BenchmarkApply is what one new alert costs, with so many active already: classified, correlated
-// and counted by the real rules, and encoded for the store.
+// BenchmarkApply measures one new alert beside many active ones: the real rules classify, correlate
+// and count it, and it is encoded for the store.
 func BenchmarkApply(b *testing.B) {
 	catalog := benchCatalog(b)
 	for _, of := range troubles() {
@@ -113,7 +112,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkRepeat is what one repeat of a known alert costs: most of what Alertmanager sends.
+// BenchmarkRepeat measures a repeat of a known alert, which is most of what Alertmanager sends.
 func BenchmarkRepeat(b *testing.B) {
 	catalog := benchCatalog(b)
 	for _, active := range []int{100, 10_000, 100_000} {
@@ -134,7 +133,7 @@ func BenchmarkRepeat(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what the board holds per active alert.
+// BenchmarkMemory measures the memory of the board for each active alert.
 func BenchmarkMemory(b *testing.B) {
 	catalog := benchCatalog(b)
 	const active = 100_000

@@ -13,9 +13,8 @@ import (
 	"paramedic/state"
 )
 
-// What the configuration says of traces is what the bot reads: the store, and a token from the
-// environment.
-func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
+// The bot reads traces from the configured store, with a token from the environment.
+func TestBotReadsConfiguredTraces(t *testing.T) {
 	t.Setenv("PARAMEDIC_TEST_TEMPO_TOKEN", "t0ken")
 	store := &tracestest.Store{Token: "t0ken"}
 	now := time.Now().UTC()
@@ -48,8 +47,8 @@ func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
 	}
 }
 
-// A token that the configuration takes from the environment is what Prometheus gets to see.
-func TestATokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
+// Prometheus receives a token that the configuration takes from the environment.
+func TestTokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
 	t.Setenv("PARAMEDIC_TEST_PROMETHEUS_TOKEN", "t0ken")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer t0ken" {

@@ -19,7 +19,7 @@ func (a *asked) Read(_ context.Context, q enrich.Query) enrich.Reading {
 }
 func (*asked) Ping(context.Context) error { return nil }
 
-// A write rests on what first aid reads, so that it has to know when that was measured.
+// First aid needs the time of each value before it writes.
 func TestFirstAidReadsFreshValues(t *testing.T) {
 	signals, err := signals.LoadSignals()
 	if err != nil {

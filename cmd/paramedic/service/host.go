@@ -14,8 +14,7 @@ import (
 	"paramedic/cmd/paramedic/config"
 )
 
-// A Host is the HTTP server with a handler, and a judgement of clients' certificates, that can be
-// exchanged.
+// A Host is the bot's HTTP server. A reload replaces its handler and its TLS settings.
 type Host struct {
 	server  *http.Server
 	current atomic.Pointer[http.Handler]
@@ -23,13 +22,15 @@ type Host struct {
 	served  chan error
 }
 
+// NewHost creates a host without a service.
 func NewHost() *Host {
 	h := &Host{served: make(chan error, 1)}
 	h.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	return h
 }
 
-// ServeHTTP answers with the current service; before the first is up, only that the process lives.
+// ServeHTTP passes requests to the current service. Before the first service runs, it answers only
+// /healthz.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if handler := h.current.Load(); handler != nil {
 		(*handler).ServeHTTP(w, r)
@@ -43,14 +44,14 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "starting", http.StatusServiceUnavailable)
 }
 
-// Use serves with a service from the next request and the next connection on.
+// Use switches to a service, from the next request and the next connection on.
 func (h *Host) Use(s *Service) {
 	h.tls.Store(s.tls)
 	h.current.Store(&s.Handler)
 }
 
-// Listen begins to serve, before the store is open, so that liveness is answered while a large
-// state is read.
+// Listen starts the server. It runs before the store is open, so that the liveness probe is
+// answered while the bot reads a large state.
 func (h *Host) Listen(cfg config.Config, log *slog.Logger) (net.Listener, error) {
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -73,7 +74,7 @@ func (h *Host) Listen(cfg config.Config, log *slog.Logger) (net.Listener, error)
 	return listener, nil
 }
 
-// Drain stops taking requests and waits for those in flight; streams end at once.
+// Drain stops accepting requests and waits for those in flight.
 func (h *Host) Drain(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -82,6 +83,7 @@ func (h *Host) Drain(log *slog.Logger) {
 	}
 }
 
+// Close ends the listener and all connections.
 func (h *Host) Close(log *slog.Logger) {
 	if err := h.server.Close(); err != nil {
 		log.Debug("closing the listener", "err", err)

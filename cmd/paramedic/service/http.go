@@ -27,8 +27,8 @@ import (
 	"paramedic/webhook/chat"
 )
 
-// door is everything that comes in over HTTP, pages and metrics included.
-func (s *Service) door() (http.Handler, error) {
+// newHandler returns the handler of all requests: webhooks, API, pages and metrics.
+func (s *Service) newHandler() (http.Handler, error) {
 	c, tokens := s.cfg, s.tokens
 	open := OnLoopback(c.Listen)
 	var server *webhook.Server // the pages ask it who is there, and it serves them
@@ -64,20 +64,21 @@ func (s *Service) door() (http.Handler, error) {
 		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages,
 		Metrics: s.metrics.handler(),
 		Backlog: s.Keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
-		PublicURL: c.PublicURL, Aside: s.deps.Aside, Sessions: s.deps.Sessions, ObserveAside: s.metrics.aside,
+		PublicURL: c.PublicURL, Aside: s.deps.aside, Sessions: s.deps.sessions, ObserveAside: s.metrics.aside,
 	})
-	s.CloseStreams = server.Close
+	s.closeStreams = server.Close
 	return server, nil
 }
 
+// OnLoopback reports whether an address to listen on is one of this machine only.
 func OnLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	return err == nil && config.Loopback(host)
 }
 
-// authorizeSlack returns why a Slack user may not do what the verb says. Approving follows the rule
-// of all doors; to say no, it is enough to be a responder or among the action's approvers. The
-// tokens file gives a user the role of the token that names them.
+// authorizeSlack returns whether a Slack user may do what the verb names, and the reason if not.
+// Approval follows the same rule as in the API. To deny, it is enough to be a responder or one of
+// the action's approvers. The tokens file gives a user the role of the token that names them.
 func (s *Service) authorizeSlack(by state.Actor, verb state.Verb, action *state.Action) (string, bool) {
 	listed := s.isApprover(by.ID)
 	if action != nil {
@@ -96,9 +97,9 @@ func (s *Service) authorizeSlack(by state.Actor, verb state.Verb, action *state.
 		"remediate.policies", false
 }
 
-// maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and
-// everybody in the channel that they are posted to. A guest or a stranger elsewhere in the
-// workspace is neither.
+// maySlackRead returns a function that reports whether a Slack user may list incidents. Users whom
+// the tokens file or a policy names may, and so may everyone in the incident channel. Guests
+// elsewhere in the workspace may not.
 func (s *Service) maySlackRead(tokens *access.Tokens) func(chat.Asker) bool {
 	channel := strings.TrimPrefix(s.cfg.Notify.Slack.Channel, "#")
 	return func(by chat.Asker) bool {
@@ -114,7 +115,7 @@ func (s *Service) isApprover(user string) bool {
 		func(p config.PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
 }
 
-// notifiers makes every channel that is configured.
+// notifiers creates the configured channels.
 func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 	n := s.cfg.Notify
 	all := map[state.Channel]notify.Notifier{}
@@ -157,8 +158,7 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 	return notify.NewHandler(handler), nil
 }
 
-// NewRouter makes the routes. A channel that nothing is configured for is not part of the default
-// routes.
+// NewRouter creates the routes. The default routes use configured channels only.
 func NewRouter(cfg config.Config) (*notify.Router, error) {
 	var routes []notify.Route
 	for _, r := range cfg.Notify.Routes {
@@ -169,8 +169,8 @@ func NewRouter(cfg config.Config) (*notify.Router, error) {
 	return notify.NewRouter(routes, cfg.Channels())
 }
 
-// playbookFor is the playbook that fits the incident's verdict, with its checks answered, as
-// messages show it.
+// playbookFor returns the playbook for the incident's verdict, with its checks answered, for
+// messages.
 func (s *Service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Playbook {
 	pb, ok := s.Library.For(in.Diagnosis)
 	if !ok {
@@ -184,7 +184,7 @@ func (s *Service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 	return out
 }
 
-// pages are the incident pages.
+// pages returns the handler of the incident pages.
 func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	cfg.View, cfg.Clock, cfg.Logger = s.Keeper, s.deps.Clock, s.deps.Logger
 	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
@@ -200,10 +200,10 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	return web.New(cfg)
 }
 
-// intake returns what the pages show about incoming alerts.
+// intake returns the state of incoming alerts for the pages.
 func (s *Service) intake(refusing string) web.Intake {
 	in := web.Intake{Refusing: refusing}
-	list, _ := s.deps.Aside.Last()
+	list, _ := s.deps.aside.Last()
 	for _, a := range list {
 		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count,
 			Last: a.Last})
@@ -211,7 +211,7 @@ func (s *Service) intake(refusing string) web.Intake {
 	return in
 }
 
-// playbookIDs are the playbooks that the pages list.
+// playbookIDs returns the IDs of the playbooks, for the pages.
 func (s *Service) playbookIDs() []string {
 	var ids []string
 	for _, pb := range s.Library.All() {
@@ -220,8 +220,8 @@ func (s *Service) playbookIDs() []string {
 	return ids
 }
 
-// webPlaybook is a playbook as the pages show it: an incident's, or without one that of the ID, and
-// its checks have no answers.
+// webPlaybook returns a playbook for the pages. With an incident it is the playbook for that
+// incident's verdict. Without one it is the playbook of the ID, and its checks have no answers.
 func (s *Service) webPlaybook(id string, in *state.Incident, ev *state.Evidence) (web.Playbook, bool) {
 	pb, ok := s.Library.Get(id)
 	var incident state.Incident
@@ -242,7 +242,8 @@ func (s *Service) webPlaybook(id string, in *state.Incident, ev *state.Evidence)
 		s.deps.Logger.Warn("a playbook cannot be shown", "playbook", id, "err", err)
 	}
 	safe := template.HTML(body) //nolint:gosec // the library renders Markdown without raw HTML
-	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: safe, Worse: run.Worse,
+	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: safe,
+		Worse:    run.Worse,
 		Escalate: run.Escalate}
 	for _, a := range run.Answers {
 		check := web.Check{ID: a.Check.ID, Ask: a.Check.Ask, State: string(a.State), Limit: a.Limit, ByHand: a.ByHand,

@@ -16,8 +16,8 @@ import (
 	"paramedic/webhook/chat"
 )
 
-// What a cause names is what every channel and page shows of it.
-func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
+// Every channel and page shows the playbook that the cause names.
+func TestNamedPlaybookIsShownEverywhere(t *testing.T) {
 	s, err := New(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +35,9 @@ func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// A site that points its name at this machine reads nothing of a bot that is open on loopback, its
-// pages and metrics included.
-func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
+// A website that resolves its name to this machine can read nothing of an open bot, neither pages
+// nor metrics.
+func TestOpenBotRefusesOtherHostNames(t *testing.T) {
 	cfg := config.Default()
 	cfg.PublicURL = "https://oncall.example"
 	s, err := New(cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
@@ -56,8 +56,8 @@ func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
 	}
 }
 
-// An alert that cannot be taken is shown where people look, and counted; the others of its payload
-// are triaged.
+// An invalid alert is shown on the page and counted, and the other alerts of its payload are
+// triaged.
 func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 	base, bot := startBot(t)
 	bad := `{"status":"firing","labels":{"alertname":"Bad\u001b[2J<b>"},"startsAt":"2026-11-21T02:59:00Z"},`
@@ -85,8 +85,8 @@ func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 	}
 }
 
-// How far triage and the outbox are behind is in the metrics.
-func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
+// The metrics export the backlog of triage and of the outbox.
+func TestMetricsExportTheBacklog(t *testing.T) {
 	base, bot := startBot(t)
 	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(oneAlert))
 	if err != nil {
@@ -116,9 +116,8 @@ func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
 	}
 }
 
-// In Slack, incidents are shown to those who are known by user ID and to the incident channel; a
-// guest elsewhere is neither.
-func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
+// In Slack, known users and the incident channel may read incidents. A guest elsewhere may not.
+func TestSlackReadersNeedATokenOrTheChannel(t *testing.T) {
 	cfg := config.Default()
 	cfg.Notify.Slack.Channel = "#llm-oncall"
 	cfg.Remediate.Policies = []config.PolicyConfig{{Approvers: config.List[string]{"U0APPROVER"}}}
@@ -152,7 +151,7 @@ func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
 	}
 }
 
-// Anybody who may act may stop: a no takes less than a yes.
+// To deny needs fewer rights than to approve: everyone who may act may deny.
 func TestSlackRightsFollowTheVerb(t *testing.T) {
 	cfg := config.Default()
 	cfg.Remediate.Policies = []config.PolicyConfig{{Approvers: config.List[string]{"U0LISTED", "U0OTHER"}}}

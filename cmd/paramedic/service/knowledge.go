@@ -13,14 +13,13 @@ import (
 	"paramedic/state"
 )
 
-// Knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
-// do about it.
+// Knowledge combines the rules, which name a cause, with the playbooks, which advise.
 type Knowledge struct {
 	rules.Rules
 	Library *playbooks.Library
 }
 
-// Diagnose names the cause and says what to do and what not to do about it.
+// Diagnose returns the verdict of the rules, with the advice of its playbook.
 func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	d := k.Rules.Diagnose(in, ev, now)
 	pb, ok := k.Library.For(d)
@@ -37,6 +36,7 @@ func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Tim
 	return d
 }
 
+// LoadRules reads the built-in rules and those of a directory. Its error has every problem.
 func LoadRules(dir string) (*catalog.Catalog, error) {
 	catalog, problems, err := catalog.Load(dir)
 	if err != nil {
@@ -52,8 +52,8 @@ func LoadRules(dir string) (*catalog.Catalog, error) {
 	return catalog, nil
 }
 
-// LoadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both
-// is in the error.
+// LoadKnowledge reads causes and playbooks, the built-in ones and the user's. Its error has every
+// problem of both.
 func LoadKnowledge(cfg config.Config) (*catalog.Catalog, *playbooks.Library, error) {
 	catalog, problems, err := catalog.Load(cfg.Triage.RulesDir)
 	if err != nil {

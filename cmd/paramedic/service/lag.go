@@ -27,16 +27,16 @@ var (
 		"Times that a damaged partition was made again from its log.", nil, nil)
 )
 
-// damageCounts are the counters of a store that can tell of damage. *jetstream.Store has them.
+// damageCounts is implemented by a store that counts damage. *jetstream.Store does.
 type damageCounts interface {
 	Reopened() uint64
 	Lost() uint64
 }
 
-// A lagCollector reads how far the running service is behind whenever the metrics are asked for.
+// A lagCollector reports the backlog of the running service, at each scrape.
 type lagCollector struct{ metrics *metrics }
 
-// Describe sends what the collector may give.
+// Describe implements prometheus.Collector.
 func (c lagCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{waitingInputs, waitingAlerts, waitingAge, waitingWork, effectsDue, effectsAge,
 		storeReopened, inputsLost, stateRebuilt} {
@@ -44,7 +44,7 @@ func (c lagCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends what is so now; before the first service runs, nothing.
+// Collect implements prometheus.Collector. It sends nothing before the first service runs.
 func (c lagCollector) Collect(ch chan<- prometheus.Metric) {
 	s := c.metrics.running.Load()
 	if s == nil {

@@ -14,7 +14,7 @@ import (
 	"paramedic/rules/lint"
 )
 
-// A LintResult is what is wrong with one cluster's own alert rules.
+// A LintResult holds the findings about one cluster's own alert rules.
 type LintResult struct {
 	Rules    int            `json:"rules"`
 	Findings []lint.Finding `json:"findings"`
@@ -23,7 +23,7 @@ type LintResult struct {
 	Unjudged []string       `json:"unjudged,omitempty"` // metrics that no series has, and that may come
 }
 
-// LintRules compares every cluster's alert rules with what its Prometheus holds. It returns the
+// LintRules compares every cluster's alert rules with the series of its Prometheus. It returns the
 // results by cluster, and the errors by "cluster/rules".
 func LintRules(ctx context.Context, cfg config.Config) (map[string]LintResult, map[string]error) {
 	var mu sync.Mutex
@@ -50,7 +50,8 @@ func LintRules(ctx context.Context, cfg config.Config) (map[string]LintResult, m
 
 func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error) {
 	none := LintResult{Findings: []lint.Finding{}}
-	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: SecretReader(c.Prometheus.BearerTokenFile)})
+	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL,
+		Token: secretReader(c.Prometheus.BearerTokenFile)})
 	if err != nil {
 		return none, err
 	}
@@ -79,13 +80,15 @@ func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error
 	case err != nil:
 		out.Unseen = append(out.Unseen, "short ranges were not looked at: "+strings.TrimSpace(err.Error()))
 	case len(have.Scraped) == 0:
-		out.Unseen = append(out.Unseen, "short ranges were not looked at: the server does not tell how often it scrapes")
+		out.Unseen = append(out.Unseen,
+			"short ranges were not looked at: the server does not tell how often it scrapes")
 	}
 	labels, left, err := client.Labels(ctx, lint.Lookups(loaded, have), now)
 	have.Labels = labels
 	switch {
 	case err != nil:
-		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not looked at: %s", text.Count(left, "metric"), strings.TrimSpace(err.Error())))
+		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not looked at: %s", text.Count(left, "metric"),
+			strings.TrimSpace(err.Error())))
 	case left > 0:
 		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not looked at: they take more than %d queries",
 			text.Count(left, "metric"), prometheus.MaxLookups))

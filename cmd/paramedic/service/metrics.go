@@ -13,7 +13,7 @@ import (
 	"paramedic/state/outbox"
 )
 
-// metrics are the bot's own.
+// metrics holds the bot's own metrics.
 type metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.HistogramVec

@@ -9,12 +9,12 @@ import (
 	"paramedic/cmd/paramedic/config"
 )
 
-// watchEvery is how often the configuration file is looked at. A ConfigMap takes longer than that
-// to arrive.
+// watchEvery is the interval at which the configuration file is read. A changed ConfigMap takes
+// longer than that to arrive.
 const watchEvery = 3 * time.Second
 
-// watchConfig gives a service made of every valid new version of the configuration file. One that
-// is not valid is refused with all of its problems, and the old one stays.
+// watchConfig sends a new service for every valid change of the configuration file. It logs all
+// problems of an invalid change, and the running service stays.
 func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps) <-chan *Service {
 	out := make(chan *Service)
 	if path == "" {
@@ -48,9 +48,9 @@ func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps)
 	return out
 }
 
-// reload makes a service of a changed configuration. What the listener and the store are made of
-// cannot change while they are in use, and what stays has to be valid together with what is new: an
-// address that is still open to all must not lose its authentication.
+// reload creates a service for a changed configuration. The listener and the store are in use, so
+// listen, tls and state keep their running values. The result is validated again: an address that
+// others can reach must not lose its authentication.
 func reload(path string, raw []byte, running config.Config, deps Deps) (*Service, error) {
 	cfg, err := config.Parse(path, raw)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// An idleStore is for a service that is made and not run.
+// An idleStore is for a service that is created and does not run.
 type idleStore struct{ state.Store }
 
 func (idleStore) Partitions() int { return 1 }
 
-// A tickedClock is the machine's, but the configuration file is looked at when the test says so.
+// A tickedClock is the system's clock, but the test decides when the configuration file is read.
 type tickedClock struct {
 	state.SystemClock
 	look chan time.Time
@@ -36,9 +36,8 @@ func (c tickedClock) After(d time.Duration) <-chan time.Time {
 	return c.SystemClock.After(d)
 }
 
-// What the metrics have counted goes on when the configuration changes: a counter that falls to
-// zero reads as a restart.
-func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
+// Counters continue after a reload. A counter that falls to zero would read as a restart.
+func TestMetricsSurviveAReload(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "paramedic.yaml")
 	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
@@ -82,7 +81,7 @@ func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 		}
 		log.Close()
 	}()
-	clock.look <- time.Now() // the first generation is up when somebody looks
+	clock.look <- time.Now() // the first generation is up when the clock is read
 	for host.current.Load() == nil {
 		<-time.After(time.Millisecond)
 	}
@@ -107,9 +106,9 @@ func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 	}
 }
 
-// The listener stays as it is until the next start, and with it what it demands: an address that
-// others reach keeps its logins, and client certificates are not counted on where there is no TLS.
-func TestAReloadIsRefusedThatDoesNotFitTheRunningListener(t *testing.T) {
+// The listener stays until the next start, and so do its requirements. An address that others reach
+// keeps its authentication, and client certificates need TLS.
+func TestReloadMustFitTheRunningListener(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	dir := t.TempDir()
 	cert, key := ca.issue(1, x509.ExtKeyUsageServerAuth)

@@ -15,14 +15,15 @@ import (
 	"paramedic/webhook/alertmanager"
 )
 
-// Shutting down is bounded: requests are answered and deliveries finished within these, and what is
-// left goes on at the next start.
+// Shutdown is bounded: requests get drainTime, and the store gets closeTime. What is left continues
+// at the next start.
 const (
 	drainTime = 4 * time.Second
 	closeTime = 3 * time.Second
 )
 
-// Serve runs the bot until the context ends. An empty path stands for the defaults.
+// Serve runs the bot until the context ends. If the path is empty, it uses the default
+// configuration.
 func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) error {
 	cfg, err := config.Load(path)
 	if err != nil {
@@ -54,11 +55,10 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	return serveGenerations(ctx, path, cfg, deps, host)
 }
 
-// serveGenerations runs the service, and makes a new one whenever the configuration has changed and
-// is valid. The store, and with it everything that was accepted, outlives them all, and so do the
-// listener and what the metrics have counted.
+// serveGenerations runs the service, and replaces it after every valid change of the configuration.
+// The store, the listener and the metrics outlive the services.
 func serveGenerations(ctx context.Context, path string, cfg config.Config, deps Deps, host *Host) error {
-	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &alertmanager.Aside{}, &access.Sessions{}
+	deps.metrics, deps.aside, deps.sessions = newMetrics(), &alertmanager.Aside{}, &access.Sessions{}
 	service, err := New(cfg, deps)
 	if err != nil {
 		return err

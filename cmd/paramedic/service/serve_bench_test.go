@@ -21,9 +21,9 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// BenchmarkServe is how many alerts a second the whole bot accepts over HTTP: each is on disk
-// before it is answered, and the bot triages them meanwhile. Every alert is new. triaged/s counts
-// until the last of them is part of a committed incident.
+// BenchmarkServe measures how many new alerts the whole bot accepts over HTTP in a second. Each is
+// on disk before its answer, while the bot triages. triaged/s counts until the last alert is part
+// of a committed incident.
 func BenchmarkServe(b *testing.B) {
 	for _, perPayload := range []int{1, 50, 500} {
 		for _, senders := range []int{1, 8, 64} {
@@ -120,7 +120,7 @@ func startBot(tb testing.TB) (string, *Service) {
 	return "http://" + listener.Addr().String(), s
 }
 
-// awaitAlerts waits until so many alerts are part of incidents.
+// awaitAlerts waits until incidents have want alerts.
 func awaitAlerts(tb testing.TB, s *Service, want int) {
 	deadline := time.After(2 * time.Minute)
 	for {
@@ -139,7 +139,7 @@ func awaitAlerts(tb testing.TB, s *Service, want int) {
 	}
 }
 
-// stormBody is the nth payload: new alerts about 64 pods of each of 16 pools.
+// stormBody returns the nth payload: new alerts about 64 pods of each of 16 pools.
 func stormBody(tb testing.TB, n, alerts int, at time.Time) []byte {
 	hook := alerting.Webhook{Receiver: "bench", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n),
 		ExternalURL: "http://alertmanager:9093"}

@@ -33,62 +33,60 @@ import (
 	"paramedic/webhook/alertmanager"
 )
 
-// Deps is what a service is built on that outlives it, or that the demo brings itself.
+// Deps holds what a service needs and does not create itself.
 type Deps struct {
 	Store  state.Store
 	Clock  state.Clock
 	Logger *slog.Logger
 	Out    io.Writer // the console notifier's
-	// Clusters replaces the clusters that first aid writes to; nil: those that the configuration
-	// names.
+	// Clusters replaces the clusters that first aid writes to. Nil: those of the configuration.
 	Clusters map[string]cluster.Cluster
 	Timing   policy.Timing
-	// Scrape names the pages to scrape instead of the configuration; nil: the configuration does.
+	// Scrape returns the pages to scrape. Nil: those of the configuration.
 	Scrape func() []engine.Target
-	// Status answers for the default cluster's API server where the configuration names none; nil:
-	// nobody does.
+	// Status stands in for the default cluster's API server if the configuration has none. Nil:
+	// there is no replacement.
 	Status enrich.Source
-	// ScrapeEvery is the interval of direct scrapes; zero: the default.
+	// ScrapeEvery is the interval of direct scrapes. Zero: the default.
 	ScrapeEvery time.Duration
 	Colour      bool
-	// Metrics count on over a change of the configuration, what was set aside stays on the list,
-	// and logins last; nil: new ones.
-	Metrics  *metrics
-	Aside    *alertmanager.Aside
-	Sessions *access.Sessions
+
+	// These survive a reload: counters, alerts that were set aside, and logins. Nil: new ones.
+	metrics  *metrics
+	aside    *alertmanager.Aside
+	sessions *access.Sessions
 }
 
-// A Service is the bot as one configuration makes it: every room, wired. A changed configuration
-// makes a new one on the same store.
+// A Service is the wired bot for one configuration. A changed configuration gets a new Service on
+// the same store.
 type Service struct {
+	Handler http.Handler // all requests: webhooks, API, pages, metrics
+	Keeper  *keeper.Keeper
+	Library *playbooks.Library
+
 	cfg     config.Config
 	deps    Deps
 	catalog *catalog.Catalog
-	Library *playbooks.Library
-	Keeper  *keeper.Keeper
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
-	Handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
 	tokens  *access.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
-	CloseStreams func() // ends event streams, which otherwise never do
-	started      time.Time
+	closeStreams func()
 }
 
-// New wires the rooms. It does no I/O but reading the files that the configuration names;
-// construction is one straight line on purpose, so that what depends on what can be read from top
-// to bottom.
+// New wires a service. It reads the files that the configuration names, and does no other I/O. It
+// is one straight line, so that dependencies read from top to bottom.
 func New(cfg config.Config, deps Deps) (*Service, error) {
-	s := &Service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
+	s := &Service{cfg: cfg, deps: deps, metrics: deps.metrics}
 	if s.metrics == nil {
 		s.metrics = newMetrics()
 	}
-	if s.deps.Aside == nil {
-		s.deps.Aside = &alertmanager.Aside{}
+	if s.deps.aside == nil {
+		s.deps.aside = &alertmanager.Aside{}
 	}
 	var err error
 	if s.catalog, s.Library, err = LoadKnowledge(cfg); err != nil {
@@ -146,7 +144,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
 	}
-	if s.Handler, err = s.door(); err != nil {
+	if s.Handler, err = s.newHandler(); err != nil {
 		return nil, err
 	}
 	if cfg.TLS.CertFile != "" {
@@ -157,7 +155,10 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	return s, nil
 }
 
-// ownNamespace is the namespace of the pod that the bot is; empty where it is none.
+// CloseStreams ends the event streams, which otherwise stay open.
+func (s *Service) CloseStreams() { s.closeStreams() }
+
+// ownNamespace returns the namespace of the bot's own pod. It is empty outside Kubernetes.
 func ownNamespace() string {
 	raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {
@@ -166,8 +167,7 @@ func ownNamespace() string {
 	return strings.TrimSpace(string(raw))
 }
 
-// Run runs the service until the context ends, and returns when everything that it started has
-// ended.
+// Run runs the service until the context ends, and returns after all its goroutines.
 func (s *Service) Run(ctx context.Context) error {
 	s.metrics.running.Store(s)
 	group, ctx := errgroup.WithContext(ctx)
@@ -182,14 +182,14 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// An enricher gathers the evidence that an incident wants.
+// An enricher gathers the evidence of incidents.
 type enricher struct {
 	gather *enrich.Gatherer
 	view   state.View
 	clock  state.Clock
 }
 
-// Deliver gathers evidence. It cannot fail: what could not be read is missing evidence.
+// Deliver gathers evidence. It cannot fail: what it cannot read becomes missing evidence.
 func (e enricher) Deliver(ctx context.Context, ef state.Effect) outbox.Result {
 	in, ok := e.view.Incident(ef.Incident)
 	if !ok || !in.Open() {
@@ -200,7 +200,7 @@ func (e enricher) Deliver(ctx context.Context, ef state.Effect) outbox.Result {
 		Inputs: []state.Input{{At: e.clock.Now(), Cluster: in.Cluster, Evidence: &ev}}}
 }
 
-// prepare asks ahead for what will be gathered, unless that is due.
+// prepare queries ahead of the gathering, unless the gathering is due already.
 func (e enricher) prepare(ctx context.Context, ef state.Effect) state.Outcome {
 	in, ok := e.view.Incident(ef.Incident)
 	if left := in.EnrichAt.Sub(e.clock.Now()); ok && in.Open() && in.DiagnosedAt.IsZero() && left > 0 {
@@ -216,23 +216,23 @@ func (e enricher) request(in state.Incident) enrich.Request {
 		Now: e.clock.Now(), Jobs: enrich.JobsOf(in)}
 }
 
-// A gauge reads single signals for first aid.
+// A gauge reads signals for first aid.
 type gauge struct {
 	gather *enrich.Gatherer
 	clock  state.Clock
 }
 
-// Read reads signals now, with the times at which they were scraped.
+// Read reads the current values of signals, with the times of their scrapes.
 func (g gauge) Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time,
 	signals []string) state.Evidence {
 	return g.gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: scope, Onset: onset, Now: g.clock.Now(),
 		Signals: signals, Fresh: true})
 }
 
-// delivery makes an outbox handler of a function that gives an outcome only.
+// A delivery makes a function that returns an outcome an outbox handler.
 type delivery func(ctx context.Context, e state.Effect) state.Outcome
 
-// Deliver delivers the effect.
+// Deliver calls the function.
 func (d delivery) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	return outbox.Result{Outcome: d(ctx, e)}
 }

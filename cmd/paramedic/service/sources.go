@@ -25,21 +25,21 @@ import (
 	"paramedic/webhook/access"
 )
 
-// GathererDeps is what a gatherer needs beyond the configuration.
+// GathererDeps holds what a gatherer needs besides the configuration.
 type GathererDeps struct {
 	Clock  state.Clock
 	Logger *slog.Logger
-	// interval of direct scrapes; zero: the default.
+	// Interval is the interval of direct scrapes. Zero: the default.
 	Interval time.Duration
-	// discover names the pages of the default cluster instead of the configuration; nil: the
-	// configuration does.
+	// Discover returns the pages of the default cluster. Nil: those of the configuration.
 	Discover func() []engine.Target
-	// status answers for the default cluster's API server where the configuration names none; nil:
-	// nobody does.
+	// Status stands in for the default cluster's API server if the configuration has none. Nil:
+	// there is no replacement.
 	Status enrich.Source
 }
 
-// NewGatherer makes the readers of live context, and the clients that scrape in the background.
+// NewGatherer creates the readers of evidence, and returns the clients that scrape in the
+// background.
 func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
 	signals, err := signals.LoadSignals()
 	if err != nil {
@@ -54,7 +54,7 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 		var out enrich.Cluster
 		if c.Prometheus.URL != "" {
 			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL,
-				Token: SecretReader(c.Prometheus.BearerTokenFile)})
+				Token: secretReader(c.Prometheus.BearerTokenFile)})
 			if err != nil {
 				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
 			}
@@ -92,29 +92,29 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.Logger}), scrapers, nil
 }
 
-// SecretReader reads what a key refers to, a file or an environment variable, whenever it is asked; nil
-// where the key is empty.
-func SecretReader(ref string) func() (string, error) {
+// secretReader returns a function that reads the file or environment variable of a key. It returns
+// nil if the key is empty.
+func secretReader(ref string) func() (string, error) {
 	if ref == "" {
 		return nil
 	}
 	return access.NewSecret(ref).Value
 }
 
-// traceSource makes the reader of a cluster's traces; nil where it has none.
+// traceSource returns the reader of a cluster's traces, or nil if it has none.
 func traceSource(c config.ClusterConfig) (enrich.Source, error) {
 	if c.Traces.TempoURL == "" && c.Traces.JaegerURL == "" {
 		return nil, nil
 	}
 	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL,
-		Token: SecretReader(c.Traces.BearerTokenFile)})
+		Token: secretReader(c.Traces.BearerTokenFile)})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
 	return client, nil
 }
 
-// sources makes the service's readers of live context, with what has to run for them.
+// sources creates the service's readers of evidence, and their background work.
 func (s *Service) sources() error {
 	gather, scrapers, err := NewGatherer(s.cfg, GathererDeps{Clock: s.deps.Clock, Logger: s.deps.Logger,
 		Interval: s.deps.ScrapeEvery, Discover: s.deps.Scrape, Status: s.deps.Status})
@@ -144,11 +144,11 @@ func (s *Service) sources() error {
 	return nil
 }
 
-// reconcileEvery is how often Alertmanager is asked what it still holds. Nothing waits for the
-// answer: it only ends what went silent.
+// reconcileEvery is the interval of asking Alertmanager for its alerts. It may be long: it only
+// ends alerts whose resolution was lost.
 const reconcileEvery = time.Minute
 
-// reconcile ends alerts that vanished without a word.
+// reconcile ends alerts that Alertmanager dropped without a resolution.
 func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanager.Client) {
 	for {
 		select {
@@ -162,8 +162,8 @@ func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanage
 	}
 }
 
-// endVanished asks Alertmanager only while alerts are taken for firing, and records only those that
-// it does not hold: a listing may be long, and the log keeps what it is given.
+// endVanished records alerts that fire here and are missing in Alertmanager. It asks only while
+// alerts fire, and records only the missing ones, because the log keeps every input.
 func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client) error {
 	firing := s.Keeper.Firing(cluster)
 	if len(firing) == 0 {
@@ -184,8 +184,8 @@ func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmana
 	return s.Keeper.Append(ctx, state.Input{Cluster: cluster, Vanished: &state.Vanished{At: asked, Fingerprints: gone}})
 }
 
-// kubeClusters are the clusters that first aid may write to, as far as their service accounts let
-// it.
+// kubeClusters connects to the clusters that first aid may write to. Their service accounts decide
+// what it may do.
 func kubeClusters(cfg config.Config, log *slog.Logger) (map[string]cluster.Cluster, error) {
 	out := map[string]cluster.Cluster{}
 	for _, c := range cfg.Clusters {
@@ -201,8 +201,8 @@ func kubeClusters(cfg config.Config, log *slog.Logger) (map[string]cluster.Clust
 	return out, nil
 }
 
-// PingAlertmanagers asks every cluster's Alertmanager whether it answers, and returns the problems
-// by "cluster/alertmanager".
+// PingAlertmanagers asks every cluster's Alertmanager whether it answers. It returns the results by
+// "cluster/alertmanager".
 func PingAlertmanagers(ctx context.Context, cfg config.Config) map[string]error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

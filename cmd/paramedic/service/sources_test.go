@@ -16,7 +16,7 @@ import (
 	"paramedic/state"
 )
 
-// A loopStore gives back what is appended, and forgets it.
+// A loopStore returns appended inputs once and keeps nothing.
 type loopStore struct {
 	idleStore
 	log chan state.Input
@@ -69,9 +69,9 @@ func (l *loopStore) Buffered() int { return len(l.log) }
 func (l *loopStore) Waiting() int  { return len(l.log) }
 func (l *loopStore) Close()        {}
 
-// The log takes no listings: it is told of what vanished, and Alertmanager is asked only while
-// something fires.
-func TestOnlyWhatVanishedIsRecorded(t *testing.T) {
+// The log records vanished alerts only, not listings, and Alertmanager is asked only while alerts
+// fire.
+func TestVanishedAlertsAloneAreRecorded(t *testing.T) {
 	const silenced = "00000000000000aa"
 	holds, asked := silenced, 0
 	am := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -109,7 +109,7 @@ func TestOnlyWhatVanishedIsRecorded(t *testing.T) {
 			t.Errorf("%s: asked %d times, want %d; recorded %d times, want %d", when, asked, wantAsked, store.vanished, wantRecorded)
 		}
 	}
-	// until waits for the keeper to have applied something.
+	// until waits until the keeper has the given number of firing alerts.
 	until := func(firing int) {
 		for len(s.Keeper.Firing("default")) != firing {
 			<-entries

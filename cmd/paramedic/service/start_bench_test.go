@@ -21,9 +21,9 @@ var (
 	benchSlim = flag.Int("bench.slim", 1, "BenchmarkReady makes a state that is so many times smaller")
 )
 
-// BenchmarkReady is the time from opening the directory to being ready after a storm: 100,000
-// alerts in 2,000 incidents and 23,000 in an incident each, about 198,000 live records of one
-// partition that nothing was done about yet.
+// BenchmarkReady measures the time from opening the directory until the bot is ready, after a
+// storm: 100,000 alerts in 2,000 incidents and 23,000 in an incident each. That is about 198,000
+// live records of one partition, all unhandled.
 func BenchmarkReady(b *testing.B) {
 	dir := b.TempDir()
 	records := stormState(b, dir)
@@ -60,8 +60,8 @@ func BenchmarkReady(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "ready-s")
 }
 
-// stormState fills the directory as the real rules and the store would have left it, and says how
-// many records live in it.
+// stormState fills the directory with the state after the storm, and returns the number of live
+// records.
 func stormState(b *testing.B, dir string) int {
 	store, err := jetstream.Open(b.Context(), jetstream.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -128,7 +128,7 @@ func stormAlert(n, pool int, at time.Time) state.Alert {
 		GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95&g0.tab=1"}
 }
 
-// keepBusy runs so many processes that do nothing but use a processor each.
+// keepBusy runs n processes that use a processor each.
 func keepBusy(b *testing.B, n int) {
 	for range n {
 		cmd := exec.Command("sh", "-c", "while :; do :; done")

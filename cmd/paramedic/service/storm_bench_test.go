@@ -11,9 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// BenchmarkUnknownRule is how long a payload of 50,000 alerts of one unknown rule, a pod each,
-// takes until all are triaged, and how long a critical alert that comes right behind it waits for
-// its incident.
+// BenchmarkUnknownRule measures how long 50,000 alerts of one unknown rule take until all are
+// triaged, and how long a critical alert behind them waits for its incident.
 func BenchmarkUnknownRule(b *testing.B) {
 	const alerts = 50_000
 	for b.Loop() {
@@ -49,9 +48,9 @@ func BenchmarkUnknownRule(b *testing.B) {
 	}
 }
 
-// BenchmarkDiagnoseStorm is how long so many incidents take until each has a verdict, without any
-// source of evidence, and how long one critical incident that comes into the middle of that waits
-// for its own. Both count from the alert, so that settle is in them.
+// BenchmarkDiagnoseStorm measures how long many incidents take until each has a verdict, without
+// evidence, and how long a critical incident among them waits for its own. Both count from the
+// alert, so they include settle.
 func BenchmarkDiagnoseStorm(b *testing.B) {
 	for _, incidents := range []int{1_000, 5_000, 25_000} {
 		b.Run(fmt.Sprintf("incidents=%d", incidents), func(b *testing.B) { benchDiagnoseStorm(b, incidents) })
@@ -87,8 +86,8 @@ func benchDiagnoseStorm(b *testing.B, incidents int) {
 	}
 }
 
-// podsBody is a payload of alerts of one rule, each about a pod of a pool of its own, with the
-// least that Alertmanager sends.
+// podsBody returns a payload of alerts of one rule, each about a pod of its own pool, with the
+// fewest labels that Alertmanager sends.
 func podsBody(rule, severity string, from, alerts int) []byte {
 	body := bytes.NewBufferString(`{"version":"4","receiver":"bench","status":"firing","alerts":[`)
 	at := time.Now().UTC().Format(time.RFC3339)
@@ -115,8 +114,8 @@ func postAlerts(tb testing.TB, url string, body []byte) {
 
 func isCritical(in state.Incident) bool { return in.Severity == state.Critical }
 
-// awaitStorm waits until the incidents are as wanted. It asks every other second only, because that
-// copies them all.
+// awaitStorm waits until the incidents are as wanted. It asks every two seconds, because that
+// copies all of them.
 func awaitStorm(tb testing.TB, s *Service, what string, want func([]state.Incident) bool) {
 	deadline := time.After(10 * time.Minute)
 	every := 200 * time.Millisecond

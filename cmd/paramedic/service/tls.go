@@ -8,9 +8,9 @@ import (
 	"paramedic/cmd/paramedic/config"
 )
 
-// serverTLS reads the certificate and the clients' CA anew for every connection, so that both may
-// be rotated while the bot runs. While they cannot be read, as in the middle of a rotation, those
-// that were read last stay.
+// serverTLS returns settings that read the certificate and the clients' CA for every connection, so
+// that both can be rotated while the bot runs. If they cannot be read, as during a rotation, the
+// last valid ones stay.
 func serverTLS(cfg config.Config, log *slog.Logger) (*tls.Config, error) {
 	first, err := config.LoadTLS(cfg)
 	if err != nil {

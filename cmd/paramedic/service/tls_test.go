@@ -27,7 +27,7 @@ import (
 	"paramedic/state"
 )
 
-// An authority issues certificates.
+// An authority is a CA that issues certificates.
 type authority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -59,7 +59,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// issue gives a certificate and its key in PEM.
+// issue returns a certificate and its key in PEM.
 func (a *authority) issue(serial int64, usage x509.ExtKeyUsage) (cert, key []byte) {
 	a.t.Helper()
 	k := newKey(a.t)
@@ -83,7 +83,7 @@ func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// client is one that trusts the server's CA and shows a certificate of this one, asked for or not.
+// client returns a client that trusts the server's CA and always shows a certificate of this one.
 func (a *authority) client(server *authority) *http.Client {
 	a.t.Helper()
 	cert, err := tls.X509KeyPair(a.issue(9, x509.ExtKeyUsageClientAuth))
@@ -93,7 +93,7 @@ func (a *authority) client(server *authority) *http.Client {
 	return clientWith(server, func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil })
 }
 
-// clientWith makes a new connection for every request.
+// clientWith returns a client that opens a new connection for every request.
 func clientWith(server *authority, show func(*tls.CertificateRequestInfo) (*tls.Certificate, error)) *http.Client {
 	pool := x509.NewCertPool()
 	pool.AddCert(server.cert)
@@ -101,8 +101,8 @@ func clientWith(server *authority, show func(*tls.CertificateRequestInfo) (*tls.
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, GetClientCertificate: show}}}
 }
 
-// tlsBot runs `paramedic serve` with TLS until the test ends, and gives its address and the folder
-// of its certificates.
+// tlsBot runs the bot with TLS until the test ends, and returns its address and the folder of its
+// certificates.
 func tlsBot(t *testing.T, ca *authority) (address, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -158,8 +158,8 @@ func put(t *testing.T, dir, name string, raw []byte) {
 const oneAlert = `{"version":"4","status":"firing","receiver":"paramedic","groupKey":"g","groupLabels":{},"commonLabels":{},"commonAnnotations":{},"externalURL":"http://am",
 "alerts":[{"status":"firing","labels":{"alertname":"HighTTFT","severity":"warning"},"annotations":{},"startsAt":"2026-11-21T12:00:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":"00000000000000aa"}]}`
 
-// post sends an alert, again while the bot is still starting, and gives the status and the serial
-// number of the server's certificate.
+// post sends an alert and retries while the bot starts. It returns the status and the serial number
+// of the server's certificate.
 func post(t *testing.T, c *http.Client, address string) (status int, serial int64, err error) {
 	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
@@ -181,7 +181,7 @@ func post(t *testing.T, c *http.Client, address string) (status int, serial int6
 	}
 }
 
-func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
+func TestAlertmanagerAuthenticatesByCertificate(t *testing.T) {
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
 	address, dir := tlsBot(t, ours)
 	nobody := clientWith(ours, nil)
@@ -195,7 +195,7 @@ func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
 	if status, _, err := post(t, theirs.client(ours), address); err == nil {
 		t.Errorf("with another CA's certificate: %d, and no failed handshake", status)
 	}
-	// A certificate for servers is not one for clients.
+	// A server certificate is not accepted as a client certificate.
 	wrong, err := tls.X509KeyPair(ours.issue(9, x509.ExtKeyUsageServerAuth))
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,8 @@ func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
 		t.Errorf("with a server's certificate: %d, and no failed handshake", status)
 	}
 
-	// Rotation: half of it changes nothing, all of it counts from the next connection.
+	// After half of a rotation nothing changes. After all of it, the next connection uses the new
+	// files.
 	cert, key := ours.issue(200, x509.ExtKeyUsageServerAuth)
 	put(t, dir, "server.pem", cert)
 	if status, serial, err := post(t, ours.client(ours), address); status != http.StatusOK || serial != 100 {
@@ -224,9 +225,9 @@ func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
 	}
 }
 
-// Another CA in the configuration counts from the next connection after it was applied: the old
-// one's clients are no longer let in.
-func TestAReloadExchangesTheClientsCA(t *testing.T) {
+// A new CA in the configuration applies from the next connection on, and clients of the old CA are
+// refused.
+func TestReloadReplacesTheClientCA(t *testing.T) {
 	old, next := newAuthority(t, "old"), newAuthority(t, "next")
 	dir := t.TempDir()
 	cert, key := old.issue(100, x509.ExtKeyUsageServerAuth)

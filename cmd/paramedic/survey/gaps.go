@@ -11,11 +11,11 @@ import (
 	"paramedic/state"
 )
 
-// checkNames are the sides of a pool's health as people read them, where that is not their ID.
+// checkNames has the names of checks for people, if they differ from the IDs.
 var checkNames = map[string]string{"kv_cache": "KV cache", "gpu": "GPU", "error_budget": "error budget"}
 
-// Notes say why a pool that is not healthy is not, where a value alone does not, and which
-// pathologies it shows.
+// Notes returns the reasons of unhealthy pools that a value alone does not show, and their
+// pathologies.
 func (f Report) Notes() []string {
 	var lines []string
 	for _, p := range f.Pools {
@@ -39,8 +39,7 @@ func (f Report) Notes() []string {
 
 func poolName(p health.Pool) string { return cmp.Or(p.Pool, p.Model, "the pool") }
 
-// Unmeasured says of every pool which sides of its health nobody could measure, and why: silence
-// would read as health.
+// Unmeasured returns the checks without a value, by pool and reason. Silence would read as health.
 func (f Report) Unmeasured() []string {
 	why := map[string]string{}
 	for _, m := range f.Missing {
@@ -72,8 +71,8 @@ func (f Report) Unmeasured() []string {
 	return lines
 }
 
-// untraced is why there are no traces in what was asked for; empty where there are, or nobody named
-// a store of them.
+// untraced returns the reason why a query found no traces. It is empty if it found some, or no
+// store was named.
 func untraced(ev state.Evidence) string {
 	for _, m := range ev.Missing {
 		if m.Signal == "trace_requests" {
@@ -83,7 +82,8 @@ func untraced(ev state.Evidence) string {
 	return ""
 }
 
-// Closing is the last word on a fleet in which no pool shows a symptom; empty where one does.
+// Closing returns the conclusion on a fleet in which no pool shows a symptom. It is empty if one
+// does.
 func (f Report) Closing() string {
 	if len(f.Verdict) > 0 {
 		return ""

@@ -19,16 +19,16 @@ import (
 	"paramedic/state"
 )
 
-// recordedPages answers for engines with the pages that were recorded of them.
+// recordedPages answers scrapes with recorded pages.
 type recordedPages struct {
 	now   time.Time
 	pages map[time.Time]map[string][]byte // by time and URL
 }
 
-// Now is the time of the page that is read.
+// Now returns the time of the current page.
 func (r *recordedPages) Now() time.Time { return r.now }
 
-// After never comes: nothing waits while recorded pages are read.
+// After returns nil: nothing waits while recorded pages are read.
 func (*recordedPages) After(time.Duration) <-chan time.Time { return nil }
 
 // RoundTrip is part of http.RoundTripper.
@@ -41,8 +41,8 @@ func (r *recordedPages) RoundTrip(req *http.Request) (*http.Response, error) {
 		Header: http.Header{"Content-Type": {"text/plain; version=0.0.4"}}, Request: req}, nil
 }
 
-// ReadPages reads recorded pages as a look at the live engines would, at the times at which
-// they were recorded.
+// ReadPages returns the evidence of recorded pages, read as a survey of the live engines would read
+// them, at the times of the recording.
 func ReadPages(pages []casetest.CasePage, at time.Time) (state.Evidence, error) {
 	signals, err := signals.LoadSignals()
 	if err != nil {

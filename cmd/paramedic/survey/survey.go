@@ -20,7 +20,7 @@ import (
 	"paramedic/state"
 )
 
-// A Survey is one look at everything that can be seen.
+// A Survey is one look at everything that a cluster's sources export.
 type Survey struct {
 	Gather  *enrich.Gatherer
 	Catalog *catalog.Catalog
@@ -30,7 +30,7 @@ type Survey struct {
 	Unread  []engine.Problem // pages that could not be read
 }
 
-// A Report is what a look found.
+// A Report holds the findings of a survey.
 type Report struct {
 	At      time.Time        `json:"at"`
 	Found   bool             `json:"found"`
@@ -38,12 +38,12 @@ type Report struct {
 	Verdict []PoolReport     `json:"verdicts"`
 	Missing []state.Missing  `json:"missing,omitempty"`
 	Unread  []engine.Problem `json:"unreadable,omitempty"` // engines' pages that could not be read
-	// Untraced is why no traces were found where somebody asked for them: of the fleet, or of the
-	// pools that show symptoms.
+	// Untraced has the reasons why no traces were found, if a store was named: for the fleet, or
+	// for the pools with symptoms.
 	Untraced []string `json:"untraced,omitempty"`
 }
 
-// A PoolReport is a pool that has symptoms, with the verdict on it.
+// A PoolReport is a pool with symptoms, and its verdict.
 type PoolReport struct {
 	Pool      health.Pool           `json:"pool"`
 	Symptoms  []state.SymptomCount  `json:"symptoms"`
@@ -52,11 +52,12 @@ type PoolReport struct {
 	Playbook  string                `json:"-"` // as text beside the story, with its answers
 }
 
-// Run looks at every pool, and twice at those that show symptoms: the second time with everything.
+// Run surveys every pool. It gathers everything about pools with symptoms, and diagnoses them.
 func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 	ev := l.Gather.Gather(ctx, enrich.Request{Cluster: l.Cluster, Scope: state.Scope{Cluster: l.Cluster, Model: model},
 		Onset: l.Now, Now: l.Now})
-	out := Report{At: l.Now, Pools: service.MarkUnmeasured(PoolsOfModel(health.OfCatalog(l.Catalog, l.Cluster, ev), ev.Workers,
+	out := Report{At: l.Now, Pools: service.MarkUnmeasured(PoolsOfModel(health.OfCatalog(l.Catalog, l.Cluster, ev),
+		ev.Workers,
 		model)), Verdict: []PoolReport{}, Missing: ev.Missing, Unread: l.Unread, Found: len(l.Unread) > 0}
 	if len(ev.Samples) == 0 || len(out.Pools) == 0 {
 		if err := l.UnknownModel(ctx, model); err != nil {
@@ -81,7 +82,7 @@ func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 		found := PoolReport{Pool: p, Symptoms: symptoms,
 			Diagnosis: service.Knowledge{Rules: rules.Rules{Catalog: l.Catalog}, Library: l.Library}.Diagnose(&in,
 				&pool, l.Now), Time: bottleneck.Of(l.Catalog, scope, &pool)}
-		// no alert has called for this look: what healthy engines show is nothing to tell
+		// no alert asked for this survey, so a benign verdict is no finding
 		if found.Diagnosis.Cause == state.BenignAlert {
 			continue
 		}
@@ -103,7 +104,7 @@ func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 	return out, nil
 }
 
-// severity is how bad a pool is of which this is said: its numbers may all be in bounds.
+// severity returns the health of a pool with this verdict. Its metrics may all be in bounds.
 func (l Survey) severity(d state.Diagnosis) health.Status {
 	pb, ok := l.Library.For(d)
 	switch {
@@ -115,8 +116,8 @@ func (l Survey) severity(d state.Diagnosis) health.Status {
 	return health.HealthWarning
 }
 
-// PoolsOfModel are those of the pools that serve a model; all, where none is named. Evidence holds all
-// workers whatever it was asked for, since neighbours count in a diagnosis.
+// PoolsOfModel returns the pools that serve a model, or all pools if no model is named. Evidence
+// always holds all workers, because a diagnosis compares neighbours.
 func PoolsOfModel(pools []health.Pool, workers []state.Worker, model string) []health.Pool {
 	if model == "" {
 		return pools
@@ -126,15 +127,15 @@ func PoolsOfModel(pools []health.Pool, workers []state.Worker, model string) []h
 	})
 }
 
-// ServesModel says whether any of the pool's workers serves a model.
+// ServesModel reports whether a worker of the pool serves a model.
 func ServesModel(p health.Pool, workers []state.Worker, model string) bool {
 	return slices.ContainsFunc(workers, func(w state.Worker) bool {
 		return w.Namespace == p.Namespace && w.Pool == p.Pool && w.Pool != "" && strings.EqualFold(w.Model, model)
 	})
 }
 
-// UnknownModel is the error of a look at a model that nothing serves, with those that are served; nil
-// where no model is seen, or none was named.
+// UnknownModel returns an error for a model that no worker serves, with the models that workers do
+// serve. It returns nil if no model was seen or named.
 func (l Survey) UnknownModel(ctx context.Context, model string) error {
 	if model == "" {
 		return nil
@@ -160,8 +161,8 @@ func (l Survey) UnknownModel(ctx context.Context, model string) error {
 		strings.Join(seen, ", "))
 }
 
-// MissingReasons are the reasons why evidence is missing, each once: first what failed, then what there
-// was nothing of.
+// MissingReasons returns why evidence is missing, each reason once: failures first, then what does
+// not exist.
 func MissingReasons(missing []state.Missing, unread []engine.Problem) string {
 	var out, absent []string
 	seen := map[string]bool{}

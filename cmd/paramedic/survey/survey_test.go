@@ -16,9 +16,9 @@ import (
 	"paramedic/state"
 )
 
-// A pool is healthy when enough was measured to say so, and what was not measured is said with its
+// A pool is healthy only if enough checks have a value. Missing values are listed with their
 // reason.
-func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
+func TestUnmeasuredPoolIsNotHealthy(t *testing.T) {
 	sample := func(signal string, v float64) state.Sample {
 		return state.Sample{Signal: signal, Value: v, Entity: state.Entity{Model: "llama", Instance: "10.0.0.1:8000"}}
 	}
@@ -53,7 +53,7 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 	}
 }
 
-// said is a source that always says the same.
+// A said is a source that always returns the same samples.
 type said []state.Sample
 
 func (s said) Read(context.Context, enrich.Query) enrich.Reading {
@@ -62,9 +62,9 @@ func (s said) Read(context.Context, enrich.Query) enrich.Reading {
 
 func (said) Ping(context.Context) error { return nil }
 
-// A pool is no better than what is said of it below, and no trouble that shows leaves the exit code
-// at 0: a dead node, a hot GPU, clients that hang up.
-func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
+// A pool's health includes its verdict, and every visible problem sets the exit code: a dead node,
+// a hot GPU, aborting clients.
+func TestPoolHealthFollowsItsVerdict(t *testing.T) {
 	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)

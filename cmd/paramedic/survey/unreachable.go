@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Unreachable is the error of a look at a Prometheus that cannot be asked: where it was looked for,
-// why it gave nothing, and what to try.
+// Unreachable returns the error for a Prometheus that does not answer: its address, the reason, and
+// what to try.
 func Unreachable(base string, why error) error {
 	shown := base
 	if u, err := url.Parse(base); err == nil {

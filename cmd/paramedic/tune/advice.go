@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-// Advice is what tune says of one worker of a pool.
+// Advice holds the computed settings of one worker of a pool.
 type Advice struct {
 	Pool     string    `json:"pool,omitempty"`
 	Engine   string    `json:"engine"` // whose flags the settings are
@@ -23,8 +23,8 @@ type Advice struct {
 	Finding  bool      `json:"finding"` // it does not fit, is beyond what is safe, or misses a target that the user gave
 }
 
-// A Setting is one flag with its advice. Now is what a live engine has, 0 where that is not
-// known.
+// A Setting is one flag with its advised value. Now is the live engine's value, or 0 if that is
+// unknown.
 type Setting struct {
 	Flag  string `json:"flag"`
 	Value int    `json:"value"`
@@ -32,13 +32,14 @@ type Setting struct {
 	Why   string `json:"why"`
 }
 
-// A Fact is a computed or measured value with where it comes from.
+// A Fact is a computed or measured value with its source.
 type Fact struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 	From string `json:"from"`
 }
 
+// Print prints the advice for people.
 func (a Advice) Print(out io.Writer) {
 	title := "One " + a.Engine + " worker"
 	if a.Pool != "" {
@@ -91,7 +92,7 @@ func (a Advice) Print(out io.Writer) {
 	}
 }
 
-// missed are the targets that the user gave and that are missed.
+// missed reports whether a target that the user gave is missed.
 func (a Advice) missed() bool {
 	return slices.ContainsFunc(a.Targets, func(t Target) bool { return t.given && t.Verdict == targetMissed })
 }

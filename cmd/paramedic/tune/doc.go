@@ -1,3 +1,3 @@
-// Package tune computes safe engine settings from a model and its GPUs, or from what live engines
-// export. It is arithmetic: it reads model configurations, and asks no engine anything.
+// Package tune computes safe engine settings from a model and its GPUs, or from the metrics of live
+// engines. It reads model configurations, and queries nothing.
 package tune

@@ -1,17 +1,17 @@
 package tune
 
-// A engineFlags is how an engine calls what is advised, and what guides often have wrong about it.
+// engineFlags holds the names of an engine's flags, and notes on common mistakes about them.
 type engineFlags struct {
 	name        string
 	seqs, chunk string // the flags
-	// shared says that decoded tokens count against a chunk, so that it may not be smaller than the
-	// sequences.
+	// shared is set if decoded tokens count against a chunk. The chunk must not be smaller than the
+	// number of sequences then.
 	shared bool
 	notes  []string
 }
 
-// engines are the engines' flags, by the engine's name in signals. Sources: their command lines
-// (vllm serve, sglang.launch_server, trtllm-serve).
+// engines has the flags by the engine's name in signals. Sources: the engines' command lines (vllm
+// serve, sglang.launch_server, trtllm-serve).
 var engines = map[string]engineFlags{
 	"vllm": {name: "vLLM", seqs: "--max-num-seqs", chunk: "--max-num-batched-tokens", shared: true,
 		notes: []string{
@@ -37,7 +37,7 @@ var engines = map[string]engineFlags{
 		}},
 }
 
-// unknownEngine is one that nothing tells the kind of, such as behind a frontend that alone is
+// unknownEngine stands for an engine of an unknown kind, such as behind a frontend that alone is
 // scraped.
 var unknownEngine = engineFlags{name: "unknown engine", seqs: "sequences at a time", chunk: "tokens of a prefill chunk",
 	notes: []string{

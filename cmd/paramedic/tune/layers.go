@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Kinds of layers, as transformers calls them in layer_types.
+// Kinds of layers, by their names in the layer_types of transformers.
 const (
 	keepsAll    = "full_attention"
 	keepsWindow = "sliding_attention"
@@ -17,26 +17,25 @@ const (
 	keepsState  = "linear_attention"
 )
 
-// uncomputed are keys of configurations whose layers differ in ways that are not computed here:
-// layers with states of other kinds (Jamba, Nemotron-H, Zamba, MiniMax, Kimi Linear), windows with
-// heads of their own (Gemma 4, MiMo), a cache that is compressed (DeepSeek V4).
+// uncomputed lists keys of configurations with layers that this package does not compute: states of
+// other kinds (Jamba, Nemotron-H, Zamba, MiniMax, Kimi Linear), windows with their own heads (Gemma
+// 4, MiMo), and a compressed cache (DeepSeek V4).
 var uncomputed = []string{"hybrid_override_pattern", "hybrid_layer_pattern", "attn_layer_period", "attn_layer_indices",
 	"layers_block_type", "attn_type_list",
 	"linear_attn_config", "block_configs", "compress_ratios", "mamba_d_state", "mamba_num_heads", "ssm_cfg",
 	"ssm_state_size", "state_size", "global_head_dim",
 	"num_global_key_value_heads", "swa_num_key_value_heads", "swa_head_dim", "cross_attention_layers"}
 
-// byShape is what helps where a configuration does not.
+// byShape is the remedy for a configuration that cannot be computed.
 const byShape = "give --layers, --kv-heads and --head-dim of the layers that keep every token"
 
-// encoders are kinds of models that read a text as a whole and write none: nothing of them is kept
-// for a next token.
+// encoders lists model types that read a text and write none. They keep nothing for a next token.
 var encoders = []string{"albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra",
 	"ernie", "eurobert", "ibert", "jina_bert", "modernbert",
 	"mpnet", "neobert", "new", "nomic_bert", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl",
 	"xlm-roberta-flash"}
 
-// noKVCache refuses models for which advice on the KV cache would be wrong whatever their shape.
+// noKVCache returns an error for models that keep no KV cache of the computed form.
 func (c *modelConfig) noKVCache() error {
 	const noAdvice = "advice on the KV cache does not apply to it"
 	masked := slices.ContainsFunc(c.Architectures, func(a string) bool { return strings.HasSuffix(a, "ForMaskedLM") })
@@ -54,13 +53,13 @@ func (c *modelConfig) noKVCache() error {
 	return nil
 }
 
-// windowPatterns are models whose configuration need not say that every so many layers one keeps
-// everything, as transformers fills it in.
+// windowPatterns has the models whose configuration may omit that one of every n layers keeps
+// everything. transformers fills it in.
 var windowPatterns = map[string]int{"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4, "gpt_oss": 2}
 
-// kinds are the kinds of the model's layers, in their order. Sources: transformers' configuration
-// classes of the models that are named here and, for a window that no layer is said to be without,
-// vLLM's ModelConfig.get_sliding_window.
+// kinds returns the kinds of the model's layers, in order. Sources: the configuration classes of
+// transformers for the models that are named here; for a window that applies to all layers, vLLM's
+// ModelConfig.get_sliding_window.
 func (c *modelConfig) kinds() ([]string, error) {
 	for _, key := range uncomputed {
 		if v, ok := c.raw[key]; ok && string(v) != "null" && string(v) != "[]" {
@@ -128,7 +127,7 @@ func (c *modelConfig) layout() ([]string, error) {
 	return out, nil
 }
 
-// shape is the model's share in the KV cache.
+// shape returns the sizes of the model that decide its KV cache.
 func (c *modelConfig) shape() (Model, error) {
 	if c.Layers <= 0 || c.Heads <= 0 {
 		return Model{}, fmt.Errorf("it does not say num_hidden_layers and num_attention_heads: %s", byShape)
@@ -185,8 +184,8 @@ func (c *modelConfig) shape() (Model, error) {
 	return m, nil
 }
 
-// shaped is the model as --layers and its like describe it, which win: all those layers keep every
-// token.
+// shaped returns the model that --layers, --kv-heads and --head-dim describe. The flags win, and
+// all those layers keep every token.
 func (c *modelConfig) shaped(layers, kvHeads, headDim int) Model {
 	m := Model{Layers: cmp.Or(layers, c.Layers), KVHeads: cmp.Or(kvHeads, cmp.Or(c.KVHeads, c.Heads)),
 		HeadDim: cmp.Or(headDim, c.HeadDim), Heads: max(0, c.Heads)}
@@ -196,8 +195,8 @@ func (c *modelConfig) shaped(layers, kvHeads, headDim int) Model {
 	return m
 }
 
-// window is how many tokens the layers with a window keep. A layer of chunked attention keeps its
-// chunk.
+// window returns the number of tokens that the layers with a window keep. A layer of chunked
+// attention keeps its chunk.
 func (c *modelConfig) window(kinds []string) (int, error) {
 	w := c.Window
 	if slices.Contains(kinds, keepsChunk) {
@@ -212,14 +211,15 @@ func (c *modelConfig) window(kinds []string) (int, error) {
 	return *w, nil
 }
 
-// stateBytes is what a layer of gated linear attention (Qwen3-Next, Qwen3.5) keeps of a request:
-// the last inputs of its convolution, and a matrix a value head.
+// stateBytes returns the size of a request's state in a layer of gated linear attention
+// (Qwen3-Next, Qwen3.5): the last inputs of its convolution, and a matrix for each value head.
 //
-//	(2 · key heads · key dim + value heads · value dim) · (kernel − 1) · bytes + value heads · value dim · key dim · state bytes
+//	(2 · key heads · key dim + value heads · value dim) · (kernel − 1) · bytes
+//	+ value heads · value dim · key dim · state bytes
 //
 // Qwen3-Next: 8,192·3·2 + 32·128·128·2 = 1,097,728. Source: vLLM's
-// MambaStateShapeCalculator.gated_delta_net_state_shape; the type of the matrix is mamba_ssm_dtype
-// where the configuration has it.
+// MambaStateShapeCalculator.gated_delta_net_state_shape. The type of the matrix is mamba_ssm_dtype
+// if the configuration has it.
 func (c *modelConfig) stateBytes() (float64, error) {
 	if c.ConvKernel < 1 || c.KeyHeads < 1 || c.KeyDim < 1 || c.ValueHeads < 1 || c.ValueDim < 1 {
 		return 0, fmt.Errorf("it has layers that keep states whose size cannot be told (linear_num_value_heads and "+
@@ -239,10 +239,10 @@ func (c *modelConfig) stateBytes() (float64, error) {
 	return convolution*number + float64(c.ValueHeads*c.ValueDim*c.KeyDim)*state, nil
 }
 
-// latentBytes is what a layer of DeepSeek's sparse attention (V3.2) keeps of a token, in the KV
-// cache's default type for it: 656 bytes of packed fp8 with its scales, or the latent vector in
-// another type, and the indexer's key in fp8 with a scale every 128 numbers. Source: vLLM's
-// MLAAttentionSpec (fp8_ds_mla) and ModelArchitectureConfig.get_indexer_cache_head_size.
+// latentBytes returns the size of a token in a layer of DeepSeek's sparse attention (V3.2). In the
+// default type of its KV cache that is 656 bytes of packed fp8 with scales, else the latent vector
+// in the given type. The indexer's key is added, in fp8 with a scale for every 128 numbers. Source:
+// vLLM's MLAAttentionSpec (fp8_ds_mla) and ModelArchitectureConfig.get_indexer_cache_head_size.
 func (c *modelConfig) latentBytes(m Model, kvDtype string, number float64) float64 {
 	if m.Latent == 0 || c.IndexDim == 0 {
 		return 0

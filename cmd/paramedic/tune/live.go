@@ -6,12 +6,12 @@ import (
 	"paramedic/state"
 )
 
-// LiveSignals are what tune reads of a live fleet.
+// LiveSignals lists the signals that tune reads from a live fleet.
 var LiveSignals = []string{"kv_blocks_total", "kv_block_size", "max_num_seqs", "prompt_length_mean",
 	"output_length_mean", "answer_limit_mean", "requests_running",
 	"requests_waiting", "kv_usage", "preemption_rate", "generation_tokens_rate", "ttft_p95", "itl_p95", "e2e_p95"}
 
-// A LivePool is a pool as it runs now.
+// A LivePool has the current values of a pool.
 type LivePool struct {
 	name   string
 	engine engineFlags
@@ -23,7 +23,8 @@ type liveSignal struct {
 	unit           string
 }
 
-// NewLivePool sums the samples up: the pool's own where there is one, else over its workers.
+// NewLivePool aggregates samples: it takes the pool's own if it has one, else it aggregates those
+// of its workers.
 func NewLivePool(name, engine string, ev state.Evidence) LivePool {
 	p := LivePool{name: name, engine: engineOf(engine), read: map[string]liveSignal{}}
 	count, own := map[string]float64{}, map[string]bool{}
@@ -51,8 +52,7 @@ func NewLivePool(name, engine string, ev state.Evidence) LivePool {
 // ReportsBlocks reports whether every worker exports how many KV blocks it has.
 func (p LivePool) ReportsBlocks() bool { return p.read["kv_blocks_total"].min > 0 }
 
-// Advise computes the settings from what the engines tell; what the command line says of lengths
-// wins.
+// Advise computes the settings from what the engines export. Lengths of the command line win.
 func (p LivePool) Advise(known Sheet, u UseCase) Advice {
 	a := Advice{Pool: p.name, Engine: p.engine.name, UseCase: u, Model: known.model, Hardware: known.hardware,
 		Settings: []Setting{}, Facts: []Fact{},
@@ -106,7 +106,7 @@ func (p LivePool) Advise(known Sheet, u UseCase) Advice {
 	return advice
 }
 
-// targets judges what the live engines give.
+// targets compares the measured values with the targets.
 func (p LivePool) targets(u UseCase) []Target {
 	out := []Target{p.judged(Target{Name: "First token, p95", Want: u.TTFT, Unit: "s", given: u.ttftGiven}, "ttft_p95"),
 		p.judged(Target{Name: "Time between tokens, p95", Want: u.ITL, Unit: "s", given: u.itlGiven}, "itl_p95"),
@@ -152,7 +152,7 @@ func (p LivePool) judged(t Target, signal string) Target {
 	return t
 }
 
-// whyFirst says where the time to first token goes.
+// whyFirst returns the reason of a late first token.
 func (p LivePool) whyFirst() string {
 	waiting, kv := p.read["requests_waiting"].max, p.read["kv_usage"].max
 	switch {
@@ -164,7 +164,7 @@ func (p LivePool) whyFirst() string {
 	return "with no queue it is prefill: longer prompts than planned, or fewer of them found in the cache"
 }
 
-// whyWhole says where the time of a whole answer goes.
+// whyWhole returns the reason of a late answer.
 func (p LivePool) whyWhole(want float64, first, between Target) string {
 	switch answer := p.read["output_length_mean"].mean; {
 	case first.Value != nil && *first.Value > want/2:

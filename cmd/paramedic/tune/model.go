@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// gpus are GPUs by name, from their makers' data sheets: memory as the driver reports it,
-// bandwidth, dense 16-bit arithmetic.
+// gpus has GPUs by name, from the vendors' data sheets: memory as the driver reports it, bandwidth,
+// dense 16-bit arithmetic.
 var gpus = map[string]Hardware{
 	"h100":      {MemoryBytes: 81559 << 20, Bandwidth: 3.35e12, FLOPS: 989e12},
 	"h200":      {MemoryBytes: 143771 << 20, Bandwidth: 4.8e12, FLOPS: 989e12},
@@ -27,9 +27,10 @@ var gpus = map[string]Hardware{
 	"mi300x":    {MemoryBytes: 192e9, Bandwidth: 5.3e12, FLOPS: 1307e12},
 }
 
+// GPUs returns the names of the known GPUs.
 func GPUs() string { return strings.Join(slices.Sorted(maps.Keys(gpus)), ", ") }
 
-// dtypeBytes is the size of a number of a type, by the names that configurations use.
+// dtypeBytes returns the size of a number, by the type's name in configurations.
 func dtypeBytes(name string) (float64, error) {
 	switch strings.ToLower(strings.TrimPrefix(name, "torch.")) {
 	case "bf16", "bfloat16", "fp16", "float16", "half":
@@ -44,7 +45,7 @@ func dtypeBytes(name string) (float64, error) {
 	return 0, fmt.Errorf("the number type %q is unknown: use bf16, fp16, fp8, int8, int4 or fp32", name)
 }
 
-// parseSize reads 80, 80GiB, 80GB or 81559MiB; a bare number is in GiB.
+// parseSize parses 80, 80GiB, 80GB or 81559MiB. A bare number is in GiB.
 func parseSize(flag, s string) (float64, error) {
 	units := []struct {
 		name string
@@ -63,7 +64,7 @@ func parseSize(flag, s string) (float64, error) {
 	return 0, fmt.Errorf("--%s %q is no size: write 80GiB, 80GB or 81559MiB", flag, s)
 }
 
-// sizeAboveZero reads a size of what cannot be nothing.
+// sizeAboveZero parses a size that must be above zero.
 func sizeAboveZero(flag, s string) (float64, error) {
 	v, err := parseSize(flag, s)
 	if err == nil && v == 0 {
@@ -72,7 +73,8 @@ func sizeAboveZero(flag, s string) (float64, error) {
 	return v, err
 }
 
-// modelConfig is what is read of a model's config.json, as Hugging Face's transformers writes it.
+// A modelConfig holds the keys of a model's config.json that are used here, as Hugging Face's
+// transformers writes them.
 type modelConfig struct {
 	ModelType        string          `json:"model_type"`
 	Architectures    []string        `json:"architectures"`
@@ -123,12 +125,12 @@ type quantization struct {
 	Bits   float64 `json:"bits"`
 }
 
-// largestSize is the largest number that a configuration's sizes may be: anything larger is a
-// mistake, and would overflow what is computed of it.
+// largestSize is the largest valid size in a configuration. A larger number is a mistake, and would
+// overflow.
 const largestSize = 1 << 24
 
-// readModelConfig reads a config.json, or that of a directory. Where the index of the weights lies
-// beside it, their size is known exactly.
+// readModelConfig reads a config.json, or the one in a directory. If the index of the weights lies
+// beside it, it gives their exact size.
 func readModelConfig(path string) (*modelConfig, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "config.json")
@@ -175,7 +177,7 @@ func (c *modelConfig) sizes() []configSize {
 			c.ConvKernel}}
 }
 
-// notThat says in the words of the file what encoding/json says in Go's.
+// notThat rewrites an error of encoding/json in the words of the file.
 func notThat(err error) error {
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) {
@@ -189,7 +191,8 @@ func notThat(err error) error {
 	return fmt.Errorf("%s is a JSON %s where %s belongs", kind.Field, kind.Value, cmp.Or(want, "something else"))
 }
 
-// parseModelConfig reads a configuration; of a model that also sees, its part for text.
+// parseModelConfig parses a configuration. Of a model that also reads images, it takes the part for
+// text.
 func parseModelConfig(raw []byte) (*modelConfig, error) {
 	var c modelConfig
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -212,13 +215,13 @@ func parseModelConfig(raw []byte) (*modelConfig, error) {
 	return &c, nil
 }
 
-// experts says whether the model is a mixture of experts, whose size its configuration does not
-// tell simply.
+// experts reports whether the model is a mixture of experts. Its configuration does not give its
+// size simply.
 func (c *modelConfig) experts() bool { return max(c.Experts, c.MoreExperts, c.RoutedExperts) > 1 }
 
 // params counts the parameters of a dense transformer: embeddings, and in every layer the four
-// projections of attention and the three of a gated feed-forward network. 0: its layers are not all
-// of that form.
+// projections of attention and the three of a gated feed-forward network. It returns 0 if the
+// layers have another form.
 func (c *modelConfig) params(m Model) float64 {
 	if m.StateLayers > 0 || m.Latent > 0 || c.experts() {
 		return 0
@@ -231,8 +234,8 @@ func (c *modelConfig) params(m Model) float64 {
 	return embeddings + float64(c.Layers)*(attention+3*float64(c.Hidden)*float64(c.Intermediate))
 }
 
-// tied says whether the output uses the weights of the input's embeddings. Gemma and Command need
-// not say that theirs does.
+// tied reports whether the output uses the weights of the input's embeddings. The configurations of
+// Gemma and Command may omit that.
 func (c *modelConfig) tied() bool {
 	if c.Tied != nil {
 		return *c.Tied
@@ -240,7 +243,8 @@ func (c *modelConfig) tied() bool {
 	return strings.HasPrefix(c.ModelType, "gemma") || strings.HasPrefix(c.ModelType, "cohere")
 }
 
-// weightBytes is the size of one weight; false where a quantization does not say it in a known way.
+// weightBytes returns the size of one weight. It is false if the size of quantized weights is
+// unknown.
 func (c *modelConfig) weightBytes() (float64, bool) {
 	if q := c.Quantization; q != nil {
 		switch {

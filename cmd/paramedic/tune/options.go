@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Options are what the command line says of the model, its GPUs, its requests and the targets.
-// Zero means that nothing is said.
+// Options holds what the command line gives about the model, its GPUs, its requests and the
+// targets. Zero means not given.
 type Options struct {
 	Config                            string
 	Layers, KvHeads, HeadDim          int
@@ -29,7 +29,7 @@ func (o *Options) UseCase() (UseCase, error) {
 	return u.targeted(o.Ttft.Seconds(), o.Itl.Seconds(), o.Throughput).whole(o.E2e.Seconds()), err
 }
 
-// Sheet is what is known without a live engine.
+// Sheet returns what is known without a live engine.
 func (o *Options) Sheet() (Sheet, error) {
 	s := Sheet{blockSize: o.BlockSize, maxLen: o.MaxLen,
 		load: load{average: o.Average, prompt: o.Prompt, answer: o.Answer}}
@@ -54,7 +54,7 @@ func (o *Options) Sheet() (Sheet, error) {
 	return s, o.readHardware(&s)
 }
 
-// readModel takes the model from its configuration and from flags, which win.
+// readModel reads the model from its configuration and from flags. Flags win.
 func (o *Options) readModel(s *Sheet) error {
 	var m Model
 	var c *modelConfig
@@ -110,8 +110,8 @@ func (o *Options) readModel(s *Sheet) error {
 	return nil
 }
 
-// readWeights takes the size of the weights from flags, or from the number of parameters and the
-// size of one. 0: not known.
+// readWeights takes the size of the weights from flags, or computes it from the number of
+// parameters and the size of one. 0 means unknown.
 func (o *Options) readWeights(m *Model, weight, params float64) error {
 	var err error
 	if o.WeightDtype != "" {
@@ -135,7 +135,7 @@ func (o *Options) readWeights(m *Model, weight, params float64) error {
 	return nil
 }
 
-// readHardware takes the GPUs from their name and from flags, which win.
+// readHardware takes the GPUs from their name and from flags. Flags win.
 func (o *Options) readHardware(s *Sheet) error {
 	var h Hardware
 	if o.Gpu != "" {

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// mostRanks is the largest tensor-parallel group that is spoken of.
+// mostRanks is the largest tensor-parallel group in advice.
 const mostRanks = 64
 
-// divides says whether so many GPUs can share the model: each has as many attention heads as the
-// others, and as many KV heads, or one that as many others keep as well. Sources: vLLM's
-// ModelConfig.verify_with_parallel_config and QKVParallelLinear; SGLang's is the same.
+// divides reports whether the given number of GPUs can share the model. Each GPU needs the same
+// number of attention heads. It also needs the same number of KV heads, or one KV head that the
+// same number of GPUs keep. Sources: vLLM's ModelConfig.verify_with_parallel_config and
+// QKVParallelLinear; SGLang does the same.
 func (m Model) divides(tensorParallel int) bool {
 	if m.Heads%tensorParallel != 0 { // not known: 0
 		return false
@@ -18,7 +19,7 @@ func (m Model) divides(tensorParallel int) bool {
 	return m.Latent > 0 || m.KVHeads%tensorParallel == 0 || tensorParallel%m.KVHeads == 0
 }
 
-// grouped refuses heads that no model has: as many of its attention heads share each KV head.
+// grouped returns an error unless the attention heads divide evenly among the KV heads.
 func (m Model) grouped() error {
 	if m.Latent > 0 || m.Heads == 0 || m.KVHeads == 0 || m.Heads%m.KVHeads == 0 {
 		return nil
@@ -27,7 +28,7 @@ func (m Model) grouped() error {
 		"num_attention_heads and num_key_value_heads (--kv-heads)", m.Heads, m.KVHeads)
 }
 
-// ranks are the sizes of tensor-parallel groups that can share the model, up to most.
+// ranks returns the sizes of tensor-parallel groups that can share the model, up to most.
 func (m Model) ranks(most int) []int {
 	var out []int
 	for n := 1; n <= most; n++ {
@@ -38,7 +39,7 @@ func (m Model) ranks(most int) []int {
 	return out
 }
 
-// parallel refuses a tensor-parallel group that the engine would refuse.
+// parallel returns an error for a tensor-parallel group that engines refuse.
 func (m Model) parallel(tensorParallel int) error {
 	if m.divides(tensorParallel) {
 		return nil
@@ -55,10 +56,10 @@ func (m Model) parallel(tensorParallel int) error {
 		strings.Join(fit, ", "))
 }
 
-// inOneMachine is how many GPUs a machine has as a rule: advice does not go beyond.
+// inOneMachine is the usual number of GPUs of a machine. Advice does not exceed it.
 const inOneMachine = 8
 
-// wider finds the smallest larger group within one machine for which something holds; 0: none.
+// wider returns the smallest larger group within one machine for which holds is true, or 0.
 func (h Hardware) wider(m Model, holds func(Hardware) bool) int {
 	for _, n := range m.ranks(inOneMachine) {
 		if n <= h.TensorParallel {

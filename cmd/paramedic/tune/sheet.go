@@ -9,7 +9,7 @@ import (
 	"paramedic/remediate"
 )
 
-// A Sheet is what is known of a model and its GPUs without a live engine.
+// A Sheet has what is known about a model and its GPUs without a live engine.
 type Sheet struct {
 	model             *Model    // nil: nothing
 	hardware          *Hardware // nil: nothing
@@ -18,14 +18,14 @@ type Sheet struct {
 	load              // 0: not known
 }
 
-// times says whether the length of a step can be told.
+// times reports whether the duration of a step can be computed.
 func (s Sheet) times() bool {
 	return s.model != nil && s.hardware != nil && s.hardware.Bandwidth > 0 && s.hardware.FLOPS > 0 &&
 		s.model.WeightBytes > 0 && s.model.ActiveParams > 0
 }
 
-// Advise computes everything from the model and the GPUs, for vLLM: what other engines give the KV
-// cache is another share of the memory.
+// Advise computes everything from the model and the GPUs, for vLLM. Other engines give the KV cache
+// another share of the memory.
 func (s Sheet) Advise(u UseCase) (Advice, error) {
 	engine := engines["vllm"]
 	a := Advice{Engine: engine.name, UseCase: u, Model: s.model, Hardware: s.hardware, Settings: []Setting{},
@@ -71,7 +71,8 @@ func (s Sheet) Advise(u UseCase) (Advice, error) {
 	return a, nil
 }
 
-// cache is the size of the KV cache. Tokens are told where all layers keep the same.
+// cache returns the size of the KV cache in words. It adds tokens if all layers keep the same
+// number.
 func (s Sheet) cache(blocks int) string {
 	switch {
 	case s.blockSize == 1: // SGLang counts tokens
@@ -82,8 +83,8 @@ func (s Sheet) cache(blocks int) string {
 	return fmt.Sprintf("%d blocks, %d tokens", blocks, blocks*s.blockSize)
 }
 
-// each is how many blocks a request of so many tokens takes on an engine. Other engines than vLLM
-// tell the size of the pool that the layers share which keep everything.
+// each returns the number of blocks that a request takes on an engine. Engines other than vLLM
+// export the size of the pool for the layers that keep everything.
 func (s Sheet) each(e engineFlags, tokens float64) float64 {
 	if s.model != nil && e.name == engines["vllm"].name {
 		return s.model.blocksOf(tokens, s.blockSize)
@@ -91,14 +92,14 @@ func (s Sheet) each(e engineFlags, tokens float64) float64 {
 	return tokens / float64(s.blockSize)
 }
 
-// holds says whether the GPUs hold the model, and a request of max_model_len.
+// holds reports whether the GPUs have room for the model and a request of max_model_len.
 func (s Sheet) holds(h Hardware) bool {
 	size := s.model.fittingBlockSize(s.blockSize, s.kvBytes, h.TensorParallel)
 	blocks := h.kvBlocks(*s.model, s.kvBytes, size)
 	return blocks > 0 && s.model.blocksOf(float64(s.maxLen), size) <= float64(blocks)
 }
 
-// memory is how the KV cache's size comes about.
+// memory returns the facts behind the size of the KV cache.
 func (s Sheet) memory() []Fact {
 	h, m := *s.hardware, *s.model
 	layers := fmt.Sprintf("%d layers", m.Layers)
@@ -118,8 +119,8 @@ func (s Sheet) memory() []Fact {
 	}
 	if m.WindowLayers > 0 {
 		out = append(out, Fact{"  in the window",
-			fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes,
-				1)), fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
+			fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes, 1)),
+			fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
 	}
 	if m.StateLayers > 0 {
 		out = append(out, Fact{"  of a request's states", fmt.Sprintf("%.0f", float64(m.StateLayers)*m.StateBytes),
@@ -148,7 +149,7 @@ func (s Sheet) memory() []Fact {
 
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 
-// tooSmall says that the model does not fit, and what would help.
+// tooSmall returns a note that the model does not fit, with remedies.
 func (s Sheet) tooSmall(blocks int) string {
 	var help []string
 	for _, n := range s.model.ranks(mostRanks) {
@@ -181,7 +182,7 @@ func (s Sheet) tooSmall(blocks int) string {
 		strings.Join(help, ", or "))
 }
 
-// longest is the longest request that the blocks hold, in whole blocks.
+// longest returns the longest request that fits into the blocks, in whole blocks.
 func (s Sheet) longest(blocks int) int {
 	n := s.maxLen / s.blockSize
 	for n > 0 && s.model.blocksOf(float64(n*s.blockSize), s.blockSize) > float64(blocks) {
@@ -190,7 +191,7 @@ func (s Sheet) longest(blocks int) int {
 	return n * s.blockSize
 }
 
-// A poolInput is what the settings are computed from, read from a live engine or computed.
+// A poolInput has the values that settings are computed from, measured or computed.
 type poolInput struct {
 	load
 	engine  engineFlags
@@ -201,7 +202,7 @@ type poolInput struct {
 	inTime  bool // live, and tokens come within their target
 }
 
-// settings fills in the advice.
+// settings adds settings, targets and notes to the advice.
 func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 	if p.average <= 0 {
 		return a, errors.New("say how long requests are: --avg-tokens, prompt and answer together")
@@ -212,7 +213,8 @@ func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 	a.Targets = append(a.Targets, s.targets(a.UseCase, p, seqs, chunk)...)
 	if s.maxLen > 0 {
 		a.Facts = append(a.Facts, Fact{"At the longest",
-			fmt.Sprintf("%s of %d tokens", text.Count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))), "request"),
+			fmt.Sprintf("%s of %d tokens", text.Count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))),
+				"request"),
 				s.maxLen), "what holds if everybody uses the whole context"})
 	}
 	if n := a.UseCase.answerWithin(); n > 0 {
@@ -232,8 +234,8 @@ func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 	return a, nil
 }
 
-// sequences is how many sequences are safe at a time, and why: as many as the KV cache holds, fewer
-// where their tokens would come too slowly.
+// sequences returns the safe number of concurrent sequences, and the reason. It is what the KV
+// cache holds, or fewer if tokens would come too slowly.
 func (s Sheet) sequences(u UseCase, p poolInput) (int, string) {
 	fit := safeMaxNumSeqs(p.blocks, s.each(p.engine, p.average))
 	if fit < 1 {
@@ -267,7 +269,7 @@ func (s Sheet) sequences(u UseCase, p poolInput) (int, string) {
 	return seqs, why
 }
 
-// chunk advises on the size of prefill chunks, and says what it costs whom.
+// chunk adds the advised size of prefill chunks, and what it costs.
 func (s Sheet) chunk(a *Advice, p poolInput, seqs int) int {
 	u := a.UseCase
 	var pause func(int) float64

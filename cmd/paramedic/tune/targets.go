@@ -7,11 +7,11 @@ import (
 	"paramedic/state"
 )
 
-// A Verdict says how a target stands.
+// A Verdict is the state of a target.
 type Verdict string
 
-// The verdicts. What is possible is in time as far as it is known: a first token on an idle worker,
-// before which nothing waits.
+// The verdicts. A possible target is met as far as it is known: for example the first token on an
+// idle worker, without a queue.
 const (
 	targetMet      Verdict = "met"
 	targetPossible Verdict = "possible"
@@ -19,7 +19,7 @@ const (
 	targetUnknown  Verdict = "unknown"
 )
 
-// A Target is one target with what the advice, or the live engine, gives.
+// A Target is one target with its estimated or measured value.
 type Target struct {
 	Name    string   `json:"name"`
 	Want    float64  `json:"want"`
@@ -30,7 +30,7 @@ type Target struct {
 	given   bool     // by the user: missing it is a finding
 }
 
-// targets judges what the advice will give, as far as the hardware's speed is known.
+// targets compares the estimates with the targets, as far as the hardware's speed is known.
 func (s Sheet) targets(u UseCase, p poolInput, seqs, chunk int) []Target {
 	out := []Target{
 		{Name: "First token", Want: u.TTFT, Unit: "s", given: u.ttftGiven},
@@ -63,7 +63,7 @@ func (t *Target) is(value float64, verdict Verdict, why string) {
 	t.Value, t.Verdict, t.Why = &value, verdict, why
 }
 
-// judgeFirst judges the time to first token by what prefill alone takes.
+// judgeFirst compares the target with the time of the prefill alone.
 func (s Sheet) judgeFirst(t *Target, p poolInput, chunk int) {
 	if p.prompt <= 0 {
 		t.Verdict, t.Why = targetUnknown,
@@ -82,7 +82,8 @@ func (s Sheet) judgeFirst(t *Target, p poolInput, chunk int) {
 			s.orWider(func(h Hardware) bool { return idle(h) <= t.Want })))
 }
 
-// judgeBetween judges the mean time between tokens with as many sequences as are advised.
+// judgeBetween compares the target with the mean time between tokens at the advised number of
+// sequences.
 func (s Sheet) judgeBetween(t *Target, p poolInput, seqs int) {
 	v := s.hardware.between(*s.model, s.kvBytes, p.load, seqs)
 	switch {
@@ -100,8 +101,8 @@ func (s Sheet) judgeBetween(t *Target, p poolInput, seqs int) {
 	}
 }
 
-// judgeWhole judges the whole answer: its first token on an idle worker, and the others as they
-// come in the mean with as many sequences as are advised.
+// judgeWhole compares the target with the time of a whole answer: its first token on an idle
+// worker, and the others at the mean rate with the advised number of sequences.
 func (s Sheet) judgeWhole(t *Target, p poolInput, seqs, chunk int) {
 	if p.prompt <= 0 || p.answer <= 0 {
 		t.Verdict, t.Why = targetUnknown,
@@ -136,7 +137,8 @@ func (s Sheet) judgeWhole(t *Target, p poolInput, seqs, chunk int) {
 	t.is(v, targetMissed, sum+": "+help+s.orWider(func(h Hardware) bool { return whole(h, 1) <= t.Want }))
 }
 
-// judgeThroughput judges what a worker generates that always has as many sequences as are advised.
+// judgeThroughput compares the target with what a worker generates at the advised number of
+// sequences.
 func (s Sheet) judgeThroughput(t *Target, p poolInput, seqs int) {
 	if p.prompt <= 0 || p.answer <= 0 {
 		t.Verdict, t.Why = targetUnknown,
@@ -158,7 +160,7 @@ func (s Sheet) judgeThroughput(t *Target, p poolInput, seqs int) {
 	t.is(made, targetMissed, why)
 }
 
-// orWider says which tensor-parallel group would do, if one does.
+// orWider names the tensor-parallel group that meets the target, if one does.
 func (s Sheet) orWider(holds func(Hardware) bool) string {
 	if n := s.hardware.wider(*s.model, holds); n > 0 {
 		return fmt.Sprintf("--tensor-parallel-size %d would do", n)

@@ -10,14 +10,14 @@ import (
 	"paramedic/lab"
 )
 
-// Models and what a token of theirs takes in the KV cache, worked out by hand.
+// Models with the size of a token in the KV cache, computed by hand.
 var (
 	llama8B  = Model{Layers: 32, KVHeads: 8, HeadDim: 128, WeightBytes: 16.06e9, ActiveParams: 8.03e9}
 	llama70B = Model{Layers: 80, KVHeads: 8, HeadDim: 128, WeightBytes: 70.6e9, ActiveParams: 70.6e9} // in fp8
 	deepseek = Model{Layers: 61, KVHeads: 128, HeadDim: 56, Latent: 512 + 64}
 )
 
-func TestKVBytesOfATokenAndOfItsShare(t *testing.T) {
+func TestKVBytesPerTokenAndPerGPU(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		model         Model
@@ -76,7 +76,7 @@ func TestSafeMaxNumSeqs(t *testing.T) {
 
 // Two H100: weights 70.6e9 / (2 · 3.35e12 · 0.85) = 12.4 ms and 1 ms besides, a KV token 163,840 /
 // (3.35e12 · 0.5) = 97.8 ns, a prompt token 2 · 70.6e9 / (2 · 989e12 · 0.35) = 204 µs.
-func TestStepsTakeWhatTheHardwareAllows(t *testing.T) {
+func TestStepTimeFollowsTheHardware(t *testing.T) {
 	h := gpus["h100"]
 	h.TensorParallel = 2
 	near := func(what string, got, want float64) {
@@ -179,10 +179,9 @@ func TestModelConfigurations(t *testing.T) {
 	}
 }
 
-// What layers keep, by the configurations that models are published with, and what vLLM makes of
-// it. The blocks of Qwen3.5 9B and of Qwen3.6 27B, 528 and 784 tokens, are those that vLLM logs for
-// them.
-func TestLayersThatKeepLess(t *testing.T) {
+// The KV cache of layers, from published configurations, as vLLM computes it. The blocks of Qwen3.5
+// 9B and of Qwen3.6 27B, 528 and 784 tokens, are those that vLLM logs.
+func TestLayersWithWindowOrStateTakeFewerBlocks(t *testing.T) {
 	for _, c := range []struct {
 		name, config         string
 		full, window, states int
@@ -233,9 +232,9 @@ func TestLayersThatKeepLess(t *testing.T) {
 	}
 }
 
-// Sparse attention keeps 656 bytes and an indexer's key of 128 with its scale; in another type the
-// latent vector of 576 numbers, and the same key.
-func TestWhatSparseAttentionKeeps(t *testing.T) {
+// Sparse attention keeps 656 bytes and an indexer's key of 128 with its scale. In another type it
+// keeps the latent vector of 576 numbers, and the same key.
+func TestSparseAttentionKeepsLatentAndIndex(t *testing.T) {
 	config, err := parseModelConfig([]byte(`{"model_type":"deepseek_v32","num_hidden_layers":61,"num_attention_heads":128,"kv_lora_rank":512,"qk_rope_head_dim":64,"index_head_dim":128}`))
 	if err != nil {
 		t.Fatal(err)
@@ -252,9 +251,9 @@ func TestWhatSparseAttentionKeeps(t *testing.T) {
 	}
 }
 
-// What is not computed is refused with what to give instead, and never counted as if all layers
-// kept everything.
-func TestLayersThatAreNotComputedAreRefused(t *testing.T) {
+// Layers that cannot be computed are refused with a remedy, and never counted as if they kept
+// everything.
+func TestUnsupportedLayersAreRefused(t *testing.T) {
 	const shape = `"num_hidden_layers":4,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128`
 	for config, want := range map[string]string{
 		`{"model_type":"nemotron_h",` + shape + `,"hybrid_override_pattern":"M-M*"}`:                                                   "hybrid_override_pattern",
@@ -280,8 +279,9 @@ func TestLayersThatAreNotComputedAreRefused(t *testing.T) {
 	}
 }
 
-// Engines divide attention heads among all GPUs, and KV heads, or keep one of them on several.
-func TestTensorParallelismThatEnginesRefuse(t *testing.T) {
+// Engines divide attention heads among all GPUs. They divide KV heads too, or keep one of them on
+// several GPUs.
+func TestInvalidTensorParallelismIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		model Model
 		tp    int
@@ -305,9 +305,9 @@ func TestTensorParallelismThatEnginesRefuse(t *testing.T) {
 	}
 }
 
-// Where nobody knows how fast a GPU is, memory alone must not set the cap; what was seen in time
-// may.
-func TestWithoutTheGPUsSpeedSequencesAreCapped(t *testing.T) {
+// If the GPU's speed is unknown, memory alone must not set the cap. A measured time between tokens
+// within its target may raise it.
+func TestUnknownGPUSpeedCapsSequences(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
 		t.Fatal(err)
@@ -333,8 +333,7 @@ func TestWithoutTheGPUsSpeedSequencesAreCapped(t *testing.T) {
 	}
 }
 
-// Measured values are held against the targets; what users do not ask for is no fault of the
-// engine.
+// Measured values are compared with the targets. Low demand is no fault of the engine.
 func TestLiveTargets(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
@@ -374,9 +373,9 @@ func TestLiveTargets(t *testing.T) {
 	}
 }
 
-// The answer within a time is a target like the others. Llama 3.3 70B on four H100: 399 tokens
-// every 50 ms take 20 s, and not 10.
-func TestTheWholeAnswerIsJudged(t *testing.T) {
+// The time of the whole answer is a target, too. Llama 3.3 70B on four H100: 399 tokens every 50 ms
+// take 20 s, not 10.
+func TestWholeAnswerTargetIsComputed(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
 		t.Fatal(err)
@@ -417,8 +416,8 @@ func TestTheWholeAnswerIsJudged(t *testing.T) {
 	}
 }
 
-// What is measured of whole answers is judged, and what is late in them is told.
-func TestTheMeasuredWholeAnswerIsJudged(t *testing.T) {
+// Measured times of whole answers are compared with the target, with the reason if they miss it.
+func TestWholeAnswerTargetIsMeasured(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
 		t.Fatal(err)

@@ -2,22 +2,22 @@ package tune
 
 import "fmt"
 
-// A UseCase is what people expect of a service, and the size of prefill chunks to begin with.
+// A UseCase has the usual targets of a service, and the size of prefill chunks to begin with.
 type UseCase struct {
 	Name       string  `json:"name"`
 	TTFT       float64 `json:"ttft_s"`
 	ITL        float64 `json:"itl_s"`
 	E2E        float64 `json:"e2e_s"`
-	Throughput float64 `json:"throughput,omitempty"` // tokens a second that a worker is to generate; 0: nobody asks
+	Throughput float64 `json:"throughput,omitempty"` // tokens a second that a worker is to generate; 0: no target
 	chunk      int
-	reads      bool // somebody reads along, and notices when it stops
-	// ttftGiven, itlGiven and e2eGiven say that the targets are the user's own: advice that misses
-	// one is a finding.
+	reads      bool // people read the answer as it comes
+	// ttftGiven, itlGiven and e2eGiven mark the user's own targets. Advice that misses one is a
+	// finding.
 	ttftGiven, itlGiven, e2eGiven bool
 }
 
-// useCases are targets that operators publish for each kind of service. The chunks follow vLLM's
-// guide to optimization: 2048 where the time between tokens counts, 8192 and more where the first
+// useCases has the targets that operators publish for each kind of service. The chunks follow
+// vLLM's optimization guide: 2048 if the time between tokens matters, 8192 and more if the first
 // token or throughput does.
 var useCases = []UseCase{
 	{Name: "chat", TTFT: 0.5, ITL: 0.05, E2E: 10, chunk: 2048, reads: true},
@@ -36,8 +36,8 @@ func useCaseOf(name string) (UseCase, error) {
 	return UseCase{}, fmt.Errorf("--use-case %q is unknown: use chat, code, batch, rag or agents", name)
 }
 
-// targeted is the use case with the user's own targets in place of its own. Who names a time
-// between tokens has somebody who reads along.
+// targeted returns the use case with the user's own targets. A target for the time between tokens
+// implies readers who watch the answer.
 func (u UseCase) targeted(ttft, itl, throughput float64) UseCase {
 	if ttft > 0 {
 		u.TTFT, u.ttftGiven = ttft, true
@@ -49,7 +49,7 @@ func (u UseCase) targeted(ttft, itl, throughput float64) UseCase {
 	return u
 }
 
-// whole is the use case with the user's own target for the whole answer.
+// whole returns the use case with the user's own target for the whole answer.
 func (u UseCase) whole(e2e float64) UseCase {
 	if e2e > 0 {
 		u.E2E, u.e2eGiven = e2e, true
@@ -57,9 +57,9 @@ func (u UseCase) whole(e2e float64) UseCase {
 	return u
 }
 
-// answerWithin is how many tokens an answer can have within the end-to-end target, when first token
-// and time between tokens use theirs up: E2E = TTFT + (tokens − 1) · ITL. 0: the first token alone
-// may take longer.
+// answerWithin returns the number of tokens of an answer within the end-to-end target, if first
+// token and time between tokens use up their targets: E2E = TTFT + (tokens − 1) · ITL. It is 0 if
+// the first token alone may take longer.
 func (u UseCase) answerWithin() int {
 	if u.E2E < u.TTFT {
 		return 0
@@ -67,16 +67,16 @@ func (u UseCase) answerWithin() int {
 	return int((u.E2E-u.TTFT)/u.ITL+1e-9) + 1
 }
 
-// Where nobody knows how fast the GPU is, these cap the sequences: 512 is the largest batch that
-// vLLM captures a graph for unless it is told otherwise, 64 is what published guides begin with
-// where tokens have to come faster than one in 50 ms.
+// These cap the sequences if the GPU's speed is unknown. 512 is the largest batch that vLLM
+// captures a graph for by default. Published guides begin with 64 if tokens must come faster than
+// one in 50 ms.
 const (
 	untimedSeqs  = 512
 	untimedTight = 64
 	tightITL     = 0.05 // seconds
 )
 
-// untimedCap is the cap for a time between tokens where the speed of the GPU is not known.
+// untimedCap returns the cap of sequences for an unknown GPU speed.
 func (u UseCase) untimedCap() int {
 	if u.ITL < tightITL {
 		return untimedTight
@@ -84,20 +84,20 @@ func (u UseCase) untimedCap() int {
 	return untimedSeqs
 }
 
-// A pause of the tokens that is longer than this many of them is noticed; it is our own measure.
+// pauseTokens is the longest unnoticed pause, in tokens. The number is our own estimate.
 const pauseTokens = 10
 
-// smallestChunk is where smaller chunks cost more in weights that are read again than they gain,
-// and readersChunk the largest that guides give where somebody reads along.
+// smallestChunk is the size below which rereading the weights costs more than smaller chunks gain.
+// readersChunk is the largest size that guides recommend if people read the answer as it comes.
 const (
 	smallestChunk = 512
 	readersChunk  = 2048
 )
 
-// chunkFor is the size of prefill chunks: the use case's, halved while a step with a whole chunk
-// would be a pause that readers notice. pause says how long a step with a chunk takes; nil: that is
-// not known, and a tight time between tokens takes small chunks. least is how many tokens the
-// engine demands.
+// chunkFor returns the size of prefill chunks. It is the use case's, halved while a step with a
+// whole chunk would be a noticeable pause. pause returns the duration of a step with a chunk; if it
+// is nil, that is unknown, and a tight time between tokens gets small chunks. least is the number
+// of tokens that the engine demands.
 func chunkFor(u UseCase, least int, pause func(chunk int) float64) int {
 	chunk := u.chunk
 	if pause == nil && u.itlGiven && u.ITL < tightITL {

@@ -27,40 +27,40 @@ import (
 )
 
 // The people who try to approve, each with a token, a Slack user, or both.
-const doorTokens = `- {token: ada-has-a-token, name: ada, role: responder, slack_user: U0ADA}
+const approverTokens = `- {token: ada-has-a-token, name: ada, role: responder, slack_user: U0ADA}
 - {token: vera-has-a-token, name: vera, role: viewer, slack_user: U0VERA}
 - {token: root-has-a-token, name: root, role: admin}
 - {token: all-share-a-token, role: responder}
 `
 
-type doorPerson struct{ name, token, slackUser string }
+type approver struct{ name, token, slackUser string }
 
-var doorPeople = []doorPerson{{"ada", "ada-has-a-token", "U0ADA"}, {"vera", "vera-has-a-token", "U0VERA"}, {"root", "root-has-a-token", ""},
+var approvers = []approver{{"ada", "ada-has-a-token", "U0ADA"}, {"vera", "vera-has-a-token", "U0VERA"}, {"root", "root-has-a-token", ""},
 	{"shared", "all-share-a-token", ""}, {"listed", "", "U0LISTED"}, {"guest", "", "U0GUEST"}}
 
-// atDoors is a bot with an incident, on which plans wait for approval.
-type atDoors struct {
+// An approvalBot is a bot with an incident, on which plans wait for approval.
+type approvalBot struct {
 	*onCall
 	in    state.Incident
 	n     int
 	until time.Time // how long plans wait; zero: an hour
 }
 
-func newDoors(t *testing.T, approvers []string) *atDoors {
+func newApprovalBot(t *testing.T, approvers []string) *approvalBot {
 	policy := ""
 	if approvers != nil {
 		policy = ", policies: [{approvers: [" + strings.Join(approvers, ", ") + "]}]"
 	}
 	o := &onCall{t: t, dir: t.TempDir(), settle: "1h", extra: "remediate: {mode: approve" + policy + "}\n",
 		slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
-	o.begin(doorTokens)
+	o.begin(approverTokens)
 	o.alert(kvFull)
 	o.await("an incident is open", func() bool { return len(o.bot.Keeper.Incidents()) == 1 })
-	return &atDoors{onCall: o, in: o.bot.Keeper.Incidents()[0]}
+	return &approvalBot{onCall: o, in: o.bot.Keeper.Incidents()[0]}
 }
 
-// plan puts a plan on record that waits for approval.
-func (d *atDoors) plan(approvers []string) state.Action {
+// plan records a plan that waits for approval.
+func (d *approvalBot) plan(approvers []string) state.Action {
 	d.t.Helper()
 	d.n++
 	if d.until.IsZero() {
@@ -80,8 +80,8 @@ func (d *atDoors) plan(approvers []string) state.Action {
 	return a
 }
 
-// answer sends a request and returns what it is answered.
-func (d *atDoors) answer(path string, body []byte, header http.Header) string {
+// answer sends a request and returns the body of the answer.
+func (d *approvalBot) answer(path string, body []byte, header http.Header) string {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -100,9 +100,9 @@ func (d *atDoors) answer(path string, body []byte, header http.Header) string {
 	return string(raw)
 }
 
-// approve lets a person try to approve a plan through a door, and returns what the person is told.
-// It is false where the person has no way to that door.
-func (d *atDoors) approve(door string, who doorPerson, a state.Action, plan string) (told string, can bool) {
+// approve sends a person's approval of a plan through an entry point, and returns the answer. It
+// returns false if the person cannot use that entry point.
+func (d *approvalBot) approve(entry string, who approver, a state.Action, plan string) (told string, can bool) {
 	d.t.Helper()
 	api := func(header http.Header) string {
 		header.Set("Content-Type", "application/json")
@@ -115,7 +115,7 @@ func (d *atDoors) approve(door string, who doorPerson, a state.Action, plan stri
 		}
 		return d.answer("/api/v1/actions/"+string(a.ID)+"/approve", body, header)
 	}
-	switch door {
+	switch entry {
 	case "api":
 		return api(http.Header{"Authorization": {"Bearer " + who.token}}), who.token != ""
 	case "page":
@@ -153,7 +153,7 @@ func (d *atDoors) approve(door string, who doorPerson, a state.Action, plan stri
 	}
 }
 
-func (d *atDoors) loginTo(token string) string {
+func (d *approvalBot) loginTo(token string) string {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+"/login",
 		strings.NewReader(url.Values{"token": {token}}.Encode()))
@@ -175,14 +175,14 @@ func (d *atDoors) loginTo(token string) string {
 	return ""
 }
 
-// decided reports who approved the plan; empty where it still waits.
-func (d *atDoors) decided(a state.Action) state.Actor {
+// decided returns who decided the plan. It is empty while the plan waits.
+func (d *approvalBot) decided(a state.Action) state.Actor {
 	now, _ := d.bot.Keeper.Action(a.ID)
 	return now.DecidedBy
 }
 
-// guardOf returns what the guard says of an approval by a person.
-func (d *atDoors) guardOf(a state.Action, by state.Actor) state.GuardResult {
+// guardOf returns the guard's result for an approval by a person.
+func (d *approvalBot) guardOf(a state.Action, by state.Actor) state.GuardResult {
 	d.t.Helper()
 	a.State, a.DecidedBy, a.DecidedAt = state.Approved, by, time.Now()
 	aid, err := remediate.New(remediate.Config{
@@ -224,11 +224,11 @@ func (v oneRun) ActionsOf(state.IncidentID) []state.Action                { retu
 func (v oneRun) BegunActions() []state.Action                             { return nil }
 func (v oneRun) ListIncidents(state.IncidentQuery) (p state.IncidentPage) { return p }
 
-var everyDoor = []string{"api", "page", "cli", "button", "command"}
+var entryPoints = []string{"api", "page", "cli", "button", "command"}
 
-// Whoever a door lets approve, the guard allows; whoever the guard would deny, no door lets
-// approve, and the refusal is on record.
-func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
+// The guard allows every approval that an entry point accepts. No entry point accepts an approval
+// that the guard would deny, and the refusal is recorded.
+func TestEntryPointsAndGuardAgreeOnApprovers(t *testing.T) { // 17
 	for _, c := range []struct {
 		approvers []string
 		may       []string
@@ -241,7 +241,7 @@ func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
 		{[]string{"root"}, []string{"root"}, false},
 	} {
 		t.Run(fmt.Sprint(c.approvers), func(t *testing.T) {
-			d := newDoors(t, c.approvers)
+			d := newApprovalBot(t, c.approvers)
 			tokens, err := access.LoadTokens(d.cfg.Auth.API.TokensFile)
 			if err != nil {
 				t.Fatal(err)
@@ -249,23 +249,23 @@ func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
 			if got := tokens.SlackApproves(c.approvers); got != c.buttons {
 				t.Errorf("the buttons are shown: %t", got)
 			}
-			for _, who := range doorPeople {
-				for _, door := range everyDoor {
+			for _, who := range approvers {
+				for _, entry := range entryPoints {
 					a := d.plan(c.approvers)
-					told, can := d.approve(door, who, a, a.PlanHash)
+					told, can := d.approve(entry, who, a, a.PlanHash)
 					if !can {
 						continue
 					}
 					by := d.decided(a)
 					if may := slices.Contains(c.may, who.name); may != (by.ID != "") {
-						t.Errorf("%s through the %s: may approve: %t, approved by %q, told %q", who.name, door, may, by, told)
+						t.Errorf("%s through the %s: may approve: %t, approved by %q, told %q", who.name, entry, may, by, told)
 					}
 					if by.ID != "" {
 						if g := d.guardOf(a, by); g.Decision != state.Allow {
-							t.Errorf("%s was let in by the %s, and the guard says %s", who.name, door, g.Reason)
+							t.Errorf("%s was let in by the %s, and the guard says %s", who.name, entry, g.Reason)
 						}
 					} else if !d.refusedOnRecord(a) {
-						t.Errorf("%s through the %s: the refusal is not on record", who.name, door)
+						t.Errorf("%s through the %s: the refusal is not on record", who.name, entry)
 					}
 				}
 			}
@@ -274,7 +274,7 @@ func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
 }
 
 // refusedOnRecord waits until the timeline has the refusal.
-func (d *atDoors) refusedOnRecord(a state.Action) bool {
+func (d *approvalBot) refusedOnRecord(a state.Action) bool {
 	found := false
 	d.await("the refusal is on record", func() bool {
 		entries, err := d.bot.Keeper.Timeline(d.t.Context(), d.in.ID)
@@ -284,33 +284,33 @@ func (d *atDoors) refusedOnRecord(a state.Action) bool {
 	return found
 }
 
-// An approval names the plan that the person saw, at every door: none without a plan, and none with
-// another.
-func TestApprovalNeedsThePlanAtEveryDoor(t *testing.T) { // 19
-	d := newDoors(t, nil)
-	for _, door := range everyDoor {
+// At every entry point, an approval names the plan that the person saw. Approvals without a plan,
+// or with another plan, are refused.
+func TestApprovalNeedsThePlanEverywhere(t *testing.T) { // 19
+	d := newApprovalBot(t, nil)
+	for _, entry := range entryPoints {
 		a, other := d.plan(nil), d.plan(nil)
 		for plan, want := range map[string]string{"": "say which plan you approve", other.PlanHash: "has changed",
 			a.PlanHash[:4]: "has changed"} {
-			told, can := d.approve(door, doorPeople[0], a, plan)
-			if can && door != "button" && !strings.Contains(told, want) {
-				t.Errorf("%s, plan %q: told %q", door, plan, told)
+			told, can := d.approve(entry, approvers[0], a, plan)
+			if can && entry != "button" && !strings.Contains(told, want) {
+				t.Errorf("%s, plan %q: told %q", entry, plan, told)
 			}
 			if by := d.decided(a); by.ID != "" {
-				t.Fatalf("%s: approved with the plan %q", door, plan)
+				t.Fatalf("%s: approved with the plan %q", entry, plan)
 			}
 		}
-		if _, can := d.approve(door, doorPeople[0], a, state.ShortPlan(a.PlanHash)); can && d.decided(a).ID == "" {
-			t.Errorf("%s: the plan as it is shown is not taken", door)
+		if _, can := d.approve(entry, approvers[0], a, state.ShortPlan(a.PlanHash)); can && d.decided(a).ID == "" {
+			t.Errorf("%s: the plan as it is shown is not taken", entry)
 		}
 	}
 }
 
-// What is over stays over, at every door: an approval after the expiry, after another's yes or no,
-// or after the incident's end does nothing.
-func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
-	d := newDoors(t, nil)
-	ada, root := doorPeople[0], doorPeople[2]
+// At every entry point, an approval after the expiry, after another decision, or after the
+// incident's end has no effect.
+func TestLateApprovalFailsEverywhere(t *testing.T) { // 13, 14, 15, 16
+	d := newApprovalBot(t, nil)
+	ada, root := approvers[0], approvers[2]
 	post := func(path string) {
 		if told := d.answer(path, []byte("{}"), http.Header{"Authorization": {"Bearer " + root.token}, "Content-Type": {"application/json"}}); strings.Contains(told, `"error"`) {
 			t.Fatal(told)
@@ -331,32 +331,32 @@ func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
 			d.until = time.Now().Add(-time.Second)
 		}
 		var plans []state.Action
-		for range everyDoor {
+		for range entryPoints {
 			plans = append(plans, d.plan(nil))
 		}
-		for i, door := range everyDoor {
+		for i, entry := range entryPoints {
 			a := plans[i]
 			if c.before(a); c.name == "resolved" {
 				c.before = func(state.Action) {} // once is enough
 			}
-			told, _ := d.approve(door, ada, a, a.PlanHash)
+			told, _ := d.approve(entry, ada, a, a.PlanHash)
 			if now, _ := d.bot.Keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" &&
 				slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
-				t.Errorf("%s, %s: it is %s, decided by %q, told %q", c.name, door, now.State, now.DecidedBy, told)
-			} else if door != "button" && strings.Contains(told, "Approved:") {
-				t.Errorf("%s, %s: told %q", c.name, door, told)
+				t.Errorf("%s, %s: it is %s, decided by %q, told %q", c.name, entry, now.State, now.DecidedBy, told)
+			} else if entry != "button" && strings.Contains(told, "Approved:") {
+				t.Errorf("%s, %s: told %q", c.name, entry, told)
 			}
 		}
 	}
 }
 
-// A responder whom the tokens file names approves in Slack where no policy names approvers: the
-// buttons are there, and they work.
+// A responder in the tokens file can approve in Slack if no policy names approvers: the buttons are
+// shown and work.
 func TestResponderApprovesInSlack(t *testing.T) {
 	o := newOnCall(t, "")
 	o.alert(kvFull)
 	o.await("posted", o.paged)
-	d := &atDoors{onCall: o, in: o.bot.Keeper.Incidents()[0]}
+	d := &approvalBot{onCall: o, in: o.bot.Keeper.Incidents()[0]}
 	a := d.plan(nil)
 	o.await("the button is there", func() bool { return len(o.slack.Messages()[0].Buttons(slack.ActionApprove)) == 1 })
 	o.click(slack.ActionApprove, 0)
