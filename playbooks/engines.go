@@ -22,8 +22,6 @@ type dialect struct {
 
 // dialects lists the engines other than vLLM. Dynamo has no settings of its own, because its
 // workers take those of the engine that they run.
-//
-//nolint:lll // a query stays on one line, so that people can search for it and paste it
 var dialects = []*dialect{
 	{
 		engine: "sglang", title: "SGLang", port: "30000",

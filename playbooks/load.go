@@ -214,8 +214,6 @@ func friendly(s string) string {
 }
 
 // frontMatter is the front matter of a playbook's file.
-//
-//nolint:lll // struct tags cannot be wrapped
 type frontMatter struct {
 	ID       string `yaml:"id" jsonschema:"required,pattern=^[a-z][a-z0-9_]*$" jsonschema_description:"The ID, and the file's name without .md."`
 	Title    string `yaml:"title" jsonschema:"required" jsonschema_description:"The title that people read."`

@@ -1,4 +1,3 @@
-//nolint:lll // struct tags hold the descriptions of the keys
 package config
 
 import (
