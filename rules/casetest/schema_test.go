@@ -10,7 +10,7 @@ import (
 	"paramedic/internal/schematest"
 )
 
-var update = flag.Bool("update-cases", false, "write what is generated instead of comparing it")
+var update = flag.Bool("update", false, "write what is generated instead of comparing it")
 
 func TestGeneratedAlertsSchemaIsCurrent(t *testing.T) {
 	r := jsonschema.Reflector{DoNotReference: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "json"}
