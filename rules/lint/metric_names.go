@@ -223,10 +223,10 @@ func (c *inventory) like(name string) string {
 	if known {
 		return meant
 	}
-	want := wordsOf(name)
-	best := unlike
+	want := promql.WordsOf(name)
+	best := promql.Unlike
 	for _, other := range c.families()[want[0]] {
-		if is := likeness(want, wordsOf(other)); is < best || is == best && is < unlike && other < meant {
+		if is := promql.Likeness(want, promql.WordsOf(other)); is < best || is == best && is < promql.Unlike && other < meant {
 			best, meant = is, other
 		}
 	}
@@ -244,7 +244,7 @@ func (c *inventory) families() map[string][]string {
 		if !model.LegacyValidation.IsValidMetricName(name) {
 			return // PromQL has to quote it
 		}
-		first := wordsOf(name)[0]
+		first := promql.WordsOf(name)[0]
 		c.byWord[first] = append(c.byWord[first], name)
 	}
 	for name := range c.have.Metrics {
@@ -254,74 +254,4 @@ func (c *inventory) families() map[string][]string {
 		add(name)
 	}
 	return c.byWord
-}
-
-// wordsOf returns the words of a name, at least one.
-func wordsOf(name string) []string {
-	return strings.Split(strings.ReplaceAll(strings.ToLower(name), ":", "_"), "_")
-}
-
-// The similarity of two names, the most similar first.
-const (
-	sameWords  = iota // they differ in case, or a colon replaces an underscore
-	samePlural        // requests for request
-	sameUnit          // only one has the suffix of its unit
-	oneSlip           // one typing error in a long word
-	unlike
-)
-
-// units are the suffixes that people often omit.
-var units = []string{"total", "seconds", "bytes", "ratio"}
-
-// likeness returns the similarity of two names. Names that differ by a number or a short word are
-// different metrics: p95 and p99, 4xx and 5xx, rx and tx.
-func likeness(a, b []string) int {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	switch {
-	case len(b) == len(a)+1 && slices.Equal(a, b[:len(a)]) && slices.Contains(units, b[len(a)]):
-		return sameUnit
-	case len(a) != len(b):
-		return unlike
-	}
-	out, differ := sameWords, 0
-	for i := range a {
-		if a[i] == b[i] {
-			continue
-		}
-		differ++
-		switch {
-		case a[i]+"s" == b[i] || b[i]+"s" == a[i]:
-			out = samePlural
-		case slip(a[i], b[i]):
-			out = oneSlip
-		default:
-			return unlike
-		}
-	}
-	if differ > 1 {
-		return unlike
-	}
-	return out
-}
-
-// slip reports whether two long words differ by one letter after the first: replaced, inserted, or
-// swapped with the next.
-func slip(a, b string) bool {
-	const long = 5
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	if len(a) < long || a[0] != b[0] || len(b) > len(a)+1 || strings.ContainsAny(a+b, "0123456789") {
-		return false
-	}
-	at := 0
-	for at < len(a) && a[at] == b[at] {
-		at++
-	}
-	if len(a) < len(b) {
-		return a[at:] == b[at+1:]
-	}
-	return a[at+1:] == b[at+1:] || at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
 }
