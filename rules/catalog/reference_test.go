@@ -135,9 +135,9 @@ A file in ` + "`triage.rules_dir`" + ` may have the keys of ` + "`rules.schema.j
 ` + "```yaml\n" + exampleRules + "```" + `
 
 Decibans are ten times the decimal logarithm of the odds: +10 makes a cause ten times as likely, −3
-half as likely. A cause's score is the sum of its prior, the weight of each explained symptom, −3 for
-each unexplained symptom, and the weights of its evidence. A cause is named if its score is at least
-6 and leads the next one by 4.
+half as likely. A cause's score is the sum of its prior, the weight of each explained symptom, −3
+for each unexplained symptom, and the weights of its evidence. A cause is named if its score is at
+least 6 and leads the next one by 4.
 
 ## Expressions
 

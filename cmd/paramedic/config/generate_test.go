@@ -210,21 +210,28 @@ func reference(example string) string {
 
 <!-- Made from cmd/paramedic/config/types.go by make generate. -->
 
-` + "`paramedic serve --config paramedic.yaml`" + ` reads one YAML file. Without a file it listens on loopback, remembers in
-` + "`./paramedic-data`" + `, prints incidents on the console and only suggests first aid.
+` + "`paramedic serve --config paramedic.yaml`" + ` reads one YAML file. Without a file the bot listens on
+loopback, stores its data in ` + "`./paramedic-data`" + `, prints incidents on the console and only suggests
+first aid.
 
-- The file is read strictly. An unknown key, a bad duration, a file that is not there, a route to a channel that is not configured, or
-  a policy for a cause that does not exist is refused, with its line. All problems are reported at once.
-- ` + "`paramedic check --config paramedic.yaml`" + ` says the same without starting anything (exit code 2 where there are problems), and with
-  ` + "`--online`" + ` also asks everything that the file points at whether it answers.
-- A secret is the path of a file, or ` + "`${NAME}`" + ` for an environment variable. It is never in this file, and it is read again when it changes.
-- A changed file is applied while the bot runs where it is valid, and refused with the old one kept where it is not. ` + "`listen`, `state` and\n  `tls`" + ` take effect at the next start.
-- A limit is set for all pools under ` + "`remediate.limits`, within its bounds, and tightened for some under `remediate.policies`" + `. One beyond
-  its bounds is refused, and so is a policy's limit or mode that is looser than the general one, for it would have no effect.
-- Beyond loopback the bot refuses to start without ` + "`auth.alertmanager` and `auth.api`" + `.
-- Editors that know JSON Schema complete and check the file with ` + "`docs/reference/paramedic.schema.json`" + `.
+- The file is read strictly. The bot refuses an unknown key, a bad duration, a missing file, a route
+  to a channel without configuration, and a policy for an unknown cause. It reports all problems at
+  once, each with its line.
+- ` + "`paramedic check --config paramedic.yaml`" + ` reports the same problems without starting anything. Its
+  exit code is 2 if there are any. With ` + "`--online`" + ` it also asks every configured service whether it
+  answers.
+- A secret is the path of a file, or ` + "`${NAME}`" + ` for an environment variable. It is never in this
+  file. The bot reads it again when it changes.
+- The bot applies a changed file while it runs. If the file has problems, the bot keeps the old
+  configuration. ` + "`listen`" + `, ` + "`state`" + ` and ` + "`tls`" + ` take effect at the next start.
+- ` + "`remediate.limits`" + ` sets a limit for all pools, within its bounds. ` + "`remediate.policies`" + ` tightens it
+  for some. A limit beyond its bounds is refused. So is a policy's limit or mode that is looser than
+  the general one, because it would have no effect.
+- Without ` + "`auth.alertmanager`" + ` and ` + "`auth.api`" + ` the bot listens on loopback only.
+- Editors that support JSON Schema complete and check the file with
+  ` + "`docs/reference/paramedic.schema.json`" + `.
 
-Durations are written like ` + "`10s`, `2m` or `720h`" + `. A dash means that the key is empty unless it is set.
+Durations are written as ` + "`10s`" + `, ` + "`2m`" + ` or ` + "`720h`" + `. A dash means that the key is empty by default.
 `)
 	section := ""
 	for _, k := range configKeys(reflect.TypeFor[Config](), reflect.ValueOf(Default()), "") {
