@@ -213,7 +213,7 @@ func denials(a state.Action) string {
 	return strings.Join(out, " ")
 }
 
-// declined reports whether a person declined the remedy in this incident, in whatever form it was
+// declined reports whether a person declined the remedy in this incident, in any form it was
 // planned. It is not proposed again.
 func (p *Planner) declined(a state.Action) bool {
 	return slices.ContainsFunc(p.cfg.View.ActionsOf(a.Incident),

@@ -13,6 +13,13 @@ import (
 // Rules judges alerts and evidence by a catalogue. It implements state.Triage.
 type Rules struct{ Catalog *catalog.Catalog }
 
+// Load returns the rules of the built-in catalogue with the user's files in dir over it. An empty dir
+// means the built-in catalogue alone. The problems are those of the files; see [catalog.Load].
+func Load(dir string) (Rules, []catalog.Problem, error) {
+	c, problems, err := catalog.Load(dir)
+	return Rules{Catalog: c}, problems, err
+}
+
 // Classify returns the symptom and the entity of an alert.
 func (r Rules) Classify(a state.Alert, cluster string) state.Sign {
 	return classify.Classify(r.Catalog, a, cluster)

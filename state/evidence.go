@@ -190,7 +190,8 @@ type Correlation struct {
 	Pod    string  `json:"pod,omitempty"`
 	R      float64 `json:"r"`
 	Points int     `json:"points"`
-	// Lead is how many seconds Signal moved before With. It is 0 if the points are too far apart.
+	// Lead is the number of seconds by which Signal moved before With. It is 0 if the points are
+	// too far apart.
 	Lead float64 `json:"lead_s"`
 	Text string  `json:"text"`
 }

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// joinWindow is how long after its last alert an incident accepts alerts that its cause does not
-// explain.
+// joinWindow is the time after its last alert during which an incident accepts alerts that its
+// cause does not explain.
 const joinWindow = time.Hour
 
 // A link is the proximity of two entities. Higher is closer.

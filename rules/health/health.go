@@ -77,10 +77,10 @@ type healthRule struct {
 }
 
 // healthRules check latency, errors and the queue, using the highest value of the pool's pods. The
-// thresholds are those that operators of 70B-class pools publish: p99 of the time to first token
-// 2/5 s, errors 1/5 %, queue 50/200. The published threshold of 150 ms between tokens is also a
-// p99. A healthy engine exceeds it in each step with a long prompt, so the p95 is used here. If two
-// rules have the same check, the worse result counts.
+// thresholds holds the values that operators of 70B-class pools publish: p99 of the time to first
+// token 2/5 s, errors 1/5 %, queue 50/200. The published threshold of 150 ms between tokens is also
+// a p99. A healthy engine exceeds it in each step with a long prompt, so the p95 is used here. If
+// two rules have the same check, the worse result counts.
 var healthRules = []healthRule{
 	{"latency", "ttft_p99", 2, 5},
 	{"latency", "itl_p95", 0.15, 0},

@@ -47,7 +47,7 @@ func (l *linter) thresholdless() {
 // alwaysHolds returns a gauge that gives the expression a value as long as its exporter runs. It
 // returns nil if there is none, or if that is unknown.
 func (l *linter) alwaysHolds(e parser.Expr) *parser.VectorSelector {
-	switch x := unwrap(e).(type) {
+	switch x := promql.Unwrap(e).(type) {
 	case *parser.VectorSelector:
 		if l.alwaysPresent(x) {
 			return x

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/promql"
 	"paramedic/state"
 )
 
@@ -128,7 +129,7 @@ func vanished(agg *parser.AggregateExpr) string {
 		by = fmt.Sprintf("without (%s)", strings.Join(agg.Grouping, ", "))
 	}
 	past := fmt.Sprintf("(%s)[1h:]", agg.Expr)
-	if sel := selector(agg.Expr); sel != nil && sel.OriginalOffset == 0 && sel.Timestamp == nil {
+	if sel := promql.Selector(agg.Expr); sel != nil && sel.OriginalOffset == 0 && sel.Timestamp == nil {
 		past = fmt.Sprintf("%s[1h]", sel)
 	}
 	return fmt.Sprintf("group %[1]s (last_over_time(%[3]s)) unless group %[1]s (%[2]s)", by, agg.Expr, past)

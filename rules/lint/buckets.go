@@ -67,7 +67,7 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 func recounted(metric string, n parser.Node, path []parser.Node) bool {
 	for _, around := range slices.Backward(path) {
 		if p, ok := around.(*parser.BinaryExpr); ok && (p.Op == parser.LAND || p.Op == parser.LUNLESS) && p.LHS == n {
-			for _, x := range selectorsOf(p.RHS) {
+			for _, x := range promql.SelectorsOf(p.RHS) {
 				if x.Name == metric && slices.ContainsFunc(x.LabelMatchers,
 					func(m *labels.Matcher) bool { return m.Name == "le" }) {
 					return true

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/promql"
 	"paramedic/state"
 )
 
@@ -60,8 +61,8 @@ func leftOver(x *parser.BinaryExpr) bool {
 		c.strip()
 		return endedShare(c.of)
 	case parser.DIV:
-		less, ok := unwrap(x.LHS).(*parser.BinaryExpr)
-		return ok && less.Op == parser.SUB && unwrap(less.LHS).String() == unwrap(x.RHS).String() &&
+		less, ok := promql.Unwrap(x.LHS).(*parser.BinaryExpr)
+		return ok && less.Op == parser.SUB && promql.Unwrap(less.LHS).String() == promql.Unwrap(x.RHS).String() &&
 			endedShare(&parser.BinaryExpr{Op: parser.DIV, LHS: less.RHS, RHS: x.RHS})
 	}
 	c, ok := boundOf(x)
@@ -72,7 +73,7 @@ func leftOver(x *parser.BinaryExpr) bool {
 // comparison of the counter with its own past shows less traffic, and requests with unusual finish
 // reasons are no successes; neither counts.
 func endedShare(e parser.Expr) bool {
-	x, ok := unwrap(e).(*parser.BinaryExpr)
+	x, ok := promql.Unwrap(e).(*parser.BinaryExpr)
 	if !ok || x.Op != parser.DIV {
 		return false
 	}
@@ -84,7 +85,7 @@ func endedShare(e parser.Expr) bool {
 	}
 	narrowed := slices.ContainsFunc(part.sel.LabelMatchers,
 		func(m *labels.Matcher) bool { return m.Name == reasons[ended] })
-	whole := selectorsOf(x.RHS)
+	whole := promql.SelectorsOf(x.RHS)
 	return len(whole) > 0 && !slices.ContainsFunc(whole, func(s *parser.VectorSelector) bool {
 		return s.OriginalOffset != part.sel.OriginalOffset ||
 			!requestCounters.MatchString(strings.TrimPrefix(s.Name, "vllm:")) || s.Name == ended && !narrowed

@@ -340,7 +340,7 @@ func (l *linter) stall() string {
 // before reports whether the expression compares a metric with its own past.
 func (l *linter) before(metric string) bool {
 	seen := map[time.Duration]bool{}
-	for _, sel := range selectorsOf(l.expr) {
+	for _, sel := range promql.SelectorsOf(l.expr) {
 		if sel.Name == metric {
 			seen[sel.OriginalOffset] = true
 		}

@@ -14,96 +14,6 @@ import (
 	"paramedic/state"
 )
 
-// A Lookup is a metric with the labels whose values alert rules depend on.
-type Lookup struct {
-	Metric string
-	Labels []string
-}
-
-// Lookups returns the labels that Lint needs to know; [Exported.Labels] takes the answers. It
-// returns only existing metrics of engines, routers and GPUs, and recorded ones. For other metrics
-// it returns only the job, if a rule depends on their scrape interval.
-func Lookups(in []AlertingRule, have Exported) []Lookup {
-	known := newInventory(have)
-	q := lookupSet{known: known, asks: map[string]map[string]bool{}}
-	for _, r := range in {
-		if len(r.Expr) > maxLinted {
-			continue
-		}
-		for e := range known.readings(r.Expr) {
-			q.matchers(e)
-			parser.Inspect(e.expr, func(n parser.Node, _ []parser.Node) error {
-				q.node(n)
-				return nil
-			})
-		}
-	}
-	var out []Lookup
-	for _, metric := range slices.Sorted(maps.Keys(q.asks)) {
-		out = append(out, Lookup{Metric: metric, Labels: slices.Sorted(maps.Keys(q.asks[metric]))})
-	}
-	return out
-}
-
-// A lookupSet collects the labels to look up.
-type lookupSet struct {
-	known *inventory
-	asks  map[string]map[string]bool // metric → labels
-}
-
-func (q lookupSet) add(metric string, names ...string) {
-	if q.asks[metric] == nil {
-		q.asks[metric] = map[string]bool{}
-	}
-	for _, name := range names {
-		q.asks[metric][name] = true
-	}
-}
-
-// ask adds a metric that exists and that an engine, router or GPU exports, or a rule records.
-func (q lookupSet) ask(metric string, names ...string) {
-	if q.known.have.Metrics[metric] && (family(metric) != "" || q.known.records[metric] != nil) {
-		q.add(metric, names...)
-	}
-}
-
-// matchers adds the labels that selectors require.
-func (q lookupSet) matchers(e expanded) {
-	for _, sel := range e.selectedBy() {
-		for _, m := range sel.LabelMatchers {
-			if m.Name != promql.NameLabel && selective(m) {
-				q.ask(sel.Name, m.Name)
-			}
-		}
-	}
-}
-
-// node adds the labels that a function, an aggregation or a binary operation depends on.
-func (q lookupSet) node(n parser.Node) {
-	switch x := n.(type) {
-	case *parser.Call:
-		if x.Func.Name == "histogram_quantile" {
-			q.ask(bucketOf(x), "le")
-		}
-		if sel, d := ranged(x); sel != nil && q.known.have.Metrics[sel.Name] && q.known.brief(d) {
-			q.add(sel.Name, "job")
-		}
-		if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
-			q.ask(xidErrors)
-		}
-	case *parser.AggregateExpr:
-		if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
-			q.ask(sel.Name)
-		}
-	case *parser.BinaryExpr:
-		if x.VectorMatching != nil && x.Op != parser.LOR {
-			for _, sel := range selectorsOf(x) {
-				q.ask(sel.Name)
-			}
-		}
-	}
-}
-
 // selective reports whether a matcher requires its label to be present.
 func selective(m *labels.Matcher) bool { return !m.Matches("") }
 
@@ -270,7 +180,7 @@ func few(all []string) string {
 
 // single returns the only selector of an expression if the expression keeps its labels; else nil.
 func single(e parser.Expr) *parser.VectorSelector {
-	switch x := unwrap(e).(type) {
+	switch x := promql.Unwrap(e).(type) {
 	case *parser.VectorSelector:
 		return x
 	case *parser.MatrixSelector:
@@ -379,7 +289,7 @@ var scraped = []string{"job", "instance", "endpoint", "service", "container"}
 
 // labelsOf returns the labels that the series of an expression can have; nil if unknown.
 func (l *linter) labelsOf(e parser.Expr) map[string]bool {
-	switch x := unwrap(e).(type) {
+	switch x := promql.Unwrap(e).(type) {
 	case *parser.VectorSelector:
 		has, known := l.have.Labels[x.Name]
 		if !known {

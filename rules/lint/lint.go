@@ -131,7 +131,7 @@ func (l *linter) look() {
 	}
 	parser.Inspect(l.expr, func(n parser.Node, path []parser.Node) error {
 		if n == nil || len(nothing) > 0 &&
-			slices.ContainsFunc(selectorsOf(n), func(s *parser.VectorSelector) bool { return dead(s) }) {
+			slices.ContainsFunc(promql.SelectorsOf(n), func(s *parser.VectorSelector) bool { return dead(s) }) {
 			return nil // one reason is enough
 		}
 		l.behind = l.origin(n)
@@ -212,7 +212,7 @@ func (l *linter) dead(e parser.Expr) []deadSelector {
 func (l *linter) call(x *parser.Call) {
 	switch x.Func.Name {
 	case "absent", "absent_over_time":
-		if sel := selector(x.Args[0]); sel != nil {
+		if sel := promql.Selector(x.Args[0]); sel != nil {
 			old, ok := formerly(sel.Name)
 			switch {
 			case l.have.Metrics == nil || l.have.Metrics[sel.Name]:
@@ -252,9 +252,9 @@ func lastXid(x *parser.Call) *parser.VectorSelector {
 	if len(x.Args) == 0 {
 		return nil
 	}
-	e := unwrap(x.Args[0])
+	e := promql.Unwrap(x.Args[0])
 	if sub, ok := e.(*parser.SubqueryExpr); ok {
-		e = unwrap(sub.Expr)
+		e = promql.Unwrap(sub.Expr)
 	}
 	if m, ok := e.(*parser.MatrixSelector); ok {
 		e = m.VectorSelector
@@ -296,7 +296,7 @@ func (l *linter) quantile(x *parser.Call) {
 			}
 			continue
 		}
-		for ; ok; agg, ok = unwrap(agg.Expr).(*parser.AggregateExpr) {
+		for ; ok; agg, ok = promql.Unwrap(agg.Expr).(*parser.AggregateExpr) {
 			if slices.Contains(agg.Grouping, "le") == agg.Without {
 				l.report(state.Critical, fmt.Sprintf(
 					"can never fire: the label le is aggregated away before histogram_quantile, which then has no "+
@@ -311,7 +311,7 @@ func (l *linter) quantile(x *parser.Call) {
 // plainly returns the rule's own expression for the buckets if it is short and has no aggregation,
 // and a rate otherwise.
 func (l *linter) plainly(e parser.Expr, metric string) string {
-	if call, ok := unwrap(e).(*parser.Call); ok && len(call.Args) == 1 && selector(call.Args[0]) != nil &&
+	if call, ok := promql.Unwrap(e).(*parser.Call); ok && len(call.Args) == 1 && promql.Selector(call.Args[0]) != nil &&
 		len(call.String()) < 200 {
 		return call.String()
 	}
@@ -333,7 +333,7 @@ func quantileOf(q, metric, of string) string {
 
 // parts returns the operands of binary operations, recursively, or the expression itself.
 func parts(e parser.Expr) []parser.Expr {
-	switch x := unwrap(e).(type) {
+	switch x := promql.Unwrap(e).(type) {
 	case *parser.BinaryExpr:
 		return append(parts(x.LHS), parts(x.RHS)...)
 	case *parser.Call:
@@ -346,46 +346,9 @@ func parts(e parser.Expr) []parser.Expr {
 	}
 }
 
-// unwrap removes parentheses.
-func unwrap(e parser.Expr) parser.Expr {
-	for {
-		switch x := e.(type) {
-		case *parser.ParenExpr:
-			e = x.Expr
-		case *parser.StepInvariantExpr:
-			e = x.Expr
-		default:
-			return e
-		}
-	}
-}
-
-// selector returns the expression's selector if the expression is nothing else; else nil.
-func selector(e parser.Expr) *parser.VectorSelector {
-	switch x := unwrap(e).(type) {
-	case *parser.VectorSelector:
-		return x
-	case *parser.MatrixSelector:
-		return selector(x.VectorSelector)
-	}
-	return nil
-}
-
-// selectorsOf returns the selectors of an expression in the order of its text.
-func selectorsOf(n parser.Node) []*parser.VectorSelector {
-	var out []*parser.VectorSelector
-	parser.Inspect(n, func(n parser.Node, _ []parser.Node) error {
-		if x, ok := n.(*parser.VectorSelector); ok {
-			out = append(out, x)
-		}
-		return nil
-	})
-	return out
-}
-
 // bucketOf returns the first bucket metric that an expression reads; "" if there is none.
 func bucketOf(e parser.Expr) string {
-	for _, x := range selectorsOf(e) {
+	for _, x := range promql.SelectorsOf(e) {
 		if strings.HasSuffix(x.Name, "_bucket") {
 			return x.Name
 		}

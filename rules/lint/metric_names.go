@@ -207,7 +207,7 @@ func (l *linter) misspelt(name string) {
 // misspeltAbsence reports alerts on absence whose metric is absent only because the name is
 // misspelt.
 func (l *linter) misspeltAbsence(x *parser.Call, sel *parser.VectorSelector) {
-	if unwrap(l.expr) != parser.Expr(x) || l.exists(sel.Name) || !l.absenceMatters(sel.Name) {
+	if promql.Unwrap(l.expr) != parser.Expr(x) || l.exists(sel.Name) || !l.absenceMatters(sel.Name) {
 		return
 	}
 	if meant := l.like(sel.Name); meant != "" {

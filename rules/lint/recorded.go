@@ -218,7 +218,7 @@ func records(r RecordingRule, sel *parser.VectorSelector) bool {
 
 // origin returns the recording rule that contains the first selector of an expression.
 func (e expanded) origin(n parser.Node) string {
-	for _, sel := range selectorsOf(n) {
+	for _, sel := range promql.SelectorsOf(n) {
 		return e.from[sel]
 	}
 	return ""
@@ -226,7 +226,7 @@ func (e expanded) origin(n parser.Node) string {
 
 // selectedBy returns the selectors of the original expression, those of recorded series included.
 func (e expanded) selectedBy() []*parser.VectorSelector {
-	out := selectorsOf(e.expr)
+	out := promql.SelectorsOf(e.expr)
 	for _, sel := range e.recorded {
 		out = append(out, sel)
 	}

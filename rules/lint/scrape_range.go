@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/promql"
 	"paramedic/state"
 )
 
@@ -21,7 +22,7 @@ func ranged(x *parser.Call) (*parser.VectorSelector, time.Duration) {
 		return nil, 0
 	}
 	for _, a := range x.Args {
-		if m, ok := unwrap(a).(*parser.MatrixSelector); ok && m.Range > 0 {
+		if m, ok := promql.Unwrap(a).(*parser.MatrixSelector); ok && m.Range > 0 {
 			sel, _ := m.VectorSelector.(*parser.VectorSelector)
 			return sel, m.Range
 		}

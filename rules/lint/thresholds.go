@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/promql"
 	"paramedic/state"
 )
 
@@ -118,7 +119,7 @@ func (c *bound) peel() bool {
 
 // pull extracts a constant factor from a dividend: 100 * a / b is 100 times a / b.
 func (c *bound) pull(x *parser.BinaryExpr) bool {
-	product, ok := unwrap(x.LHS).(*parser.BinaryExpr)
+	product, ok := promql.Unwrap(x.LHS).(*parser.BinaryExpr)
 	if !ok || x.Op != parser.DIV || product.Op != parser.MUL {
 		return false
 	}
@@ -151,7 +152,7 @@ func turned(op parser.ItemType) parser.ItemType {
 
 // constant returns the number that an expression always has.
 func constant(e parser.Expr) (float64, bool) {
-	switch x := unwrap(e).(type) {
+	switch x := promql.Unwrap(e).(type) {
 	case *parser.NumberLiteral:
 		return x.Val, true
 	case *parser.UnaryExpr:
@@ -190,7 +191,7 @@ func constant(e parser.Expr) (float64, bool) {
 // arguments.
 func (c *bound) level() {
 	for {
-		c.of = unwrap(c.of)
+		c.of = promql.Unwrap(c.of)
 		switch x := c.of.(type) {
 		case *parser.AggregateExpr:
 			if !slices.Contains([]parser.ItemType{parser.MAX, parser.MIN, parser.AVG, parser.QUANTILE, parser.TOPK,
@@ -234,7 +235,7 @@ func (l *linter) compared(x *parser.BinaryExpr, path []parser.Node) {
 	}
 	of := c.of
 	if agg, is := of.(*parser.AggregateExpr); is && agg.Op == parser.SUM {
-		of = unwrap(agg.Expr)
+		of = promql.Unwrap(agg.Expr)
 	}
 	if call, is := of.(*parser.Call); is {
 		switch call.Func.Name {

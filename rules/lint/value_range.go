@@ -13,7 +13,7 @@ import (
 // rangeOf returns the name and the maximum of an expression's value if the value goes from zero to
 // a known number.
 func rangeOf(e parser.Expr) (what string, top float64) {
-	switch x := unwrap(e).(type) {
+	switch x := promql.Unwrap(e).(type) {
 	case *parser.VectorSelector:
 		return x.Name, knownTops[x.Name]
 	case *parser.BinaryExpr:
@@ -33,12 +33,12 @@ func rangeOf(e parser.Expr) (what string, top float64) {
 // meanOf returns the metric that a sum divided by a count is the mean of. The mean has the metric's
 // range.
 func meanOf(x *parser.BinaryExpr) (string, float64) {
-	sum, ok := unwrap(x.LHS).(*parser.AggregateExpr)
-	count, also := unwrap(x.RHS).(*parser.AggregateExpr)
+	sum, ok := promql.Unwrap(x.LHS).(*parser.AggregateExpr)
+	count, also := promql.Unwrap(x.RHS).(*parser.AggregateExpr)
 	if !ok || !also || sum.Op != parser.SUM || count.Op != parser.COUNT || sum.Expr.String() != count.Expr.String() {
 		return "", 0
 	}
-	if sel, ok := unwrap(sum.Expr).(*parser.VectorSelector); ok {
+	if sel, ok := promql.Unwrap(sum.Expr).(*parser.VectorSelector); ok {
 		return sel.Name, knownTops[sel.Name]
 	}
 	return "", 0
@@ -47,12 +47,12 @@ func meanOf(x *parser.BinaryExpr) (string, float64) {
 // isShare reports whether one expression is a part of another: a term of its sum, a narrower
 // selection of the same, or a metric that counts some of its events.
 func isShare(part, whole parser.Expr) bool {
-	whole = unwrap(whole)
+	whole = promql.Unwrap(whole)
 	if call, ok := whole.(*parser.Call); ok && call.Func.Name == "clamp_min" {
-		whole = unwrap(call.Args[0])
+		whole = promql.Unwrap(call.Args[0])
 	}
 	if terms := added(whole); len(terms) > 1 {
-		return slices.Contains(terms, unwrap(part).String())
+		return slices.Contains(terms, promql.Unwrap(part).String())
 	}
 	a, ok := totalOf(part)
 	b, also := totalOf(whole)
@@ -73,7 +73,7 @@ func isShare(part, whole parser.Expr) bool {
 // added returns the terms of a sum, or nil if a term may be negative: the sum may then be smaller
 // than a part.
 func added(e parser.Expr) []string {
-	x, ok := unwrap(e).(*parser.BinaryExpr)
+	x, ok := promql.Unwrap(e).(*parser.BinaryExpr)
 	if ok && x.Op == parser.ADD {
 		left, right := added(x.LHS), added(x.RHS)
 		if left == nil || right == nil {
@@ -86,7 +86,7 @@ func added(e parser.Expr) []string {
 			return nil
 		}
 	}
-	return []string{unwrap(e).String()}
+	return []string{promql.Unwrap(e).String()}
 }
 
 // A total is a selector with the functions that are applied before the sum.
@@ -97,9 +97,9 @@ type total struct {
 
 // totalOf parses sums of gauges and of counters' rates.
 func totalOf(e parser.Expr) (total, bool) {
-	e, how := unwrap(e), ""
+	e, how := promql.Unwrap(e), ""
 	if agg, ok := e.(*parser.AggregateExpr); ok && agg.Op == parser.SUM {
-		e, how = unwrap(agg.Expr), "sum "
+		e, how = promql.Unwrap(agg.Expr), "sum "
 	}
 	if call, ok := e.(*parser.Call); ok && slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name) {
 		if m, ok := call.Args[0].(*parser.MatrixSelector); ok {

@@ -46,7 +46,7 @@ func (x *step) recordDelivery(in *state.Incident, b state.AlertBatch) {
 	x.changedIncident(in)
 }
 
-// haSkew is how much later the other Prometheus of an HA pair may see the same alert. Each
+// haSkew bounds how much later the other Prometheus of an HA pair may see the same alert. Each
 // evaluates its rules at its own phase, by default once a minute.
 const haSkew = time.Minute
 

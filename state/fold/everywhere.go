@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxSameRule is how many open incidents of its own an unknown rule may have. The next alert
-	// merges them into one.
+	// maxSameRule bounds how many open incidents of its own an unknown rule may have. The next
+	// alert merges them into one.
 	maxSameRule = 8
 	// sameRuleWindow is the age up to which such incidents count. A rule that fires now and then in
 	// different places keeps its separate incidents.

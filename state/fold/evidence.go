@@ -175,8 +175,8 @@ func (x *step) belongsToOther(in *state.Incident, d state.Diagnosis) bool {
 	})
 }
 
-// fadeTime is how long the consequences of a trouble may look like another trouble. It covers the
-// longest windows of rules and signals, and the time that rules wait before they fire.
+// fadeTime is the time that the consequences of a trouble may look like another trouble. It covers
+// the longest windows of rules and signals, and the time that rules wait before they fire.
 const fadeTime = 15 * time.Minute
 
 // isAftermath reports whether a verdict has a lower score than the one before it and comes soon
@@ -193,8 +193,8 @@ func (x *step) isAftermath(in *state.Incident, d state.Diagnosis) bool {
 		!root
 }
 
-// rolloutTime is how long a rollout explains new symptoms. Queues move to workers with cold caches,
-// and some workers have the new settings while others have the old.
+// rolloutTime is the time that a rollout explains new symptoms. Queues move to workers with cold
+// caches, and some workers have the new settings while others have the old.
 const rolloutTime = 15 * time.Minute
 
 // followsRollout reports whether someone started a rollout of the incident's pool soon after the
@@ -210,7 +210,7 @@ func (x *step) followsRollout(in *state.Incident) bool {
 	})
 }
 
-// scrapeGap is how long a verdict is kept although its signals cannot be read. After that the
+// scrapeGap is the time that a verdict is kept although its signals cannot be read. After that the
 // missing signals are themselves a symptom.
 const scrapeGap = 3 * time.Minute
 

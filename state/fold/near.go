@@ -284,7 +284,7 @@ func sameWorker(x, y state.Worker) bool {
 		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
 }
 
-// workerKept is how long a worker is stored after the last evidence about it.
+// workerKept is the time that a worker is stored after the last evidence about it.
 const workerKept = 6 * time.Hour
 
 func (b *Board) putWorker(rec *workerRecord) {

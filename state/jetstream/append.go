@@ -18,8 +18,8 @@ const (
 	// synced write for each. The setup of a batch costs the server about this many synced writes.
 	// BenchmarkAppend shows it.
 	joinFrom = 8
-	// writeTimeout is how long a write may delay those behind it. A server without a leader does
-	// not answer.
+	// writeTimeout is the time that a write may delay those behind it. A server without a leader
+	// does not answer.
 	writeTimeout = 5 * time.Second
 	// maxJoin bounds the bytes of a batch, which the server holds in memory.
 	maxJoin = 32 << 20

@@ -105,7 +105,7 @@ func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiti
 	return 0, 0, nil
 }
 
-// backlogTries is how often a backlog is counted again because inputs came during the count.
+// backlogTries bounds how often a backlog is counted again because inputs came during the count.
 const backlogTries = 3
 
 // Lost returns how many accepted inputs were lost before they were applied.

@@ -18,8 +18,8 @@ const (
 	readAheadBytes = 24 << 20
 	// scanIdle is the time after which the server drops the consumer of a scan whose process died.
 	scanIdle = time.Minute
-	// scanPause is how long a scan waits for the next message before it looks for the reason.
-	// maxPauses is how often it then continues without a message.
+	// scanPause is the time that a scan waits for the next message before it looks for the reason.
+	// maxPauses bounds how often it then continues without a message.
 	scanPause = 2 * time.Second
 	maxPauses = 5
 )

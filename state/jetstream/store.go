@@ -144,7 +144,7 @@ func (s *Store) stop(ctx context.Context) error {
 	if s.server != nil {
 		err = s.server.close(ctx)
 	}
-	s.flusher.Wait() // without the connection, whatever it waited for has failed
+	s.flusher.Wait() // without the connection, what it waited for has failed
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.release())
 	}

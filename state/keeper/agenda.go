@@ -28,10 +28,10 @@ type Task struct {
 }
 
 const (
-	// overdue is how long an effect waits behind more urgent ones before it gets a share of its
-	// lane.
+	// overdue is the time that an effect waits behind more urgent ones before it gets a share of
+	// its lane.
 	overdue = time.Minute
-	// maxPassed is how many more urgent effects go before one that is overdue.
+	// maxPassed bounds how many more urgent effects go before one that is overdue.
 	maxPassed = 3
 )
 

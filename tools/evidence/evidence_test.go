@@ -20,6 +20,7 @@ import (
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/prometheus"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -45,7 +46,7 @@ func BenchmarkEvidence(b *testing.B) {
 	}
 	address := startPrometheus(b, dir, "global: {scrape_interval: 15s}\n")
 	counting := &counter{next: prometheus.Transport()}
-	signals, err := rules.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func BenchmarkEvidence(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		return enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: signals,
+		return enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: known,
 			Deadline: time.Minute})
 	}
 	request := enrich.Request{Cluster: "default",
@@ -119,13 +120,13 @@ func (g *gatherings) report(b *testing.B, kind string) {
 // diagnose returns the times of 2,000 diagnoses of the evidence with the fault's alerts.
 func diagnose(b *testing.B, request enrich.Request, ev state.Evidence) []time.Duration {
 	b.Helper()
-	catalog, problems, err := rules.Load("")
+	judge, problems, err := rules.Load("")
 	if err != nil || len(problems) > 0 {
 		b.Fatal(err, problems)
 	}
 	in := state.Incident{ID: "INC-1", Cluster: "default", Status: state.StatusOpen, OpenedAt: request.Onset, Scope: request.Scope}
 	for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "LLMPreemptionStorm", "VLLMHighTTFT"} {
-		s := catalog.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}},
+		s := judge.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}},
 			"default")
 		in.Symptoms = append(in.Symptoms,
 			state.SymptomCount{Symptom: s.Symptom, Severity: s.Severity, Alerts: 1, Active: 1, First: request.Onset, Last: request.Now,
@@ -134,7 +135,7 @@ func diagnose(b *testing.B, request enrich.Request, ev state.Evidence) []time.Du
 	var took []time.Duration
 	for range 2000 {
 		from := time.Now()
-		d := catalog.Diagnose(&in, &ev, request.Now)
+		d := judge.Diagnose(&in, &ev, request.Now)
 		took = append(took, time.Since(from))
 		if d.Cause != "kv_exhaustion" {
 			b.Fatalf("the recorded fault is diagnosed as %s", d.Cause)

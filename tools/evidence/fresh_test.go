@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/prometheus"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -85,7 +85,7 @@ func TestFreshValuesOfRealPrometheus(t *testing.T) {
 			strings.TrimPrefix(srv.URL, "http://"), pod)
 	}
 	address := startPrometheus(t, t.TempDir(), config)
-	signals, err := rules.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestFreshValuesOfRealPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: signals})
+	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: known})
 	wanted := []string{"preemption_rate", "requests_running", "ttft_p95"}
 	read := func(fresh bool) (of map[string]map[string]time.Time, now time.Time) {
 		now, of = time.Now(), map[string]map[string]time.Time{"a": {}, "b": {}}

@@ -52,7 +52,7 @@ func ReadPages(pages []casetest.CasePage, at time.Time) (state.Evidence, error) 
 	targets := map[string]engine.Target{}
 	for _, p := range pages {
 		w := p.Worker
-		url := "http://" + w.Pod + ".case/recorded" // not /metrics: nobody recorded what /health said
+		url := "http://" + w.Pod + ".case/recorded" // not /metrics: the answer of /health was not recorded
 		targets[url] = engine.Target{URL: url, Labels: map[string]string{"namespace": w.Namespace, "pod": w.Pod,
 			"node": w.Node, "model_name": w.Model}}
 		if r.pages[p.At] == nil {

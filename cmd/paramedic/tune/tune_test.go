@@ -118,7 +118,7 @@ func TestChunksFollowTheUseCaseAndThePause(t *testing.T) {
 		{"chat", 100, perToken(204e-6), 2048},  // 418 ms of 500
 		{"code", 100, perToken(204e-6), 1024},  // 209 ms of 300; 2048 would be 418
 		{"chat", 100, perToken(10), 512},       // never smaller
-		{"batch", 100, perToken(10), 16384},    // nobody reads along
+		{"batch", 100, perToken(10), 16384},    // no person reads along
 		{"chat", 3000, nil, 4096},              // vLLM wants no fewer tokens than sequences
 		{"rag", 100, perToken(204e-6), 2048},   // 418 ms of 800; 4096 would be 836
 		{"code", 1000, perToken(204e-6), 1024}, // both
