@@ -13,8 +13,8 @@ import (
 // Rules judges alerts and evidence by a catalogue. It implements state.Triage.
 type Rules struct{ Catalog *catalog.Catalog }
 
-// Load returns the rules of the built-in catalogue with the user's files in dir over it. An empty dir
-// means the built-in catalogue alone. The problems are those of the files; see [catalog.Load].
+// Load returns the rules of the built-in catalogue with the user's files in dir over it. An empty
+// dir means the built-in catalogue alone. The problems are those of the files; see [catalog.Load].
 func Load(dir string) (Rules, []catalog.Problem, error) {
 	c, problems, err := catalog.Load(dir)
 	return Rules{Catalog: c}, problems, err
