@@ -120,7 +120,7 @@ func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 			return score.Targets(fleet,
 				"http://"+pages.Addr().String())
 		}, ScrapeEvery: alerting.ScrapeInterval,
-		Status: score.LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
+		Status: newAPIServer(fleet)})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ func TestDemoTreatsThePoolOfEveryEngine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: four stories of twenty minutes, played whole by make test")
 	}
+	t.Parallel()
 	for kind, change := range map[lab.Kind]string{lab.VLLM: "max_num_seqs 256 → 64", lab.SGLang: "max_running_requests 256 → 64",
 		lab.Dynamo: "max_num_seqs 256 → 64", lab.TRTLLM: "max_batch_size 256 → 64"} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -30,5 +31,22 @@ func TestDemoTreatsThePoolOfEveryEngine(t *testing.T) {
 				t.Errorf("it ends with %s", said.String())
 			}
 		})
+	}
+}
+
+// First aid restarts a pod only if an API server lists it, so the demo has to have one.
+func TestDemoRestartsALeakingWorker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: a story of twenty minutes, played whole by make test")
+	}
+	t.Parallel()
+	var said bytes.Buffer
+	d := &Demo{Out: io.Discard, Err: &said, Log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Fault: lab.KVLeak, Engine: string(lab.VLLM), Headless: true, Seed: 4, Speed: 30}
+	if err := d.Run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	if !strings.Contains(said.String(), "First aid: restart pod ") || !strings.Contains(said.String(), ": succeeded") {
+		t.Errorf("it ends with %s", said.String())
 	}
 }
