@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"paramedic/internal/strictyaml"
 	"paramedic/state"
 )
 
@@ -31,14 +32,7 @@ func (c *Catalog) WithUsed(ids ...string) *Catalog {
 var embedded embed.FS
 
 // A Problem is an error in a catalogue file.
-type Problem struct {
-	File string `json:"file"`
-	Line int    `json:"line"`
-	Text string `json:"text"`
-}
-
-// String formats the problem as compilers do: file:line: text.
-func (p Problem) String() string { return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text) }
+type Problem = strictyaml.Problem
 
 // A Catalog holds all knowledge of the rules. It is immutable and safe for concurrent use.
 type Catalog struct {

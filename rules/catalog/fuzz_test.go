@@ -1,6 +1,10 @@
 package catalog
 
-import "testing"
+import (
+	"testing"
+
+	"paramedic/internal/strictyaml"
+)
 
 // FuzzRulesFile checks that reading any file terminates, and that every problem has a line.
 func FuzzRulesFile(f *testing.F) {
@@ -9,7 +13,7 @@ func FuzzRulesFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
-		_, problems := decode(source{name: "x.yaml", data: []byte(data)})
+		_, problems := strictyaml.Format[fileYAML]{Kinds: kinds}.Read("x.yaml", []byte(data))
 		for _, p := range problems {
 			if p.Line < 1 || p.Line > len(data)+1 || p.Text == "" {
 				t.Errorf("%q: %+v", data, p)

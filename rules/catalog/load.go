@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/strictyaml"
 	"paramedic/internal/text"
 	"paramedic/rules/condition"
 	"paramedic/rules/signals"
@@ -29,9 +30,10 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	}
 	l := &loader{cat: newCatalog(all)}
 	files := make([]fileYAML, len(srcs))
+	format := strictyaml.Format[fileYAML]{Kinds: kinds}
 	for i, src := range srcs {
 		var ps []Problem
-		files[i], ps = decode(src)
+		files[i], ps = format.Read(src.name, src.data)
 		l.problems = append(l.problems, ps...)
 	}
 	l.twice(srcs, files)
@@ -149,21 +151,21 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 	first := map[name]Problem{}
 	for i, f := range files {
 		l.file = srcs[i].name
-		declare := func(what string, id textAt) {
-			n := name{what, id.s, srcs[i].own}
-			if id.s == "" {
+		declare := func(what string, id strictyaml.Text) {
+			n := name{what, id.Value, srcs[i].own}
+			if id.Value == "" {
 				return
 			}
-			if what != "alert" && what != "xid" && !idPattern.MatchString(id.s) {
-				l.bad(id.line, "%s %q cannot be an ID: cases, playbooks and addresses name it, so give it letters, "+
-					"digits, _, - and . only", what, id.s)
+			if what != "alert" && what != "xid" && !idPattern.MatchString(id.Value) {
+				l.bad(id.Line, "%s %q cannot be an ID: cases, playbooks and addresses name it, so give it letters, "+
+					"digits, _, - and . only", what, id.Value)
 			}
 			if at, ok := first[n]; ok {
-				l.bad(id.line, "%s %s is declared twice, first at %s:%d: take one out, or give it another name", what,
-					id.s, at.File, at.Line)
+				l.bad(id.Line, "%s %s is declared twice, first at %s:%d: take one out, or give it another name", what,
+					id.Value, at.File, at.Line)
 				return
 			}
-			first[n] = Problem{File: l.file, Line: id.line}
+			first[n] = Problem{File: l.file, Line: id.Line}
 		}
 		for _, y := range f.Symptoms {
 			declare("symptom", y.ID)
@@ -188,20 +190,20 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 
 func (l *loader) symptoms(ys []symptomYAML) {
 	for _, y := range ys {
-		if y.ID.s == "" {
+		if y.ID.Value == "" {
 			continue // decode has reported it
 		}
-		id := state.Symptom(y.ID.s)
+		id := state.Symptom(y.ID.Value)
 		l.cat.symptoms[id] = Symptom{ID: id, Title: y.Title, Serving: y.Serving, Own: y.Own}
 	}
 }
 
 func (l *loader) recoveries(ys []recoverYAML) {
 	for _, y := range ys {
-		if y.ID.s == "" {
+		if y.ID.Value == "" {
 			continue // decode has reported it
 		}
-		r := &Recovery{ID: y.ID.s, Title: y.Title.s, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do),
+		r := &Recovery{ID: y.ID.Value, Title: y.Title.Value, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do),
 			Avoid: l.advice(y.Avoid), Rank: len(l.cat.recoveries)}
 		if y.Code != nil {
 			r.Code = *y.Code
@@ -220,23 +222,23 @@ var needs = map[string]string{"hardware": "reset", "application": "restart_app",
 
 func (l *loader) xids(ys []xidYAML) {
 	for _, y := range ys {
-		if y.Code.s == "" {
+		if y.Code.Value == "" {
 			continue
 		}
-		code, err := strconv.Atoi(y.Code.s)
+		code, err := strconv.Atoi(y.Code.Value)
 		if err != nil || code < 1 || code > 999 {
-			l.bad(y.Code.line, "xid code %q is not a number from 1 to 999", y.Code.s)
+			l.bad(y.Code.Line, "xid code %q is not a number from 1 to 999", y.Code.Value)
 			continue
 		}
 		if !slices.Contains([]string{"hardware", "application", "notice"}, y.Class) {
-			l.bad(y.Code.line, "xid %d: class %q is none of hardware, application, notice", code, y.Class)
+			l.bad(y.Code.Line, "xid %d: class %q is none of hardware, application, notice", code, y.Class)
 			continue
 		}
 		if y.Needs == "" {
 			y.Needs = needs[y.Class]
 		}
 		if l.cat.Recovery(y.Needs) == nil {
-			l.bad(y.Code.line, "xid %d needs %q, which is no recovery; there are %s", code, y.Needs,
+			l.bad(y.Code.Line, "xid %d needs %q, which is no recovery; there are %s", code, y.Needs,
 				strings.Join(l.cat.recoveryIDs(), ", "))
 			continue
 		}

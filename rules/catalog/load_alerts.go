@@ -13,14 +13,14 @@ import (
 
 func (l *loader) alerts(ys []alertYAML) {
 	for _, y := range ys {
-		switch _, known := l.cat.alerts[y.Name.s]; {
-		case y.Name.s == "" || y.Symptom == "":
-		case known || !l.symptom(y.Name.line, y.Symptom):
+		switch _, known := l.cat.alerts[y.Name.Value]; {
+		case y.Name.Value == "" || y.Symptom == "":
+		case known || !l.symptom(y.Name.Line, y.Symptom):
 			// A user's entry replaces the built-in one.
 		case y.Severity != "" && severity(y.Severity) == "":
-			l.bad(y.Name.line, "alert %s: severity %q is none of critical, warning, info", y.Name.s, y.Severity)
+			l.bad(y.Name.Line, "alert %s: severity %q is none of critical, warning, info", y.Name.Value, y.Severity)
 		default:
-			l.cat.alerts[y.Name.s] = alertRule{Symptom: state.Symptom(y.Symptom), Severity: severity(y.Severity),
+			l.cat.alerts[y.Name.Value] = alertRule{Symptom: state.Symptom(y.Symptom), Severity: severity(y.Severity),
 				Hints: y.Hints}
 		}
 	}
@@ -31,7 +31,7 @@ func (l *loader) metrics(ys []metricYAML) {
 		if len(y.Any) == 0 || y.Symptom == "" {
 			continue
 		}
-		line := y.Any[0].line
+		line := y.Any[0].Line
 		if !l.symptom(line, y.Symptom) {
 			continue
 		}
@@ -50,7 +50,7 @@ func (l *loader) metrics(ys []metricYAML) {
 			r.Label[label] = re
 		}
 		for _, t := range y.Any {
-			r.Any = append(r.Any, t.s)
+			r.Any = append(r.Any, t.Value)
 		}
 		l.patterns(line, slices.Concat(r.Any, r.Also, r.Idle))
 		l.functions(line, slices.Concat(r.Func, r.Without))
@@ -88,13 +88,13 @@ func (l *loader) words(ys []wordYAML) {
 	for _, y := range ys {
 		r := wordRule{Symptom: state.Symptom(y.Symptom)}
 		for _, t := range y.Any {
-			if plain := notALetter.ReplaceAllString(strings.ToLower(t.s), ""); plain != strings.ToLower(t.s) {
-				l.bad(t.line, "%q is in no name of an alert, which is read as letters and digits alone: write %s", t.s,
+			if plain := notALetter.ReplaceAllString(strings.ToLower(t.Value), ""); plain != strings.ToLower(t.Value) {
+				l.bad(t.Line, "%q is in no name of an alert, which is read as letters and digits alone: write %s", t.Value,
 					strconv.Quote(plain))
 			}
-			r.Any = append(r.Any, strings.ToLower(t.s))
+			r.Any = append(r.Any, strings.ToLower(t.Value))
 		}
-		if len(r.Any) > 0 && y.Symptom != "" && l.symptom(y.Any[0].line, y.Symptom) {
+		if len(r.Any) > 0 && y.Symptom != "" && l.symptom(y.Any[0].Line, y.Symptom) {
 			l.cat.words = append(l.cat.words, r)
 		}
 	}

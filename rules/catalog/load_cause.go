@@ -6,23 +6,24 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/internal/strictyaml"
 	"paramedic/internal/text"
 	"paramedic/rules/condition"
 	"paramedic/state"
 )
 
 func (l *loader) cause(y causeYAML) {
-	line := y.ID.line
+	line := y.ID.Line
 	if line == 0 {
-		line = y.Title.line
+		line = y.Title.Line
 	}
 	c := &Cause{
-		ID: state.Cause(y.ID.s), Title: y.Title.s, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.s),
+		ID: state.Cause(y.ID.Value), Title: y.Title.Value, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.Value),
 		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do, XIDDo, XIDNote), Avoid: l.advice(y.Avoid, XIDAvoid), File: l.file,
 		Line: line,
 	}
 	if c.Playbook == "" {
-		c.Playbook = y.ID.s
+		c.Playbook = y.ID.Value
 	}
 	if c.Scope != "" && !slices.Contains([]string{"pod", "pool", "gpu", "node"}, c.Scope) {
 		l.bad(line, "cause %s: scope %q is none of pod, pool, gpu, node", c.ID, c.Scope)
@@ -41,7 +42,7 @@ func (l *loader) cause(y causeYAML) {
 		}
 	}
 	for _, t := range y.LeadsTo {
-		c.LeadsTo = append(c.LeadsTo, state.Cause(t.s))
+		c.LeadsTo = append(c.LeadsTo, state.Cause(t.Value))
 	}
 	for _, s := range y.LeadsAfter {
 		if l.symptom(line, s) {
@@ -50,7 +51,7 @@ func (l *loader) cause(y causeYAML) {
 	}
 	for _, a := range y.LookAlikes {
 		c.LookAlikes = append(c.LookAlikes,
-			LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs, By: l.signals(a.By)})
+			LookAlike{Cause: state.Cause(a.Cause.Value), Differs: a.Differs, By: l.signals(a.By)})
 	}
 	for _, e := range y.Evidence {
 		if ev := l.evidence(e); ev != nil {
@@ -64,13 +65,13 @@ func (l *loader) cause(y causeYAML) {
 
 // advice returns the texts of do or avoid, which may use the placeholders of a verdict. A line may
 // also be one of the given lines, which stand for an Xid's own advice.
-func (l *loader) advice(ts []textAt, lines ...string) []string {
+func (l *loader) advice(ts []strictyaml.Text, lines ...string) []string {
 	var out []string
 	for _, t := range ts {
-		if !slices.Contains(lines, t.s) {
+		if !slices.Contains(lines, t.Value) {
 			l.placeholders(t, false)
 		}
-		out = append(out, t.s)
+		out = append(out, t.Value)
 	}
 	return out
 }
@@ -87,8 +88,8 @@ func (l *loader) decibans(line int, what string, v float64) {
 
 func (l *loader) evidence(y evidenceYAML) *Evidence {
 	e := &Evidence{
-		When: y.When.s, Unless: y.Unless.s, Per: y.Per, Of: y.Of, Marks: y.Marks, Weight: y.Weight, Why: y.Why,
-		Text: y.Text.s, Expects: y.Expects, Signal: y.Signal, Needed: y.Needed,
+		When: y.When.Value, Unless: y.Unless.Value, Per: y.Per, Of: y.Of, Marks: y.Marks, Weight: y.Weight, Why: y.Why,
+		Text: y.Text.Value, Expects: y.Expects, Signal: y.Signal, Needed: y.Needed,
 	}
 	for _, id := range y.Settles {
 		e.Settles = append(e.Settles, state.Cause(id))
@@ -102,38 +103,38 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 		e.Of = "any"
 	}
 	if !slices.Contains([]string{"", "pod", "gpu", "node"}, e.Per) {
-		fail(y.When.line, "per: %q is none of pod, gpu, node", e.Per)
+		fail(y.When.Line, "per: %q is none of pod, gpu, node", e.Per)
 	}
 	if !slices.Contains([]string{"any", "minority", "all"}, e.Of) {
-		fail(y.When.line, "of: %q is none of any, minority, all", e.Of)
+		fail(y.When.Line, "of: %q is none of any, minority, all", e.Of)
 	}
 	if e.Needed && (e.Expects == "" || e.Weight <= 0) {
-		fail(y.When.line, "needed is for what speaks for the cause and has expects, which says what was not found")
+		fail(y.When.Line, "needed is for what speaks for the cause and has expects, which says what was not found")
 	}
 	if e.Marks && e.Per == "" {
-		fail(y.When.line, "marks needs per: it names the broken pods, gpus or nodes")
+		fail(y.When.Line, "marks needs per: it names the broken pods, gpus or nodes")
 	}
-	compile := func(t textAt) *condition.Expression {
-		if t.s == "" {
+	compile := func(t strictyaml.Text) *condition.Expression {
+		if t.Value == "" {
 			return nil
 		}
-		x, err := l.env.Compile(t.s)
+		x, err := l.env.Compile(t.Value)
 		if err != nil {
-			fail(t.line, "%v", err)
+			fail(t.Line, "%v", err)
 			return nil
 		}
 		return x
 	}
 	sound = sound && e.When != "" && e.Text != "" // decode has reported it
-	l.decibans(y.When.line, "weight", e.Weight)
+	l.decibans(y.When.Line, "weight", e.Weight)
 	e.Condition, e.Exception = compile(y.When), compile(y.Unless)
 	if e.Condition != nil && e.Condition.Together {
 		e.Text = strings.ReplaceAll(e.Text, ".baseline}", ".hour_ago}")
 	}
 	l.placeholders(y.Text, true)
 	if y.Else != nil {
-		e.Else = &Else{When: y.Else.When.s, Weight: y.Else.Weight, Text: y.Else.Text.s, Condition: compile(y.Else.When)}
-		l.decibans(y.Else.Text.line, "weight of else", y.Else.Weight)
+		e.Else = &Else{When: y.Else.When.Value, Weight: y.Else.Weight, Text: y.Else.Text.Value, Condition: compile(y.Else.When)}
+		l.decibans(y.Else.Text.Line, "weight of else", y.Else.Weight)
 		l.placeholders(y.Else.Text, true)
 	}
 	if !sound {
@@ -144,7 +145,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	}
 	if e.Signal != "" {
 		if _, ok := l.cat.units[e.Signal]; !ok {
-			l.bad(y.When.line, "no signal %q; %s", e.Signal, text.DidYouMean(e.Signal, Words(l.cat.units)))
+			l.bad(y.When.Line, "no signal %q; %s", e.Signal, text.DidYouMean(e.Signal, Words(l.cat.units)))
 			return nil
 		}
 	}
@@ -152,14 +153,14 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 }
 
 // signals returns the names that are signals, and reports the others.
-func (l *loader) signals(names []textAt) []string {
+func (l *loader) signals(names []strictyaml.Text) []string {
 	var out []string
 	for _, t := range names {
-		if _, ok := l.cat.units[t.s]; !ok {
-			l.bad(t.line, "no signal %q; %s", t.s, text.DidYouMean(t.s, Words(l.cat.units)))
+		if _, ok := l.cat.units[t.Value]; !ok {
+			l.bad(t.Line, "no signal %q; %s", t.Value, text.DidYouMean(t.Value, Words(l.cat.units)))
 			continue
 		}
-		out = append(out, t.s)
+		out = append(out, t.Value)
 	}
 	return out
 }
@@ -167,13 +168,13 @@ func (l *loader) signals(names []textAt) []string {
 // braced returns placeholders in their written form.
 func braced(names []string) string { return "{" + strings.Join(names, "}, {") + "}" }
 
-func (l *loader) placeholders(t textAt, inEvidence bool) {
-	for _, name := range placeholders(t.s) {
+func (l *loader) placeholders(t strictyaml.Text, inEvidence bool) {
+	for _, name := range placeholders(t.Value) {
 		base, field, _ := strings.Cut(name, ".")
 		if slices.Contains(fixedPlaceholders, name) {
 			limited := slices.Contains(slices.Concat(ofVerdicts, ofEvidence), name)
 			if limited && inEvidence == slices.Contains(ofVerdicts, name) {
-				l.bad(t.line, "no value for {%s} here: in evidence there are %s, in titles and advice %s",
+				l.bad(t.Line, "no value for {%s} here: in evidence there are %s, in titles and advice %s",
 					name, braced(ofEvidence), braced(ofVerdicts))
 			}
 			continue
@@ -181,6 +182,6 @@ func (l *loader) placeholders(t textAt, inEvidence bool) {
 		if _, ok := l.cat.units[base]; ok && inEvidence && (field == "" || slices.Contains(condition.ReadingFields, field)) {
 			continue
 		}
-		l.bad(t.line, "no placeholder {%s} here", name)
+		l.bad(t.Line, "no placeholder {%s} here", name)
 	}
 }

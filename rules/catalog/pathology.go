@@ -49,10 +49,10 @@ func (p *Pathology) Reads() []string {
 
 // pathology loads one entry; a user's entry replaces the built-in one of the same ID.
 func (l *loader) pathology(y pathologyYAML) {
-	p := &Pathology{ID: y.ID.s, Title: y.Title, Published: y.Published, Corrected: y.Corrected, When: y.When.s,
-		Per: y.Per, Text: y.Text.s, file: l.file, line: y.ID.line}
+	p := &Pathology{ID: y.ID.Value, Title: y.Title, Published: y.Published, Corrected: y.Corrected, When: y.When.Value,
+		Per: y.Per, Text: y.Text.Value, file: l.file, line: y.ID.Line}
 	for _, t := range y.PointsTo {
-		p.PointsTo = append(p.PointsTo, state.Cause(t.s))
+		p.PointsTo = append(p.PointsTo, state.Cause(t.Value))
 	}
 	if !slices.Contains([]string{"", "pod", "gpu", "node"}, p.Per) {
 		l.bad(p.line, "pathology %s: per: %q is none of pod, gpu, node", p.ID, p.Per)
@@ -63,11 +63,11 @@ func (l *loader) pathology(y pathologyYAML) {
 	}
 	var err error
 	if p.Condition, err = l.env.Compile(p.When); err != nil {
-		l.bad(y.When.line, "%v", err)
+		l.bad(y.When.Line, "%v", err)
 		return
 	}
 	if len(p.Condition.Signals) == 0 {
-		l.bad(y.When.line, "pathology %s reads no signal", p.ID)
+		l.bad(y.When.Line, "pathology %s reads no signal", p.ID)
 		return
 	}
 	if p.ID != "" {

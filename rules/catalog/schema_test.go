@@ -9,6 +9,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"paramedic/internal/schematest"
+	"paramedic/internal/strictyaml"
 )
 
 var update = flag.Bool("update", false, "write what is generated instead of comparing it")
@@ -16,7 +17,7 @@ var update = flag.Bool("update", false, "write what is generated instead of comp
 func TestGeneratedRulesSchemaIsCurrent(t *testing.T) {
 	r := jsonschema.Reflector{DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "yaml",
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
-			if t == reflect.TypeFor[textAt]() {
+			if t == reflect.TypeFor[strictyaml.Text]() {
 				return &jsonschema.Schema{Type: "string"}
 			}
 			return nil

@@ -1,4 +1,4 @@
-package catalog
+package strictyaml
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,11 +14,46 @@ import (
 	"paramedic/internal/text"
 )
 
-// A shape checks a file against the format of a rules file: known keys, required keys, numbers and
-// lists. The decoder reports Go types in its errors and stops at the first bad value, so its errors
-// are not used.
+// A Format is a file format: the Go type of the file and the names of its entries.
+type Format[T any] struct {
+	// Kinds maps the types of entries to the names that problems use. It must name T itself.
+	Kinds map[reflect.Type]string
+}
+
+// Read reads one file, as far as it is valid, and returns all problems. The keys, their types and
+// the required ones come from the tags yaml and jsonschema of T and of the types below it. A problem
+// that names a missing key quotes its jsonschema_description.
+func (f Format[T]) Read(file string, data []byte) (T, []Problem) {
+	var out T
+	s := shape{file: file, kinds: f.Kinds, seen: map[*yaml.Node]bool{}}
+	docs, err := documents(data)
+	if err != nil {
+		end, line := sound(data)
+		s.cut = true
+		s.problems = append(s.problems, Problem{File: file, Line: line, Text: fmt.Sprintf(
+			"this is no YAML: %s; look at the indentation here and above. What follows in this file was not read, and may be missed "+
+				"elsewhere", phrase(err))})
+		docs, _ = documents(data[:end]) // sound has parsed this part already
+	}
+	if len(docs) == 0 {
+		return out, s.problems
+	}
+	for _, more := range docs[1:] {
+		s.bad(more, "only the first document of a file is read: put what follows --- into a file of its own")
+	}
+	t := reflect.TypeFor[T]()
+	s.value(docs[0].Content[0], t, f.Kinds[t])
+	if err := docs[0].Decode(&out); err != nil && len(s.problems) == 0 {
+		s.problems = append(s.problems, Problem{File: file, Line: 1, Text: phrase(err)})
+	}
+	return out, s.problems
+}
+
+// A shape checks a file against a format: known keys, required keys, numbers and lists. The decoder
+// reports Go types in its errors and stops at the first bad value, so its errors are not used.
 type shape struct {
 	file     string
+	kinds    map[reflect.Type]string
 	cut      bool // the file is unreadable after some line, so missing keys are not reported
 	seen     map[*yaml.Node]bool
 	problems []Problem
@@ -27,24 +61,6 @@ type shape struct {
 
 func (s *shape) bad(n *yaml.Node, format string, args ...any) {
 	s.problems = append(s.problems, Problem{File: s.file, Line: n.Line, Text: fmt.Sprintf(format, args...)})
-}
-
-var textType = reflect.TypeFor[textAt]()
-
-// kinds maps the types of entries to the names that problems use.
-var kinds = map[reflect.Type]string{
-	reflect.TypeFor[fileYAML]():      "a rules file",
-	reflect.TypeFor[symptomYAML]():   "a symptom",
-	reflect.TypeFor[alertYAML]():     "an alert",
-	reflect.TypeFor[metricYAML]():    "an entry of metrics",
-	reflect.TypeFor[wordYAML]():      "an entry of words",
-	reflect.TypeFor[xidYAML]():       "an xid",
-	reflect.TypeFor[causeYAML]():     "a cause",
-	reflect.TypeFor[lookAlikeYAML](): "a look-alike",
-	reflect.TypeFor[evidenceYAML]():  "evidence",
-	reflect.TypeFor[elseYAML]():      "else",
-	reflect.TypeFor[recoverYAML]():   "a recovery",
-	reflect.TypeFor[pathologyYAML](): "a pathology",
 }
 
 // value checks the value of a key.
@@ -69,7 +85,7 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 		return false
 	}
 	switch {
-	case t == textType || t.Kind() == reflect.String:
+	case t == reflect.TypeFor[Text]() || t.Kind() == reflect.String:
 		wants("a text", yaml.ScalarNode)
 	case t.Kind() == reflect.Struct:
 		if wants("keys with values", yaml.MappingNode) {
@@ -123,7 +139,7 @@ func described(n *yaml.Node) string {
 
 // entry checks the keys of one entry.
 func (s *shape) entry(n *yaml.Node, t reflect.Type) {
-	kind := kinds[t]
+	kind := s.kinds[t]
 	if kind == "" {
 		kind = "an entry here"
 	}
@@ -191,32 +207,6 @@ func (s *shape) twice(n *yaml.Node) {
 	n.Content = once
 }
 
-// decode reads one file, as far as it is valid.
-func decode(src source) (fileYAML, []Problem) {
-	var f fileYAML
-	s := shape{file: src.name, seen: map[*yaml.Node]bool{}}
-	docs, err := documents(src.data)
-	if err != nil {
-		end, line := sound(src.data)
-		s.cut = true
-		s.problems = append(s.problems, Problem{File: src.name, Line: line, Text: fmt.Sprintf(
-			"this is no YAML: %s; look at the indentation here and above. What follows in this file was not read, and may be missed "+
-				"elsewhere", yamlText(err))})
-		docs, _ = documents(src.data[:end]) // sound has parsed this part already
-	}
-	if len(docs) == 0 {
-		return f, s.problems
-	}
-	for _, more := range docs[1:] {
-		s.bad(more, "only the first document of a file is read: put what follows --- into a file of its own")
-	}
-	s.value(docs[0].Content[0], reflect.TypeFor[fileYAML](), "a rules file")
-	if err := docs[0].Decode(&f); err != nil && len(s.problems) == 0 {
-		s.problems = append(s.problems, Problem{File: src.name, Line: 1, Text: yamlText(err)})
-	}
-	return f, s.problems
-}
-
 // documents returns the non-empty documents of a file.
 func documents(data []byte) ([]*yaml.Node, error) {
 	var out []*yaml.Node
@@ -251,9 +241,8 @@ func sound(data []byte) (end, line int) {
 	return 0, 1
 }
 
-var yamlWhere = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
-
-// yamlText returns the parser's message without its position.
-func yamlText(err error) string {
-	return yamlWhere.ReplaceAllString(text.Phrase(err.Error()), "")
+// phrase returns the parser's message as one phrase, without its position.
+func phrase(err error) string {
+	_, message := Position(text.Phrase(err.Error()))
+	return message
 }
