@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"paramedic/internal/strictyaml"
 )
 
 //go:embed library/*.md
@@ -105,7 +107,7 @@ func Parse(file string, data []byte) (*Playbook, Problems) {
 
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(front), &root); err != nil {
-		line, text := yamlLine(err.Error())
+		line, text := strictyaml.Position(err.Error())
 		add(line+1, "front matter is not YAML: %s", text)
 		return nil, problems
 	}
@@ -120,11 +122,11 @@ func Parse(file string, data []byte) (*Playbook, Problems) {
 			return nil, problems
 		case errors.As(err, &te):
 			for _, e := range te.Errors {
-				line, text := yamlLine(e)
+				line, text := strictyaml.Position(e)
 				add(line+1, "%s", friendly(text))
 			}
 		default:
-			line, text := yamlLine(err.Error())
+			line, text := strictyaml.Position(err.Error())
 			add(line+1, "front matter: %s", text)
 		}
 	}
@@ -187,20 +189,6 @@ func (pb *Playbook) line(path string) int {
 		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
 	}
 	return 1
-}
-
-// yamlLine cuts the line number out of an error of the YAML package ("line 3: …" or "yaml: line 3:
-// …").
-func yamlLine(s string) (int, string) {
-	s = strings.TrimPrefix(s, "yaml: ")
-	if rest, ok := strings.CutPrefix(s, "line "); ok {
-		if num, text, ok := strings.Cut(rest, ": "); ok {
-			if n, err := strconv.Atoi(num); err == nil {
-				return n, text
-			}
-		}
-	}
-	return 0, s
 }
 
 // friendly returns an error of the YAML package in plain words.

@@ -2,10 +2,10 @@ package playbooks
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	"paramedic/internal/strictyaml"
 	"paramedic/state"
 )
 
@@ -122,19 +122,7 @@ func newLibrary(all map[string]*Playbook) *Library {
 }
 
 // A Problem is one mistake in one playbook.
-type Problem struct {
-	File string
-	Line int
-	Text string
-}
-
-// Error returns the problem as file:line: text.
-func (p Problem) Error() string {
-	if p.Line == 0 {
-		return fmt.Sprintf("%s: %s", p.File, p.Text)
-	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
-}
+type Problem = strictyaml.Problem
 
 // Problems lists all mistakes, in the order of file and line.
 type Problems []Problem
@@ -143,7 +131,7 @@ type Problems []Problem
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
-		lines[i] = p.Error()
+		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
 }

@@ -95,9 +95,7 @@ func (o *checkResult) knowledge(cfg config.Config) {
 	if err != nil {
 		o.Problems = append(o.Problems, config.Problem{File: cfg.Triage.RulesDir, Text: err.Error()})
 	}
-	for _, p := range problems {
-		o.Problems = append(o.Problems, config.Problem{File: p.File, Line: p.Line, Text: p.Text})
-	}
+	o.Problems = append(o.Problems, problems...)
 	library, err := playbooks.Load(cfg.Playbooks.Dir)
 	o.playbookProblems(cfg, err)
 	if catalog == nil || library == nil {
@@ -162,7 +160,7 @@ func (o *checkResult) playbookProblems(cfg config.Config, err error) {
 	}
 	if many, ok := playbooks.AsProblems(err); ok {
 		for _, p := range many {
-			o.Problems = append(o.Problems, config.Problem{File: p.File, Line: p.Line, Text: p.Text})
+			o.Problems = append(o.Problems, p)
 		}
 		return
 	}

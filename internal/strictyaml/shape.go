@@ -21,8 +21,8 @@ type Format[T any] struct {
 }
 
 // Read reads one file, as far as it is valid, and returns all problems. The keys, their types and
-// the required ones come from the tags yaml and jsonschema of T and of the types below it. A problem
-// that names a missing key quotes its jsonschema_description.
+// the required ones come from the tags yaml and jsonschema of T and of the types below it. A
+// problem that names a missing key quotes its jsonschema_description.
 func (f Format[T]) Read(file string, data []byte) (T, []Problem) {
 	var out T
 	s := shape{file: file, kinds: f.Kinds, seen: map[*yaml.Node]bool{}}

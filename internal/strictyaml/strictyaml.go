@@ -1,5 +1,5 @@
-// Package strictyaml reads YAML files of people strictly, and reports all problems of a file at once,
-// each with its file and line.
+// Package strictyaml reads YAML files of people strictly, and reports all problems of a file at
+// once, each with its file and line.
 //
 // A Format checks a whole file against a Go type: unknown keys with a suggestion, repeated keys,
 // missing keys, values of a wrong kind, more than one document, and text that is not YAML. Formats

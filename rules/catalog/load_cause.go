@@ -18,7 +18,8 @@ func (l *loader) cause(y causeYAML) {
 		line = y.Title.Line
 	}
 	c := &Cause{
-		ID: state.Cause(y.ID.Value), Title: y.Title.Value, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.Value),
+		ID: state.Cause(y.ID.Value), Title: y.Title.Value, Prior: y.Prior, Scope: y.Scope,
+		Playbook: y.Playbook, What: strings.TrimSpace(y.What.Value),
 		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do, XIDDo, XIDNote), Avoid: l.advice(y.Avoid, XIDAvoid), File: l.file,
 		Line: line,
 	}

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"paramedic/internal/strictyaml"
 	"paramedic/state"
 	"paramedic/webhook/httpio"
 )
@@ -71,16 +72,10 @@ func (t *Tokens) refresh() error {
 	return nil
 }
 
-// A TokenProblem is one fault in a tokens file, with its line if it is known.
-type TokenProblem struct {
-	Line int
-	Text string
-}
-
 // A TokensError lists the faults in a tokens file. It never shows a token.
 type TokensError struct {
 	File     string
-	Problems []TokenProblem
+	Problems []strictyaml.Problem
 }
 
 // Error returns the problems, a line each.
@@ -96,23 +91,23 @@ func (e *TokensError) Error() string {
 var yamlLine = regexp.MustCompile(`\bline (\d+):`)
 
 // parseTokens reads every entry. A problem names the line and the entry, and never shows a token.
-func parseTokens(data []byte) ([]Token, []TokenProblem) {
+func parseTokens(data []byte) ([]Token, []strictyaml.Problem) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		line := 1
 		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 			line, _ = strconv.Atoi(m[1])
 		}
-		return nil, []TokenProblem{{line, "it is not valid YAML"}}
+		return nil, []strictyaml.Problem{{Line: line, Text: "it is not valid YAML"}}
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Kind == yaml.SequenceNode && len(doc.Content[0].Content) == 0 {
-		return nil, []TokenProblem{{1, "it has no tokens: write a list of {token, name, role, slack_user}"}}
+		return nil, []strictyaml.Problem{{Line: 1, Text: "it has no tokens: write a list of {token, name, role, slack_user}"}}
 	}
 	if doc.Content[0].Kind != yaml.SequenceNode {
-		return nil, []TokenProblem{{doc.Content[0].Line, "it must be a list of {token, name, role, slack_user}"}}
+		return nil, []strictyaml.Problem{{Line: doc.Content[0].Line, Text: "it must be a list of {token, name, role, slack_user}"}}
 	}
 	var tokens []Token
-	var problems []TokenProblem
+	var problems []strictyaml.Problem
 	first := map[string]int{}
 	for i, node := range doc.Content[0].Content {
 		t, wrong := parseToken(node)
@@ -123,7 +118,7 @@ func parseTokens(data []byte) ([]Token, []TokenProblem) {
 		}
 		tokens = append(tokens, t)
 		for _, text := range wrong {
-			problems = append(problems, TokenProblem{node.Line, fmt.Sprintf("entry %d: %s", i+1, text)})
+			problems = append(problems, strictyaml.Problem{Line: node.Line, Text: fmt.Sprintf("entry %d: %s", i+1, text)})
 		}
 	}
 	return tokens, problems

@@ -17,24 +17,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"paramedic/internal/strictyaml"
 	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
-// A Problem is one mistake in a file, with its line if that is known.
-type Problem struct {
-	File string `json:"file"`
-	Line int    `json:"line,omitempty"`
-	Text string `json:"text"`
-}
-
-// String returns file:line: text.
-func (p Problem) String() string {
-	if p.Line == 0 {
-		return p.File + ": " + p.Text
-	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
-}
+// A Problem is one mistake in the configuration or in a file that it names.
+type Problem = strictyaml.Problem
 
 // An Error holds every problem of a configuration file.
 type Error struct{ Problems []Problem }
