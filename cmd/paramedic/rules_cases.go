@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +15,7 @@ import (
 // testRules runs the cases of a directory, or one case. Each runs against the built-in rules and
 // those of --dir, or else those beside the case.
 func (c *cli) testRules(dir, cases string) error {
-	places, err := casePlaces(cases)
+	places, err := casetest.Places(cases)
 	if err != nil {
 		return err
 	}
@@ -27,7 +24,7 @@ func (c *cli) testRules(dir, cases string) error {
 	for _, place := range places {
 		from := dir
 		if from == "" {
-			if from, err = rulesBeside(place, cases); err != nil {
+			if from, err = casetest.RulesBeside(place, cases); err != nil {
 				return err
 			}
 		}
@@ -89,7 +86,7 @@ func (c *cli) testRules(dir, cases string) error {
 func (c *cli) noCase(dir, cases string) error {
 	if dir == "" {
 		var err error
-		if dir, err = rulesBeside(cases, cases); err != nil {
+		if dir, err = casetest.RulesBeside(cases, cases); err != nil {
 			return err
 		}
 	}
@@ -143,62 +140,4 @@ func (c *cli) soundRules(dir string) (*catalog.Catalog, error) {
 		return nil, errFinding
 	}
 	return catalog, nil
-}
-
-// casePlaces returns the directories with cases below root, root included, or the one case that
-// root names.
-func casePlaces(root string) ([]string, error) {
-	found := map[string]bool{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil || d.IsDir():
-			return err
-		case path == root && filepath.Ext(path) != ".txtar":
-			return fmt.Errorf("%s is no case: the name of a case ends in .txtar", path)
-		case path == root:
-			found[path] = true
-		case filepath.Ext(path) == ".txtar":
-			found[filepath.Dir(path)] = true
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("looking for cases: %w", err)
-	}
-	return slices.Sorted(maps.Keys(found)), nil
-}
-
-// rulesBeside returns the directory with the rules that a place's cases test: the nearest with any,
-// from the place up to the named directory, and the one above that. It takes every YAML file for
-// rules, so that a file with a mistake is not skipped. Above the named directory, it takes only
-// files that look like rules. It returns an empty path if there are none.
-func rulesBeside(place, named string) (string, error) {
-	dir, top := filepath.Clean(place), filepath.Clean(named)
-	if filepath.Ext(dir) == ".txtar" && dir == top {
-		dir, top = filepath.Dir(dir), filepath.Dir(top)
-	}
-	for {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return "", fmt.Errorf("looking for rules: %w", err)
-		}
-		if slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-			return !e.IsDir() && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(e.Name()))
-		}) {
-			return dir, nil
-		}
-		if dir == top {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	above := filepath.Join(top, "..")
-	switch has, err := catalog.HasRules(above); {
-	case errors.Is(err, fs.ErrPermission): // an unreadable parent has no rules for this case
-	case err != nil:
-		return "", err
-	case has:
-		return above, nil
-	}
-	return "", nil
 }
