@@ -13,7 +13,6 @@ type scratch struct {
 	unmet    arena.Arena[unobserved]
 	evidence arena.Arena[*catalog.Evidence]
 	ranked   arena.Arena[causeScore]
-	names    arena.Arena[string]
 }
 
 var weighings = sync.Pool{New: func() any { return new(scratch) }}
@@ -26,6 +25,5 @@ func (v verdict) release() {
 	v.memory.unmet.Reset()
 	v.memory.evidence.Reset()
 	v.memory.ranked.Reset()
-	v.memory.names.Reset()
 	weighings.Put(v.memory)
 }

@@ -104,9 +104,10 @@ func (v verdict) firstRival(in *state.Incident) *causeScore {
 
 func weighAll(c *catalog.Catalog, v *evidence.View, in *state.Incident) verdict {
 	mem := weighings.Get().(*scratch)
-	out := verdict{view: v, memory: mem, ranked: mem.ranked.Take(len(c.Causes()))}
+	causes := c.Causes()
+	out := verdict{view: v, memory: mem, ranked: mem.ranked.Take(len(causes))}
 	signs := signs(c, in)
-	for i, cause := range c.Causes() {
+	for i, cause := range causes {
 		out.ranked[i] = weighCause(cause, v, signs, c, mem)
 	}
 	slices.SortStableFunc(out.ranked, func(a, b causeScore) int {

@@ -152,7 +152,7 @@ func weighCause(c *catalog.Cause, v *evidence.View, signs []sign, cat *catalog.C
 		w.add(observation{observed: observed{Signal: "symptoms", Weight: besideWeight, Text: text, Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
-		w.observe(e, v, cat, mem)
+		w.observe(e, v, cat)
 	}
 	if c.Local() && v.Elsewhere(w.pods, w.nodes) {
 		const text = "It shows on other workers than the incident is about"
@@ -254,7 +254,7 @@ func (w *causeScore) findings(cat *catalog.Catalog, at time.Time) []state.Findin
 }
 
 // observe evaluates one piece of evidence for every entity that it is about.
-func (w *causeScore) observe(e *catalog.Evidence, v *evidence.View, cat *catalog.Catalog, mem *scratch) {
+func (w *causeScore) observe(e *catalog.Evidence, v *evidence.View, cat *catalog.Catalog) {
 	if e.Exception != nil {
 		if holds, ok := e.Exception.Answer(v.Whole()); ok && holds {
 			return
@@ -285,7 +285,7 @@ func (w *causeScore) observe(e *catalog.Evidence, v *evidence.View, cat *catalog
 				reads: e.Condition.Signals, settles: e.Settles},
 			form: e.Text, together: e.Condition.Together, of: evidence.Words{View: v, Count: broken, Total: answered}, hits: hits})
 		if e.Marks {
-			w.mark(e, hits, v, mem)
+			w.mark(e, hits, v)
 		}
 	default:
 		if e.Weight > 0 && e.Expects != "" {
@@ -339,10 +339,10 @@ func (w *causeScore) otherwise(e *catalog.Evidence, v *evidence.View, cat *catal
 	w.add(observation{observed: f, form: e.Else.Text, of: evidence.Words{View: v, Group: v.Whole(), Total: answered}})
 }
 
-func (w *causeScore) mark(e *catalog.Evidence, hits []*evidence.Subject, v *evidence.View, mem *scratch) {
-	w.pods = mem.names.Grow(w.pods, len(hits))
+func (w *causeScore) mark(e *catalog.Evidence, hits []*evidence.Subject, v *evidence.View) {
+	w.pods = v.GrowNames(w.pods, len(hits))
 	if e.Per != "pod" {
-		w.gpus, w.nodes = mem.names.Grow(w.gpus, len(hits)), mem.names.Grow(w.nodes, len(hits))
+		w.gpus, w.nodes = v.GrowNames(w.gpus, len(hits)), v.GrowNames(w.nodes, len(hits))
 	}
 	for _, g := range hits {
 		if g.Key() == "" {

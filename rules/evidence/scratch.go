@@ -33,6 +33,9 @@ var memories = sync.Pool{New: func() any {
 	return &scratch{byKey: map[string]int{}, bySignal: map[string]*Series{}, gpusOf: map[int][]int{}}
 }}
 
+// GrowNames returns the list with room for n more names, from the view's scratch memory.
+func (v *View) GrowNames(list []string, n int) []string { return v.memory.names.Grow(list, n) }
+
 // Release recycles the view's memory. Afterwards neither the view nor its results may be used.
 func (v *View) Release() {
 	v.memory.readings.Reset()
