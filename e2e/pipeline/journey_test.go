@@ -69,13 +69,17 @@ func TestFaultMakesOneIncident(t *testing.T) {
 	if last.TS != first.TS || last.Edits <= first.Edits {
 		t.Errorf("the message was edited %d and then %d times", first.Edits, last.Edits)
 	}
-	var story []string
-	for _, reply := range chats.slack.Thread(last.TS) {
-		story = append(story, reply.Text)
-	}
-	if len(story) == 0 || !strings.Contains(story[len(story)-1], "resolved") {
-		t.Errorf("the thread's story is %q, want it to end with the end", story)
-	}
+	// Slack takes one message a second of a channel, so the reply comes after the edit.
+	bot.Eventually(t, soon, "the thread ends with the end", func() error {
+		var story []string
+		for _, reply := range chats.slack.Thread(last.TS) {
+			story = append(story, reply.Text)
+		}
+		if len(story) == 0 || !strings.Contains(story[len(story)-1], "resolved") {
+			return fmt.Errorf("the thread's story is %q", story)
+		}
+		return nil
+	})
 	if events := chats.pager.Events(); len(events) != 2 || !strings.HasPrefix(events[0], "trigger ") ||
 		!strings.HasPrefix(events[1], "resolve ") {
 		t.Errorf("PagerDuty was told %q, want one trigger and one resolve", events)
