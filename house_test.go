@@ -229,15 +229,15 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 }
 
 func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
-	catalog, problems, err := catalog.Load("")
+	cat, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	cases, err := casetest.RunCases(catalog, "rules/casetest/testdata/cases")
+	cases, err := casetest.RunCases(cat, "rules/casetest/testdata/cases")
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := casetest.Partners(catalog, cases, func(id string) bool {
+	missing := casetest.Partners(cat, cases, func(id string) bool {
 		_, err := os.Stat(filepath.Join("playbooks/library", id+".md"))
 		return err == nil
 	})

@@ -15,13 +15,13 @@ import (
 // The playbook, the rule pack and the catalogue must list the same Xids, because the engineer meets
 // all three.
 func TestXidsAgreeInCataloguePlaybookAndRulePack(t *testing.T) {
-	catalog, problems, err := catalog.Load("")
+	cat, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
 	var all []int
 	byClass, byNeed := map[string][]int{}, map[string][]int{}
-	for _, x := range catalog.Xids() {
+	for _, x := range cat.Xids() {
 		all = append(all, x.Code)
 		byClass[x.Class] = append(byClass[x.Class], x.Code)
 		byNeed[x.Needs] = append(byNeed[x.Needs], x.Code)

@@ -91,14 +91,14 @@ func (o *checkResult) findings() int {
 
 // knowledge validates rules and playbooks, and their references to each other.
 func (o *checkResult) knowledge(cfg config.Config) {
-	catalog, problems, err := catalog.Load(cfg.Triage.RulesDir)
+	cat, problems, err := catalog.Load(cfg.Triage.RulesDir)
 	if err != nil {
 		o.Problems = append(o.Problems, config.Problem{File: cfg.Triage.RulesDir, Text: err.Error()})
 	}
 	o.Problems = append(o.Problems, problems...)
 	library, err := playbooks.Load(cfg.Playbooks.Dir)
 	o.playbookProblems(cfg, err)
-	if catalog == nil || library == nil {
+	if cat == nil || library == nil {
 		return
 	}
 	signals, err := signals.LoadSignals()
@@ -113,11 +113,11 @@ func (o *checkResult) knowledge(cfg config.Config) {
 	for _, s := range signals {
 		known = append(known, s.ID)
 	}
-	for _, cause := range catalog.Causes() {
+	for _, cause := range cat.Causes() {
 		o.hasPlaybook(cause, library)
 	}
-	o.unshown(cfg.Playbooks.Dir, catalog, library)
-	o.Causes, o.Books = len(catalog.Causes()), len(library.All())
+	o.unshown(cfg.Playbooks.Dir, cat, library)
+	o.Causes, o.Books = len(cat.Causes()), len(library.All())
 	o.playbookProblems(cfg, library.Validate(known))
 }
 

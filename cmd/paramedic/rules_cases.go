@@ -129,7 +129,7 @@ func (c *cli) printCases(results []casetest.CaseResult) {
 
 // soundRules loads the rules with those of a directory, and prints their mistakes.
 func (c *cli) soundRules(dir string) (*catalog.Catalog, error) {
-	catalog, problems, err := catalog.Load(dir)
+	cat, problems, err := catalog.Load(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the rules: %w", err)
 	}
@@ -139,5 +139,5 @@ func (c *cli) soundRules(dir string) (*catalog.Catalog, error) {
 	if len(problems) > 0 {
 		return nil, errFinding
 	}
-	return catalog, nil
+	return cat, nil
 }

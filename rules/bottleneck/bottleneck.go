@@ -205,7 +205,7 @@ func bottleneckOf(v *evidence.View) Bottleneck {
 // is not in it yet.
 const unqueued = 0.1
 
-// classify classifies the group from one source.
+// classify classifies the subject's time from one source.
 func (s bottleneckSignals) classify(g *evidence.Subject) Bottleneck {
 	out := Bottleneck{Class: BottleneckUnmeasured}
 	queue, prefill := g.NumberOf(s.queue), g.NumberOf(s.prefill)

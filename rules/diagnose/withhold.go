@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -232,8 +231,8 @@ func (w *causeScore) needsEngineSignal(e *catalog.Evidence, v *evidence.View, ca
 // reasons returns up to three distinct reasons for missing evidence.
 func reasons(v *evidence.View) string {
 	var out []string
-	for _, id := range slices.Sorted(maps.Keys(v.Missing)) {
-		if r := text.Phrase(v.Missing[id]); !slices.Contains(out, r) && len(out) < 3 {
+	for _, id := range v.MissingSignals() {
+		if r := text.Phrase(v.WhyMissing(id)); !slices.Contains(out, r) && len(out) < 3 {
 			out = append(out, r)
 		}
 	}

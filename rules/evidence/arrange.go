@@ -21,14 +21,14 @@ func ArrangeScope(in *state.Incident, scope state.Scope, ev *state.Evidence, cat
 	return Arrange(topology.NewTopology(workers), in, topology.PoolPhase{Scope: scope}, ev, cat)
 }
 
-// Arrange indexes the evidence of a ward, for the workers of the topology.
+// Arrange indexes the evidence of a pool or one of its phases, for the workers of the topology.
 func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev *state.Evidence, cat *catalog.Catalog) *View {
 	scope, role := of.Scope, of.Role
 	mem := memories.Get().(*scratch)
 	v := &View{
 		scope: scope, role: role, roles: map[string]string{}, facts: factsOf(cat, in), signals: mem.bySignal,
 		numbered: make([]*Series, len(cat.SignalNumbers())), numbers: cat.SignalNumbers(),
-		Missing: map[string]string{}, cutShort: map[string]*Series{}, memory: mem, keys: mem.keys, engine: map[string]string{},
+		missing: map[string]string{}, cutShort: map[string]*Series{}, memory: mem, keys: mem.keys, engine: map[string]string{},
 		ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*Answers{}, expressions: cat.Expressions(),
 	}
 	v.whole = &Subject{view: v}
@@ -37,7 +37,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 	}
 	v.facts.At = ev.At
 	for _, m := range ev.Missing {
-		v.Missing[m.Signal] = m.Reason
+		v.missing[m.Signal] = m.Reason
 	}
 	c := censuses.Get().(*entityIndex)
 	defer c.done()
@@ -86,8 +86,8 @@ func (v *View) take(samples []state.Sample, but string, gathered time.Time, c *e
 			continue
 		}
 		if s.At.Before(oldest) && !s.At.IsZero() {
-			if _, ok := v.Missing[s.Signal]; !ok {
-				v.Missing[s.Signal] = "stale since " + s.At.UTC().Format("15:04:05 UTC")
+			if _, ok := v.missing[s.Signal]; !ok {
+				v.missing[s.Signal] = "stale since " + s.At.UTC().Format("15:04:05 UTC")
 			}
 			continue
 		}
@@ -212,7 +212,7 @@ func (v *View) arrange(groups []indexedSubject) {
 	}
 }
 
-// Role returns the role of the group's worker; "" if the pool has no separate phases. For a scope
+// Role returns the role of the subject's worker; "" if the pool has no separate phases. For a scope
 // it returns the role that all its workers have.
 func (g *Subject) Role() string {
 	if g.key != "" {

@@ -32,7 +32,7 @@ type indexedEntity struct {
 	raw, e  state.Entity
 	inScope bool
 	counted bool
-	id      int // number of the group's key; below zero it is the pool
+	id      int // number of the subject's key; below zero it is the pool
 	next    int // index of the sighting that followed it last time
 }
 
@@ -40,7 +40,7 @@ type indexedEntity struct {
 // allocate.
 var censuses = sync.Pool{New: func() any { return &entityIndex{groups: map[topology.Place]*Subject{}, at: map[state.Entity]int{}} }}
 
-// done clears the census, because the names belong to the evidence and the groups to the view, and
+// done clears the index, because the names belong to the evidence and the groups to the view, and
 // recycles it.
 func (c *entityIndex) done() {
 	clear(c.groups)

@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"paramedic/rules/condition"
@@ -127,6 +129,14 @@ func (g *Subject) Own(s *Series) *state.Sample {
 	return worst
 }
 
+// NumberOf returns a signal's value for the subject, or a missing number.
+func (g *Subject) NumberOf(signal string) condition.Number {
+	if r := g.Reading(signal); r != nil {
+		return r.CurrentValue()
+	}
+	return condition.Number{}
+}
+
 // Name returns the entity's name for people.
 func (g *Subject) Name() string {
 	switch {
@@ -138,4 +148,53 @@ func (g *Subject) Name() string {
 		return g.pod
 	}
 	return g.node
+}
+
+// Chart returns the signal's points: the worker's own. For the whole scope it returns the scope's
+// own, or the mean of the workers whose charts are long enough.
+func (g *Subject) Chart(signal string) []state.Point {
+	s := g.view.signals[signal]
+	switch {
+	case s == nil:
+		return nil
+	case g.key != "":
+		return g.Reading(signal).Series
+	case s.pool != nil && len(s.pool.Series) > 0:
+		return s.pool.Series
+	}
+	lines := g.view.memory.lines.Take(len(g.view.order))[:0]
+	longest := 0
+	for _, id := range g.view.order {
+		if o := s.of(id); o != nil && len(o.Series) > 0 {
+			lines = append(lines, o.Series)
+			longest = max(longest, len(o.Series))
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(l []state.Point) bool { return 10*len(l) < 9*longest })
+	if len(lines) < 2 {
+		return slices.Concat(lines...)
+	}
+	return average(lines, g.view.memory.points.Take(len(lines[0]))[:0])
+}
+
+// average appends to out the mean of the lines at the moments that all of them have.
+func average(lines [][]state.Point, out []state.Point) []state.Point {
+	next := make([]int, len(lines))
+	for _, p := range lines[0] {
+		sum := p.Value
+		for i, l := range lines[1:] {
+			for next[i] < len(l) && l[next[i]].At.Before(p.At) {
+				next[i]++
+			}
+			if next[i] == len(l) || !l[next[i]].At.Equal(p.At) {
+				sum = math.NaN()
+				break
+			}
+			sum += l[next[i]].Value
+		}
+		if !math.IsNaN(sum) {
+			out = append(out, state.Point{At: p.At, Value: sum / float64(len(lines))})
+		}
+	}
+	return out
 }

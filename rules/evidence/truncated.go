@@ -46,6 +46,6 @@ func (v *View) dropTruncated(cat *catalog.Catalog) {
 		}
 		v.signals[id], v.numbered[cat.SignalNumbers()[id]] = nil, nil
 		v.cutShort[id] = s
-		v.Missing[id] = fmt.Sprintf("%.0f %% of the requests are given up, long answers first", 100*now.share())
+		v.missing[id] = fmt.Sprintf("%.0f %% of the requests are given up, long answers first", 100*now.share())
 	}
 }

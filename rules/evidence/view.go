@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -10,125 +11,6 @@ import (
 	"paramedic/rules/condition"
 	"paramedic/state"
 )
-
-// NumberOf returns a signal's value for the group.
-func (g *Subject) NumberOf(signal string) condition.Number {
-	if r := g.Reading(signal); r != nil {
-		return r.CurrentValue()
-	}
-	return condition.Number{}
-}
-
-// StandsOut returns the one of the entities whose signal is farthest from the mean of all, or the
-// one with the highest value if all are alike. There has to be one at least.
-func StandsOut(hits []*Subject, signal string) *Subject {
-	worst, far := hits[0], -1.0
-	readings := hits[0].view.signals[signal]
-	for _, g := range hits {
-		r := g.readingOf(readings)
-		if r == nil || !r.CurrentValue().OK {
-			continue
-		}
-		d := math.Abs(r.Value-r.Avg.V) + 1e-9*math.Max(r.Value, 0)
-		if d > far {
-			worst, far = g, d
-		}
-	}
-	return worst
-}
-
-// SortedSet sorts the list in place and returns it without duplicates.
-func SortedSet(list []string) []string {
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// InQuestion returns the workers whose missing signals matter: those of the verdict, or else those
-// of the alerts, or else all.
-func (v *View) InQuestion(pods []string) []*Subject {
-	var out []*Subject
-	for _, g := range v.pods {
-		if slices.Contains(pods, g.pod) || len(pods) == 0 && (v.AlertsAnywhere() || v.alerted[g.pod]) {
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
-// UnknownSignals returns the signals of an expression that are missing now, or whose past is
-// missing.
-func (v *View) UnknownSignals(ids []string, x *condition.Expression, src string, cat *catalog.Catalog) []string {
-	var out []string
-	for _, id := range ids {
-		if !slices.Contains(x.Signals, id) {
-			continue
-		}
-		if s := v.Series(id); v.isUnmeasured(id, cat) || s != nil && s.LacksPast(src) {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-// ReadsUnmeasured reports whether an expression reads a signal that was not measured.
-func (v *View) ReadsUnmeasured(x *condition.Expression, cat *catalog.Catalog) bool {
-	return slices.ContainsFunc(x.Signals, func(id string) bool { return v.isUnmeasured(id, cat) })
-}
-
-// isUnmeasured reports whether a signal was not measured. A missing word means that no source
-// reported one, unless its query failed.
-func (v *View) isUnmeasured(id string, cat *catalog.Catalog) bool {
-	return v.Series(id) == nil && (!cat.TextSignals()[id] || v.WhyMissing(id) != "")
-}
-
-// Chart returns the signal's points: the worker's own. For the whole scope it returns the scope's
-// own, or the mean of the workers whose charts are long enough.
-func (g *Subject) Chart(signal string) []state.Point {
-	s := g.view.signals[signal]
-	switch {
-	case s == nil:
-		return nil
-	case g.key != "":
-		return g.Reading(signal).Series
-	case s.pool != nil && len(s.pool.Series) > 0:
-		return s.pool.Series
-	}
-	lines := g.view.memory.lines.Take(len(g.view.order))[:0]
-	longest := 0
-	for _, id := range g.view.order {
-		if o := s.of(id); o != nil && len(o.Series) > 0 {
-			lines = append(lines, o.Series)
-			longest = max(longest, len(o.Series))
-		}
-	}
-	lines = slices.DeleteFunc(lines, func(l []state.Point) bool { return 10*len(l) < 9*longest })
-	if len(lines) < 2 {
-		return slices.Concat(lines...)
-	}
-	return average(lines, g.view.memory.points.Take(len(lines[0]))[:0])
-}
-
-// average appends to out the mean of the lines at the moments that all of them have.
-func average(lines [][]state.Point, out []state.Point) []state.Point {
-	next := make([]int, len(lines))
-	for _, p := range lines[0] {
-		sum := p.Value
-		for i, l := range lines[1:] {
-			for next[i] < len(l) && l[next[i]].At.Before(p.At) {
-				next[i]++
-			}
-			if next[i] == len(l) || !l[next[i]].At.Equal(p.At) {
-				sum = math.NaN()
-				break
-			}
-			sum += l[next[i]].Value
-		}
-		if !math.IsNaN(sum) {
-			out = append(out, state.Point{At: p.At, Value: sum / float64(len(lines))})
-		}
-	}
-	return out
-}
 
 // stale is the age, relative to the time of gathering, from which a sample is ignored.
 const stale = 10 * time.Minute
@@ -145,7 +27,7 @@ type View struct {
 	signals  map[string]*Series
 	numbered []*Series          // the same, by the catalogue's numbers
 	numbers  map[string]int     // signal → number
-	Missing  map[string]string  // signal → reason why it is missing
+	missing  map[string]string  // signal → reason why it is missing
 	cutShort map[string]*Series // lengths that are biased by aborts, as lower bounds
 	workers  int                // engines: the pods of a parallel group count as one
 	engine   map[string]string  // pod → its engine, of pods that share an engine
@@ -195,7 +77,10 @@ func (v *View) Series(signal string) *Series { return v.signals[signal] }
 func (v *View) Empty() bool { return len(v.signals) == 0 }
 
 // WhyMissing returns the reason for which a signal is missing; empty if none is known.
-func (v *View) WhyMissing(signal string) string { return v.Missing[signal] }
+func (v *View) WhyMissing(signal string) string { return v.missing[signal] }
+
+// MissingSignals returns the IDs of the signals with a reason for which they are missing, sorted.
+func (v *View) MissingSignals() []string { return slices.Sorted(maps.Keys(v.missing)) }
 
 // IsTruncated reports whether only a lower bound of a signal is known.
 func (v *View) IsTruncated(signal string) bool { return v.cutShort[signal] != nil }
@@ -206,7 +91,7 @@ func (v *View) AlertsAnywhere() bool { return len(v.alerted) == 0 }
 // IsAlerted reports whether the alerts are about the entity's worker or machine.
 func (v *View) IsAlerted(g *Subject) bool { return v.alerted[g.pod] || v.alerted[g.node] }
 
-// Concerns records whether the alerts name this pool or phase, and what they are about if it is no
+// Concerns sets whether the alerts name this pool or phase, and what they are about if it is no
 // pool.
 func (v *View) Concerns(known bool, strange string) { v.guessed, v.strange = !known, strange }
 
@@ -279,4 +164,66 @@ func (v *View) EnginesOf(pods []string) int {
 		seen[cmp.Or(v.engine[p], p)] = true
 	}
 	return len(seen)
+}
+
+// StandsOut returns the one of the entities whose signal is farthest from the mean of all, or the
+// one with the highest value if all are alike. There has to be one at least.
+func StandsOut(hits []*Subject, signal string) *Subject {
+	worst, far := hits[0], -1.0
+	readings := hits[0].view.signals[signal]
+	for _, g := range hits {
+		r := g.readingOf(readings)
+		if r == nil || !r.CurrentValue().OK {
+			continue
+		}
+		d := math.Abs(r.Value-r.Avg.V) + 1e-9*math.Max(r.Value, 0)
+		if d > far {
+			worst, far = g, d
+		}
+	}
+	return worst
+}
+
+// SortedSet sorts the list in place and returns it without duplicates.
+func SortedSet(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// InQuestion returns the workers whose missing signals matter: those of the verdict, or else those
+// of the alerts, or else all.
+func (v *View) InQuestion(pods []string) []*Subject {
+	var out []*Subject
+	for _, g := range v.pods {
+		if slices.Contains(pods, g.pod) || len(pods) == 0 && (v.AlertsAnywhere() || v.alerted[g.pod]) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// UnknownSignals returns the signals of an expression that are missing now, or whose past is
+// missing.
+func (v *View) UnknownSignals(ids []string, x *condition.Expression, src string, cat *catalog.Catalog) []string {
+	var out []string
+	for _, id := range ids {
+		if !slices.Contains(x.Signals, id) {
+			continue
+		}
+		if s := v.Series(id); v.isUnmeasured(id, cat) || s != nil && s.LacksPast(src) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// ReadsUnmeasured reports whether an expression reads a signal that was not measured.
+func (v *View) ReadsUnmeasured(x *condition.Expression, cat *catalog.Catalog) bool {
+	return slices.ContainsFunc(x.Signals, func(id string) bool { return v.isUnmeasured(id, cat) })
+}
+
+// isUnmeasured reports whether a signal was not measured. A missing word means that no source
+// reported one, unless its query failed.
+func (v *View) isUnmeasured(id string, cat *catalog.Catalog) bool {
+	return v.Series(id) == nil && (!cat.TextSignals()[id] || v.WhyMissing(id) != "")
 }

@@ -123,11 +123,11 @@ func knownCauses(dir string) []state.Cause {
 	if dir == "" {
 		return known
 	}
-	catalog, problems, err := catalog.Load(dir)
+	cat, problems, err := catalog.Load(dir)
 	if err != nil || len(problems) > 0 {
 		return nil
 	}
-	for _, cause := range catalog.Causes() {
+	for _, cause := range cat.Causes() {
 		known = append(known, cause.ID)
 	}
 	return known

@@ -105,7 +105,7 @@ func newTrialOf(kind, name string, seed uint64, o Options) (*trial, error) {
 
 // trialOf creates a trial of scenarios, without options applied.
 func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options) (*trial, error) {
-	signals, err := signals.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("signals: %w", err)
 	}
@@ -139,10 +139,10 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options
 		}
 	}
 	t.now = t.pools[0].fleet.Start()
-	t.scraper = engine.New(engine.Config{Signals: signals, Interval: trialScrapes, Clock: trialClock{t},
+	t.scraper = engine.New(engine.Config{Signals: known, Interval: trialScrapes, Clock: trialClock{t},
 		Timeout: time.Minute, Transport: t, Discover: t.targets})
 	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper,
-		Kubernetes: LastWords(t.fleets)}}, Signals: signals,
+		Kubernetes: LastWords(t.fleets)}}, Signals: known,
 		Deadline: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	return t, nil
 }

@@ -59,11 +59,11 @@ func TestCancelledFleetReaderKeepsTheReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signals, err := signals.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: source}}, Signals: signals,
+	s.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: source}}, Signals: known,
 		Deadline: time.Minute})
 	impatient, leave := context.WithCancel(t.Context())
 	left := make(chan error)

@@ -80,11 +80,11 @@ func (f *fleetBoard) apply(tb testing.TB, batch state.AlertBatch) {
 }
 
 func benchCatalog(tb testing.TB) *catalog.Catalog {
-	catalog, problems, err := catalog.Load("")
+	cat, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {
 		tb.Fatal(err, problems)
 	}
-	return catalog
+	return cat
 }
 
 // BenchmarkApply measures one new alert beside many active ones: the real rules classify, correlate

@@ -21,12 +21,12 @@ func (*asked) Ping(context.Context) error { return nil }
 
 // First aid needs the time of each value before it writes.
 func TestFirstAidReadsFreshValues(t *testing.T) {
-	signals, err := signals.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	source := &asked{}
-	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"prod": {Prometheus: source}}, Signals: signals})
+	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"prod": {Prometheus: source}}, Signals: known})
 	gauge{gather, state.SystemClock{}}.Read(t.Context(), "prod", state.Scope{}, time.Time{}, []string{"requests_running"})
 	if q := source.query; !q.Fresh || len(q.Signals) != 1 {
 		t.Errorf("fresh %v, %d signals", q.Fresh, len(q.Signals))

@@ -190,11 +190,11 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
 	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
 	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
-	signals, err := signals.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("loading the signals: %w", err)
 	}
-	for _, signal := range signals {
+	for _, signal := range known {
 		cfg.Titles[signal.ID], cfg.Units[signal.ID] = signal.Title, signal.Unit
 	}
 	return web.New(cfg)

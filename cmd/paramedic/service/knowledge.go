@@ -38,7 +38,7 @@ func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Tim
 
 // LoadRules reads the built-in rules and those of a directory. Its error has every problem.
 func LoadRules(dir string) (*catalog.Catalog, error) {
-	catalog, problems, err := catalog.Load(dir)
+	cat, problems, err := catalog.Load(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the rules: %w", err)
 	}
@@ -49,13 +49,13 @@ func LoadRules(dir string) (*catalog.Catalog, error) {
 		}
 		return nil, fmt.Errorf("the rules are not valid:\n%s", strings.Join(lines, "\n"))
 	}
-	return catalog, nil
+	return cat, nil
 }
 
 // LoadKnowledge reads causes and playbooks, the built-in ones and the user's. Its error has every
 // problem of both.
 func LoadKnowledge(cfg config.Config) (*catalog.Catalog, *playbooks.Library, error) {
-	catalog, problems, err := catalog.Load(cfg.Triage.RulesDir)
+	cat, problems, err := catalog.Load(cfg.Triage.RulesDir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the rules: %w", err)
 	}
@@ -67,5 +67,5 @@ func LoadKnowledge(cfg config.Config) (*catalog.Catalog, *playbooks.Library, err
 	if err != nil {
 		all = append(all, err)
 	}
-	return catalog, library, errors.Join(all...)
+	return cat, library, errors.Join(all...)
 }

@@ -41,7 +41,7 @@ type GathererDeps struct {
 // NewGatherer creates the readers of evidence, and returns the clients that scrape in the
 // background.
 func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
-	signals, err := signals.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		return nil, nil, fmt.Errorf("signals: %w", err)
 	}
@@ -69,7 +69,7 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 			for _, url := range c.Engines {
 				targets = append(targets, engine.Target{URL: url})
 			}
-			scraper := engine.New(engine.Config{Targets: targets, Discover: discover, Signals: signals,
+			scraper := engine.New(engine.Config{Targets: targets, Discover: discover, Signals: known,
 				Clock: deps.Clock, Log: deps.Logger, Interval: deps.Interval})
 			scrapers = append(scrapers, scraper)
 			out.Engines = scraper
@@ -89,7 +89,7 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 		}
 		clusters[c.Name] = out
 	}
-	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.Logger}), scrapers, nil
+	return enrich.New(enrich.Config{Clusters: clusters, Signals: known, Log: deps.Logger}), scrapers, nil
 }
 
 // secretReader returns a function that reads the file or environment variable of a key. It returns

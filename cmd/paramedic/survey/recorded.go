@@ -44,7 +44,7 @@ func (r *recordedPages) RoundTrip(req *http.Request) (*http.Response, error) {
 // ReadPages returns the evidence of recorded pages, read as a survey of the live engines would read
 // them, at the times of the recording.
 func ReadPages(pages []casetest.CasePage, at time.Time) (state.Evidence, error) {
-	signals, err := signals.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		return state.Evidence{}, fmt.Errorf("signals: %w", err)
 	}
@@ -77,7 +77,7 @@ func ReadPages(pages []casetest.CasePage, at time.Time) (state.Evidence, error) 
 	if len(wrong) > 0 {
 		return state.Evidence{}, errors.Join(wrong...)
 	}
-	client := engine.New(engine.Config{Targets: list, Signals: signals, Interval: time.Minute, Clock: r, Transport: r})
+	client := engine.New(engine.Config{Targets: list, Signals: known, Interval: time.Minute, Clock: r, Transport: r})
 	ctx := context.Background()
 	for _, when := range slices.SortedFunc(maps.Keys(r.pages), time.Time.Compare) {
 		r.now = when
@@ -91,7 +91,7 @@ func ReadPages(pages []casetest.CasePage, at time.Time) (state.Evidence, error) 
 	}
 	const cluster = "case"
 	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{cluster: {Engines: client}},
-		Signals: signals, Log: slog.New(slog.DiscardHandler)})
+		Signals: known, Log: slog.New(slog.DiscardHandler)})
 	return gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: state.Scope{Cluster: cluster}, Onset: at,
 		Now: at}), nil
 }

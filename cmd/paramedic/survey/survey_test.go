@@ -69,7 +69,7 @@ func TestPoolHealthFollowsItsVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signals, err := signals.LoadSignals()
+	known, err := signals.LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestPoolHealthFollowsItsVerdict(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Engines: said(slices.Concat(well, c.more))}},
-				Signals: signals})
+				Signals: known})
 			f, err := Survey{Gather: gather, Catalog: catalog, Library: library, Cluster: "default", Now: now}.Run(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
