@@ -72,8 +72,9 @@ func (d *Demo) Run(ctx context.Context) error {
 	}
 	scenario.Config.ColdStart = 40 * time.Second
 	if d.Fault == lab.KVExhaustion {
-		// Under this load the lowered max_num_seqs keeps the latency near an alert's threshold for an
-		// hour. The load ends after the first aid is verified, so that people see the incident resolve.
+		// Under this load the lowered max_num_seqs keeps the latency near an alert's threshold for
+		// an hour. The load ends after the first aid is verified, so that people see the incident
+		// resolve.
 		scenario.Faults[0].For = loadLasts
 	}
 	fleet, err := scenario.Build()
@@ -87,8 +88,8 @@ func (d *Demo) Run(ctx context.Context) error {
 	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.Speed))
 }
 
-// loadLasts is the simulated duration of the overload. First aid that is approved at once is verified
-// about 18 minutes after the onset.
+// loadLasts is the simulated duration of the overload. First aid that is approved at once is
+// verified about 18 minutes after the onset.
 const loadLasts = 35 * time.Minute
 
 // play runs fleet, monitoring and bot until the context ends, or until the driver of a headless

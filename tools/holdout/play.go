@@ -1,0 +1,418 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/score"
+	"paramedic/cmd/paramedic/service"
+	"paramedic/lab"
+	"paramedic/lab/alerting"
+	"paramedic/notify"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/engine"
+	"paramedic/rules/enrich/prometheus"
+	"paramedic/rules/signals"
+	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/webhook/alertmanager"
+)
+
+const (
+	cluster = "default"
+	before  = 70 * time.Minute // healthy, before the scenario starts
+	sparse  = time.Minute      // scrape interval of that time
+)
+
+// A result is the outcome of a run.
+type result struct {
+	Seed       uint64     `json:"seed"`
+	Fault      string     `json:"fault"`
+	Decoy      bool       `json:"decoy,omitempty"`
+	Convention convention `json:"convention"`
+	// Outcome is "right", "unknown", "silent" (no alert fired), or the wrong cause.
+	Outcome    string   `json:"outcome"`
+	Confidence float64  `json:"confidence"`
+	Likely     string   `json:"likely,omitempty"`
+	Incidents  int      `json:"incidents"`
+	Wrong      []string `json:"wrong,omitempty"` // causes named at the end that are not there
+	Paged      bool     `json:"paged"`
+	Alerts     int      `json:"alerts"`
+	trace      string
+}
+
+// A run plays one fault on one fleet.
+type run struct {
+	world   *world
+	ruler   *ruler
+	manager *alerting.Alertmanager
+	scraper *engine.Client // nil: evidence comes through PromQL
+	gather  *enrich.Gatherer
+	fold    *fold.Fold
+	board   *fold.Board
+	now     time.Time
+	seq     uint64
+	alerts  int
+	paged   map[state.IncidentID]bool
+}
+
+// Now implements state.Clock with the simulated time.
+func (r *run) Now() time.Time { return r.now }
+
+// After implements state.Clock. Nothing in a run waits.
+func (*run) After(time.Duration) <-chan time.Time { return nil }
+
+// play plays a fault or decoy and returns the outcome.
+func play(ctx context.Context, fault string, seed uint64, c convention) (result, error) {
+	res := result{Seed: seed, Fault: fault, Convention: c, Decoy: slices.Contains(lab.Decoys(), fault)}
+	s, err := scenario(fault, seed, c)
+	if err != nil {
+		return res, err
+	}
+	r, err := newRun(s, seed, c)
+	if err != nil {
+		return res, err
+	}
+	if err := r.toEnd(ctx, s.Length); err != nil {
+		return res, err
+	}
+	r.judge(&res)
+	return res, nil
+}
+
+// scenario returns the scenario of a fault or decoy under a convention.
+func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
+	make := lab.NewScenario
+	if slices.Contains(lab.Decoys(), fault) {
+		make = lab.NewDecoy
+	}
+	s, err := make(fault, seed)
+	if err != nil {
+		return s, fmt.Errorf("lab: %w", err)
+	}
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		if f.Severity == 0 {
+			f.Severity = 1
+		}
+		if !slices.Contains(lab.Decoys(), fault) {
+			f.Severity *= map[string]float64{"weak": 0.8, "usual": 1, "strong": 1.3}[c["strength"]]
+		}
+		if c["onset"] == "ramp" {
+			f.Shape, f.Ramp = lab.Gradual, 8*time.Minute
+		}
+	}
+	if c["onset"] == "ramp" {
+		s.Length += 8 * time.Minute
+	}
+	workers, err := strconv.Atoi(c["workers"])
+	if err != nil {
+		return s, fmt.Errorf("workers: %w", err)
+	}
+	s = s.Resize(workers)
+	if c["traffic"] == "day" {
+		s = s.Diurnal()
+	}
+	s = s.Later(before)
+	kind, err := lab.ParseKind(c["engine"])
+	if err != nil {
+		return s, fmt.Errorf("lab: %w", err)
+	}
+	return s.As(kind), nil
+}
+
+func newRun(s lab.Scenario, seed uint64, c convention) (*run, error) {
+	known, err := signals.LoadSignals()
+	if err != nil {
+		return nil, fmt.Errorf("signals: %w", err)
+	}
+	catalog, _, err := service.LoadKnowledge(config.Default())
+	if err != nil {
+		return nil, fmt.Errorf("knowledge: %w", err)
+	}
+	router, err := notify.NewRouter(nil, []state.Channel{state.ChannelPagerDuty, state.ChannelSlack, state.ChannelConsole})
+	if err != nil {
+		return nil, fmt.Errorf("routes: %w", err)
+	}
+	fleet, err := s.Build()
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	loaded := rulesOf(c, fleet.Config().Kind)
+	w := &world{convention: c, fleet: fleet, store: newStore(wanted(known, loaded))}
+	if w.neighbour, err = neighbour(c, s, seed); err != nil {
+		return nil, err
+	}
+	a := newAPI(w.store)
+	r := &run{world: w, ruler: newRuler(loaded, a, clusterLabel(seed)), manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}),
+		board: fold.NewBoard(), paged: map[state.IncidentID]bool{}, now: fleet.Start(),
+		fold: &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: config.Default().Settings()}}
+	sources := enrich.Cluster{}
+	if c["kubernetes"] != "none" {
+		sources.Kubernetes = score.LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })
+	}
+	if c["source"] == "promql" {
+		sources.Prometheus, err = prometheus.New(prometheus.Config{URL: "http://prometheus:9090", Transport: a, Timeout: time.Minute})
+		if err != nil {
+			return nil, fmt.Errorf("prometheus: %w", err)
+		}
+	} else {
+		r.scraper = engine.New(engine.Config{Signals: known, Interval: 15 * time.Second, Clock: r, Timeout: time.Minute,
+			Transport: pages{w}, Discover: w.pageTargets})
+		sources.Engines = r.scraper
+	}
+	r.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{cluster: sources}, Signals: known, Deadline: 5 * time.Minute,
+		Log: slog.New(slog.DiscardHandler)})
+	return r, nil
+}
+
+// clusterLabel returns the cluster label of the alerts; every third Prometheus has none.
+func clusterLabel(seed uint64) string {
+	if seed%3 == 0 {
+		return ""
+	}
+	return cluster
+}
+
+// neighbour returns the healthy fleet of the convention, or nil.
+func neighbour(c convention, s lab.Scenario, seed uint64) (*lab.Fleet, error) {
+	if c["tenants"] != "elsewhere" && c["tenants"] != "beside" {
+		return nil, nil
+	}
+	cfg := lab.Config{Seed: seed + 1, Kind: s.Config.Kind, Start: s.Config.Start, Pool: "chat-small", Model: "qwen-8b",
+		Workers: 2, Index: 7, Namespace: s.Config.Namespace}
+	if c["tenants"] == "elsewhere" {
+		cfg.Namespace = "search"
+	}
+	f, err := lab.NewFleet(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	return f, nil
+}
+
+var identifier = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
+
+// wanted returns whether a signal or a rule reads a metric.
+func wanted(known []signals.Signal, loaded []rule) func(string) bool {
+	all := map[string]bool{}
+	add := func(name string) {
+		all[name] = true
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			all[strings.TrimSuffix(name, suffix)] = true
+		}
+	}
+	for _, s := range known {
+		for _, src := range s.Sources {
+			for _, name := range append([]string{src.Metric, src.Over}, src.With...) {
+				add(name)
+			}
+		}
+	}
+	for _, r := range loaded {
+		for _, name := range identifier.FindAllString(r.expr, -1) {
+			add(name)
+		}
+	}
+	return func(name string) bool { return all[name] }
+}
+
+// pageTargets lists the pages that the bot scrapes itself, as an operator would list them.
+func (w *world) pageTargets() []engine.Target {
+	var out []engine.Target
+	i := 0
+	w.eachFleet(func(f *lab.Fleet) {
+		for _, t := range f.Targets() {
+			if _, kept := w.exported(lab.Page{Target: t}); kept {
+				out = append(out, engine.Target{URL: fmt.Sprintf("http://fleet%d%s", i, t.Path), Labels: t.Labels})
+			}
+		}
+		i++
+	})
+	return out
+}
+
+// pages serves the fleets' pages.
+type pages struct{ *world }
+
+// RoundTrip implements http.RoundTripper.
+func (p pages) RoundTrip(r *http.Request) (*http.Response, error) {
+	f := p.fleet
+	if r.URL.Host == "fleet1" {
+		f = p.neighbour
+	}
+	rec := httptest.NewRecorder()
+	f.Handler(lab.HandlerConfig{TargetLabels: true}).ServeHTTP(rec, r)
+	return rec.Result(), nil
+}
+
+// toEnd plays the run.
+func (r *run) toEnd(ctx context.Context, length time.Duration) error {
+	start := r.now
+	interval, err := time.ParseDuration(r.world.convention["interval"])
+	if err != nil {
+		return fmt.Errorf("interval: %w", err)
+	}
+	const step = 5 * time.Second
+	for since := time.Duration(0); since <= length; since += step {
+		r.now = start.Add(since)
+		dense := since >= before-5*time.Minute
+		if !dense && since%sparse != 0 {
+			continue
+		}
+		r.world.eachFleet(func(f *lab.Fleet) { f.Advance(r.now) })
+		if !dense || since%interval == 0 {
+			r.world.scrape(r.now)
+		}
+		if r.scraper != nil && (!dense || since%(15*time.Second) == 0) {
+			r.scraper.Scrape(ctx)
+		}
+		if !dense || ctx.Err() != nil {
+			continue
+		}
+		if since%(15*time.Second) == 0 {
+			alerts, err := r.ruler.evaluate(ctx, r.now)
+			if err != nil {
+				return err
+			}
+			r.manager.Receive(r.now, alerts)
+		}
+		if err := r.deliver(); err != nil {
+			return err
+		}
+		if due, _ := r.board.NextDue(); !due.IsZero() && !due.After(r.now) {
+			r.apply(state.Input{Cluster: cluster})
+		}
+		r.effects(ctx)
+	}
+	return ctx.Err()
+}
+
+func (r *run) deliver() error {
+	for _, n := range r.manager.Due(r.now) {
+		body, err := json.Marshal(n.Webhook)
+		if err != nil {
+			return fmt.Errorf("encoding the webhook: %w", err)
+		}
+		p, err := alertmanager.Decode(body, []string{cluster}, r.now)
+		if err != nil {
+			return fmt.Errorf("decoding the webhook: %w", err)
+		}
+		for _, in := range p.Inputs {
+			r.alerts += len(in.Alerts.Alerts)
+			r.apply(in)
+		}
+		r.manager.Sent(n, r.now)
+	}
+	return nil
+}
+
+func (r *run) apply(in state.Input) {
+	r.seq++
+	in.Seq, in.At = r.seq, r.now
+	r.fold.Apply(r.board, in)
+}
+
+// effects gathers evidence that is due, and accepts every message.
+func (r *run) effects(ctx context.Context) {
+	for _, e := range r.board.Due(r.now) {
+		out := state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}
+		switch e.Kind {
+		case state.EffectEnrich:
+			r.enrich(ctx, e.Incident)
+		case state.EffectNotify:
+			out.Rev = e.Want
+			r.paged[e.Incident] = r.paged[e.Incident] || e.Channel == state.ChannelPagerDuty
+		}
+		r.apply(state.Input{Cluster: e.Cluster, Outcome: &out})
+	}
+}
+
+func (r *run) enrich(ctx context.Context, id state.IncidentID) {
+	list := r.board.Incidents()
+	i := slices.IndexFunc(list, func(in state.Incident) bool { return in.ID == id })
+	if i < 0 || !list[i].Open() {
+		return
+	}
+	in := list[i]
+	ev := r.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: r.now,
+		Jobs: enrich.JobsOf(in)})
+	r.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
+}
+
+// judge counts what the incidents are called at the end.
+func (r *run) judge(res *result) {
+	res.Alerts = r.alerts
+	var b strings.Builder
+	res.Outcome = "silent"
+	if res.Decoy {
+		res.Outcome = "right"
+	}
+	for _, in := range r.board.Incidents() {
+		res.Paged = res.Paged || r.paged[in.ID]
+		if in.MergedInto != "" {
+			continue
+		}
+		res.Incidents++
+		describe(&b, &in)
+		cause := string(in.Cause())
+		about := r.about(&in)
+		switch {
+		case cause == string(state.Unknown):
+			if res.Outcome == "silent" {
+				res.Outcome, res.Confidence = "unknown", in.Diagnosis.Confidence
+			}
+			if len(in.Diagnosis.Alternatives) > 0 && res.Likely == "" {
+				res.Likely = string(in.Diagnosis.Alternatives[0].Cause)
+			}
+		case cause == res.Fault && about:
+			if len(res.Wrong) == 0 {
+				res.Outcome, res.Confidence = "right", in.Diagnosis.Confidence
+			}
+		case res.Decoy && cause == string(state.BenignAlert):
+		default:
+			res.Wrong = append(res.Wrong, cause)
+			res.Outcome, res.Confidence = cause, in.Diagnosis.Confidence
+		}
+	}
+	res.trace = b.String()
+}
+
+// about reports whether an incident names the faulty fleet, or no place at all.
+func (r *run) about(in *state.Incident) bool {
+	if r.world.neighbour == nil {
+		return true
+	}
+	other := r.world.neighbour.Config()
+	s := in.Diagnosis.Scope
+	return s.Pool != other.Pool && s.Model != other.Model &&
+		!slices.ContainsFunc(s.Pods, func(pod string) bool { return strings.HasPrefix(pod, other.Pool+"-") })
+}
+
+func describe(b *strings.Builder, in *state.Incident) {
+	d := in.Diagnosis
+	fmt.Fprintf(b, "  #%d %s %+g dB (%.2f): %s pool=%q pods=%d [", in.Number, in.Cause(), d.Score, d.Confidence, in.Title, in.Scope.Pool,
+		len(in.Scope.Pods))
+	for _, s := range in.Symptoms {
+		fmt.Fprintf(b, " %s(%s)", s.Symptom, strings.Join(s.Rules, ","))
+	}
+	b.WriteString(" ]\n")
+	for _, f := range d.Findings {
+		fmt.Fprintf(b, "      %+5g  %s\n", f.Weight, f.Text)
+	}
+	for _, a := range d.Alternatives {
+		fmt.Fprintf(b, "      next: %s %+g dB; %s\n", a.Cause, a.Score, a.WouldWinIf)
+	}
+	fmt.Fprintf(b, "      why: %s\n", d.Story.Why)
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"paramedic/lab"
+)
+
+// A world is a cluster: the fleet with the fault, perhaps a healthy one, and a Prometheus that
+// scrapes both by the run's convention.
+type world struct {
+	convention convention
+	fleet      *lab.Fleet
+	neighbour  *lab.Fleet // nil: none
+	store      *store
+	scraped    time.Time
+}
+
+// scrape scrapes every target at the fleets' present.
+func (w *world) scrape(now time.Time) {
+	present := map[string]bool{}
+	record := func(t lab.Target, families []*dto.MetricFamily) {
+		set := w.targetLabels(t)
+		key := fmt.Sprint(set)
+		present[key] = true
+		w.store.scrape(now, key, set, w.relabelled(t, set, families))
+	}
+	w.eachFleet(func(f *lab.Fleet) {
+		_, _, pages := f.Scrape()
+		for _, p := range pages {
+			if families, kept := w.exported(p); kept {
+				record(p.Target, families)
+			}
+		}
+		for _, t := range w.proxies(f, pages) {
+			record(t.Target, t.Families)
+		}
+	})
+	if w.convention["tenants"] == "platform" {
+		for _, p := range platform(w.fleet) {
+			record(p.Target, p.Families)
+		}
+	}
+	w.store.vanish(now, present)
+	w.scraped = now
+}
+
+func (w *world) eachFleet(do func(*lab.Fleet)) {
+	do(w.fleet)
+	if w.neighbour != nil {
+		do(w.neighbour)
+	}
+}
+
+// exported returns the families of a page that the convention exports, and whether the page is a
+// target at all.
+func (w *world) exported(p lab.Page) ([]*dto.MetricFamily, bool) {
+	c := w.convention
+	switch p.Target.Job {
+	case "dcgm":
+		return p.Families, c["gpu"] != "none"
+	case "kube":
+		return p.Families, c["kubernetes"] != "none"
+	case "epp":
+		return p.Families, c["gateway"] == "picker"
+	case "frontend": // Dynamo's frontend is the engine's own
+		return p.Families, true
+	}
+	return p.Families, true
+}
+
+// targetLabels returns the labels that the convention gives a target.
+func (w *world) targetLabels(t lab.Target) map[string]string {
+	set := maps.Clone(t.Labels)
+	if !isWorker(t) {
+		return set
+	}
+	pool := poolOf(set["pod"])
+	switch w.convention["job"] {
+	case "podmonitor":
+		set["job"] = set["namespace"] + "/" + pool
+	case "servicemonitor":
+		set["job"], set["service"], set["endpoint"] = pool, pool, "http"
+	case "annotated":
+		set["job"] = "kubernetes-pods"
+	}
+	switch w.convention["target"] {
+	case "pod":
+		delete(set, "node")
+		delete(set, "container")
+	case "prefixed":
+		set["kubernetes_namespace"], set["kubernetes_pod_name"], set["app"] = set["namespace"], set["pod"], pool
+		for _, l := range []string{"namespace", "pod", "node", "container", "service", "endpoint"} {
+			delete(set, l)
+		}
+	case "address":
+		for _, l := range []string{"namespace", "pod", "node", "container", "service", "endpoint"} {
+			delete(set, l)
+		}
+	}
+	return set
+}
+
+func isWorker(t lab.Target) bool { return strings.HasPrefix(t.Path, "/worker/") }
+
+// poolOf returns the Deployment of a pod of the lab: its name without two hashes.
+func poolOf(pod string) string {
+	parts := strings.Split(pod, "-")
+	return strings.Join(parts[:max(1, len(parts)-2)], "-")
+}
+
+// relabelled returns the families with the target's labels as the convention has them.
+func (w *world) relabelled(t lab.Target, set map[string]string, families []*dto.MetricFamily) []*dto.MetricFamily {
+	if families == nil {
+		return nil
+	}
+	out := make([]*dto.MetricFamily, len(families))
+	for i, f := range families {
+		metrics := make([]*dto.Metric, len(f.Metric))
+		for j, m := range f.Metric {
+			metrics[j] = &dto.Metric{Label: w.sampleLabels(t, set, m.Label), Gauge: m.Gauge, Counter: m.Counter,
+				Histogram: m.Histogram}
+		}
+		out[i] = &dto.MetricFamily{Name: f.Name, Type: f.Type, Metric: metrics}
+	}
+	return out
+}
+
+// sampleLabels returns the labels of a sample. The lab has already added its own target's labels,
+// and moved those of the page with the same names to exported_….
+func (w *world) sampleLabels(t lab.Target, set map[string]string, pairs []*dto.LabelPair) []*dto.LabelPair {
+	all := map[string]string{}
+	for _, l := range pairs {
+		all[l.GetName()] = l.GetValue()
+	}
+	switch {
+	case isWorker(t):
+		for name := range t.Labels {
+			delete(all, name)
+		}
+		maps.Copy(all, set)
+	case t.Job == "dcgm":
+		w.gpuLabels(all)
+	case t.Job == "kube" && w.convention["kubernetes"] == "exported":
+		for _, name := range []string{"namespace", "pod", "node", "container", "service"} {
+			if v := all[name]; v != "" {
+				all["exported_"+name] = v
+				delete(all, name)
+			}
+		}
+		all["namespace"], all["pod"], all["container"] = "monitoring", "kube-state-metrics-6f8d9c7b5-qwert", "kube-state-metrics"
+	}
+	out := make([]*dto.LabelPair, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, &dto.LabelPair{Name: new(name), Value: new(all[name])})
+	}
+	return out
+}
+
+func (w *world) gpuLabels(all map[string]string) {
+	workload := []string{"pod", "namespace", "container"}
+	switch w.convention["gpu"] {
+	case "honored":
+		for _, name := range workload {
+			if v := all["exported_"+name]; v != "" {
+				all[name] = v
+				delete(all, "exported_"+name)
+			} else {
+				delete(all, name)
+			}
+		}
+	case "unmapped":
+		for _, name := range workload {
+			delete(all, "exported_"+name)
+		}
+	}
+}
+
+// platform returns the targets that every cluster with kube-prometheus has: kubelets, node
+// exporters and Prometheus itself.
+func platform(f *lab.Fleet) []lab.Page {
+	var out []lab.Page
+	add := func(labels map[string]string) {
+		out = append(out, lab.Page{Target: lab.Target{Job: "platform", Labels: labels}, Families: []*dto.MetricFamily{}})
+	}
+	for i, n := range f.Nodes() {
+		host := "10.10.0." + strconv.Itoa(10+i)
+		add(map[string]string{"job": "kubelet", "instance": host + ":10250", "namespace": "kube-system", "service": "kubelet",
+			"node": n.Name, "metrics_path": "/metrics/cadvisor"})
+		add(map[string]string{"job": "node-exporter", "instance": host + ":9100", "namespace": "monitoring",
+			"pod": "node-exporter-" + strconv.Itoa(i), "node": n.Name, "service": "node-exporter"})
+	}
+	add(map[string]string{"job": "prometheus", "instance": "10.42.0.7:9090", "namespace": "monitoring", "pod": "prometheus-k8s-0"})
+	return out
+}
