@@ -141,7 +141,11 @@ func alternatives(c *catalog.Catalog, v verdict, from []causeScore) []state.Alte
 
 // wouldWin returns the evidence after which a cause would be named, as a noun phrase.
 func wouldWin(c *catalog.Catalog, v verdict, w *causeScore) string {
-	return enumerate(needs(c, v, w))
+	all := needs(c, v, w)
+	if last := len(all) - 1; last > 0 && (all[last] == moreSigns || all[last] == lessAgainst) {
+		all[last] = "and " + all[last]
+	}
+	return strings.Join(all, "; ")
 }
 
 // needed returns the decibans that a cause lacks to be named: a score above the threshold, and a
@@ -236,13 +240,16 @@ func reason(f state.Finding) string {
 	return sentence(f.Text)
 }
 
-// sentence returns a text with a capital and a full stop.
+// sentence returns a text with a full stop, and with a capital unless it begins with a name such as
+// vllm-0.
 func sentence(s string) string {
-	first, n := utf8.DecodeRuneInString(s)
-	if n == 0 {
-		return ""
+	s = strings.TrimSuffix(s, ".") + "."
+	word, _, _ := strings.Cut(s, " ")
+	if strings.ContainsAny(word, "-_/0123456789") {
+		return s
 	}
-	return string(unicode.ToUpper(first)) + strings.TrimSuffix(s[n:], ".") + "."
+	first, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[n:]
 }
 
 // otherwise names the second cause, and what would have to be seen for it.
@@ -251,8 +258,8 @@ func otherwise(c *catalog.Catalog, v verdict) string {
 		return ""
 	}
 	next := &v.ranked[1]
-	return fmt.Sprintf("Next is %s (%s): it would need %s.", next.cause.ID.Words(), state.FormatShare(next.confidence),
-		enumerate(briefly(needs(c, v, next))))
+	return fmt.Sprintf("Next is %s (%s): it needs %s.", next.cause.ID.Words(), state.FormatShare(next.confidence),
+		needs(c, v, next)[0])
 }
 
 // briefly shortens a list of needed evidence for a sentence.
@@ -268,12 +275,7 @@ func briefly(needs []string) []string {
 }
 
 func unknownTitle(c *catalog.Catalog, in *state.Incident) string {
-	var titles []string
-	for _, s := range in.Symptoms {
-		if t := c.SymptomTitle(s); t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
-			titles = append(titles, midSentence(t))
-		}
-	}
+	titles := symptomTitles(c, in)
 	if len(titles) == 0 {
 		for _, s := range in.Symptoms {
 			for _, r := range s.Rules {
@@ -318,12 +320,11 @@ func unknownStory(c *catalog.Catalog, in *state.Incident, v verdict) state.Story
 		}
 	}
 	s := state.Story{
-		What:  strings.TrimSpace(fmt.Sprintf("The evidence does not show what is wrong with %s. %s", where, note)),
+		What:  strings.TrimSpace(fmt.Sprintf("%s %s", seen(c, in), note)),
 		Why:   whyUnknown(c, v),
 		Do:    []string{"Check the missing signals first. Then follow the playbook checks of the most likely causes."},
 		Avoid: []string{"Acting on the most likely cause as if it were proven."},
-		Else: fmt.Sprintf("To name %s, the evidence would need %s.", best.cause.ID.Words(),
-			enumerate(briefly(needs(c, v, best)))),
+		Else:  fmt.Sprintf("To name %s, Paramedic needs %s.", best.cause.ID.Words(), enumerate(briefly(needs(c, v, best)))),
 	}
 	switch {
 	case v.unseen:
@@ -343,6 +344,27 @@ func unknownStory(c *catalog.Catalog, in *state.Incident, v verdict) state.Story
 		}
 	}
 	return s
+}
+
+// seen writes the symptoms of an incident without a verdict.
+func seen(c *catalog.Catalog, in *state.Incident) string {
+	where := text.Phrase(topology.Target(in.Scope))
+	symptoms := symptomTitles(c, in)
+	if len(symptoms) == 0 {
+		return fmt.Sprintf("The evidence does not show what is wrong with %s.", where)
+	}
+	return fmt.Sprintf("On %s, %s. The evidence does not show why.", where, enumerate(symptoms))
+}
+
+// symptomTitles returns the titles of the first two symptoms, as within a sentence.
+func symptomTitles(c *catalog.Catalog, in *state.Incident) []string {
+	var titles []string
+	for _, s := range in.Symptoms {
+		if t := c.SymptomTitle(s); t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
+			titles = append(titles, midSentence(t))
+		}
+	}
+	return titles
 }
 
 // whyUnknown says why no cause is named.
