@@ -35,6 +35,18 @@ const (
 	BenignAlert Cause = "benign_alert"
 )
 
+// Words returns the cause in plain words, for sentences: kv_exhaustion is "KV exhaustion".
+func (c Cause) Words() string {
+	words := strings.Split(string(c), "_")
+	for i, w := range words {
+		switch w {
+		case "cuda", "gpu", "kv", "oom":
+			words[i] = strings.ToUpper(w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 // ulid returns the ULID of a time and a seed (https://github.com/ulid/spec). It has 48 bits of

@@ -1,6 +1,78 @@
 package state
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A MissingGroup lists the signals that are missing for one reason. Reason is empty if it is not
+// known.
+type MissingGroup struct {
+	Reason  string
+	Signals []string
+}
+
+// String returns the group's size and reason: "30 no Prometheus configured".
+func (g MissingGroup) String() string {
+	return fmt.Sprintf("%d %s", len(g.Signals), cmp.Or(g.Reason, noReason))
+}
+
+// GroupMissing groups missing signals by reason, in the order of their first signals.
+func GroupMissing(missing []Missing) []MissingGroup {
+	var out []MissingGroup
+	at := map[string]int{}
+	for _, m := range missing {
+		i, ok := at[m.Reason]
+		if !ok {
+			i = len(out)
+			at[m.Reason] = i
+			out = append(out, MissingGroup{Reason: m.Reason})
+		}
+		out[i].Signals = append(out[i].Signals, m.Signal)
+	}
+	return out
+}
+
+// MissingByReason groups the verdict's missing signals, which are "signal" or "signal (reason)".
+func (d Diagnosis) MissingByReason() []MissingGroup {
+	missing := make([]Missing, len(d.Missing))
+	for i, text := range d.Missing {
+		missing[i] = Missing{Signal: text}
+		if signal, reason, ok := strings.Cut(text, " ("); ok && strings.HasSuffix(reason, ")") {
+			missing[i] = Missing{Signal: signal, Reason: strings.TrimSuffix(reason, ")")}
+		}
+	}
+	return GroupMissing(missing)
+}
+
+// SummarizeMissing returns the number of missing signals with their reasons, the most frequent
+// first: "36 signals missing: 30 no Prometheus configured, 6 no series in this scope".
+func SummarizeMissing(groups []MissingGroup) string {
+	groups = slices.Clone(groups)
+	slices.SortStableFunc(groups, func(a, b MissingGroup) int { return len(b.Signals) - len(a.Signals) })
+	n, reasons := 0, make([]string, len(groups))
+	for i, g := range groups {
+		n += len(g.Signals)
+		reasons[i] = g.String()
+	}
+	switch {
+	case n == 0:
+		return ""
+	case len(groups) == 1:
+		reasons[0] = cmp.Or(groups[0].Reason, noReason)
+	}
+	noun := "signals"
+	if n == 1 {
+		noun = "signal"
+	}
+	return fmt.Sprintf("%d %s missing: %s", n, noun, strings.Join(reasons, ", "))
+}
+
+// noReason stands for an unknown reason.
+const noReason = "no data"
 
 // missingFor is the stored form of missing signals. They are grouped by reason, because one reason
 // often applies to all of them. Older records have one signal each.
@@ -22,15 +94,8 @@ type keptEvidence struct {
 // MarshalJSON writes each reason for missing signals once.
 func (e Evidence) MarshalJSON() ([]byte, error) {
 	kept := keptEvidence{plainEvidence: plainEvidence(e)}
-	at := map[string]int{}
-	for _, m := range e.Missing {
-		i, ok := at[m.Reason]
-		if !ok {
-			i = len(kept.Missing)
-			at[m.Reason] = i
-			kept.Missing = append(kept.Missing, missingFor{Reason: m.Reason})
-		}
-		kept.Missing[i].Signals = append(kept.Missing[i].Signals, m.Signal)
+	for _, g := range GroupMissing(e.Missing) {
+		kept.Missing = append(kept.Missing, missingFor{Reason: g.Reason, Signals: g.Signals})
 	}
 	return json.Marshal(kept)
 }

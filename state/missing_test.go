@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -38,5 +39,38 @@ func TestMissingEvidenceReadsOlderRecords(t *testing.T) {
 	}
 	if want := []Missing{{"up", "late"}, {"kv_usage", "late"}}; !slices.Equal(ev.Missing, want) {
 		t.Errorf("read %v, want %v", ev.Missing, want)
+	}
+}
+
+func TestMissingSignalsFoldByReason(t *testing.T) {
+	d := Diagnosis{Missing: []string{"gpu_temp (not exported)", "kv_usage (no Prometheus configured (default))", "up",
+		"ttft_p95 (no Prometheus configured (default))"}}
+	groups := d.MissingByReason()
+	want := []MissingGroup{{"not exported", []string{"gpu_temp"}},
+		{"no Prometheus configured (default)", []string{"kv_usage", "ttft_p95"}}, {"", []string{"up"}}}
+	if !reflect.DeepEqual(groups, want) {
+		t.Errorf("grouped %v, want %v", groups, want)
+	}
+	for name, tt := range map[string]struct {
+		groups []MissingGroup
+		want   string
+	}{
+		"no signal":     {nil, ""},
+		"one signal":    {groups[:1], "1 signal missing: not exported"},
+		"one reason":    {groups[1:2], "2 signals missing: no Prometheus configured (default)"},
+		"three reasons": {groups, "4 signals missing: 2 no Prometheus configured (default), 1 not exported, 1 no data"},
+	} {
+		if got := SummarizeMissing(tt.groups); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestCauseInPlainWords(t *testing.T) {
+	for cause, want := range map[Cause]string{"kv_exhaustion": "KV exhaustion", "cuda_oom": "CUDA OOM", Unknown: "unknown",
+		"prefix_cache_collapse": "prefix cache collapse", "gpu_fault": "GPU fault"} {
+		if got := cause.Words(); got != want {
+			t.Errorf("%s is %q, want %q", cause, got, want)
+		}
 	}
 }

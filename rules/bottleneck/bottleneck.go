@@ -3,6 +3,7 @@ package bottleneck
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"paramedic/rules/catalog"
 	"paramedic/rules/condition"
@@ -68,11 +69,11 @@ type Bottleneck struct {
 	// Traced holds the classification from traces if From is histograms.
 	Traced *Bottleneck `json:"traced,omitempty"`
 
-	unsaid  string // why there is no result from traces
+	unsaid  string // the reason why there is no result from traces
 	waiting string // the number of waiting requests, if the share of waiting is too small to show them
 }
 
-// String returns the bottleneck on one line.
+// String returns the bottleneck as one sentence, without its capital and full stop.
 func (b Bottleneck) String() string {
 	if b.Queue == nil {
 		out := "was not measured"
@@ -81,50 +82,71 @@ func (b Bottleneck) String() string {
 		}
 		return out
 	}
-	out := b.shares() + ": " + string(b.Class) + b.ofFirst()
-	switch {
-	case b.From == BottleneckFromTraces:
-		out += fmt.Sprintf(", from %d traces", b.Requests)
-	case b.Traced == nil:
-		out += ", from latency histograms"
-	case b.Traced.Class == b.Class:
-		out += fmt.Sprintf(", from latency histograms; %d traces say the same", b.Traced.Requests)
-	default:
-		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class,
-			b.Traced.shares()+b.Traced.ofFirst())
+	who := "requests"
+	if b.From == BottleneckFromTraces {
+		who = fmt.Sprintf("%d traced requests", b.Requests)
 	}
-	if b.waiting != "" {
-		out += fmt.Sprintf("; the %s that wait now are not counted before they end", b.waiting)
-	}
-	if b.Reading != "" {
-		out += "; " + b.Reading
+	out := fmt.Sprintf("%s spend %s: %s", who, b.shares(), b.dominant())
+	if notes := b.notes(); len(notes) > 0 {
+		out += " (" + strings.Join(notes, "; ") + ")"
 	}
 	return out
 }
 
 func (b Bottleneck) shares() string {
-	route := ""
+	queue := fmt.Sprintf("%.0f %% of their time in the queue", 100**b.Queue)
 	if b.Route != nil {
-		route = fmt.Sprintf("routing %.0f %%, ", 100**b.Route)
+		queue = fmt.Sprintf("%.0f %% of their time in routing, %.0f %% in the queue", 100**b.Route, 100**b.Queue)
 	}
-	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue,
-		100**b.Prefill, 100**b.Decode)
+	return fmt.Sprintf("%s, %.0f %% in prefill and %.0f %% in decode", queue, 100**b.Prefill, 100**b.Decode)
 }
 
-// ofFirst returns the dominant phase's share of the time to the first token. It returns "" if the
-// shares of the whole request already show why the class was chosen.
-func (b Bottleneck) ofFirst() string {
-	part := 0.0
+// dominant describes the class.
+func (b Bottleneck) dominant() string {
 	switch b.Class {
 	case BottleneckQueue:
-		part = *b.Queue
-	case BottleneckNoCache, BottleneckPrefill:
-		part = *b.Prefill
+		return "the queue " + b.leads(*b.Queue)
+	case BottleneckNoCache:
+		return "prefill " + b.leads(*b.Prefill) + ", and few prompts hit the prefix cache"
+	case BottleneckPrefill:
+		return "prefill " + b.leads(*b.Prefill)
+	case BottleneckSpikes:
+		return "gaps between tokens spike"
+	case BottleneckDecode:
+		return "decode dominates"
 	}
-	if part == 0 || part >= *b.Decode {
-		return ""
+	return "no phase dominates"
+}
+
+// leads returns the dominant phase's share of the time to first token if its share of the whole
+// request does not show why the class was chosen.
+func (b Bottleneck) leads(part float64) string {
+	if part >= *b.Decode {
+		return "dominates"
 	}
-	return fmt.Sprintf(", %.0f %% of the time to the first token", 100*part/(1-*b.Decode))
+	return fmt.Sprintf("takes %.0f %% of the time to first token", 100*part/(1-*b.Decode))
+}
+
+// notes lists what the reader must know to trust the shares, and where to look further.
+func (b Bottleneck) notes() []string {
+	var out []string
+	switch {
+	case b.Traced == nil:
+	case b.Traced.Class == b.Class:
+		out = append(out, fmt.Sprintf("%d traces agree", b.Traced.Requests))
+	default:
+		out = append(out, fmt.Sprintf("%d traces disagree: %s", b.Traced.Requests, b.Traced.dominant()))
+	}
+	if b.waiting != "" {
+		out = append(out, b.waiting+" waiting requests are not counted yet")
+	}
+	if took, details, ok := strings.Cut(b.Slowest, ": "); ok {
+		if i := strings.LastIndex(details, "trace "); i >= 0 {
+			took += ", " + details[i:]
+		}
+		out = append(out, "the slowest trace took "+took)
+	}
+	return out
 }
 
 // bottleneckSignals holds the signals that a classification reads from one source.
@@ -156,7 +178,7 @@ func Of(c *catalog.Catalog, scope state.Scope, ev *state.Evidence) Bottleneck {
 // goes.
 var late = []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "slo_burn"}
 
-// WhereTimeGoes describes the classification in one or two sentences if the incident's requests are
+// WhereTimeGoes describes the classification in one sentence if the incident's requests are
 // late. It returns "" if the time was not measured.
 func WhereTimeGoes(in *state.Incident, v *evidence.View) string {
 	if v == nil || !slices.ContainsFunc(in.Symptoms,
@@ -167,11 +189,8 @@ func WhereTimeGoes(in *state.Incident, v *evidence.View) string {
 	if b.Queue == nil {
 		return ""
 	}
-	out := b.String() + "."
-	if b.Slowest != "" {
-		out += " The slowest traced request took " + b.Slowest + "."
-	}
-	return out
+	out := b.String()
+	return strings.ToUpper(out[:1]) + out[1:] + "."
 }
 
 func bottleneckOf(v *evidence.View) Bottleneck {
@@ -269,15 +288,15 @@ func interpret(g *evidence.Subject) string {
 	}
 	switch high {
 	case [3]bool{true, true, false}:
-		return "first token and queue are late and decoding is as before: overload, or large prefills"
+		return "time to first token and queue time are high, decode is normal: overload or long prompts"
 	case [3]bool{true, false, false}:
-		return "first tokens are late without a queue: slow prefill, or less reuse of prefixes"
+		return "time to first token is high without a queue: slow prefill or fewer prefix cache hits"
 	case [3]bool{false, false, true}:
-		return "only the gaps between tokens have grown: slow decoding"
+		return "only the time between tokens is high: slow decode"
 	case [3]bool{true, true, true}:
-		return "first token, queue and gaps between tokens are all late: severe saturation"
+		return "time to first token, queue time and time between tokens are high: severe saturation"
 	case [3]bool{false, false, false}:
-		return "latencies are as before"
+		return "latencies are normal"
 	}
 	return ""
 }

@@ -20,18 +20,18 @@ func TestBottleneckDescribesShares(t *testing.T) {
 		says  string
 	}{
 		"waiting": {map[string]float64{"queue_time_mean": 4, "ttft_p95": 9, "queue_time_p95": 8}, bottleneck.BottleneckQueue,
-			"first token and queue are late and decoding is as before: overload, or large prefills"},
+			"time to first token and queue time are high, decode is normal: overload or long prompts"},
 		"nothing is reused": {map[string]float64{"prefill_time_mean": 4, "prefix_hit_ratio": .02, "ttft_p95": 9}, bottleneck.BottleneckNoCache,
-			"first tokens are late without a queue: slow prefill, or less reuse of prefixes"},
+			"time to first token is high without a queue: slow prefill or fewer prefix cache hits"},
 		"long prompts": {map[string]float64{"prefill_time_mean": 4, "ttft_p95": 9}, bottleneck.BottleneckPrefill,
-			"first tokens are late without a queue: slow prefill, or less reuse of prefixes"},
+			"time to first token is high without a queue: slow prefill or fewer prefix cache hits"},
 		"slow decoding": {map[string]float64{"decode_time_mean": 40, "itl_p50": .08, "itl_p95": .16}, bottleneck.BottleneckDecode,
-			"only the gaps between tokens have grown: slow decoding"},
+			"only the time between tokens is high: slow decode"},
 		"stutter": {map[string]float64{"queue_time_mean": .2, "itl_p95": .3}, bottleneck.BottleneckSpikes,
-			"only the gaps between tokens have grown: slow decoding"},
+			"only the time between tokens is high: slow decode"},
 		"severe saturation": {map[string]float64{"queue_time_mean": 9, "ttft_p95": 20, "queue_time_p95": 15, "itl_p50": .1,
-			"itl_p95": .2}, bottleneck.BottleneckQueue, "first token, queue and gaps between tokens are all late: severe saturation"},
-		"a usual hour":        {map[string]float64{"queue_time_mean": .2}, bottleneck.BottleneckBalanced, "latencies are as before"},
+			"itl_p95": .2}, bottleneck.BottleneckQueue, "time to first token, queue time and time between tokens are high: severe saturation"},
+		"a usual hour":        {map[string]float64{"queue_time_mean": .2}, bottleneck.BottleneckBalanced, "latencies are normal"},
 		"no histogram at all": {map[string]float64{"queue_time_mean": -1, "queue_time_p95": -1}, bottleneck.BottleneckUnmeasured, ""},
 	} {
 		ev := &state.Evidence{At: rulestest.Now}
@@ -117,8 +117,8 @@ func TestStoryShowsWhereTimeGoesIfRequestsAreLate(t *testing.T) {
 			Symptoms: []state.SymptomCount{{Symptom: symptom, Alerts: 1, Active: 1, First: rulestest.Now, Last: rulestest.Now}}}
 		return diagnose.Diagnose(c, in, ev, rulestest.Now).Story.Time
 	}
-	const want = "queue 60 %, prefill 10 %, decode 30 % of a request: queue_saturation, from 40 traces. The slowest traced request took " +
-		"92.0 s: 31200 prompt tokens, trace abc."
+	const want = "40 traced requests spend 60 % of their time in the queue, 10 % in prefill and 30 % in decode: the queue dominates " +
+		"(the slowest trace took 92.0 s, trace abc)."
 	if got := story("ttft_high", ev); got != want {
 		t.Errorf("late requests: %q", got)
 	}
@@ -136,6 +136,7 @@ func TestBottleneckFromTraces(t *testing.T) {
 	c := rulestest.MustLoad(t)
 	traces := map[string]float64{"trace_requests": 120, "trace_queue_time": 6, "trace_prefill_time": 1, "trace_decode_time": 3,
 		"trace_itl_p50": .02, "trace_itl_p95": .03}
+	const slowest = " (the slowest trace took 92.0 s, trace abc)"
 	histograms := map[string]float64{"queue_time_mean": .1, "prefill_time_mean": .8, "decode_time_mean": 1.1, "itl_p50": .02,
 		"itl_p95": .04}
 	for name, tc := range map[string]struct {
@@ -145,42 +146,43 @@ func TestBottleneckFromTraces(t *testing.T) {
 		says  string
 	}{
 		"queue": {traces, nil, bottleneck.BottleneckQueue,
-			"queue 60 %, prefill 10 %, decode 30 % of a request: queue_saturation, from 120 traces"},
+			"120 traced requests spend 60 % of their time in the queue, 10 % in prefill and 30 % in decode: the queue dominates" + slowest},
 		"prefill": {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": 4}, bottleneck.BottleneckPrefill,
-			"queue 1 %, prefill 56 %, decode 42 % of a request: prefill_compute_bound, from 120 traces"},
+			"120 traced requests spend 1 % of their time in the queue, 56 % in prefill and 42 % in decode: prefill dominates" + slowest},
 		"nothing is reused": {
 			traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": 4, "trace_prefix_hit_ratio": .02}, bottleneck.BottleneckNoCache,
-			"queue 1 %, prefill 56 %, decode 42 % of a request: prefill_no_cache, from 120 traces"},
+			"120 traced requests spend 1 % of their time in the queue, 56 % in prefill and 42 % in decode: prefill dominates, and few prompts hit the prefix cache" + slowest},
 		"the engine's own hits": {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": 4, "trace_prefix_hit_ratio": .02,
 			"prefix_hit_ratio": .5}, bottleneck.BottleneckPrefill,
-			"queue 1 %, prefill 56 %, decode 42 % of a request: prefill_compute_bound, from 120 traces"},
+			"120 traced requests spend 1 % of their time in the queue, 56 % in prefill and 42 % in decode: prefill dominates" + slowest},
 		"decoding": {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": .1}, bottleneck.BottleneckDecode,
-			"queue 3 %, prefill 3 %, decode 94 % of a request: decode_bound, from 120 traces"},
+			"120 traced requests spend 3 % of their time in the queue, 3 % in prefill and 94 % in decode: decode dominates" + slowest},
 		"stutter": {traces, map[string]float64{"trace_queue_time": 1, "trace_itl_p95": .07}, bottleneck.BottleneckSpikes,
-			"queue 20 %, prefill 20 %, decode 60 % of a request: decode_latency_spike, from 120 traces"},
+			"120 traced requests spend 20 % of their time in the queue, 20 % in prefill and 60 % in decode: gaps between tokens spike" + slowest},
 		"routing": {traces, map[string]float64{"trace_route_time": 10, "trace_queue_time": 5}, bottleneck.BottleneckBalanced,
-			"routing 53 %, queue 26 %, prefill 5 %, decode 16 % of a request: balanced, from 120 traces"},
+			"120 traced requests spend 53 % of their time in routing, 26 % in the queue, 5 % in prefill and 16 % in decode: no phase dominates" +
+				slowest},
 		"histograms alone": {histograms, nil, bottleneck.BottleneckPrefill,
-			"queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency " +
-				"histograms"},
+			"requests spend 5 % of their time in the queue, 40 % in prefill and 55 % in decode: prefill takes 89 % of the time to first token" +
+				slowest},
 		"some wait": {histograms, map[string]float64{"requests_waiting": 41}, bottleneck.BottleneckPrefill,
-			"queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency " +
-				"histograms; the 41 that wait now are not counted before they end"},
+			"requests spend 5 % of their time in the queue, 40 % in prefill and 55 % in decode: prefill takes 89 % of the time to first token" +
+				" (41 waiting requests are not counted yet; the slowest trace took 92.0 s, trace abc)"},
 		"both": {histograms, traces, bottleneck.BottleneckPrefill,
-			"queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency " +
-				"histograms; 120 traces say queue_saturation (queue 60 %, prefill 10 %, decode 30 % of a request)"},
+			"requests spend 5 % of their time in the queue, 40 % in prefill and 55 % in decode: prefill takes 89 % of the time to first token" +
+				" (120 traces disagree: the queue dominates; the slowest trace took 92.0 s, trace abc)"},
 		"both agree": {histograms, map[string]float64{"trace_requests": 120, "trace_queue_time": .1, "trace_prefill_time": 4,
 			"trace_decode_time": 3}, bottleneck.BottleneckPrefill,
-			"queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency " +
-				"histograms; 120 traces say the same"},
+			"requests spend 5 % of their time in the queue, 40 % in prefill and 55 % in decode: prefill takes 89 % of the time to first token" +
+				" (120 traces agree; the slowest trace took 92.0 s, trace abc)"},
 		"a half of each is none": {map[string]float64{"queue_time_mean": 4, "trace_requests": 7}, nil, bottleneck.BottleneckUnmeasured,
-			"was not measured (traces: only 7 traced requests in 10 minutes; it takes 20)"},
+			"was not measured (traces: only 7 traced requests in 10 minutes, 20 are needed)"},
 		"nothing": {map[string]float64{}, nil, bottleneck.BottleneckUnmeasured,
-			"was not measured (traces: only 7 traced requests in 10 minutes; it takes 20)"},
+			"was not measured (traces: only 7 traced requests in 10 minutes, 20 are needed)"},
 	} {
 		ev := &state.Evidence{
 			At: rulestest.Now, Missing: []state.Missing{
-				{Signal: "trace_queue_time", Reason: "only 7 traced requests in 10 minutes; it takes 20"}}}
+				{Signal: "trace_queue_time", Reason: "only 7 traced requests in 10 minutes, 20 are needed"}}}
 		add := func(signal string, v float64) {
 			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v,
 				At: rulestest.Now})

@@ -99,14 +99,14 @@ func anomaly(c *catalog.Catalog, g *evidence.Subject, signal string) (state.Anom
 	}
 	value := signals.Quantity(r.Value, a.Unit)
 	if g.Key() == "" && r.Count > 1 && signals.IsCount(a.Unit) && !g.View().Series(signal).OfPool() {
-		value += " a worker"
+		value += " per worker"
 	}
 	if g.Key() != "" {
 		value += " on " + text.Phrase(g.Name())
 	}
-	a.Text = fmt.Sprintf("%s %s", c.Titles()[signal], value)
+	a.Text = fmt.Sprintf("%s: %s", c.Titles()[signal], value)
 	if than := against(r.Value, a.Unit, [3]condition.Number{hour, day, week}, g.View().WhyMissing("baseline") != ""); than != "" {
-		a.Text += ": " + than
+		a.Text += ", " + than
 	}
 	if z.OK && math.Abs(z.V) > anomalous {
 		a.Text += " (" + deviations(z.V) + ")"
@@ -128,25 +128,22 @@ func same(a, b, grain float64) bool {
 func deviations(z float64) string {
 	n := strconv.FormatFloat(math.Round(math.Abs(z)), 'f', 0, 64)
 	if math.Abs(z) >= 100 {
-		n = "100 and more"
+		n = "at least 100"
 	}
 	if z < 0 {
-		return n + " σ below its usual"
+		return n + " σ below usual"
 	}
-	return n + " σ above its usual"
+	return n + " σ above usual"
 }
 
-// against compares a value with those an hour, a day and a week ago: "×6 of an hour ago, ×5.8 of
-// this hour yesterday and ×6.1 of this hour last week", or "×3 of an hour ago, but as at this hour
-// yesterday". If the history is shorter than an hour, the first values replace those of an hour
-// ago.
+// against compares a value with those an hour, a day and a week ago: "×6 vs an hour ago, ×5.8 vs
+// this hour yesterday and ×6.1 vs this hour last week", or "×3 vs an hour ago, but the same as this
+// hour yesterday". If the history is shorter than an hour, the first values replace those of an
+// hour ago.
 func against(v float64, unit string, usual [3]condition.Number, watchedSince bool) string {
-	moments := [3]struct{ of, from string }{ // as it follows "×6 of" and "from 0"
-		{"an hour ago", "an hour ago"}, {"this hour yesterday", "at this hour yesterday"},
-		{"this hour last week", "at this hour last week"},
-	}
+	moments := [3]string{"an hour ago", "this hour yesterday", "this hour last week"}
 	if watchedSince {
-		moments[0].of, moments[0].from = "what it was", "before"
+		moments[0] = "before"
 	}
 	var changed, still []string
 	for i, m := range moments {
@@ -154,11 +151,11 @@ func against(v float64, unit string, usual [3]condition.Number, watchedSince boo
 		switch {
 		case !was.OK:
 		case same(v, was.V, signals.Negligible(unit)):
-			still = append(still, m.from)
+			still = append(still, m)
 		case times(v, was.V, unit) == "":
-			changed = append(changed, "from "+signals.Quantity(was.V, unit)+" "+m.from)
+			changed = append(changed, direction(v, was.V)+signals.Quantity(was.V, unit)+" "+m)
 		default:
-			changed = append(changed, times(v, was.V, unit)+" of "+m.of)
+			changed = append(changed, times(v, was.V, unit)+" vs "+m)
 		}
 	}
 	out := enumerate(changed)
@@ -166,9 +163,17 @@ func against(v float64, unit string, usual [3]condition.Number, watchedSince boo
 		out += ", but "
 	}
 	if len(still) > 0 {
-		out += "as " + enumerate(still)
+		out += "the same as " + enumerate(still)
 	}
 	return out
+}
+
+// direction returns the words before an earlier value.
+func direction(v, was float64) string {
+	if v < was {
+		return "down from "
+	}
+	return "up from "
 }
 
 // times returns a value as a multiple of another; "" if the ratio is not meaningful.

@@ -25,19 +25,19 @@ func TestComparisonWithUsualValues(t *testing.T) {
 		want               string
 		young              bool
 	}{
-		{"requests", 60, 10, 10.4, 9.8, "×6 of an hour ago, ×5.8 of this hour yesterday and ×6.1 of this hour last week", false},
-		{"1/s", 6.3, 2.1, 6.2, 6.4, "×3 of an hour ago, but as at this hour yesterday and at this hour last week", false},
-		{"1/s", 6.3, 6.2, 2.1, 2.1, "×3 of this hour yesterday and ×3 of this hour last week, but as an hour ago", false},
-		{"requests", 74, 0, none, none, "from 0 an hour ago", false},
-		{"requests", 74, 0.4, 1, none, "from 0.4 an hour ago and from 1 at this hour yesterday", false},
-		{"tokens", 300, 2400, none, none, "×0.13 of an hour ago", false},
-		{"1/s", 0, 2350, 2300, none, "from 2350/s an hour ago and from 2300/s at this hour yesterday", false},
-		{"s", 41.2, 0.4, none, none, "from 400 ms an hour ago", false},
-		{"s", 9.4, 0.4, none, none, "×24 of an hour ago", false},
+		{"requests", 60, 10, 10.4, 9.8, "×6 vs an hour ago, ×5.8 vs this hour yesterday and ×6.1 vs this hour last week", false},
+		{"1/s", 6.3, 2.1, 6.2, 6.4, "×3 vs an hour ago, but the same as this hour yesterday and this hour last week", false},
+		{"1/s", 6.3, 6.2, 2.1, 2.1, "×3 vs this hour yesterday and ×3 vs this hour last week, but the same as an hour ago", false},
+		{"requests", 74, 0, none, none, "up from 0 an hour ago", false},
+		{"requests", 74, 0.4, 1, none, "up from 0.4 an hour ago and up from 1 this hour yesterday", false},
+		{"tokens", 300, 2400, none, none, "×0.13 vs an hour ago", false},
+		{"1/s", 0, 2350, 2300, none, "down from 2350/s an hour ago and down from 2300/s this hour yesterday", false},
+		{"s", 41.2, 0.4, none, none, "up from 400 ms an hour ago", false},
+		{"s", 9.4, 0.4, none, none, "×24 vs an hour ago", false},
 		{"ratio", 0.98, none, none, none, "", false},
-		{"ratio", 0.805, 0.8, none, none, "as an hour ago", false},
-		{"s", 9.4, 0.4, none, none, "×24 of what it was", true},
-		{"requests", 74, 0, none, none, "from 0 before", true},
+		{"ratio", 0.805, 0.8, none, none, "the same as an hour ago", false},
+		{"s", 9.4, 0.4, none, none, "×24 vs before", true},
+		{"requests", 74, 0, none, none, "up from 0 before", true},
 	} {
 		if got := against(c.v, c.unit, [3]condition.Number{condition.Some(c.hour), condition.Some(c.day), condition.Some(c.week)}, c.young); got != c.want {
 			t.Errorf("%g %s against %g, %g, %g:\n got %s\nwant %s", c.v, c.unit, c.hour, c.day, c.week, got, c.want)
@@ -232,10 +232,10 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"Requests arriving 6.3/s a worker: ×3 of an hour ago, but as at this hour yesterday and at this hour last week (8 σ above its " +
+		"Requests arriving: 6.3/s per worker, ×3 vs an hour ago, but the same as this hour yesterday and this hour last week (8 σ above " +
 			"usual)",
-		"Requests waiting 33 a worker: from 0 an hour ago, from 0 at this hour yesterday and from 1 at this hour last week (33 σ above " +
-			"its usual)",
+		"Requests waiting: 33 per worker, up from 0 an hour ago, up from 0 this hour yesterday and up from 1 this hour last week (33 σ " +
+			"above usual)",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -262,7 +262,7 @@ func TestAnomaliesDescribeBrokenWorker(t *testing.T) {
 		}
 	}
 	if a, ok := anomaly(c, subjectOf(evidence.ArrangeScope(in, in.Scope, ev, c), pods), "requests_waiting"); !ok || a.Pod != pods[0] ||
-		a.Text != "Requests waiting 88 on "+pods[0]+": from 0 an hour ago" {
+		a.Text != "Requests waiting: 88 on "+pods[0]+", up from 0 an hour ago" {
 		t.Errorf("%v %+v", ok, a)
 	}
 	if g := subjectOf(v, []string{v.Pods()[0].Pod(), v.Pods()[1].Pod(), v.Pods()[2].Pod()}); g != v.Whole() {

@@ -120,7 +120,7 @@ func order(lead float64) string {
 	case lead < 0:
 		return signals.Quantity(apart, "s") + " after"
 	}
-	return "as"
+	return "when"
 }
 
 // lead returns by how long t left its course before u. It returns zero if the difference is at most

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -133,112 +134,148 @@ func alternatives(c *catalog.Catalog, v verdict, from []causeScore) []state.Alte
 			break
 		}
 		out = append(out, state.Alternative{Cause: w.cause.ID, Confidence: w.confidence, Score: w.score,
-			WouldWinIf: wouldWin(v, w)})
+			WouldWinIf: wouldWin(c, v, w)})
 	}
 	return out
 }
 
-// wouldWin describes the changes after which a cause would be named: a score above the threshold,
-// and a lead over every other cause.
-func wouldWin(v verdict, w *causeScore) string {
-	best := &v.ranked[0]
-	if w == best && len(v.roots) > 0 {
-		return "how things were before, if that rules out " + eitherOf(v.roots)
+// wouldWin returns the evidence after which a cause would be named, as a noun phrase.
+func wouldWin(c *catalog.Catalog, v verdict, w *causeScore) string {
+	all := needs(c, v, w)
+	if last := len(all) - 1; last > 0 && (all[last] == moreSigns || all[last] == lessAgainst) {
+		all[last] = "and " + all[last]
 	}
-	if w == best && v.unplaced {
-		return "an alert that says which pool it means"
-	}
-	if w == best && len(v.twins) > 0 {
-		return "what is not known (" + text.List(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
-	}
-	if slices.Contains(v.twins, w.cause.ID) {
-		return "what is not known (" + text.List(v.lacks) + "), if it speaks for it"
-	}
-	rival := 0.0
+	return strings.Join(all, "; ")
+}
+
+// needed returns the decibans that a cause lacks to be named: a score above the threshold, and a
+// lead over every other cause.
+func needed(v verdict, w *causeScore) float64 {
+	best, rival := &v.ranked[0], 0.0
 	for i := range v.ranked {
 		if r := &v.ranked[i]; r.cause != w.cause && (w != best || r == v.rival) {
 			rival = math.Max(rival, r.score)
 		}
 	}
-	need := math.Max(threshold, rival+margin) - w.score
-	var seen []string
-	sum := 0.0
+	return math.Max(threshold, rival+margin) - w.score
+}
+
+// needs lists the evidence after which a cause would be named, as noun phrases. What distinguishes
+// it from the first cause comes first, then its heaviest signs.
+func needs(c *catalog.Catalog, v verdict, w *causeScore) []string {
+	best, need := &v.ranked[0], needed(v, w)
+	switch {
+	case w == best && len(v.roots) > 0:
+		return []string{"a baseline that rules out " + eitherOf(v.roots)}
+	case w == best && v.unplaced:
+		return []string{"an alert that names its pool"}
+	case w == best && len(v.twins) > 0:
+		return []string{"values of " + titles(c, v.lacks) + " that rule out " + eitherOf(v.twins)}
+	case slices.Contains(v.twins, w.cause.ID):
+		return []string{"values of " + titles(c, v.lacks) + " that confirm it"}
+	case w == best && best.unproven != "" && need <= 0:
+		return []string{best.unproven + notMeasured}
+	}
+	var out []string
+	sum, all := 0.0, 0.0
 	for _, u := range w.unmet {
-		if len(seen) == 3 || sum >= need && len(seen) > 0 {
-			break
+		all += u.weight
+		if len(out) == 3 || sum >= need && len(out) > 0 {
+			continue
 		}
 		item := u.expects
 		if u.missing {
-			item += " (could not be read)"
+			item += notMeasured
 		}
-		seen = append(seen, fmt.Sprintf("%s, %+g dB", item, u.weight))
+		out = append(out, item)
 		sum += u.weight
 	}
+	differs := ""
+	if w.cause != best.cause {
+		differs = best.cause.Differs(w.cause.ID)
+	}
 	switch { // without these words the weights would not add up to the need
-	case sum >= need:
-	case len(seen) < len(w.unmet):
-		seen = append(seen, "and more of its signs")
-	case len(seen) == 0:
-		seen = append(seen, "less that speaks against it")
-	default:
-		seen = append(seen, "and less that speaks against it")
+	case all < need:
+		out = append(out, lessAgainst)
+	case sum < need, len(out) == 0 && differs == "":
+		out = append(out, moreSigns)
 	}
-	if differs := best.cause.Differs(w.cause.ID); differs != "" && w.cause != best.cause {
-		seen = append([]string{differs}, seen...)
+	if differs != "" {
+		out = append([]string{differs}, out...)
 	}
-	if len(seen) == 0 {
-		return fmt.Sprintf("%s dB more", state.FormatNumber(condition.Round(math.Max(need, 0), 1)))
-	}
-	return fmt.Sprintf("%s dB more: %s", state.FormatNumber(condition.Round(math.Max(need, 0), 1)), strings.Join(seen, "; "))
+	return out
 }
 
-// why lists the strongest findings and the sum of the weights.
+const (
+	notMeasured = " (not measured)" // after a sign that no source reported
+	moreSigns   = "more of its signs"
+	lessAgainst = "less evidence against it"
+)
+
+// why writes the strongest findings as sentences: two that support the cause, then the next one of
+// either sign. Alerts count only if too few other findings support it.
 func why(d state.Diagnosis) string {
-	var reasons, against []string
-	support, oppose := 0.0, 0.0
-	for _, f := range d.Findings {
-		if f.Weight > 0 {
-			support += f.Weight
-			if len(reasons) < 3 && !strings.HasPrefix(f.Signal, "symptom:") {
-				reasons = append(reasons, f.Text)
-			}
-		} else {
-			oppose += f.Weight
-			if len(against) < 1 {
-				against = append(against, f.Text)
+	isAlert := func(f state.Finding) bool { return strings.HasPrefix(f.Signal, "symptom:") }
+	taken := make([]bool, len(d.Findings))
+	var out []string
+	take := func(upTo int, wanted func(state.Finding) bool) {
+		for i, f := range d.Findings {
+			if len(out) < upTo && !taken[i] && wanted(f) {
+				taken[i] = true
+				out = append(out, reason(f))
 			}
 		}
 	}
-	if len(reasons) == 0 {
-		for _, f := range d.Findings[:min(3, len(d.Findings))] {
-			reasons = append(reasons, f.Text)
-		}
-	}
-	out := strings.Join(reasons, ". ")
-	if len(against) > 0 {
-		out += ". Against it: " + against[0]
-	}
-	return fmt.Sprintf("%s. Sum: prior %+g, for %+g, against %g = %+g dB.", out, d.Prior, condition.Round(support, 1),
-		condition.Round(oppose, 1), d.Score)
+	take(2, func(f state.Finding) bool { return f.Weight > 0 && !isAlert(f) })
+	take(2, func(f state.Finding) bool { return f.Weight > 0 })
+	take(3, func(f state.Finding) bool { return f.Weight < 0 || !isAlert(f) })
+	return strings.Join(out, " ")
 }
 
-// otherwise names the second cause.
+// reason writes a finding as a sentence.
+func reason(f state.Finding) string {
+	if f.Weight < 0 && !strings.HasPrefix(f.Signal, "symptom:") {
+		return "Against it: " + midSentence(strings.TrimSuffix(f.Text, ".")) + "."
+	}
+	return sentence(f.Text)
+}
+
+// sentence returns a text with a full stop, and with a capital unless it begins with a name such as
+// vllm-0.
+func sentence(s string) string {
+	s = strings.TrimSuffix(s, ".") + "."
+	word, _, _ := strings.Cut(s, " ")
+	if strings.ContainsAny(word, "-_/0123456789") {
+		return s
+	}
+	first, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[n:]
+}
+
+// otherwise names the second cause, and what would have to be seen for it.
 func otherwise(c *catalog.Catalog, v verdict) string {
 	if len(v.ranked) < 2 {
 		return ""
 	}
 	next := &v.ranked[1]
-	return fmt.Sprintf("Next is %s (%s %%). It would win with %s.", next.cause.ID,
-		state.FormatNumber(condition.Round(min(next.confidence*100, 99), 1)), wouldWin(v, next))
+	return fmt.Sprintf("Next is %s (%s): it needs %s.", next.cause.ID.Words(), state.FormatShare(next.confidence),
+		needs(c, v, next)[0])
+}
+
+// briefly shortens a list of needed evidence for a sentence.
+func briefly(needs []string) []string {
+	if len(needs) <= 2 {
+		return needs
+	}
+	rest := moreSigns
+	if needs[len(needs)-1] == lessAgainst {
+		rest = lessAgainst
+	}
+	return []string{needs[0], needs[1], rest}
 }
 
 func unknownTitle(c *catalog.Catalog, in *state.Incident) string {
-	var titles []string
-	for _, s := range in.Symptoms {
-		if t := c.SymptomTitle(s); t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
-			titles = append(titles, midSentence(t))
-		}
-	}
+	titles := symptomTitles(c, in)
 	if len(titles) == 0 {
 		for _, s := range in.Symptoms {
 			for _, r := range s.Rules {
@@ -262,83 +299,134 @@ func unknownTitle(c *catalog.Catalog, in *state.Incident) string {
 func strangeStory(strange string) state.Story {
 	strange = text.Phrase(strange)
 	return state.Story{
-		What:  fmt.Sprintf("The alerts are about %s, and no known worker belongs to it.", strange),
-		Why:   "How the workers are says nothing of what is not theirs.",
-		Do:    []string{fmt.Sprintf("Find out what %s belongs to, and look there: the scrape's own errors, or the pod's state.", strange)},
-		Avoid: []string{"Restarting or tuning engines: nothing says that one of them is meant."},
+		What:  fmt.Sprintf("The alerts are about %s. No known worker belongs to it.", strange),
+		Why:   "The evidence covers known workers only, so it cannot explain these alerts.",
+		Do:    []string{fmt.Sprintf("Find out what %s belongs to. Check the scrape's errors there, or the pod's state.", strange)},
+		Avoid: []string{"Restarting or tuning engines: no alert points to one."},
 	}
 }
 
+// unknownStory says what is seen, why no cause is named, and what to check first.
 func unknownStory(c *catalog.Catalog, in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
 	where := text.Phrase(topology.Target(in.Scope))
 	note := evidence.XIDNote(c, evidence.Words{View: v.view})
 	if v.view.Empty() {
 		return state.Story{
-			What:  strings.TrimSpace(fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone. %s", where, note)),
-			Why:   "No evidence could be gathered" + reasons(v.view) + ".",
-			Do:    []string{"Check by hand what the alerts say: errors and time to first token first, then KV cache, queue and GPUs."},
-			Avoid: []string{"Restarting or tuning engines before anything has been measured."},
+			What:  strings.TrimSpace(fmt.Sprintf("The alerts alone do not show what is wrong with %s. %s", where, note)),
+			Why:   "No evidence could be read" + reasons(v.view) + ".",
+			Do:    []string{"Check by hand: errors and time to first token first, then KV cache, queue and GPUs."},
+			Avoid: []string{"Restarting or tuning engines before anything is measured."},
 		}
 	}
 	s := state.Story{
-		What:  strings.TrimSpace(fmt.Sprintf("The evidence does not decide what is wrong with %s. %s", where, note)),
-		Do:    []string{"Look at the evidence and at what is missing; the playbooks of the alternatives say what to check next."},
-		Avoid: []string{"Acting on the leading alternative as if it were proven."},
-	}
-	if len(v.roots) > 0 {
-		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s",
-			evidence.Fill(c, best.cause.What, evidence.Words{View: v.view, Best: best.marks()}), note))
-		s.Do = []string{
-			"Find out what changed before it began: " + v.signsOfRoots() + ".",
-			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms " +
-				"another.",
-		}
-	}
-	if len(v.twins) > 0 {
-		s.Do = []string{
-			"Find out by hand which it is: " + v.signsOfTwins() + ".",
-			"Then follow the playbook of that one, for what helps one of them may harm the other.",
-		}
-	}
-	if v.unseen {
-		s.Do = []string{"Look by hand for " + v.sign(best) + ": it could not be read, and the alert tells of it."}
-		s.Avoid = []string{"Taking the alert for one that means nothing, because nothing else is seen."}
+		What:  strings.TrimSpace(fmt.Sprintf("%s %s", seen(c, in), note)),
+		Why:   whyUnknown(c, v),
+		Do:    []string{"Check the missing signals first. Then follow the playbook checks of the most likely causes."},
+		Avoid: []string{"Acting on the most likely cause as if it were proven."},
+		Else:  fmt.Sprintf("To name %s, Paramedic needs %s.", best.cause.ID.Words(), enumerate(briefly(needs(c, v, best)))),
 	}
 	switch {
 	case v.unseen:
-		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may "+
-			"as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
-	case v.unplaced:
-		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and "+
-			"another is not known to be healthy.", best.cause.ID, text.Phrase(topology.Target(v.view.Scope())), best.score)
-	case len(v.roots) > 0:
-		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: "+
-			"what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
+		s.Do = []string{"Check by hand for " + v.sign(best) + ": the alert points to it, and it was not measured."}
+		s.Avoid = []string{"Closing the alert as harmless because all other signals look healthy."}
 	case len(v.twins) > 0:
-		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB). It may as well be %s: what tells them apart was not "+
-			"measured, or not before it began (%s).", best.cause.ID, best.score, eitherOf(v.twins), text.List(v.lacks))
+		s.Do = []string{
+			"Check by hand which one it is: " + v.signsOfTwins() + ".",
+			"Then follow the playbook of that cause. A fix for one of them can harm the other.",
+		}
+	case len(v.roots) > 0:
+		s.What = strings.TrimSpace(fmt.Sprintf("%s Its root cause is not known. %s",
+			evidence.Fill(c, best.cause.What, evidence.Words{View: v.view, Best: best.marks()}), note))
+		s.Do = []string{
+			"Check what changed before it began: " + v.signsOfRoots() + ".",
+			"Look for the change in the gateway's log or graphs. Then follow its playbook: a fix for one cause can harm another.",
+		}
+	}
+	return s
+}
+
+// seen writes the symptoms of an incident without a verdict.
+func seen(c *catalog.Catalog, in *state.Incident) string {
+	where := text.Phrase(topology.Target(in.Scope))
+	symptoms := symptomTitles(c, in)
+	if len(symptoms) == 0 {
+		return fmt.Sprintf("The evidence does not show what is wrong with %s.", where)
+	}
+	return fmt.Sprintf("On %s, %s. The evidence does not show why.", where, enumerate(symptoms))
+}
+
+// symptomTitles returns the titles of the first two symptoms, as within a sentence.
+func symptomTitles(c *catalog.Catalog, in *state.Incident) []string {
+	var titles []string
+	for _, s := range in.Symptoms {
+		if t := c.SymptomTitle(s); t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
+			titles = append(titles, midSentence(t))
+		}
+	}
+	return titles
+}
+
+// whyUnknown says why no cause is named.
+func whyUnknown(c *catalog.Catalog, v verdict) string {
+	best := &v.ranked[0]
+	name, out := best.cause.ID.Words(), ""
+	switch {
+	case v.unseen:
+		out = fmt.Sprintf("The alert is typical of %s, but %s was not measured. All measured signals are healthy, so it can also be "+
+			"%s.", name, v.sign(best), v.rival.cause.ID.Words())
+	case v.unplaced:
+		out = fmt.Sprintf("The evidence points to %s on %s. But no alert names its pool, and another pool is not known to be healthy.",
+			name, text.Phrase(topology.Target(v.view.Scope())))
+	case len(v.roots) > 0:
+		out = fmt.Sprintf("The evidence points to %s. It can be the root cause, or a consequence of %s: the signals that decide are "+
+			"missing or have no baseline.", name, eitherOf(v.roots))
+	case len(v.twins) > 0:
+		out = fmt.Sprintf("The evidence points to %s, but it can also be %s. The signals that decide are missing or have no "+
+			"baseline: %s.", name, eitherOf(v.twins), titles(c, v.lacks))
 	case best.unproven != "" && best.score >= threshold && v.margin >= margin:
-		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB), but nobody knows whether there is what it consists in: %s.",
-			best.cause.ID, best.score, best.unproven)
+		out = fmt.Sprintf("The evidence points to %s, but its proof was not measured: %s.", name, best.unproven)
 	case best.score <= 0:
-		s.Why = fmt.Sprintf("No cause stands out: more speaks against each than for it (%s, the best, is at %+g dB; "+
-			"%d are needed).", best.cause.ID, best.score, threshold)
+		out = "No cause stands out: more evidence speaks against each cause than for it."
 	case best.score < threshold:
-		s.Why = fmt.Sprintf("The leading cause, %s, reaches %+g dB; %d are needed to name one.", best.cause.ID,
-			best.score, threshold)
+		out = fmt.Sprintf("The most likely cause is %s (%s), but the evidence for it is too weak.", name,
+			state.FormatShare(best.confidence))
 		if v.rival != nil && v.rival.score > 0 {
-			s.Why += fmt.Sprintf(" Next is %s (%+g dB).", v.rival.cause.ID, v.rival.score)
+			out += fmt.Sprintf(" Next is %s (%s).", v.rival.cause.ID.Words(), state.FormatShare(v.rival.confidence))
 		}
 	default:
-		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID,
-			best.score, v.margin, v.rival.cause.ID, margin)
+		out = fmt.Sprintf("Two causes are too close to choose one: %s (%s) and %s (%s).", name, state.FormatShare(best.confidence),
+			v.rival.cause.ID.Words(), state.FormatShare(v.rival.confidence))
 	}
 	if lacks := best.missing(v.view); len(lacks) > 0 {
-		s.Why += " Missing: " + text.List(lacks) + "."
+		out += " Not measured: " + missingTitles(c, lacks) + "."
 	}
-	s.Else = fmt.Sprintf("%s would be named with %s.", best.cause.ID, wouldWin(v, best))
-	return s
+	return out
+}
+
+// missingTitles lists missing signals by title, grouped by reason.
+func missingTitles(c *catalog.Catalog, missing []string) string {
+	groups := state.Diagnosis{Missing: missing}.MissingByReason()
+	out := make([]string, len(groups))
+	for i, g := range groups {
+		out[i] = titles(c, g.Signals)
+		if g.Reason != "" {
+			out[i] += " (" + g.Reason + ")"
+		}
+	}
+	if len(out) > 2 {
+		return strings.Join(out[:2], "; ") + "; and others"
+	}
+	return strings.Join(out, "; ")
+}
+
+// titles lists signals by their titles, as within a sentence.
+func titles(c *catalog.Catalog, ids []string) string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = midSentence(cmp.Or(c.Titles()[id], strings.ReplaceAll(id, "_", " ")))
+	}
+	return text.List(out)
 }
 
 // signsOfRoots returns the sign of each possible root.
@@ -356,9 +444,9 @@ func (v verdict) signsOfTwins() string {
 	var signs []string
 	for i, id := range v.twins {
 		if sign := v.ranked[i+1].cause.Differs(best.ID); sign != "" && len(signs) == 0 {
-			signs = append(signs, fmt.Sprintf("%s (%s)", sign, best.ID))
+			signs = append(signs, fmt.Sprintf("%s (%s)", sign, best.ID.Words()))
 		}
-		signs = append(signs, fmt.Sprintf("%s (%s)", best.Differs(id), id))
+		signs = append(signs, fmt.Sprintf("%s (%s)", best.Differs(id), id.Words()))
 	}
 	return strings.Join(signs, "; ")
 }
@@ -367,20 +455,20 @@ func (v verdict) signsOfTwins() string {
 func (v verdict) sign(w *causeScore) string {
 	for _, u := range w.unmet {
 		if u.missing {
-			return fmt.Sprintf("%s (%s)", u.expects, w.cause.ID)
+			return fmt.Sprintf("%s (%s)", u.expects, w.cause.ID.Words())
 		}
 	}
 	if len(w.unmet) > 0 { // all missing signs were read for others
-		return fmt.Sprintf("%s (%s)", w.unmet[0].expects, w.cause.ID)
+		return fmt.Sprintf("%s (%s)", w.unmet[0].expects, w.cause.ID.Words())
 	}
-	return string(w.cause.ID)
+	return w.cause.ID.Words()
 }
 
 // eitherOf joins causes with "or".
 func eitherOf(causes []state.Cause) string {
 	words := make([]string, len(causes))
 	for i, c := range causes {
-		words[i] = string(c)
+		words[i] = c.Words()
 	}
 	if n := len(words) - 1; n > 0 {
 		return strings.Join(words[:n], ", ") + " or " + words[n]

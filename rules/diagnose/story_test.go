@@ -102,7 +102,7 @@ func TestPossibleRootsAreListedWithoutBaseline(t *testing.T) {
 	}
 	do := strings.Join(d.Story.Do, "\n")
 	for _, root := range []string{"traffic_surge", "long_context_burst", "prefix_cache_collapse"} {
-		if !strings.Contains(d.Story.Why, root) || !strings.Contains(do, root) {
+		if name := state.Cause(root).Words(); !strings.Contains(d.Story.Why, name) || !strings.Contains(do, name) {
 			t.Errorf("%s is not named: %s\n%s", root, d.Story.Why, do)
 		}
 	}

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
@@ -46,16 +45,28 @@ func TestConfidencesAddUpAndWouldWinSuffices(t *testing.T) {
 			if i > 0 {
 				rival = v.ranked[0].score
 			}
-			need := wouldWin(v, &v.ranked[i])
-			number, _, _ := strings.Cut(need, " dB more")
-			if x, err := strconv.ParseFloat(number, 64); err != nil || w.score+x < threshold-.1 || w.score+x < rival+margin-.1 {
-				t.Errorf("%s: %s at %g dB, the best other at %g, would be named with %q", symptom, w.cause.ID, w.score, rival, need)
+			need := needed(v, &v.ranked[i])
+			if got := wouldWin(c, v, &v.ranked[i]); got == "" || w.score+need < threshold-.1 || w.score+need < rival+margin-.1 {
+				t.Errorf("%s: %s at %g dB, the best other at %g, would be named after %g dB more with %q", symptom, w.cause.ID, w.score,
+					rival, need, got)
+			}
+			if total := weights(w); total < need && !strings.Contains(wouldWin(c, v, &v.ranked[i]), "evidence against it") {
+				t.Errorf("%s: %s needs %g dB, and its signs are worth %g", symptom, w.cause.ID, need, total)
 			}
 		}
 		if sum > 1.001 {
 			t.Errorf("%s: the causes' confidences add up to %.3f", symptom, sum)
 		}
 	}
+}
+
+// weights returns the sum of a cause's signs that were not seen.
+func weights(w causeScore) float64 {
+	sum := 0.0
+	for _, u := range w.unmet {
+		sum += u.weight
+	}
+	return sum
 }
 
 // A consequence of the best cause does not compete with it, but a look-alike does: a surge that is

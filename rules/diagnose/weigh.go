@@ -37,12 +37,11 @@ const (
 
 // The reasons for the weights that are the same for all causes, so that no entry states them.
 const (
-	whyUnexplained = "Every cause pays as much for a symptom that it does not explain: that may be another " +
-		"trouble's, at the same time"
-	whyBeside      = "It may be there, and be another incident's"
-	whyAnotherPool = "Which workers it is about is only a guess here, and any trouble of theirs would else do for " +
-		"this incident"
-	whyElsewhere = "What breaks single workers shows on those that the incident is about"
+	whyUnexplained = "Each unexplained symptom costs every cause the same: another problem may cause it at the same time"
+	whyBeside      = "The problem may exist, but belong to another incident"
+	whyAnotherPool = "The alerts do not name these workers. Without this weight, any problem of theirs would explain " +
+		"the incident"
+	whyElsewhere = "A fault of single workers shows on the workers that the incident is about"
 )
 
 // knownBy returns "Alert" if an alert reported the symptom, and "Seen" if a survey of the fleet
@@ -72,7 +71,7 @@ func signs(c *catalog.Catalog, in *state.Incident) []sign {
 		}
 		title := cmp.Or(c.SymptomTitle(s), string(s.Symptom))
 		out = append(out, sign{s.Symptom, "symptom:" + string(s.Symptom), knownBy(s) + ": " + title,
-			"Not explained by this: " + title, c.Commonness()[s.Symptom]})
+			"Unexplained symptom: " + title, c.Commonness()[s.Symptom]})
 	}
 	return out
 }
@@ -144,18 +143,17 @@ func weighCause(c *catalog.Cause, v *evidence.View, signs []sign, cat *catalog.C
 	switch {
 	case strange < len(signs) || len(signs) == 0:
 	case v.Guessed():
-		const text = "Nothing that this incident is about is a sign of it, " +
-			"and no alert says that it is about these workers"
+		const text = "No symptom of this incident points to it, and no alert names these workers"
 		w.add(observation{observed: observed{Signal: "symptoms", Weight: anotherPool, Text: text, Why: whyAnotherPool}})
 	default:
-		const text = "Nothing that this incident is about is a sign of it"
+		const text = "No symptom of this incident points to it"
 		w.add(observation{observed: observed{Signal: "symptoms", Weight: besideWeight, Text: text, Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
 		w.observe(e, v, cat)
 	}
 	if c.Local() && v.Elsewhere(w.pods, w.nodes) {
-		const text = "It shows on other workers than the incident is about"
+		const text = "It shows only on workers that the incident is not about"
 		w.add(observation{observed: observed{Signal: "symptoms", Weight: elsewhereWeight, Text: text, Why: whyElsewhere}})
 	}
 	w.score = condition.Round(w.score, 2)

@@ -203,9 +203,9 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	ev.Missing = missing
 	sources := cluster.sources()
 	if !ok || len(sources) == 0 {
-		reason := "the cluster " + r.Cluster + " has no Prometheus, engines or Kubernetes configured"
+		reason := "no Prometheus, engines or Kubernetes configured for cluster " + r.Cluster
 		if !ok {
-			reason = "no cluster " + r.Cluster + " is configured"
+			reason = "cluster " + r.Cluster + " is not configured"
 		}
 		for _, s := range declared {
 			ev.Missing = append(ev.Missing, state.Missing{Signal: s.ID, Reason: reason})
@@ -279,7 +279,7 @@ func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]signals.Signal, []st
 		case ok:
 			out = append(out, s)
 		default:
-			missing = append(missing, state.Missing{Signal: id, Reason: "no signal of this name is declared"})
+			missing = append(missing, state.Missing{Signal: id, Reason: "unknown signal"})
 		}
 		seen[id] = true
 	}
@@ -349,9 +349,9 @@ func (g *Gatherer) Ping(ctx context.Context) map[string]error {
 func Explain(who string, err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return who + " did not answer in time"
+		return who + ": no answer in time"
 	case errors.Is(err, context.Canceled):
-		return who + " was not waited for"
+		return who + ": cancelled"
 	}
 	return fmt.Sprintf("%s: %s", who, Redact(err))
 }

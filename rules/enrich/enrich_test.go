@@ -246,9 +246,9 @@ func TestHourBeforeIsPreferredToFirstMinutes(t *testing.T) {
 		"Prometheus has the hour": {reading(time.Time{}, 0.1), reading(late, 0.2), 0.1, ""},
 		"the pages have the hour": {reading(late, 0.1), reading(time.Time{}, 0.2), 0.2, ""},
 		"both have the beginning": {reading(early, 0.1), reading(late, 0.2), 0.1,
-			"nothing is known of the hour before the onset until 11:20:00 UTC: what was seen first stands for it"},
+			"no history of the hour before the onset until 11:20:00 UTC; the first values serve as the baseline"},
 		"one of two without a value": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}},
-			reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00 UTC: what was seen first stands for it"},
+			reading(late, 0.2), 0.2, "no history of the hour before the onset until 11:30:00 UTC; the first values serve as the baseline"},
 	} {
 		ev := gatherer(t, Cluster{Prometheus: c.prometheus, Engines: c.engines}).Gather(t.Context(), request("kv_usage"))
 		note := ""
@@ -271,8 +271,8 @@ func TestSlowSourceLosesOnlyItsOwnSignals(t *testing.T) {
 		if took := time.Since(began); took != DefaultDeadline {
 			t.Errorf("took %s", took)
 		}
-		want := []state.Missing{{Signal: "kv_usage", Reason: "Prometheus did not answer in time"},
-			{Signal: "no_such", Reason: "no signal of this name is declared"}}
+		want := []state.Missing{{Signal: "kv_usage", Reason: "Prometheus: no answer in time"},
+			{Signal: "no_such", Reason: "unknown signal"}}
 		if d := cmp.Diff(want, ev.Missing); d != "" || len(ev.Samples) != 1 {
 			t.Errorf("%s samples %v", d, ev.Samples)
 		}
@@ -296,8 +296,8 @@ func TestStuckSourceIsAbandoned(t *testing.T) {
 		if took := time.Since(began); took != DefaultDeadline+grace {
 			t.Errorf("took %s", took)
 		}
-		want := []state.Missing{{Signal: "pod_age", Reason: "kubernetes did not answer in time"},
-			{Signal: "ttft_p95", Reason: "no series for it in this scope"}}
+		want := []state.Missing{{Signal: "pod_age", Reason: "kubernetes: no answer in time"},
+			{Signal: "ttft_p95", Reason: "no series in this scope"}}
 		if d := cmp.Diff(want, ev.Missing); d != "" || len(ev.Samples) != 1 {
 			t.Errorf("%s samples %v", d, ev.Samples)
 		}
@@ -363,14 +363,14 @@ func TestErrorsHoldNoAddress(t *testing.T) {
 		want string
 	}{
 		{&url.Error{Op: "Post", URL: "http://prom.internal.corp.example", Err: &net.OpError{Op: "dial", Net: "tcp", Err: noHost}},
-			"its name is not found"},
-		{noServer, "its name cannot be looked up"},
+			"host name is not found"},
+		{noServer, "host name cannot be looked up"},
 		{dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "connect: connection refused"},
 		{&net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial(syscall.EHOSTUNREACH)}, "no route to host"},
 		{fmt.Errorf("page breaks off: %w", &net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: syscall.ECONNRESET}),
 			"page breaks off: connection reset by peer"},
 		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: certificate, Host: "prom.internal.corp.example"}},
-			"tls: failed to verify certificate: its certificate is of another name"},
+			"tls: failed to verify certificate: the certificate is for another name"},
 	} {
 		if got := Explain("Prometheus", c.err); got != "Prometheus: "+c.want {
 			t.Errorf("%v\n got %s\nwant Prometheus: %s", c.err, got, c.want)

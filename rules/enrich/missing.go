@@ -23,7 +23,7 @@ func (m *merge) missing(had map[string]bool) []state.Missing {
 		}
 		reason := strings.Join(reasons, "; ")
 		if reason == "" {
-			reason = "no series for it in this scope"
+			reason = "no series in this scope"
 			if s.Text {
 				continue // no text (no termination, no bad condition) is good news, not missing
 			}
@@ -45,5 +45,5 @@ func standIn(began []time.Time) []state.Missing {
 	}
 	first := slices.MinFunc(began, time.Time.Compare).UTC().Format("15:04:05 UTC")
 	return []state.Missing{{Signal: "baseline",
-		Reason: "nothing is known of the hour before the onset until " + first + ": what was seen first stands for it"}}
+		Reason: "no history of the hour before the onset until " + first + "; the first values serve as the baseline"}}
 }

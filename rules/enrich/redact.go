@@ -35,11 +35,11 @@ func unaddressed(err error) string {
 	case errors.As(err, &op): // its text contains both addresses
 		return strings.ReplaceAll(msg, op.Error(), unaddressed(op.Err))
 	case errors.As(err, &name) && name.IsNotFound:
-		return strings.ReplaceAll(msg, name.Error(), "its name is not found")
+		return strings.ReplaceAll(msg, name.Error(), "host name is not found")
 	case errors.As(err, &name):
-		return strings.ReplaceAll(msg, name.Error(), "its name cannot be looked up")
+		return strings.ReplaceAll(msg, name.Error(), "host name cannot be looked up")
 	case errors.As(err, &host):
-		return strings.ReplaceAll(msg, host.Error(), "its certificate is of another name")
+		return strings.ReplaceAll(msg, host.Error(), "the certificate is for another name")
 	}
 	return msg
 }

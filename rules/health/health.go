@@ -272,13 +272,13 @@ func (p *Pool) kvCache(felt Status) Check {
 	case s.Value > kvHigh && late:
 		return checkOf(s, HealthWarning, "nearly full while users wait or fail")
 	case full && felt == Unknown:
-		return checkOf(s, HealthWarning, "full; what users feel was not measured")
+		return checkOf(s, HealthWarning, "full; latency and errors were not measured")
 	case full && p.most["requests_waiting"].Value > 0:
-		return checkOf(s, HealthWarning, "full, and requests wait behind it")
+		return checkOf(s, HealthWarning, "full, and requests wait")
 	case full && p.most["preemption_rate"].Value > preempting:
 		return checkOf(s, HealthWarning, "full, and requests are preempted")
 	case full:
-		return checkOf(s, Healthy, "full and well used: nobody waits")
+		return checkOf(s, Healthy, "full, but no request waits")
 	}
 	return checkOf(s, Healthy, "")
 }
@@ -292,9 +292,9 @@ func budgetOf(s state.Sample) Check {
 		of = "its objective"
 	}
 	if s.Value <= 0 {
-		return checkOf(s, HealthWarning, "the 30 days' error budget for "+of+" is spent")
+		return checkOf(s, HealthWarning, "the 30-day error budget for "+of+" is spent")
 	}
-	return checkOf(s, Healthy, "for "+of+", of 30 days")
+	return checkOf(s, Healthy, "30-day budget for "+of)
 }
 
 // complete checks that all workers are ready. If Kubernetes reports replicas it compares those that
@@ -343,13 +343,13 @@ func (p *Pool) gpu(felt Status) Check {
 	case !ok:
 		return Check{Status: Unknown, Signal: "gpu_util"}
 	case low.Value < gpuIdle && p.most["requests_waiting"].Value > idleWaiting:
-		return checkOf(low, HealthWarning, "hardly used while requests wait")
+		return checkOf(low, HealthWarning, "mostly idle while requests wait")
 	case high.Value > gpuBusy && felt == Unknown:
-		return checkOf(high, HealthWarning, "busy; what users feel was not measured")
+		return checkOf(high, HealthWarning, "busy; latency and errors were not measured")
 	case high.Value > gpuBusy && felt != Healthy:
 		return checkOf(high, HealthWarning, "busy, and users feel it")
 	case high.Value > gpuBusy:
-		return checkOf(high, Healthy, "busy and well used: nobody is late")
+		return checkOf(high, Healthy, "busy, but no request is late")
 	}
 	return checkOf(high, Healthy, "")
 }

@@ -77,10 +77,10 @@ func TestHealthDependsOnLatencyAndErrors(t *testing.T) {
 		{"a long queue", values{"requests_waiting": {3, 201}}, "queue", HealthCritical, "", "requests_waiting", HealthCritical},
 		{"errors", values{"error_rate": {.02}}, "errors", HealthWarning, "", "error_rate", HealthWarning},
 
-		{"a full cache that nobody waits behind", values{"kv_usage": {.99}}, "kv_cache", Healthy, "full and well used: nobody waits",
+		{"a full cache that nobody waits behind", values{"kv_usage": {.99}}, "kv_cache", Healthy, "full, but no request waits",
 			"kv_usage", Healthy},
 		{"a full cache and a queue", values{"kv_usage": {.99}, "requests_waiting": {3}}, "kv_cache", HealthWarning,
-			"full, and requests wait behind it", "kv_usage", HealthWarning},
+			"full, and requests wait", "kv_usage", HealthWarning},
 		{"a full cache and preemptions", values{"kv_usage": {.99}, "preemption_rate": {.2}}, "kv_cache", HealthWarning,
 			"full, and requests are preempted", "kv_usage", HealthWarning},
 		{"a full cache and late users", values{"kv_usage": {.5, .96}, "ttft_p99": {3}}, "kv_cache", HealthCritical,
@@ -93,16 +93,16 @@ func TestHealthDependsOnLatencyAndErrors(t *testing.T) {
 			"nearly full while users wait or fail", "kv_usage", HealthWarning},
 		{"a nearly full cache", values{"kv_usage": {.95}, "requests_waiting": {3}}, "kv_cache", Healthy, "", "kv_usage", Healthy},
 		{"a full cache, and nobody knows", values{"kv_usage": {.96}, "ttft_p99": nil, "itl_p95": nil}, "kv_cache", HealthWarning,
-			"full; what users feel was not measured", "kv_usage", HealthWarning},
+			"full; latency and errors were not measured", "kv_usage", HealthWarning},
 
-		{"busy GPUs", values{"gpu_util": {60, 100}}, "gpu", Healthy, "busy and well used: nobody is late", "gpu_util", Healthy},
+		{"busy GPUs", values{"gpu_util": {60, 100}}, "gpu", Healthy, "busy, but no request is late", "gpu_util", Healthy},
 		{"busy GPUs and late users", values{"gpu_util": {60, 100}, "itl_p95": {.2}}, "gpu", HealthWarning, "busy, and users feel it",
 			"gpu_util", HealthWarning},
 		{"busy GPUs, and nobody knows", values{"gpu_util": {100}, "ttft_p99": nil, "itl_p95": nil}, "gpu", HealthWarning,
-			"busy; what users feel was not measured", "gpu_util", HealthWarning},
+			"busy; latency and errors were not measured", "gpu_util", HealthWarning},
 		{"idle GPUs", values{"gpu_util": {2, 5}}, "gpu", Healthy, "", "gpu_util", Healthy},
 		{"an idle GPU while requests wait", values{"gpu_util": {2, 90}, "requests_waiting": {9}}, "gpu", HealthWarning,
-			"hardly used while requests wait", "gpu_util", HealthWarning},
+			"mostly idle while requests wait", "gpu_util", HealthWarning},
 		{"at the border of idle", values{"gpu_util": {30}, "requests_waiting": {9}}, "gpu", Healthy, "", "gpu_util", Healthy},
 		{"two wait for the next step", values{"gpu_util": {2}, "requests_waiting": {2}}, "gpu", Healthy, "", "gpu_util", Healthy},
 	} {
@@ -146,11 +146,11 @@ func TestHealthShowsErrorBudget(t *testing.T) {
 		return Of("default", ev)[0].Checks["error_budget"]
 	}
 	if c := left(map[string]float64{"ttft": .8, "errors": .3}); c.Status != Healthy || *c.Value != .3 ||
-		c.Note != "for requests without error, of 30 days" {
+		c.Note != "30-day budget for requests without error" {
 		t.Errorf("some of it: %+v", c)
 	}
 	if c := left(map[string]float64{"ttft": .8, "e2e": -1.5}); c.Status != HealthWarning || *c.Value != -1.5 ||
-		c.Note != "the 30 days' error budget for whole requests in time is spent" {
+		c.Note != "the 30-day error budget for whole requests in time is spent" {
 		t.Errorf("nothing of it: %+v", c)
 	}
 	if c := left(nil); c.Status != "" {

@@ -70,7 +70,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Present(t.Context()); err == nil ||
-		err.Error() != "Alertmanager: it redirects to another address, which is not followed" {
+		err.Error() != "Alertmanager: it redirects to another address; the bot follows no redirects" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

@@ -263,7 +263,7 @@ func TestTargetThatIsDownIsUpZero(t *testing.T) {
 func TestSingleScrapeGivesNoRate(t *testing.T) {
 	client, clk := pages(t, "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total{model_name=\"m\"} 5\n")
 	r := client.Read(t.Context(), enrich.Query{Signals: builtIn(t), Now: clk.Now(), Onset: clk.Now()})
-	if why := r.Failed["preemption_rate"]; !strings.Contains(why, "not enough pages") {
+	if why := r.Failed["preemption_rate"]; !strings.Contains(why, "too few scrapes") {
 		t.Errorf("failed with %q", why)
 	}
 }
@@ -413,7 +413,7 @@ func TestReadStopsWaitingAtItsDeadline(t *testing.T) {
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("took %s", took)
 		}
-		if why := r.Failed["kv_usage"]; why != "the scrape of engines did not answer in time" {
+		if why := r.Failed["kv_usage"]; why != "engines: no answer in time" {
 			t.Errorf("kv_usage failed with %q", why)
 		}
 		if why := r.Failed["kube_event"]; why != "" {

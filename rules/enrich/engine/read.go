@@ -89,7 +89,7 @@ func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 				if v != 0 {
 					since := began.UTC().Format("15:04:05 UTC")
 					out = append(out, state.Missing{Signal: s.ID,
-						Reason: "read since " + since + " only: what came before that is not counted"})
+						Reason: "scraped only since " + since + ", earlier changes are not counted"})
 					break
 				}
 			}
@@ -102,12 +102,12 @@ func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 // page was not read often enough yet.
 func why(ctx context.Context, s signals.Signal, pages []*target) string {
 	if own, pool := levels(s); ctx.Err() != nil && len(own)+len(pool) > 0 {
-		return enrich.Explain("the scrape of engines", ctx.Err())
+		return enrich.Explain("engines", ctx.Err())
 	}
 	for _, t := range pages {
 		for _, src := range s.Sources {
 			if src.Window > 0 && len(t.history.byMetric[src.Metrics()[0]]) > 0 && len(t.history.rows) < slopePoints {
-				return "not enough pages read yet to see it change"
+				return "too few scrapes yet to see a change"
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (c *Client) lastErrors(ctx context.Context, b *builder, out *enrich.Reading
 	}
 	if failed != nil {
 		out.Notes = append(out.Notes, state.Missing{Signal: "pod_last_error",
-			Reason: enrich.Explain("Kubernetes, reading the log of a container that died", failed)})
+			Reason: enrich.Explain("Kubernetes, reading the log of a dead container", failed)})
 	}
 }
 

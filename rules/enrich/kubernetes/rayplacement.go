@@ -90,8 +90,8 @@ func (b *builder) place(answers map[object]rayAnswer) []state.Missing {
 		}
 		if len(unknown) > 0 && a.err == nil { // an old answer has a note already
 			notes = append(notes, state.Missing{Signal: "topology",
-				Reason: fmt.Sprintf("Ray of %s/%s runs engines at addresses that none of its pods has, or several have (%d); "+
-					"which of its pods run one engine is not known of these",
+				Reason: fmt.Sprintf("Ray of %s/%s runs engines at %d addresses that no pod has, or several pods have; "+
+					"the bot cannot group these pods",
 					cluster.namespace, cluster.name, len(unknown))})
 		}
 	}

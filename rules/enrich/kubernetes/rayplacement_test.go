@@ -209,12 +209,12 @@ func TestLastRayAnswerHoldsDuringOutage(t *testing.T) {
 	if want := strings.TrimSuffix(known, "w4 group b model deepseek") + "w4 model deepseek"; got != want {
 		t.Errorf("while Ray is away:\n%s\nwant\n%s", got, want)
 	}
-	if want := "Ray of llm/chat-x7k2p: its dashboard answers 503 to /api/v0/placement_groups; which of its pods run one engine is as it was at 12:00:00 UTC"; notes != want {
+	if want := "Ray of llm/chat-x7k2p: its dashboard answers 503 to /api/v0/placement_groups; the bot groups its pods as of 12:00:00 UTC"; notes != want {
 		t.Errorf("notes %q, want %q", notes, want)
 	}
 
 	w.query.Now = w.query.Now.Add(2 * time.Minute)
-	if got, notes := w.workersAndNotes(); strings.Contains(got, "group") || !strings.HasSuffix(notes, "judged by their objects alone") {
+	if got, notes := w.workersAndNotes(); strings.Contains(got, "group") || !strings.HasSuffix(notes, "by their Kubernetes objects alone") {
 		t.Errorf("after an hour:\n%s\nnotes %s", got, notes)
 	}
 	w.Answer(0)
@@ -238,8 +238,8 @@ func TestPodsAreFoundByAnyUniqueAddress(t *testing.T) {
 	}
 	w.change("w3", func(p *corev1.Pod) { p.Status.PodIP = ip(4) })
 	got, notes := w.workersAndNotes()
-	want := "Ray of llm/chat-x7k2p runs engines at addresses that none of its pods has, or several have (2); " +
-		"which of its pods run one engine is not known of these"
+	want := "Ray of llm/chat-x7k2p runs engines at 2 addresses that no pod has, or several pods have; " +
+		"the bot cannot group these pods"
 	if got != known+"w3 model deepseek\nw4 model deepseek" || notes != want {
 		t.Errorf("two on one node's network:\n%s\nnotes %q, want %q", got, notes, want)
 	}
@@ -295,7 +295,7 @@ func TestRayHeadThatRequiresTokenIsReported(t *testing.T) {
 	w := newRayWorld(t, 4, oneModel)
 	w.Protect("secret")
 	got, notes := w.workersAndNotes()
-	if strings.Contains(got, "group") || !strings.Contains(notes, "Ray of llm/chat-x7k2p: it asks for a token, and this bot holds none") {
+	if strings.Contains(got, "group") || !strings.Contains(notes, "Ray of llm/chat-x7k2p: it requires a token, and the bot has none") {
 		t.Errorf("%s\nnotes %s", got, notes)
 	}
 }

@@ -73,9 +73,9 @@ func (r *rayReader) read(
 		if a.err == nil {
 			continue
 		}
-		instead := "which of its pods run one engine is judged by their objects alone"
+		instead := "the bot groups its pods by their Kubernetes objects alone"
 		if !a.at.IsZero() {
-			instead = "which of its pods run one engine is as it was at " + a.at.UTC().Format(time.TimeOnly) + " UTC"
+			instead = "the bot groups its pods as of " + a.at.UTC().Format(time.TimeOnly) + " UTC"
 		}
 		notes = append(notes, state.Missing{Signal: "topology",
 			Reason: enrich.Explain("Ray of "+cluster.namespace+"/"+cluster.name, a.err) + "; " + instead})

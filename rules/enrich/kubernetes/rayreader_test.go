@@ -63,7 +63,7 @@ func TestParallelGatheringsQueryRayOnce(t *testing.T) {
 func TestHangingRayHeadIsAwaitedOnce(t *testing.T) {
 	heads, asked := slowHead(t, func(r *http.Request) { <-r.Context().Done() })
 	for _, notes := range gatherings(t.Context(), newRayReader(), 5, heads, &sync.WaitGroup{}) {
-		if len(notes) != 1 || !strings.Contains(notes[0].Reason, "did not answer in time") {
+		if len(notes) != 1 || !strings.Contains(notes[0].Reason, "no answer in time") {
 			t.Errorf("notes %v", notes)
 		}
 	}

@@ -135,7 +135,7 @@ func worlds() map[string]world {
 			"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - args:\n        llm_configs:\n" +
 			"        - model_loading_config: {model_id: deepseek}\n          " + engine + "\n"
 	}
-	const noHead = "topology: Ray of llm/chat-x7k2p: its head has no address; which of its pods run one engine is judged by their objects alone"
+	const noHead = "topology: Ray of llm/chat-x7k2p: its head has no address; the bot groups its pods by their Kubernetes objects alone"
 	const overTwo = "engine_kwargs: {tensor_parallel_size: 4, pipeline_parallel_size: 2}" // a worker's pod has four GPUs
 	front := enginePod("graph-frontend-1-a", tags{dynamoGraph: "graph", dynamoType: "frontend"}, owned("ReplicaSet", "graph-frontend-1"),
 		"python3", "-m", "dynamo.frontend")

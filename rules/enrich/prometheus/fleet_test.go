@@ -82,7 +82,7 @@ func TestReadingRulesEndsWithTheCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, err := range []error{third(c.Rules(ctx)), second(c.MetricNames(ctx, noon)), second(c.Router(ctx, noon))} {
-		if err == nil || !strings.Contains(err.Error(), "not waited for") {
+		if err == nil || !strings.Contains(err.Error(), "cancelled") {
 			t.Errorf("got %v", err)
 		}
 	}

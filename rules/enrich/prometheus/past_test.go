@@ -214,7 +214,7 @@ func TestUnansweredAgeQueryIsReported(t *testing.T) {
 	f := &fakeAPI{t: t, store: youngFleet(now.Add(-40 * time.Minute)), refuse: "timestamp("}
 	r := fresh(t, f).Read(t.Context(), queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-5*time.Minute), now))
 	if len(r.Notes) != 1 || r.Notes[0].Signal != "baseline" || !strings.HasPrefix(r.Notes[0].Reason,
-		"since when there are samples: Prometheus: ") {
+		"reading the oldest sample: Prometheus: ") {
 		t.Errorf("%+v", r.Notes)
 	}
 }

@@ -353,7 +353,7 @@ func TestDeadlineIsReported(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	r := read(t, &fakeAPI{t: t, store: fleet(), delay: never}, state.Scope{}, Config{Timeout: time.Millisecond})
-	if why := r.Failed["kv_usage"]; why != "Prometheus did not answer in time" {
+	if why := r.Failed["kv_usage"]; why != "Prometheus: no answer in time" {
 		t.Errorf("got %q", why)
 	}
 }
@@ -398,7 +398,7 @@ func TestTokenIsNotSentToARedirect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "Prometheus: it redirects to another address, which is not followed"
+	const want = "Prometheus: it redirects to another address; the bot follows no redirects"
 	if err := client.Ping(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("ping: %v", err)
 	}

@@ -134,7 +134,7 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 	got := c.ask(ctx, plannedQuery{query: unionOf(parts), at: q.Now})
 	if got.err != nil && compared {
 		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline),
-			Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
+			Reason: "reading the oldest sample: " + enrich.Explain("Prometheus", got.err)})
 	}
 	l := discovery{engines: map[string]bool{}}
 	for _, s := range got.series {

@@ -61,7 +61,7 @@ func New() *Client {
 }
 
 // ErrToken reports that the cluster requires a token.
-var ErrToken = errors.New("it asks for a token, and this bot holds none")
+var ErrToken = errors.New("it requires a token, and the bot has none")
 
 // Engines returns the engines of the cluster whose dashboard has the given address, for example
 // http://10.0.0.7:8265. They are sorted by ID. Errors may contain the address, as those of net/http
@@ -87,7 +87,7 @@ func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error
 	for _, g := range groups {
 		e, ok := g.engine(hosts)
 		if len(e.ID) > maxID {
-			return nil, errors.New("its dashboard tells of a replica whose name is none of Ray's")
+			return nil, errors.New("its dashboard lists a replica with a name that is not Ray's")
 		}
 		if ok {
 			engines = append(engines, e)
@@ -219,10 +219,10 @@ func list[T any](ctx context.Context, c *Client, dashboard, kind string, f filte
 	err = json.Unmarshal(body, &answer)
 	all := answer.Data.Result
 	if err != nil || all.Result == nil {
-		return nil, fmt.Errorf("its dashboard answers /api/v0/%s with something else", kind)
+		return nil, fmt.Errorf("its dashboard answers /api/v0/%s in an unknown format", kind)
 	}
 	if all.Total > all.Read || all.Filtered > len(all.Result) {
-		return nil, fmt.Errorf("it tells of a part of its %s only", kind)
+		return nil, fmt.Errorf("its list of %s is incomplete", kind)
 	}
 	return all.Result, nil
 }

@@ -84,12 +84,12 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 		prepare func(*raytest.Dashboard)
 		want    string
 	}{
-		"a token is required": {func(d *raytest.Dashboard) { d.Protect("secret") }, "asks for a token"},
+		"a token is required": {func(d *raytest.Dashboard) { d.Protect("secret") }, "requires a token"},
 		"it is failing": {func(d *raytest.Dashboard) { d.Answer(http.StatusInternalServerError) },
 			"answers 500 to /api/v0/placement_groups"},
 		"it has no state API":         {func(d *raytest.Dashboard) { d.Answer(http.StatusNotFound) }, "answers 404"},
-		"there are too many":          {func(d *raytest.Dashboard) { d.Set(many...) }, "a part of its placement_groups"},
-		"it answers without a result": {func(d *raytest.Dashboard) { d.Answer(http.StatusOK) }, "something else"},
+		"there are too many":          {func(d *raytest.Dashboard) { d.Set(many...) }, "list of placement_groups is incomplete"},
+		"it answers without a result": {func(d *raytest.Dashboard) { d.Answer(http.StatusOK) }, "unknown format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, url := dashboard(t)

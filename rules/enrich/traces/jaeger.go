@@ -36,8 +36,8 @@ func (j jaeger) find(ctx context.Context, scope state.Scope, from, to time.Time)
 		if scope.Pool != "" {
 			want = slices.Insert(want, 0, scope.Pool)
 		}
-		return nil, fmt.Errorf("%s has no service of one of the names %s: "+
-			"give the engines their pool's name as OTEL_SERVICE_NAME", j.display, strings.Join(want, ", "))
+		return nil, fmt.Errorf("%s has no service named %s: "+
+			"set OTEL_SERVICE_NAME of the engines to their pool's name", j.display, strings.Join(want, " or "))
 	}
 	return j.traces(ctx, service, from, to)
 }

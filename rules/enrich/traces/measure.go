@@ -32,7 +32,7 @@ func (g *group) measure(out *enrich.Reading, wanted map[string]signals.Signal) {
 		switch {
 		case !ok:
 		case math.IsNaN(v):
-			out.Fail(id, "the traces of these engines do not say it")
+			out.Fail(id, "not in the traces of these engines")
 		default:
 			out.Samples = append(out.Samples, state.Sample{Signal: id, Entity: g.entity, Value: v, Text: text,
 				Unit: s.Unit, At: newest})
@@ -41,7 +41,7 @@ func (g *group) measure(out *enrich.Reading, wanted map[string]signals.Signal) {
 	put("trace_requests", float64(len(g.requests)), "")
 	put("trace_slowest", slowest.whole, slowest.describe())
 	if len(g.requests) < MinRequests {
-		reason := fmt.Sprintf("only %d traced requests in %d minutes; it takes %d",
+		reason := fmt.Sprintf("only %d traced requests in %d minutes, %d are needed",
 			len(g.requests), int(Window.Minutes()), MinRequests)
 		for id := range wanted {
 			if id != "trace_requests" && id != "trace_slowest" {

@@ -145,13 +145,13 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 func reasonForNone(who string, found finding, unplaced int) string {
 	switch {
 	case unplaced > 0:
-		return fmt.Sprintf("%s has %d traced requests that do not say they are of this pool: "+
-			"give the engines its name as OTEL_SERVICE_NAME, or the resource attribute k8s.pod.name", who, unplaced)
+		return fmt.Sprintf("%s has %d traced requests that do not name a pool: "+
+			"set OTEL_SERVICE_NAME to the pool's name, or add the resource attribute k8s.pod.name", who, unplaced)
 	case found.unfit > 0 && len(found.requests) == 0:
-		return fmt.Sprintf("%s has %d spans of requests without the times of queue, prefill and decoding",
+		return fmt.Sprintf("%s has %d spans of requests without times for queue, prefill and decode",
 			who, found.unfit)
 	case len(found.requests) > 0:
-		return fmt.Sprintf("%s has %d traced requests, and none of this pool", who, len(found.requests))
+		return fmt.Sprintf("%s has %d traced requests, none of this pool", who, len(found.requests))
 	}
 	return fmt.Sprintf("%s has no traces of requests in the last %d minutes", who, int(Window.Minutes()))
 }

@@ -175,7 +175,7 @@ func TestRequestsOfOtherPoolsAreNotCounted(t *testing.T) {
 				if name == "by pod" {
 					got := c.Read(t.Context(), query(t, state.Scope{Namespace: "llm", Pool: "vllm-mistral"}))
 					if len(got.Samples) > 0 || !strings.HasSuffix(got.Failed["trace_requests"],
-						" has 50 traced requests, and none of this pool") {
+						" has 50 traced requests, none of this pool") {
 						t.Errorf("another pool: %+v, %v", got.Samples, got.Failed["trace_requests"])
 					}
 				}
@@ -193,7 +193,7 @@ func TestRequestsWithoutPoolAreDropped(t *testing.T) {
 	for kind, c := range stores(t, store) {
 		got := c.Read(t.Context(), query(t, llama))
 		if len(got.Samples) > 0 || !strings.Contains(got.Failed["trace_queue_time"],
-			"30 traced requests that do not say they are of this pool: give the engines its name as OTEL_SERVICE_NAME") {
+			"30 traced requests that do not name a pool: set OTEL_SERVICE_NAME to the pool's name") {
 			t.Errorf("%s: %+v, %v", kind, got.Samples, got.Failed)
 		}
 		// If no pool is known and there is only one service, all requests count.
@@ -218,7 +218,7 @@ func TestTooFewTracesGiveNoTimes(t *testing.T) {
 	for kind, c := range stores(t, store) {
 		got := c.Read(t.Context(), query(t, llama))
 		wantValues(t, got, map[string]float64{"trace_requests": 19, "trace_slowest": 3})
-		if len(got.Samples) != 2 || got.Failed["trace_queue_time"] != "only 19 traced requests in 10 minutes; it takes 20" {
+		if len(got.Samples) != 2 || got.Failed["trace_queue_time"] != "only 19 traced requests in 10 minutes, 20 are needed" {
 			t.Errorf("%s: %+v, %v", kind, got.Samples, got.Failed)
 		}
 	}
@@ -318,7 +318,7 @@ func TestFailingStoreIsMissingEvidenceWithReason(t *testing.T) {
 			if r.URL.Path != "/elsewhere" {
 				http.Redirect(w, r, "/elsewhere", http.StatusFound)
 			}
-		}, ": it redirects to another address, which is not followed"},
+		}, ": it redirects to another address; the bot follows no redirects"},
 		"a page":  {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>"+secret) }, "with something that is not traces"},
 		"garbage": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"traces":"`+secret+`","services":7}`) }, "with something that is not traces"},
 		"cut off": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"traces":[{"traceID":"`) }, "with something that is not traces"},
@@ -329,9 +329,9 @@ func TestFailingStoreIsMissingEvidenceWithReason(t *testing.T) {
 			case <-hang:
 			case <-r.Context().Done():
 			}
-		}, " did not answer in time"},
+		}, ": no answer in time"},
 		"empty": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "{}") },
-			"Tempo has no traces of requests in the last 10 minutes|Jaeger has no service of one of the names vllm-llama, sglang"},
+			"Tempo has no traces of requests in the last 10 minutes|Jaeger has no service named vllm-llama or sglang"},
 	} {
 		url := strings.Replace(serve(t, tc.h), "//", "//user:"+secret+"@", 1)
 		for kind, c := range map[string]Config{"Tempo": {TempoURL: url}, "Jaeger": {JaegerURL: url}} {
@@ -392,7 +392,7 @@ func TestHangingStoreDoesNotDelayGathering(t *testing.T) {
 	for _, m := range ev.Missing {
 		reasons[m.Signal] = m.Reason
 	}
-	if reasons["trace_queue_time"] != "Tempo did not answer in time" {
+	if reasons["trace_queue_time"] != "Tempo: no answer in time" {
 		t.Errorf("missing: %q", reasons["trace_queue_time"])
 	}
 }
