@@ -201,17 +201,20 @@ type Alternative struct {
 	Cause      Cause   `json:"cause"`
 	Confidence float64 `json:"confidence"`
 	Score      float64 `json:"score"`
-	// WouldWinIf describes the evidence that would make this cause win.
+	// WouldWinIf names the evidence that would make this cause win, as a noun phrase: it follows
+	// "would win with".
 	WouldWinIf string `json:"would_win_if,omitempty"`
 }
 
 // A Story is the explanation in a few sentences. Slack, the page, the API and the CLI show the
-// same.
+// same. It names causes in plain words and signals by title, and has no decibans: the sum is that
+// of the diagnosis.
 type Story struct {
-	What  string   `json:"what"`
-	Why   string   `json:"why"`
+	What string `json:"what"`
+	Why  string `json:"why"` // the strongest findings, or why no cause is named
+	// Else names the next cause and what it needs. Without a verdict it is about the leading cause.
 	Else  string   `json:"else,omitempty"`
-	Time  string   `json:"time,omitempty"` // where late requests spend their time, with the evidence; empty if not measured
+	Time  string   `json:"time,omitempty"` // one sentence on where late requests spend their time; empty if not measured
 	Do    []string `json:"do,omitempty"`
 	Avoid []string `json:"avoid,omitempty"`
 }

@@ -59,7 +59,7 @@ func TestStoryIsEqualInEveryChannel(t *testing.T) {
 			Diagnosis: state.Diagnosis{Cause: cause.ID, Confidence: 0.9, Title: cause.Title, Playbook: cause.Playbook,
 				Findings: []state.Finding{{Text: "something <b>was</b> seen", Weight: 9}},
 				Story: state.Story{What: cause.What, Why: "It was seen. Sum: +12 dB.",
-					Else: "Next is unknown (2 %). It would win with 9 dB more.", Do: cause.Do, Avoid: cause.Avoid}},
+					Else: "Next is KV leak (2 %): it needs KV cache held while a worker is idle.", Do: cause.Do, Avoid: cause.Avoid}},
 		}
 		pb, ok := library.For(in.Diagnosis)
 		if !ok {

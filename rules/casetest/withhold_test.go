@@ -204,12 +204,12 @@ func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
 	if d.Alternatives[0].Confidence != d.Alternatives[1].Confidence {
 		t.Errorf("odds are %g and %g", d.Alternatives[0].Confidence, d.Alternatives[1].Confidence)
 	}
-	for _, want := range []string{"It may as well be retry_storm", "was not measured, or not before it began (abort_rate)"} {
+	for _, want := range []string{"it can also be retry storm", "missing or have no baseline: requests aborted"} {
 		if !strings.Contains(d.Story.Why, want) {
 			t.Errorf("no %q in %q", want, d.Story.Why)
 		}
 	}
-	if do := fmt.Sprint(d.Story.Do); !strings.Contains(do, "aborts account for them") || !strings.Contains(do, "(retry_storm)") {
+	if do := fmt.Sprint(d.Story.Do); !strings.Contains(do, "aborts account for them") || !strings.Contains(do, "(retry storm)") {
 		t.Errorf("it does not say how they are told apart: %s", do)
 	}
 }

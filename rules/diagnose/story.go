@@ -398,7 +398,7 @@ func whyUnknown(c *catalog.Catalog, v verdict) string {
 		out = fmt.Sprintf("Two causes are too close to choose one: %s (%s) and %s (%s).", name, state.FormatShare(best.confidence),
 			v.rival.cause.ID.Words(), state.FormatShare(v.rival.confidence))
 	}
-	if lacks := best.missing(v.view); len(lacks) > 0 {
+	if lacks := best.missing(v.view); len(lacks) > 0 && len(v.twins) == 0 { // those of twins are named above
 		out += " Not measured: " + missingTitles(c, lacks) + "."
 	}
 	return out

@@ -156,8 +156,8 @@ func XIDNote(c *catalog.Catalog, p Words) string {
 		}
 		if x, ok := c.XidTable()[int(last.CurrentValue().V)]; ok && x.Class == "hardware" {
 			p.Group = g
-			return Fill(c, "{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge does not "+
-				"say since when: look into the node's kernel log. {xid_asks}.", p)
+			return Fill(c, "{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge has no "+
+				"time: check the node's kernel log. {xid_asks}.", p)
 		}
 	}
 	return ""
