@@ -21,20 +21,27 @@ func Outcome(in *state.Incident, actions []state.Action, title func(signal strin
 	if !byAlerts {
 		out += " by " + in.ResolvedBy
 	}
-	parts := []string{out + "."}
+	did := Effects(actions, title)
+	switch {
+	case did != "":
+	case byAlerts:
+		did = "The alerts ended; Paramedic took no action."
+	default:
+		did = "Paramedic took no action."
+	}
+	return line(out+". "+did, maxText)
+}
+
+// Effects returns what Paramedic changed and whether each change helped. It is empty if Paramedic
+// wrote nothing.
+func Effects(actions []state.Action, title func(signal string) string) string {
+	var out []string
 	for i := range actions {
 		if s := effect(&actions[i], title); s != "" {
-			parts = append(parts, s)
+			out = append(out, s)
 		}
 	}
-	switch {
-	case len(parts) > 1:
-	case byAlerts:
-		parts = append(parts, "The alerts ended; Paramedic took no action.")
-	default:
-		parts = append(parts, "Paramedic took no action.")
-	}
-	return line(strings.Join(parts, " "), maxText)
+	return line(strings.Join(out, " "), maxText)
 }
 
 // effect returns what a run changed and whether it helped. It is empty for a run that wrote

@@ -24,7 +24,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"pct":       state.FormatShare,
 		"words":     func(s any) string { return spaced(fmt.Sprint(s)) },
 		"signal":    h.signalTitle,
-		"unit":      func(signal string) string { return h.cfg.Units[signal] },
+		"unit":      func(signal string) string { return h.cfg.Units[strings.TrimPrefix(signal, peerPrefix)] },
 		"short":     shortPod,
 		"name":      h.name,
 		"plural":    plural,
@@ -39,6 +39,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"prose":     h.prose,
 		"symptom":   h.symptomTitle,
 		"run":       runWords,
+		"step":      splitWhen,
 		"plan":      state.ShortPlan,
 		"actor":     func(a state.Actor) string { return a.String() },
 	}

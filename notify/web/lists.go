@@ -20,7 +20,7 @@ type incidentRow struct {
 	state.Incident
 	Verdict bool
 	Waiting int    // actions that wait for approval
-	Outcome string // of a resolved incident
+	Effects string // of a resolved incident: what helped
 }
 
 // pageSize is the number of incidents or actions on one page.
@@ -86,7 +86,9 @@ func (h *Handler) index(r *http.Request) (view, error) {
 					row.Waiting++
 				}
 			}
-			row.Outcome = notify.Outcome(&in, actions, h.signalTitle)
+			if !in.Open() {
+				row.Effects = notify.Effects(actions, h.signalTitle)
+			}
 			out = append(out, row)
 		}
 		return out

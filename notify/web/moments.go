@@ -131,7 +131,7 @@ func placeLabels(labels []label) []label {
 	end := [markRows]float64{}
 	for _, l := range labels {
 		width := float64(len([]rune(l.text))) * markWidth
-		l.left = min(max(l.x-width/2, 2), chartW-width-2)
+		l.left = min(max(l.x-width/2, padL), chartW-width-2)
 		l.right = l.left + width
 		for l.row = 0; l.row < markRows && l.left < end[l.row]; l.row++ {
 		}

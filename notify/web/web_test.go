@@ -171,6 +171,8 @@ func TestUnknownResolvedAndEmptyPages(t *testing.T) {
 	}
 	empty := handler(t, &fakeView{}, nil)
 	_, index := get(t, empty, "/", nil)
+	_, listed := get(t, h, "/", nil)
+	contains(t, listed, `data-testid="outcome">Lowering max_num_seqs 256 → 128 helped.</p>`)
 	contains(t, index, "All quiet.", "/webhook/alertmanager")
 	_, fleet := get(t, empty, "/fleet", nil)
 	contains(t, fleet, "Nothing is known yet.")

@@ -16,9 +16,15 @@ const capFlag = "max_num_seqs"
 // symptomPrefix marks the ID of a symptom among the IDs of signals.
 const symptomPrefix = "symptom:"
 
+// peerPrefix marks the metric of a verification that is about the workers that were not changed.
+const peerPrefix = "peers:"
+
 // signalTitle returns the title of a signal or, with its prefix, of a symptom. Without a title it
 // returns the words of the ID.
 func (h *Handler) signalTitle(id string) string {
+	if signal, ok := strings.CutPrefix(id, peerPrefix); ok {
+		return h.signalTitle(signal) + ", other workers"
+	}
 	return cmp.Or(h.cfg.Titles[id], spaced(strings.TrimPrefix(id, symptomPrefix)))
 }
 
@@ -31,7 +37,7 @@ func (h *Handler) symptomTitle(s state.Symptom) string {
 func spaced(id string) string { return strings.ReplaceAll(id, "_", " ") }
 
 // prose returns a text with the titles of signals and symptoms in place of their IDs, and with the
-// words of the states of runs. Other names with underscores, such as flags and configuration keys,
+// words of causes and of the states of runs. Other names with underscores, such as flags and configuration keys,
 // stay.
 func (h *Handler) prose(text string) string {
 	var out strings.Builder
@@ -68,9 +74,12 @@ func (h *Handler) titled(word string, first bool) string {
 	if !strings.Contains(word, "_") || word == capFlag {
 		return word
 	}
+	if strings.HasPrefix(word, peerPrefix) {
+		return notify.Lower(h.signalTitle(word))
+	}
 	title := cmp.Or(h.cfg.Titles[word], h.cfg.Titles[symptomPrefix+word])
 	if title == "" {
-		if state.ActionState(word).Known() {
+		if h.causes[word] || state.ActionState(word).Known() {
 			return spaced(word)
 		}
 		return word
@@ -95,6 +104,14 @@ func (h *Handler) told(e state.Entry) string {
 		}
 	}
 	return h.prose(e.Text)
+}
+
+// splitWhen splits a step of first aid, "text [when: condition]".
+func splitWhen(step string) Step {
+	if text, when, ok := strings.Cut(step, " [when: "); ok && strings.HasSuffix(when, "]") {
+		return Step{Text: text, When: strings.TrimSuffix(when, "]")}
+	}
+	return Step{Text: step}
 }
 
 // A missingGroup holds the missing signals of one reason.
