@@ -55,8 +55,8 @@ type Config struct {
 	Fleet func(context.Context) (Fleet, error)
 	// Intake returns the state of the intake; nil if the pages do not show it.
 	Intake func() Intake
-	// Titles holds the titles of signals, and those of symptoms under "symptom:" and the ID. Without
-	// a title, the page shows the words of the ID.
+	// Titles holds the titles of signals by ID, and those of symptoms by "symptom:" and the ID.
+	// Without a title, the page shows the words of the ID.
 	Titles map[string]string
 	// Units holds the units of signals, for values without one.
 	Units map[string]string

@@ -37,8 +37,8 @@ func (h *Handler) symptomTitle(s state.Symptom) string {
 func spaced(id string) string { return strings.ReplaceAll(id, "_", " ") }
 
 // prose returns a text with the titles of signals and symptoms in place of their IDs, and with the
-// words of causes and of the states of runs. Other names with underscores, such as flags and configuration keys,
-// stay.
+// words of causes and of the states of runs. Other names with underscores, such as flags and
+// configuration keys, stay.
 func (h *Handler) prose(text string) string {
 	var out strings.Builder
 	for rest := text; rest != ""; {
