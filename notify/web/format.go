@@ -39,7 +39,6 @@ func (h *Handler) funcs() template.FuncMap {
 		"prose":     h.prose,
 		"symptom":   h.symptomTitle,
 		"run":       runWords,
-		"step":      splitWhen,
 		"plan":      state.ShortPlan,
 		"actor":     func(a state.Actor) string { return a.String() },
 	}

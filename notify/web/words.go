@@ -106,14 +106,6 @@ func (h *Handler) told(e state.Entry) string {
 	return h.prose(e.Text)
 }
 
-// splitWhen splits a step of first aid, "text [when: condition]".
-func splitWhen(step string) Step {
-	if text, when, ok := strings.Cut(step, " [when: "); ok && strings.HasSuffix(when, "]") {
-		return Step{Text: text, When: strings.TrimSuffix(when, "]")}
-	}
-	return Step{Text: step}
-}
-
 // A missingGroup holds the missing signals of one reason.
 type missingGroup struct {
 	Reason  string
