@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
+	"paramedic/notify"
 	"paramedic/state"
 )
 
@@ -81,18 +83,22 @@ func newActionCard(a state.Action) actionCard {
 	return c
 }
 
-// Allowed returns how many guards allow the action, and of how many if not all do. Every other
-// channel shows the same number.
-func (c actionCard) Allowed() string {
-	guards, verb := plural(len(c.Guards), "guard"), "allow"
-	if n := len(c.Passed); n < len(c.Guards) {
-		guards = fmt.Sprintf("%d of %s", n, guards)
+// Ended returns why the run ended, if its verification does not show that.
+func (c actionCard) Ended() string {
+	if c.Verify.Verdict != "" && c.Reason == c.Verify.Text {
+		return ""
 	}
-	if len(c.Passed) == 1 {
-		verb = "allows"
-	}
-	return guards + " " + verb
+	return c.Reason
 }
+
+// Verified returns the text of the verification without its verdict, which the card shows before
+// it.
+func (c actionCard) Verified() string {
+	return strings.TrimPrefix(c.Verify.Text, string(c.Verify.Verdict)+": ")
+}
+
+// GuardsSay returns how many guards allow the action. Every channel shows the same sentence.
+func (c actionCard) GuardsSay() string { return notify.GuardsSay(c.Guards, c.State) }
 
 // tone returns the colour of a state.
 func tone(s state.ActionState) string {

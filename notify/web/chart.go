@@ -86,7 +86,7 @@ func (l Line) Class() string {
 // readable.
 const (
 	chartW, chartH          = 440.0, 240.0
-	padL, padR, padT, padB  = 50.0, 12.0, 46.0, 30.0
+	padL, padR, padT, padB  = 58.0, 12.0, 46.0, 30.0
 	plotW, plotH            = chartW - padL - padR, chartH - padT - padB
 	maxTicksX, wantedTicksY = 5, 4
 )

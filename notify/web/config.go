@@ -55,7 +55,8 @@ type Config struct {
 	Fleet func(context.Context) (Fleet, error)
 	// Intake returns the state of the intake; nil if the pages do not show it.
 	Intake func() Intake
-	// Titles holds the titles of signals. A signal without a title is shown by its ID.
+	// Titles holds the titles of signals by ID, and those of symptoms by "symptom:" and the ID.
+	// Without a title, the page shows the words of the ID.
 	Titles map[string]string
 	// Units holds the units of signals, for values without one.
 	Units map[string]string
@@ -86,6 +87,7 @@ type Handler struct {
 	partials map[string]*template.Template // the same without relative times
 	static   map[string]asset
 	mux      *http.ServeMux
+	causes   map[string]bool // the IDs of playbooks, which are those of causes
 }
 
 // New returns the pages' handler. It serves /, /incidents/, /actions, /playbooks/, /fleet,
@@ -106,7 +108,12 @@ func New(cfg Config) (*Handler, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{cfg: cfg, mux: http.NewServeMux()}
+	h := &Handler{cfg: cfg, mux: http.NewServeMux(), causes: map[string]bool{}}
+	if cfg.Playbooks != nil {
+		for _, id := range cfg.Playbooks() {
+			h.causes[id] = true
+		}
+	}
 	var err error
 	if h.static, err = loadAssets(); err != nil {
 		return nil, err

@@ -162,6 +162,7 @@ func kvIncident() (state.Incident, state.Evidence, state.Action) {
 			Model: "llama-70b", Node: "gpu-" + string(rune('a'+i)), Engine: "vllm", Ready: true})
 	}
 	act := state.Action{ID: in.Actions[0], Incident: in.ID, Cause: "kv_exhaustion", Kind: "set_engine_arg", Mode: "approve",
+		Params: map[string]string{"arg": "max_num_seqs", "from": "256", "to": "128"},
 		State:  state.AwaitingApproval,
 		Target: state.Target{Cluster: "default", Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"},
 		Change: "max_num_seqs 256 → 128", PlanHash: "9f2c41d07be3",

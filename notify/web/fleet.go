@@ -54,9 +54,11 @@ type PoolCheck struct {
 
 type fleetData struct {
 	Fleet
-	Asked  bool // a source of the fleet's health exists
-	Failed bool // … and failed
-	Cards  []poolCard
+	Missing []missingGroup
+	Missed  int
+	Asked   bool // a source of the fleet's health exists
+	Failed  bool // … and failed
+	Cards   []poolCard
 }
 
 // A poolCard is a pool's health with the workers that the newest evidence of an incident named.
@@ -96,6 +98,7 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 			d.Failed = true
 		}
 	}
+	d.Missing, d.Missed = h.missing(nil, d.Fleet.Missing)
 	named := h.seenPools()
 	for _, p := range d.Pools {
 		key := poolKey{p.Cluster, p.Namespace, p.Name}
@@ -112,6 +115,9 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 	})
 	return view{page: "fleet", title: "Fleet", nav: "fleet", about: everything, data: d}, nil
 }
+
+// Folds reports whether there are too many missing signals to list all of them.
+func (d fleetData) Folds() bool { return d.Missed > fewMissing }
 
 // healthRank orders pools by urgency.
 func healthRank(status string) int {

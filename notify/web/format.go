@@ -22,9 +22,9 @@ func (h *Handler) funcs() template.FuncMap {
 		"deref":     func(p *float64) float64 { return *p },
 		"signed":    signed,
 		"pct":       state.FormatShare,
-		"words":     func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+		"words":     func(s any) string { return spaced(fmt.Sprint(s)) },
 		"signal":    h.signalTitle,
-		"unit":      func(signal string) string { return h.cfg.Units[signal] },
+		"unit":      func(signal string) string { return h.cfg.Units[strings.TrimPrefix(signal, peerPrefix)] },
 		"short":     shortPod,
 		"name":      h.name,
 		"plural":    plural,
@@ -35,7 +35,10 @@ func (h *Handler) funcs() template.FuncMap {
 		"inc":       func(i int) int { return i + 1 },
 		"card":      func(a actionCard, f frame) cardFrame { return cardFrame{a, f} },
 		"checkname": checkName,
-		"told":      withStateNames,
+		"told":      h.told,
+		"prose":     h.prose,
+		"symptom":   h.symptomTitle,
+		"run":       runWords,
 		"plan":      state.ShortPlan,
 		"actor":     func(a state.Actor) string { return a.String() },
 	}
@@ -59,33 +62,28 @@ func checkName(id string) string {
 	case "workers":
 		return "Workers"
 	}
-	return strings.ReplaceAll(id, "_", " ")
+	return spaced(id)
 }
 
-// withStateNames returns a timeline entry's text with the states of runs in words.
-func withStateNames(text string) string {
-	for _, s := range []state.ActionState{state.AwaitingApproval, state.RollbackIntent, state.RolledBack,
-		state.NeedsHuman} {
-		text = strings.ReplaceAll(text, ": "+string(s), ": "+strings.ReplaceAll(string(s), "_", " "))
+// runWords returns the state of a run in words.
+func runWords(s state.ActionState) string {
+	switch s {
+	case state.Intent:
+		return "about to write"
+	case state.Applied:
+		return "written"
+	case state.RollbackIntent:
+		return "about to roll back"
+	case state.NeedsHuman:
+		return "needs a person"
 	}
-	return text
+	return spaced(string(s))
 }
 
 // cardFrame holds the data of the template of an action's card.
 type cardFrame struct {
 	Card  actionCard
 	Frame frame
-}
-
-// signalTitle returns a signal's title, or its ID if it has none.
-func (h *Handler) signalTitle(id string) string {
-	if t := h.cfg.Titles[id]; t != "" {
-		return t
-	}
-	if symptom, ok := strings.CutPrefix(id, "symptom:"); ok {
-		return "alert: " + strings.ReplaceAll(symptom, "_", " ")
-	}
-	return strings.ReplaceAll(id, "_", " ")
 }
 
 // ago returns a time relative to now, in one unit.

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/notify"
 	"paramedic/state"
 )
 
@@ -19,8 +19,9 @@ import (
 type incidentData struct {
 	In          *state.Incident
 	D           state.Diagnosis
-	Verdict     bool // there is a verdict, which may be unknown
-	Known       bool // … and it names a cause
+	Verdict     bool   // there is a verdict, which may be unknown
+	Known       bool   // … and it names a cause
+	Outcome     string // of a resolved incident: what helped
 	Sum         sum
 	Symptoms    []symptomGroup
 	Charts      []Chart
@@ -32,7 +33,8 @@ type incidentData struct {
 	Timeline    []timelineDay
 	Entries     int
 	EvidenceAt  time.Time
-	Missing     []missingRow
+	Missing     []missingGroup
+	Missed      int // missing signals, in all
 	Absorbed    []link
 	MergedInto  link
 }
@@ -60,8 +62,6 @@ type symptomGroup struct {
 	More    int
 }
 
-type missingRow struct{ Signal, Reason string }
-
 type timelineDay struct {
 	Day     string
 	Entries []state.Entry
@@ -87,12 +87,12 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	d.Sum = newSum(in.Diagnosis)
 	d.Symptoms = h.symptoms(in)
 	d.Timeline = byDay(entries)
-	d.Missing = missingRows(in.Diagnosis.Missing, ev.Missing)
-	for _, id := range in.Actions {
-		if a, ok := h.cfg.View.Action(id); ok {
-			d.Actions = append(d.Actions, newActionCard(a))
-		}
+	d.Missing, d.Missed = h.missing(in.Diagnosis.Missing, ev.Missing)
+	actions := h.actionsOf(in)
+	for _, a := range actions {
+		d.Actions = append(d.Actions, newActionCard(a))
 	}
+	d.Outcome = notify.Outcome(&in, actions, h.signalTitle)
 	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return b.Need() - a.Need() })
 	var evp *state.Evidence
 	if hasEvidence {
@@ -101,7 +101,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if d.Verdict { // before a verdict, the playbook of "unknown" has no basis
 		d.Playbook, d.HasPlaybook = h.cfg.Playbook(in.Diagnosis.Playbook, &in, evp)
 	}
-	d.Moments = moments(in, d.Actions)
+	d.Moments = h.moments(in, d.Actions)
 	d.Charts = h.charts(in, ev, d.Playbook.Checks, d.Moments)
 	for _, a := range in.Diagnosis.Anomalies {
 		if !slices.ContainsFunc(d.Charts, func(c Chart) bool { return c.ID == "chart-"+a.Signal }) {
@@ -117,6 +117,19 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", about: string(in.ID),
 		data: d}, nil
 }
+
+// actionsOf returns the actions of an incident that are still kept.
+func (h *Handler) actionsOf(in state.Incident) (out []state.Action) {
+	for _, id := range in.Actions {
+		if a, ok := h.cfg.View.Action(id); ok {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Folds reports whether there are too many missing signals to list all of them.
+func (d incidentData) Folds() bool { return d.Missed > fewMissing }
 
 func (h *Handler) incidentLink(id state.IncidentID) link {
 	l := link{URL: "/incidents/" + url.PathEscape(string(id)), Text: string(id)}
@@ -148,7 +161,7 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	}
 	switch len(found) {
 	case 0:
-		return state.Incident{}, notFound("There is no such incident. It may be older than what Paramedic keeps.")
+		return state.Incident{}, notFound("There is no such incident. Paramedic deletes resolved incidents after some time (state.retain).")
 	case 1:
 		return found[0], nil
 	}
@@ -156,7 +169,7 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	if len(found) == mostMeanings {
 		count += " or more"
 	}
-	text := count + " incidents begin like that. Which one?"
+	text := count + " incidents have an ID that begins like that. Which one?"
 	if byNumber {
 		text = count + " incidents have that number. Which one?"
 	}
@@ -179,7 +192,7 @@ func newSum(d state.Diagnosis) sum {
 		s.Rows = append(s.Rows, sumRow{Finding: f, Running: s.Total})
 	}
 	s.Differs = math.Abs(s.Total-d.Score) > 0.05
-	s.Odds = odds(d.Score)
+	s.Odds = odds(min(int(100*d.Confidence+0.5), mostSure))
 	if len(d.Alternatives) > 0 {
 		best := d.Alternatives[0]
 		for _, a := range d.Alternatives {
@@ -192,24 +205,25 @@ func newSum(d state.Diagnosis) sum {
 	return s
 }
 
-// odds returns a score in decibans as odds.
-func odds(score float64) string {
-	o := math.Pow(10, math.Abs(score)/10)
-	n := strconv.FormatFloat(math.Round(o), 'f', 0, 64)
-	if o < 9.5 {
-		n = strings.TrimSuffix(strconv.FormatFloat(o, 'f', 1, 64), ".0")
+// odds returns the odds that a share in percent means. The page shows the same percentage, so that
+// both agree.
+func odds(percent int) string {
+	low, high := max(min(percent, 100-percent), 1), max(percent, 100-percent)
+	n := strconv.FormatFloat(float64(high)/float64(low), 'f', 0, 64)
+	if high < 10*low {
+		n = strings.TrimSuffix(strconv.FormatFloat(float64(high)/float64(low), 'f', 1, 64), ".0")
 	}
-	switch {
-	case o > 1e6:
-		n = "more than a million"
-	case n == "1":
-		return "even"
+	if high >= mostSure {
+		n = "at least " + n
 	}
-	if score < 0 {
+	if percent < 50 {
 		return "1 to " + n
 	}
 	return n + " to 1"
 }
+
+// mostSure is the highest share in percent that the page shows.
+const mostSure = 99
 
 // symptoms groups the alerts by the symptom that they were classified as.
 func (h *Handler) symptoms(in state.Incident) []symptomGroup {
@@ -241,24 +255,6 @@ func boolRank(first bool) int {
 		return 0
 	}
 	return 1
-}
-
-// missingRows joins the verdict's missing signals with the evidence's reasons.
-func missingRows(names []string, reasons []state.Missing) []missingRow {
-	rows := map[string]string{}
-	for _, n := range names {
-		rows[n] = ""
-	}
-	for _, m := range reasons {
-		if _, asked := rows[m.Signal]; asked || len(names) == 0 {
-			rows[m.Signal] = m.Reason
-		}
-	}
-	var out []missingRow
-	for _, n := range slices.Sorted(maps.Keys(rows)) {
-		out = append(out, missingRow{n, rows[n]})
-	}
-	return out
 }
 
 func byDay(entries []state.Entry) []timelineDay {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"paramedic/notify"
 	"paramedic/state"
 )
 
@@ -18,7 +19,8 @@ type indexData struct {
 type incidentRow struct {
 	state.Incident
 	Verdict bool
-	Waiting int // actions that wait for approval
+	Waiting int    // actions that wait for approval
+	Effects string // of a resolved incident: what helped
 }
 
 // pageSize is the number of incidents or actions on one page.
@@ -78,23 +80,22 @@ func (h *Handler) index(r *http.Request) (view, error) {
 	rows := func(q state.IncidentQuery, p pager) (out []incidentRow) {
 		q.Skip, q.Limit = p.skip(), pageSize
 		for _, in := range h.cfg.View.ListIncidents(q).Incidents {
-			out = append(out, incidentRow{Incident: in, Verdict: !in.DiagnosedAt.IsZero(), Waiting: h.waiting(in)})
+			row, actions := incidentRow{Incident: in, Verdict: !in.DiagnosedAt.IsZero()}, h.actionsOf(in)
+			for _, a := range actions {
+				if a.State == state.AwaitingApproval {
+					row.Waiting++
+				}
+			}
+			if !in.Open() {
+				row.Effects = notify.Effects(actions, h.signalTitle)
+			}
+			out = append(out, row)
 		}
 		return out
 	}
 	d.Open = rows(state.IncidentQuery{Urgent: true}, d.Opens)
 	d.Resolved = rows(state.IncidentQuery{Which: state.ResolvedIncidents}, d.Resolveds)
 	return view{page: "index", title: "Incidents", nav: "incidents", about: everything, data: d}, nil
-}
-
-// waiting counts an incident's actions that wait for approval.
-func (h *Handler) waiting(in state.Incident) (n int) {
-	for _, id := range in.Actions {
-		if a, ok := h.cfg.View.Action(id); ok && a.State == state.AwaitingApproval {
-			n++
-		}
-	}
-	return n
 }
 
 func (h *Handler) playbooks(*http.Request) (view, error) {

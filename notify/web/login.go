@@ -55,18 +55,18 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !sameOrigin(r) {
-		http.Error(w, "A login has to come from Paramedic's own page.", http.StatusForbidden)
+		http.Error(w, "Paramedic refused the login: it must come from Paramedic's own page.", http.StatusForbidden)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 2*maxToken)
 	if err := r.ParseForm(); err != nil {
-		http.Error(w, "The login form could not be read.", http.StatusBadRequest)
+		http.Error(w, "Paramedic could not read the login form.", http.StatusBadRequest)
 		return
 	}
 	token, next := strings.TrimSpace(r.PostForm.Get("token")), localPath(r.PostForm.Get("next"))
 	wrong := view{page: "login", title: "Log in", status: http.StatusForbidden,
 		data: loginData{Next: next,
-			Wrong: "This token is not known. Tokens are listed in the file that auth.api.tokens_file names."}}
+			Wrong: "Paramedic does not know this token. The file of auth.api.tokens_file lists the tokens."}}
 	if !validToken(token) {
 		h.write(w, r, wrong, frame{})
 		return
@@ -76,7 +76,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, ErrTooManyLogins):
 		w.Header().Set("Retry-After", "60")
 		wrong.status, wrong.data = http.StatusTooManyRequests,
-			loginData{Next: next, Wrong: "Too many tokens were tried that are not known. Wait a minute, and try again."}
+			loginData{Next: next, Wrong: "Too many logins failed. Wait a minute, then try again."}
 		h.write(w, r, wrong, frame{})
 		return
 	case err != nil:
@@ -90,7 +90,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 	if !sameOrigin(r) {
-		http.Error(w, "A logout has to come from Paramedic's own page.", http.StatusForbidden)
+		http.Error(w, "Paramedic refused the logout: it must come from Paramedic's own page.", http.StatusForbidden)
 		return
 	}
 	if h.cfg.Logout != nil {

@@ -29,15 +29,15 @@ type Mark struct {
 }
 
 // moments returns the moments of an incident that its charts show, in order.
-func moments(in state.Incident, actions []actionCard) []Mark {
+func (h *Handler) moments(in state.Incident, actions []actionCard) []Mark {
 	out := []Mark{{At: in.StartedAt, Text: "onset", Kind: onsetKind, Long: "the first alert began"}}
 	for _, s := range in.Symptoms {
-		out = append(out, Mark{At: s.First, Text: strings.ReplaceAll(string(s.Symptom), "_", " "), Kind: alertKind})
+		out = append(out, Mark{At: s.First, Text: h.symptomTitle(s.Symptom), Kind: alertKind})
 	}
 	switch {
 	case !in.NamedAt.IsZero():
 		out = append(out, Mark{At: in.NamedAt, Text: "verdict", Kind: verdictKind,
-			Long: strings.ReplaceAll(string(in.Cause()), "_", " ")})
+			Long: spaced(string(in.Cause()))})
 	case !in.DiagnosedAt.IsZero():
 		out = append(out, Mark{At: in.DiagnosedAt, Text: "verdict", Kind: verdictKind, Long: "no cause stands out"})
 	}
@@ -50,7 +50,7 @@ func moments(in state.Incident, actions []actionCard) []Mark {
 			case state.Succeeded:
 				m.Text, m.Kind = "verified", endKind
 			case state.RolledBack:
-				m.Text, m.Kind = "undone", writeKind
+				m.Text, m.Kind = "rolled back", writeKind
 			case state.NeedsHuman:
 				m.Text, m.Kind = "handed over", endKind
 			default:
@@ -60,10 +60,21 @@ func moments(in state.Incident, actions []actionCard) []Mark {
 		}
 	}
 	if !in.ResolvedAt.IsZero() {
-		out = append(out, Mark{At: in.ResolvedAt, Text: "resolved", Kind: endKind, Long: "by " + in.ResolvedBy})
+		out = append(out, Mark{At: in.ResolvedAt, Text: "resolved", Kind: endKind, Long: resolvedBy(in)})
 	}
 	slices.SortStableFunc(out, func(a, b Mark) int { return a.At.Compare(b.At) })
 	return out
+}
+
+// resolvedBy returns who or what ended an incident.
+func resolvedBy(in state.Incident) string {
+	switch in.ResolvedBy {
+	case "", "alerts":
+		return "no alert fires"
+	case "merge":
+		return "merged into another incident"
+	}
+	return "by " + in.ResolvedBy
 }
 
 // Told reports whether a moment is listed beside the charts. Alerts are listed with the symptoms.
@@ -120,7 +131,7 @@ func placeLabels(labels []label) []label {
 	end := [markRows]float64{}
 	for _, l := range labels {
 		width := float64(len([]rune(l.text))) * markWidth
-		l.left = min(max(l.x-width/2, 2), chartW-width-2)
+		l.left = min(max(l.x-width/2, padL), chartW-width-2)
 		l.right = l.left + width
 		for l.row = 0; l.row < markRows && l.left < end[l.row]; l.row++ {
 		}

@@ -63,7 +63,7 @@ func TestResolvedIncidentShowsItsFault(t *testing.T) {
 func TestCaptionsAgreeWithTheLines(t *testing.T) {
 	v, in := mended(t)
 	h := handler(t, v, nil)
-	c := h.charts(in, v.evidence[in.ID], nil, moments(in, nil))[0]
+	c := h.charts(in, v.evidence[in.ID], nil, h.moments(in, nil))[0]
 	if len(c.Said) != 2 {
 		t.Fatalf("the caption says %v", c.Said)
 	}

@@ -108,7 +108,7 @@ func (h *Handler) failed(err error) view {
 	if !errors.As(err, &pe) {
 		h.cfg.Logger.Error("page cannot be made", "err", err)
 		pe = &pageError{status: http.StatusInternalServerError,
-			text: "The page could not be made. Paramedic's log says why."}
+			text: "Paramedic could not make the page. The reason is in its log."}
 	}
 	return view{page: "error", title: http.StatusText(pe.status), status: pe.status,
 		data: struct {
@@ -143,7 +143,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame)
 	}
 	if err != nil {
 		h.cfg.Logger.Error("page cannot be rendered", "page", v.page, "err", err)
-		http.Error(w, "The page could not be rendered. Paramedic's log says why.", http.StatusInternalServerError)
+		http.Error(w, "Paramedic could not render the page. The reason is in its log.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

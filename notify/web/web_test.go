@@ -82,16 +82,16 @@ func TestIncidentPageHasTheWholeStory(t *testing.T) {
 	_, body := get(t, handler(t, fixture(), withLogin), everyPage[1], bearer("good"))
 	contains(t, body, "KV cache exhausted on llama-70b (3 of 4 workers)", "Three of four llama-70b workers", "96% sure",
 		// The sum, for a person to check: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
-		`data-testid="reason">&#43;8.0: A full cache is needed; an efficient engine shows it too.</div>`, "−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
-		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "Where the time goes.</b> queue 62 %",
+		`data-testid="reason">&#43;8.0: A full cache is needed; an efficient engine shows it too.</div>`, "−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "96% sure", "96 % sure means odds of 24 to 1", "concurrency cap", "&#43;9.1 dB", "KV usage were below 90%",
+		"2 signals missing", "no worker was idle", "98% on vllm-llama", "Where the time goes.</b> queue 62 %",
 		"trace 4bf92f3577b34da6a3ce929d0e0e4736", "it makes things worse", "Restarting workers all at once",
 		"Shed or reroute batch traffic",
-		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 of 5 guards allow it; it waits for you alone",
+		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 of 5 guards allow it. Only the approval is missing.",
 		`data-testid="chart-chart-kv_usage"`, "limit 95 %", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
 	// An anomaly is shown once: under its chart, or below the charts if it has none.
 	_, below, _ := strings.Cut(body, `data-testid="together"`)
 	contains(t, below, "Failed requests (5xx) 20 %: from 0 % an hour ago", "KV cache in use rose 4 min before time to first token",
-		"which makes nothing a cause")
+		"this proves no cause")
 	if strings.Count(body, "×1.6 of this hour yesterday") != 1 || strings.Contains(below, "×1.6 of this hour yesterday") {
 		t.Error("what is unusual of the KV cache is not under its chart, or not only there")
 	}
@@ -118,7 +118,7 @@ func TestApproveButtonIsShownToApprovers(t *testing.T) {
 		"a responder, none listed":    {nil, withLogin, "good", true, true, "You approve exactly this plan"},
 		"a responder who is not": {[]string{"U0LIN"}, withLogin, "good", false, true,
 			"You may not approve it: not among the approvers of this action (remediate.policies[].approvers): U0LIN"},
-		"a viewer":                 {[]string{"bob"}, withLogin, "look", false, false, "Your token may look, not approve"},
+		"a viewer":                 {[]string{"bob"}, withLogin, "look", false, false, "Your token may read, but not approve"},
 		"an open bot, none listed": {nil, nil, "", true, true, "You approve exactly this plan"},
 		"an open bot":              {[]string{"U02ABC"}, nil, "", false, true, "no token vouches for this name"},
 	} {
@@ -142,11 +142,19 @@ func TestWrongSumIsReported(t *testing.T) {
 	if !s.Differs || s.Total != 5 {
 		t.Errorf("got %+v", s)
 	}
-	for score, want := range map[float64]string{0: "even", 10: "10 to 1", -10: "1 to 10", 3: "2 to 1", 14.2: "26 to 1",
-		90: "more than a million to 1"} {
-		if got := odds(score); got != want {
-			t.Errorf("%v decibans are %q, want %q", score, got, want)
+}
+
+// The odds are those of the percentage that the page shows.
+func TestOddsAgreeWithShare(t *testing.T) {
+	for percent, want := range map[int]string{50: "1 to 1", 23: "1 to 3.3", 67: "2 to 1", 90: "9 to 1", 97: "32 to 1",
+		99: "at least 99 to 1", 0: "1 to at least 100"} {
+		if got := odds(percent); got != want {
+			t.Errorf("%d %% is %q, want %q", percent, got, want)
 		}
+	}
+	s := newSum(state.Diagnosis{Confidence: 0.9671, Score: 26.5})
+	if s.Odds != "32 to 1" {
+		t.Errorf("97 %% sure has odds of %s", s.Odds)
 	}
 }
 
@@ -155,12 +163,16 @@ func TestUnknownResolvedAndEmptyPages(t *testing.T) {
 	_, unknown := get(t, h, everyPage[3], nil)
 	contains(t, unknown, "Evidence for the leading cause", "Prometheus timed out after 5 s", "cause not known")
 	_, resolved := get(t, h, everyPage[4], nil)
-	contains(t, resolved, "Verified: better.", "Preemptions 2.4/s → 0", "lasted 30 min", "looks right")
+	contains(t, resolved, "Verified: better.", "Preemptions 2.4/s → 0", "lasted 30 min", "looks right",
+		`data-testid="outcome">Resolved after 30 min. Lowering max_num_seqs 256 → 128 helped.</p>`, "All 4 guards allowed it.",
+		"Why we believed it.", "Where the time went.", "What else it could have been.", "Affected:")
 	if strings.Contains(resolved, `data-testid="approve"`) || strings.Contains(resolved, `data-testid="ack"`) {
 		t.Error("a resolved incident still asks for a decision")
 	}
 	empty := handler(t, &fakeView{}, nil)
 	_, index := get(t, empty, "/", nil)
+	_, listed := get(t, h, "/", nil)
+	contains(t, listed, `data-testid="outcome">Lowering max_num_seqs 256 → 128 helped.</p>`)
 	contains(t, index, "All quiet.", "/webhook/alertmanager")
 	_, fleet := get(t, empty, "/fleet", nil)
 	contains(t, fleet, "Nothing is known yet.")
@@ -174,7 +186,7 @@ func TestAdviceNeedsAVerdict(t *testing.T) {
 	in := &v.incidents[slicesIndex(v.incidents, 42)]
 	in.Diagnosis, in.DiagnosedAt, in.Actions = state.Diagnosis{}, time.Time{}, nil
 	_, body := get(t, handler(t, v, nil), everyPage[1], nil)
-	contains(t, body, "diagnosing…", "the evidence is being gathered")
+	contains(t, body, "diagnosing…", "Paramedic gathers the evidence")
 	if strings.Contains(body, "Shed load") || strings.Contains(body, "First aid</h2>") {
 		t.Error("there is advice before there is a verdict")
 	}
@@ -244,19 +256,6 @@ func TestActionCardShowsResultOfCallToStop(t *testing.T) {
 	contains(t, body, "called off by asha too late: it was done already")
 }
 
-// Slack and the terminal count every guard, too: "none of its 14 guards stands against it".
-func TestEveryGuardIsCounted(t *testing.T) {
-	allow, hold := state.GuardResult{Guard: "mode", Decision: state.Allow}, state.GuardResult{Guard: "approval", Decision: state.Hold}
-	for want, guards := range map[string][]state.GuardResult{
-		"1 guard allows": {allow}, "2 guards allow": {allow, allow}, "1 of 2 guards allows": {allow, hold},
-		"2 of 3 guards allow": {allow, allow, hold},
-	} {
-		if got := newActionCard(state.Action{State: state.AwaitingApproval, Guards: guards}).Allowed(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {
 	h := handler(t, fixture(), nil)
 	full := "/incidents/INC-01KA1B2C3D4E5F6G7H8J9K0M1N"
@@ -270,7 +269,7 @@ func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {
 	if res.StatusCode != http.StatusMultipleChoices {
 		t.Errorf("status %d", res.StatusCode)
 	}
-	contains(t, body, "3 incidents begin like that", "#42 KV cache exhausted")
+	contains(t, body, "3 incidents have an ID that begins like that", "#42 KV cache exhausted")
 	for _, missing := range []string{"/incidents/999", "/incidents/INC-", "/actions/ACT-1", "/playbooks/absent", "/nowhere"} {
 		if res, _ := get(t, h, missing, nil); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %d", missing, res.StatusCode)
@@ -465,7 +464,7 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	_, viewer := get(t, h, everyPage[1], func(r *http.Request) { r.AddCookie(&http.Cookie{Name: CookieName, Value: "look"}) })
-	contains(t, viewer, "Your token may look, not approve.", "Log out bob")
+	contains(t, viewer, "Your token may read, but not approve.", "Log out bob")
 	_, responder := get(t, h, everyPage[1], func(r *http.Request) { r.AddCookie(&http.Cookie{Name: CookieName, Value: "good"}) })
 	contains(t, responder, `data-testid="approve"`)
 	if strings.Contains(responder, `name="actor"`) {
