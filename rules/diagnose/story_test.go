@@ -55,15 +55,15 @@ func TestTextMatchesConditionAtThresholds(t *testing.T) {
 		v.Release()
 	}
 	all := strings.Join(texts, "\n")
-	for _, untrue := range []string{"Running requests account", "Nothing is preempted", "Nobody waits", "No request waits", "No queue", "Nothing queues",
+	for _, untrue := range []string{"Running requests account", "Nothing is preempted", "Nobody waits", "No request waits", "none waits", "No queue", "Nothing queues",
 		"no queue", "the restarted one", "no engine reports",
 		"Alert: Requests queue"} {
 		if strings.Contains(all, untrue) {
 			t.Errorf("%q is told, which is not so:\n%s", untrue, all)
 		}
 	}
-	for _, want := range []string{"Few requests wait (4 at most)", "Hardly anything is preempted (0.03/s at most)",
-		"vllm-0 generates nothing, though 1 request runs", "Seen: Requests queue up", "Alert: KV cache is nearly full"} {
+	for _, want := range []string{"Few requests wait (4 at most)", "Almost no preemptions (at most 0.03/s on one worker)",
+		"vllm-0 generates no tokens while 1 request runs", "Seen: Requests queue up", "Alert: KV cache is nearly full"} {
 		if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("%q is not told:\n%s", want, all)
 		}

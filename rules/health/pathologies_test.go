@@ -27,7 +27,7 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 		says   string // a part of its text
 		spares map[string]values
 	}{
-		{"kv_thrashing", values{"kv_usage": .97, "preemption_rate": .4, "ttft_p95": 4}, "a preempts 0.4/s with its KV cache 97 % full",
+		{"kv_thrashing", values{"kv_usage": .97, "preemption_rate": .4, "ttft_p95": 4}, "a preempts 0.4/s, KV cache 97 % full",
 			map[string]values{
 				"a cache that is just full enough": {"kv_usage": .95}, "a preemption now and then": {"preemption_rate": .1},
 				"users who wait for nothing": {"ttft_p95": 2.5}}},
@@ -37,30 +37,30 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 			"a full cache without a queue": {"requests_waiting": 0}, "a cache with room": {"kv_usage": .9},
 			"first tokens in time": {"ttft_p99": 5}}},
 		{"prefill_starves", values{"ttft_p95": 6, "itl_p50": .03, "requests_waiting": 30, "kv_usage": .6},
-			"30 requests wait on a with KV cache to spare", map[string]values{
+			"30 requests wait on a, KV cache 60 % in use", map[string]values{
 				"the same behind a full cache": {"kv_usage": .97}, "slow decoding": {"itl_p50": .05},
 				"a short queue":        {"requests_waiting": 20},
 				"first tokens in time": {"ttft_p95": 5}}},
-		{"late_on_idle_gpus", values{"ttft_p99": 6, "gpu_util": 20}, "GPUs are busy 20 %", map[string]values{
+		{"late_on_idle_gpus", values{"ttft_p99": 6, "gpu_util": 20}, "GPUs 20 % busy", map[string]values{
 			"busy GPUs": {"gpu_util": 50}, "first tokens in time": {"ttft_p99": 5}}},
-		{"small_batches", values{"gpu_util": 20, "requests_running": 4, "requests_waiting": 3}, "3 wait on a, which runs 4",
+		{"small_batches", values{"gpu_util": 20, "requests_running": 4, "requests_waiting": 3}, "3 requests wait on a, 4 running",
 			map[string]values{
 				"an engine at rest": {"requests_waiting": 0, "requests_running": 0}, "a batch of eight": {"requests_running": 8},
 				"a queue, which is another trouble": {"requests_waiting": 5}, "busy GPUs": {"gpu_util": 50}}},
 		{"uneven_queues", values{"requests_waiting": 12}, "12 requests wait on one worker and 0 on another", map[string]values{
 			"a queue of ten": {"requests_waiting": 10}}},
 		{"gpu_memory_rises", values{"gpu_fb_slope": .1, "gpu_fb_changes": 9, "gpu_fb_low": 70000, "gpu_fb_used": 71000, "finish_rate": 3},
-			"GPU 0 on n uses", map[string]values{
+			"GPU memory of GPU 0 on n", map[string]values{
 				"memory that stands still": {"gpu_fb_slope": 0}, "one step": {"gpu_fb_changes": 2},
 				"a model that was just loaded": {"gpu_fb_low": 500}, "an engine that completes nothing": {"finish_rate": 0}}},
 		{"blocks_never_freed", values{"kv_idle_usage": .3}, "a held 30 % of its KV cache", map[string]values{
 			"what is left of a prefix": {"kv_idle_usage": .1}}},
-		{"overdue_requests", values{"e2e_p95": 300, "output_length_mean": 400, "itl_p50": .03}, "Requests take 5 min (p95)",
+		{"overdue_requests", values{"e2e_p95": 300, "output_length_mean": 400, "itl_p50": .03}, "Request latency p95 5 min",
 			map[string]values{
 				"four minutes": {"e2e_p95": 240}, "answers that are as long": {"output_length_mean": 4000},
 				"no lengths": {"output_length_mean": -1}}},
 		{"prefixes_never_hit", values{"prefix_hit_ratio": .02, "prefix_query_rate": 900, "ttft_p95": 4},
-			"2 % of the prompt tokens that a looks up", map[string]values{
+			"Prefix cache hits 2 % on a", map[string]values{
 				"hits": {"prefix_hit_ratio": .1}, "a cache that is off": {"prefix_query_rate": 0},
 				"diverse prompts, all in time": {"ttft_p95": 2}}},
 	} {
