@@ -42,7 +42,7 @@ func TestScoreChecksItsFlagsFirst(t *testing.T) {
 	for _, faults := range []string{"engine_hang,,kv_leak", "engine_hang, ", " "} {
 		var out bytes.Buffer
 		code := run(t.Context(), []string{"lab", "score", "--faults", faults}, &out, &out)
-		if want := "paramedic: --faults: a name is empty: remove the extra comma before or behind it\n"; code != exitError ||
+		if want := "paramedic: --faults: a name is empty: remove the extra comma\n"; code != exitError ||
 			out.String() != want {
 			t.Errorf("--faults %q: exit %d: %s", faults, code, out.String())
 		}
