@@ -15,17 +15,17 @@ var clusterFaults = []string{ColdStart, ModelLoadFailure, BadRollout}
 func (s *Scenario) cluster(f *Fault) bool {
 	switch f.Name {
 	case ColdStart:
-		s.Story = "The machines of half of the workers are replaced; the new workers load the weights for ten " +
-			"minutes, and the others carry the load."
+		s.Story = "Half of the machines are replaced. The new workers load the weights for ten minutes, and the " +
+			"others carry the load."
 	case ModelLoadFailure:
-		s.Story = "A rollout names an image that does not exist; its first worker never starts, and the old ones go " +
-			"on serving."
+		s.Story = "A rollout names an image that does not exist. Its first worker never starts, and the old " +
+			"workers still serve."
 		if s.Config.Seed%2 == 1 {
-			s.Story = "The token for the model hub has expired; a worker whose machine is replaced cannot load its " +
-				"model, and dies again and again."
+			s.Story = "The token for the model hub has expired. A worker on a new machine cannot load its model and " +
+				"crashes again and again."
 		}
 	case BadRollout:
-		s.Story = "A new image fails two of five requests; its workers are ready, and the rollout goes on, one " +
+		s.Story = "A new image fails two of five requests. Its workers are ready, so the rollout continues, one " +
 			"worker every few minutes."
 		s.Config.MinReady = 4 * time.Minute
 	default:

@@ -27,25 +27,25 @@ func NewDecoy(decoy string, seed uint64) (Scenario, error) {
 	f := Fault{Name: decoy, At: 5 * time.Minute, Worker: 1}
 	switch decoy {
 	case LoadTest:
-		s.Story = "A load test doubles the traffic for eight minutes; the pool carries it."
+		s.Story = "A load test doubles the traffic for eight minutes. The pool carries it."
 		s.Config.Workload = Workload{Rate: 2.8}
 		f.For = 8 * time.Minute
 	case CleanRollout:
-		s.Story = "A new revision rolls out, one worker at a time; the others carry the load."
+		s.Story = "A new revision rolls out, one worker at a time. The others carry the load."
 		s.Config.Workload = Workload{Rate: 1.4}
 	case ScaleDown:
 		s.Story = "Four workers become two, because two are enough for the evening."
 		s.Config.Workload = Workload{Rate: 1.2}
 	case QuietHour:
-		s.Story = "Traffic falls to a third of what it was, as every night."
+		s.Story = "Traffic falls to a third, as every night."
 		s.Config.Workload = Workload{Rate: 2}
 	case FullCache:
-		s.Story = "A batch job sends requests at an even pace; the KV cache is nearly full of useful blocks, " +
-			"nothing waits and nothing is preempted."
+		s.Story = "A batch job sends requests at an even pace. The KV cache is nearly full of useful blocks, " +
+			"but no request waits or is preempted."
 		s.Config.Engine = Engine{NumGPUBlocks: 3700, MaxModelLen: 16384}
 		s.Config.Workload = Workload{Rate: 4, Trace: evenPace(1000, 1200)}
 	case SlowClient:
-		s.Story = "One client asks for answers of 7,000 tokens; they take minutes, as they must."
+		s.Story = "One client requests answers of 7,000 tokens. They take minutes, as expected."
 		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 300, Sigma: 0.5}, Timeout: 20 * time.Minute}
 	default:
 		return Scenario{}, fmt.Errorf("decoy %q is unknown: use one of %v", decoy, Decoys())

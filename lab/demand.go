@@ -17,28 +17,28 @@ var demandFaults = []string{TrafficSurge, RetryStorm, LongContextBurst, DecodeSa
 func (s *Scenario) demand(f *Fault) bool {
 	switch f.Name {
 	case TrafficSurge:
-		s.Story = "More than four times as many people ask as an hour ago, for the same kind of work; every worker " +
-			"fills up alike."
+		s.Story = "Traffic is more than four times that of an hour ago, with the same kind of requests. All " +
+			"workers fill up alike."
 		s.Config.Workload = Workload{Patience: 60 * time.Second}
 		f.Ramp = time.Minute
 	case RetryStorm:
-		s.Story = "A release of the clients gives up after 14 seconds and tries nine times more; the workers " +
-			"compute answers that nobody waits for."
+		s.Story = "A new client release cancels after 14 seconds and retries nine times. The workers compute " +
+			"answers that no client waits for."
 		s.Config.Workload = Workload{Rate: 3.4}
 	case LongContextBurst:
-		s.Story = "A few clients paste whole repositories of 24,000 tokens; their contexts fill the KV cache while " +
-			"as many requests come as ever."
+		s.Story = "A few clients send whole repositories of 24,000 tokens. Their contexts fill the KV cache, " +
+			"and the request rate does not change."
 		s.Config.Workload = Workload{Patience: time.Minute, Timeout: 10 * time.Minute}
 	case DecodeSaturation:
-		s.Story = "On workers with memory for a thousand streams answers get much longer; nobody waits for the " +
-			"first token, but every token comes later."
+		s.Story = "Answers get much longer on workers with memory for a thousand streams. No request waits for " +
+			"the first token, but every token is slower."
 		s.Config.GPUsPerWorker = 4
 		s.Config.Cost.MemoryBytes = 4 * 141e9 // of an H200
 		s.Config.Engine.MaxNumSeqs = 1024
 		s.Config.Workload = Workload{Rate: 10, Prompt: Lengths{Mean: 300, Sigma: 0.5},
 			Output: Lengths{Mean: 500, Sigma: 0.5}, GroupTokens: 128, Timeout: 10 * time.Minute}
 	case ClientCancellations:
-		s.Story = "A release of the clients hangs up in the middle of most answers; the pool is as fast as ever."
+		s.Story = "A new client release cancels most answers halfway. The pool is as fast as before."
 	default:
 		return false
 	}

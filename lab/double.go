@@ -49,7 +49,7 @@ func ParseDouble(name string) (Double, error) {
 	pair, one := strings.CutSuffix(name, "@one")
 	a, b, ok := strings.Cut(pair, "+")
 	if !ok || !slices.Contains(Faults(), a) || !slices.Contains(Faults(), b) || a == b {
-		return Double{}, fmt.Errorf("double %q is not FAULT+FAULT or FAULT+FAULT@one of two different faults", name)
+		return Double{}, fmt.Errorf("double %q is not FAULT+FAULT or FAULT+FAULT@one with two different faults", name)
 	}
 	return Double{A: a, B: b, OnePool: one}, nil
 }
@@ -71,7 +71,7 @@ func NewDouble(d Double, seed uint64) ([]Scenario, error) {
 	}
 	if d.OnePool {
 		first.Name = d.Name()
-		first.Story += " And in the same pool: " + second.Story
+		first.Story += " In the same pool: " + second.Story
 		for _, f := range second.Faults {
 			f.Worker = 2
 			first.Faults = append(first.Faults, f)

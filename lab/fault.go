@@ -83,7 +83,7 @@ func (f *Fleet) Inject(x Fault) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x.Worker < 0 || x.Worker >= f.cfg.Workers {
-		return fmt.Errorf("fault %s strikes worker %d, counted from 0, and the fleet has %d: give it more workers",
+		return fmt.Errorf("fault %s affects worker %d, counted from 0, but the fleet has %d workers: use more workers",
 			x.Name, x.Worker, f.cfg.Workers)
 	}
 	setDefault(&x.Severity, 1)

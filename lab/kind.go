@@ -144,7 +144,7 @@ func (s Scenario) As(k Kind) Scenario {
 		s.Config.Pool = string(k) + "-" + rest
 	}
 	if k == Dynamo && slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Name == GatewayFailure }) {
-		s.Story = "The frontend loses its connection to the request plane: it fails every request, while four " +
+		s.Story = "The frontend loses its connection to the request plane. It fails every request, while four " +
 			"healthy workers idle."
 	}
 	return s

@@ -16,23 +16,23 @@ var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMe
 func (s *Scenario) machine() {
 	switch s.Name {
 	case GPUThrottle:
-		s.Story = "A fan dies: one GPU runs so hot that its clock falls to a quarter, and its worker with it; the " +
+		s.Story = "A fan fails. One GPU gets so hot that its clock falls to a quarter and slows its worker. The " +
 			"other GPUs are cool."
 		s.Config.Workload = Workload{Rate: 4.5}
 	case NodeFailure:
-		s.Story = "A machine loses its power, with two of the four workers on it; the others carry the load until " +
-			"replacements are up elsewhere."
+		s.Story = "A machine with two of the four workers loses power. The others carry the load until " +
+			"replacements start elsewhere."
 	case OOMKilled:
-		s.Story = "The memory limit of 32 GiB is far above the usual 18, until one worker is sent videos: decoding " +
-			"them takes it all within seconds, and the kernel kills it."
+		s.Story = "Workers use 18 of 32 GiB of memory. Then one worker gets videos: decoding fills the memory " +
+			"within seconds, and the kernel kills the worker."
 		s.Config.MemoryLimit = 32 << 30
 	case CUDAOOM:
-		s.Story = "gpu_memory_utilization is 0.92 with 8,192 batched tokens; a few clients ask for the " +
-			"probabilities of long prompts, whose logits find no room."
+		s.Story = "gpu_memory_utilization is 0.92 with 8,192 batched tokens. A few clients request the " +
+			"probabilities of long prompts, and the logits do not fit."
 		s.Config.Engine.GPUMemoryUtilization, s.Config.Engine.MaxNumBatchedTokens = 0.92, 8192
 	case GPUMemoryLeak:
-		s.Story = "One engine takes a little more GPU memory with every request and never gives it back; 6 GiB " +
-			"beside its cache are all there is."
+		s.Story = "One engine takes a little more GPU memory with every request and never frees it. Only 6 GiB " +
+			"are free beside its KV cache."
 	}
 }
 

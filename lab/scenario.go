@@ -9,7 +9,7 @@ import (
 // A Scenario is a fleet and its faults.
 type Scenario struct {
 	Name   string
-	Story  string // one sentence, for people
+	Story  string // what happens, for people
 	Config Config
 	Faults []Fault
 	Length time.Duration // long enough for the alerts that the fault raises
@@ -25,51 +25,51 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	case GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMemoryLeak:
 		s.machine()
 	case KVExhaustion:
-		s.Story = "Answers get more than twice as long; max_num_seqs 256 admits more than the KV cache can hold, " +
-			"and preemptions eat the throughput."
+		s.Story = "Answers get more than twice as long. max_num_seqs 256 admits more than the KV cache can " +
+			"hold, and preemptions reduce the throughput."
 	case KVLeak:
-		s.Story = "One worker never frees the KV blocks of cancelled requests; batch traffic comes in bursts."
+		s.Story = "One worker never frees the KV blocks of cancelled requests. Batch traffic comes in bursts."
 		s.Config.Workload = Workload{Rate: 2.5, On: 75 * time.Second, Off: 75 * time.Second,
 			Output: Lengths{Mean: 400, Sigma: 0.5}}
 		f.Severity = 2
 	case ConcurrencyCap:
-		s.Story = "max_num_seqs is 8: traffic grows, requests queue, and the KV cache stays almost empty."
+		s.Story = "max_num_seqs is 8. Traffic grows, requests queue, and the KV cache stays almost empty."
 		s.Config.Engine.MaxNumSeqs = 8
 		s.Config.Workload = Workload{Rate: 1.1, Patience: 60 * time.Second}
 		f.Severity = 1.4
 	case PrefillStarvation:
-		s.Story = "A fifth of the prompts become documents of 20,000 tokens; with 16,384 batched tokens each step " +
-			"belongs to one of them."
+		s.Story = "A fifth of the prompts become documents of 20,000 tokens. With 16,384 batched tokens, each " +
+			"of them fills whole steps."
 		s.Config.Engine.MaxNumBatchedTokens = 16384
 		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 150, Sigma: 0.5}, Patience: 60 * time.Second}
 	case RoutingSkew:
-		s.Story = "The router sends most requests to one worker; the others idle."
+		s.Story = "The router sends most requests to one worker. The others idle."
 		s.Config.Workload = Workload{Rate: 4}
 	case PrefixCacheCollapse:
-		s.Story = "A new prompt template starts with a timestamp: nothing is shared any more, and every prompt is " +
-			"computed whole."
+		s.Story = "A new prompt template starts with a timestamp. Prompts share no prefix, so every prompt is " +
+			"computed in full."
 		s.Config.Workload = Workload{Rate: 4.4, Prompt: Lengths{Mean: 4200, Sigma: 0.1},
 			Output: Lengths{Mean: 120, Sigma: 0.5}, Groups: 6, GroupTokens: 3200, GroupShare: 0.97, Patience: 60 * time.Second}
 	case HostMemoryLeak:
 		s.Story = "One worker's host memory grows until the kernel kills it."
 	case QualityRegression:
-		s.Story = "A new chat template that does not fit the model is rolled out: latency is fine, and every third " +
-			"answer refuses or is empty."
+		s.Story = "A rollout brings a chat template that does not fit the model. Latency is normal, but every " +
+			"third answer is empty or a refusal."
 	case GPUFault:
-		s.Story = "A GPU falls off the bus; its worker fails, dies, and cannot start again there."
+		s.Story = "A GPU falls off the bus. Its worker fails, crashes, and cannot start there again."
 	case EngineHang:
-		s.Story = "One engine stops generating; its health endpoint still answers 200."
+		s.Story = "One engine stops generating. Its health endpoint still answers 200."
 	case BenignAlert:
-		s.Story = "The GPUs' memory is 97% reserved, as it always is; a rule thinks that is an emergency."
+		s.Story = "97 % of GPU memory is reserved, as always. An alert rule treats this as an emergency."
 	case GatewayFailure:
-		s.Story = "The endpoint picker loses its watch of the pool: it sees no endpoint and answers 503, while four " +
-			"healthy workers idle."
+		s.Story = "The endpoint picker loses its watch of the pool. It sees no endpoint and answers 503, while " +
+			"four healthy workers idle."
 	case MonitoringGap:
-		s.Story = "The engines' /metrics answer 500, because the directory that their processes share is full; " +
-			"users notice nothing."
+		s.Story = "The engines' /metrics answer 500, because the directory that their processes share is full. " +
+			"Users notice nothing."
 	case GPUUnderutilization:
-		s.Story = "An autoscaler resizes the containers in place to one CPU core; every step waits for the host, " +
-			"and the GPUs idle while tokens trickle."
+		s.Story = "An autoscaler resizes the containers in place to one CPU core. Every step waits for the " +
+			"host, the GPUs idle, and tokens are slow."
 		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 400, Sigma: 0.5}}
 	default:
 		if s.demand(&f) || s.cluster(&f) {

@@ -27,22 +27,26 @@ func (c *cli) checkCommand() *cobra.Command {
 	var online bool
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Validate configuration, rules and playbooks; with --online also everything they point at",
-		Args:  cobra.NoArgs,
+		Short: "Validate the configuration, the rules and the playbooks",
+		Long: "Validate the configuration, the rules and the playbooks. Exit code 0: valid; 2: there are problems or findings;\n" +
+			"1: the check failed. With --online, check also calls every configured service, and checks the alert rules of each\n" +
+			"Prometheus against the metrics that the engines export.",
+		Example: "  paramedic check --config paramedic.yaml\n  paramedic check --config paramedic.yaml --online",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.check(cmd.Context(), path, online)
 		},
 	}
-	cmd.Flags().StringVar(&path, "config", "", "configuration file; without it the defaults and the built-in knowledge are checked")
+	cmd.Flags().StringVar(&path, "config", "", "configuration `file`; without it, check validates the defaults and the built-in rules and playbooks")
 	cmd.Flags().BoolVar(&online, "online", false,
-		"also ask every dependency whether it answers, and hold the fleet's own alert rules against what its engines export")
+		"also call every configured service, and check your alert rules")
 	return cmd
 }
 
 // A checkResult is the output of check.
 type checkResult struct {
 	Problems []config.Problem              `json:"problems"`
-	Online   map[string]string             `json:"online,omitempty"` // what was asked, and "ok", "off: …" or what is wrong
+	Online   map[string]string             `json:"online,omitempty"` // by service: "ok", "off: …" or the problem
 	Rules    map[string]service.LintResult `json:"rules,omitempty"`  // by cluster: its own alert rules
 	Causes   int                           `json:"causes"`
 	Books    int                           `json:"playbooks"`
@@ -121,7 +125,7 @@ func (o *checkResult) knowledge(cfg config.Config) {
 	o.playbookProblems(cfg, library.Validate(known))
 }
 
-// hasPlaybook reports a cause without a playbook. Its message would only say how to triage by hand.
+// hasPlaybook reports a cause without a playbook. Its message could only explain triage by hand.
 func (o *checkResult) hasPlaybook(cause *catalog.Cause, library *playbooks.Library) {
 	if _, ok := library.Get(cause.Playbook); ok {
 		return
@@ -130,7 +134,7 @@ func (o *checkResult) hasPlaybook(cause *catalog.Cause, library *playbooks.Libra
 		return
 	}
 	o.Problems = append(o.Problems, config.Problem{File: cause.File, Line: cause.Line,
-		Text: fmt.Sprintf("cause %s: there is no playbook %q", cause.ID, cause.Playbook)})
+		Text: fmt.Sprintf("cause %s: there is no playbook %q: add one, or name another with playbook:", cause.ID, cause.Playbook)})
 }
 
 // unshown reports the user's playbooks that no verdict leads to.
@@ -144,10 +148,10 @@ func (o *checkResult) unshown(dir string, catalog *catalog.Catalog, library *pla
 		if dir == "" || filepath.Dir(pb.File) != filepath.Clean(dir) || shown[pb.ID] {
 			continue
 		}
-		problem := fmt.Sprintf("no verdict shows this playbook: %s has another; call it %[1]s to replace that one, or let a cause name "+
-			"it with playbook: %s", pb.Cause, pb.ID)
+		problem := fmt.Sprintf("no verdict shows this playbook, because %s has another. To replace that one, set id: %[1]s. To add this "+
+			"one, set playbook: %s in a cause", pb.Cause, pb.ID)
 		if !slices.Contains(causes, pb.Cause) {
-			problem = fmt.Sprintf("there is no cause %q, so that no verdict shows this playbook; %s", pb.Cause,
+			problem = fmt.Sprintf("there is no cause %q, so no verdict shows this playbook; %s", pb.Cause,
 				text.DidYouMean(pb.Cause, causes))
 		}
 		o.Problems = append(o.Problems, config.Problem{File: pb.File, Line: pb.Line("cause"), Text: problem})
@@ -167,7 +171,7 @@ func (o *checkResult) playbookProblems(cfg config.Config, err error) {
 	o.Problems = append(o.Problems, config.Problem{File: cfg.Playbooks.Dir, Text: err.Error()})
 }
 
-// ask pings everything that the configuration names.
+// ask pings every configured service.
 func (o *checkResult) ask(ctx context.Context, cfg config.Config, c *cli) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -195,7 +199,7 @@ func (o *checkResult) ask(ctx context.Context, cfg config.Config, c *cli) {
 	}
 }
 
-// leftOff begins the answer for a feature that the operator has not switched on. It is no finding.
+// leftOff begins the answer for a feature that is not switched on. It is not a finding.
 const leftOff = "off: "
 
 func okOr(err error) string {
@@ -210,7 +214,7 @@ func (o *checkResult) print(c *cli, path string) {
 		fmt.Fprintln(c.out, p)
 	}
 	if o.Online != nil && len(o.Online) == 0 {
-		fmt.Fprintln(c.out, "nothing was asked: the configuration points at nothing (clusters[].prometheus, engines, alertmanager, "+
+		fmt.Fprintln(c.out, "no service is configured, so --online called none (clusters[].prometheus, engines, alertmanager, "+
 			"kubernetes, traces, notify)")
 	}
 	for _, what := range slices.Sorted(maps.Keys(o.Online)) {
@@ -230,5 +234,5 @@ func (o *checkResult) print(c *cli, path string) {
 	if path == "" {
 		path = "the default configuration"
 	}
-	fmt.Fprintf(c.out, "%s is valid; %d causes, %d playbooks\n", path, o.Causes, o.Books)
+	fmt.Fprintf(c.out, "%s is valid: %d causes, %d playbooks\n", path, o.Causes, o.Books)
 }

@@ -14,7 +14,7 @@ func printLint(c *cli, cluster string, l service.LintResult) {
 	fmt.Fprintf(c.out, "%-32s ", cluster+"/rules")
 	switch {
 	case l.Skipped != "":
-		fmt.Fprintf(c.out, "not looked at: %s\n", l.Skipped)
+		fmt.Fprintf(c.out, "not checked: %s\n", l.Skipped)
 		return
 	case len(l.Findings) == 0:
 		fmt.Fprintf(c.out, "ok, %s\n", text.Count(l.Rules, "alert rule"))
@@ -25,8 +25,8 @@ func printLint(c *cli, cluster string, l service.LintResult) {
 		fmt.Fprintf(c.out, "  %s\n", what)
 	}
 	if len(l.Unjudged) > 0 {
-		fmt.Fprintf(c.out, "  not judged: %s without series in the last hour, which may come when something happens, or with an "+
-			"exporter: %s\n", text.Count(len(l.Unjudged), "metric"), firstNames(l.Unjudged, 12, ", "))
+		fmt.Fprintf(c.out, "  not checked: %s without series in the last hour. Such a metric may appear with the first event, or with "+
+			"an exporter: %s\n", text.Count(len(l.Unjudged), "metric"), firstNames(l.Unjudged, 12, ", "))
 	}
 }
 

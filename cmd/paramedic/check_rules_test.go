@@ -54,7 +54,7 @@ func TestCheckOnlineLintsTheFleetsRules(t *testing.T) {
 	if code := run(t.Context(), []string{"check", "--online", "--config", file}, &out, &errs); code != exitFinding {
 		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 	}
-	for _, want := range []string{"prod/rules", "1 finding in 1 alert rule", "critical", "vllm/KVFull", "can never fire",
+	for _, want := range []string{"prod/rules", "1 finding in 1 alert rule", "critical", "vllm/KVFull", "never fires",
 		"→ use `vllm:kv_cache_usage_perc`"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &out)
@@ -78,16 +78,16 @@ func TestCheckOnlineSeesWhatRulesSelect(t *testing.T) {
 	for expr, want := range map[string]string{
 		`llm:kv > 0.9`: "in the recording rule llm:kv",
 		`vllm:kv_cache_usage_perc{tenant="a"} > 0.9`:             "no series of vllm:kv_cache_usage_perc has a label tenant",
-		`vllm:kv_cache_usage_perc{model_name="llama-7b"} > 0.9`:  "there are llama-70b",
+		`vllm:kv_cache_usage_perc{model_name="llama-7b"} > 0.9`:  "use llama-70b",
 		`vllm:kv_cache_usage_perc{model_name="llama-70b"} > 0.9`: "ok, 1 alert rule\n",
-		`rate(http_requests_total[10s]) > 1`:                     "can never fire: rate wants two samples, and http_requests_total is scraped every 15s",
+		`rate(http_requests_total[10s]) > 1`:                     "never fires: rate needs two samples, and http_requests_total is scraped every 15s",
 		`rate(http_request_total[5m]) > 1`:                       "no series here has had the name http_request_total in the last week, but there is http_requests_total",
-		`rate(http_error_total[5m]) > 1`:                         "not judged: 1 metric without series in the last hour, which may come when something happens, or with an exporter: http_error_total\n", // was there last week
-		`kube_pod_status_unschedulable == 1`:                     "ok, 1 alert rule\n  not judged: 1 metric without series in the last hour, which may come when something happens, or with an exporter: kube_pod_status_unschedulable\n",
+		`rate(http_error_total[5m]) > 1`:                         "not checked: 1 metric without series in the last hour. Such a metric may appear with the first event, or with an exporter: http_error_total\n", // was there last week
+		`kube_pod_status_unschedulable == 1`:                     "ok, 1 alert rule\n  not checked: 1 metric without series in the last hour. Such a metric may appear with the first event, or with an exporter: kube_pod_status_unschedulable\n",
 	} {
 		var out, errs bytes.Buffer
 		run(t.Context(), []string{"check", "--online", "--config", fakeFleet(t, expr)}, &out, &errs)
-		if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "not looked at") {
+		if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "were not checked") {
 			t.Errorf("%s: it does not say %q:\n%s%s", expr, want, &out, &errs)
 		}
 	}
@@ -96,9 +96,9 @@ func TestCheckOnlineSeesWhatRulesSelect(t *testing.T) {
 // check prints what it did not look at.
 func TestCheckReportsUnseenLabels(t *testing.T) {
 	var out bytes.Buffer
-	unseen := []string{"labels of 3 metrics were not looked at: they take more than 390 queries"}
+	unseen := []string{"labels of 3 metrics were not checked: they take more than 390 queries"}
 	printLint(&cli{out: &out}, "prod", service.LintResult{Rules: 2, Unseen: unseen})
-	if got := out.String(); !strings.Contains(got, "ok, 2 alert rules\n  labels of 3 metrics were not looked at") {
+	if got := out.String(); !strings.Contains(got, "ok, 2 alert rules\n  labels of 3 metrics were not checked") {
 		t.Error(got)
 	}
 }

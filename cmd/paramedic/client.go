@@ -32,69 +32,84 @@ type client struct {
 // clientCommands returns the commands that call a running bot.
 func (c *cli) clientCommands() []*cobra.Command {
 	cl := &client{cli: c}
-	incidents := &cobra.Command{Use: "incidents", Short: "List, show and report the incidents of a running bot", Args: cobra.NoArgs,
+	incidents := &cobra.Command{Use: "incidents", Short: "List and show incidents, and print their reports", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), nil, 0) }}
 	var status, cause, cluster string
 	var most int
 	list := &cobra.Command{Use: "list", Short: "List incidents, newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if most < 0 {
-				return fmt.Errorf("--limit %d: give a number, or 0 for all", most)
+				return fmt.Errorf("--limit %d: use a number above 0, or 0 for all", most)
 			}
 			return cl.list(cmd.Context(), map[string]string{"status": status, "cause": cause, "cluster": cluster}, most)
 		}}
-	list.Flags().StringVar(&status, "status", "", "only with this status: open, acked, mitigating, monitoring, resolved")
-	list.Flags().StringVar(&cause, "cause", "", "only with this cause")
-	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
-	list.Flags().IntVar(&most, "limit", 0, "at most this many, the newest; 0: all that match")
+	list.Flags().StringVar(&status, "status", "", "only incidents with this `status`: open, acked, mitigating, monitoring or resolved")
+	list.Flags().StringVar(&cause, "cause", "", "only incidents with this `cause`, such as kv_exhaustion")
+	list.Flags().StringVar(&cluster, "cluster", "", "only incidents of this `cluster`")
+	list.Flags().IntVar(&most, "limit", 0, "only the newest `number` of incidents; 0: all")
 	incidents.AddCommand(list,
-		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: " +
-			"prod-7)", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "show ID", Short: "Show an incident with its evidence, first aid and guards", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
-		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "report ID", Short: "Print the report of an incident as Markdown", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
 	var forTime time.Duration
-	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1,
+	silence := cl.verb("silence ID", "Stop the notifications of an incident for a while", 1,
 		func(ctx context.Context, args []string) error {
 			if forTime <= 0 {
-				return fmt.Errorf("--for %s: give a time longer than 0s, such as 45m", forTime)
+				return fmt.Errorf("--for %s: use a time above 0s, such as 45m", forTime)
 			}
 			return cl.post(ctx, incidentPath(args[0], "silence"), map[string]any{"until": time.Now().Add(forTime).UTC()}, silenced)
 		})
-	silence.Flags().DurationVar(&forTime, "for", time.Hour, "how long")
-	approve := cl.verb("approve ACTION PLAN", "Approve exactly the plan that you were shown", 2, cl.approve)
-	approve.Args = cobra.RangeArgs(1, 2) // without the plan it answers with the command that has it
+	silence.Flags().DurationVar(&forTime, "for", time.Hour, "`time` without notifications, such as 45m; the bot notifies before that if the incident gets more severe")
+	approve := cl.verb("approve ACTION PLAN", "Approve an action with the plan that you have read", 2, cl.approve)
+	approve.Args = cobra.RangeArgs(1, 2) // without the plan, the error has the full command
 	commands := []*cobra.Command{incidents, silence,
 		cl.verb("ack ID", "Acknowledge an incident", 1, func(ctx context.Context, args []string) error {
 			return cl.post(ctx, incidentPath(args[0], "ack"), nil, acknowledged)
 		}),
 		approve,
-		cl.verb("deny ACTION", "Deny an action", 1, func(ctx context.Context, args []string) error {
+		cl.verb("deny ACTION", "Deny an action that waits for approval", 1, func(ctx context.Context, args []string) error {
 			return cl.post(ctx, actionPath(args[0], "deny"), nil, decidedOn)
 		}),
-		cl.verb("cancel ACTION", "Call an action off; on one that needs a person: say that it is taken care of", 1,
+		cl.verb("cancel ACTION", "Cancel an action, or close one that needs a person", 1,
 			func(ctx context.Context, args []string) error {
 				return cl.post(ctx, actionPath(args[0], "cancel"), nil, cancelled)
 			}),
-		cl.verb("halt", "Stop all first aid: nothing new is begun until resume", 0,
+		cl.verb("halt", "Halt first aid in all clusters until resume", 0,
 			func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/halt", nil, haltedNow) }),
-		cl.verb("resume", "Allow first aid again", 0,
+		cl.verb("resume", "Allow first aid again after halt (role admin)", 0,
 			func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/resume", nil, haltedNow) }),
 	}
 	for _, cmd := range commands {
 		for _, one := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
-			one.Long = one.Short + ".\n\n" + whichBot
+			one.Long = one.Short + ".\n" + details[strings.Fields(one.Use)[0]] + "\n" + whichBot
 		}
 		cmd.PersistentFlags().StringVar(&cl.server, "server", env("PARAMEDIC_SERVER", "http://127.0.0.1:8080"),
-			"the bot's address ($PARAMEDIC_SERVER)")
+			"`address` of the bot; PARAMEDIC_SERVER sets the default")
 	}
 	cl.token = os.Getenv("PARAMEDIC_TOKEN")
 	return commands
 }
 
-// whichBot is the help text of every command that calls a bot.
-const whichBot = "It talks to a running bot. --server or PARAMEDIC_SERVER says where that is; where the bot asks who you are, " +
-	"PARAMEDIC_TOKEN\nis your token of its auth.api.tokens_file."
+// details has the help of commands that need more than one sentence.
+var details = map[string]string{
+	"show": byNumber, "report": byNumber, "ack": byNumber, "silence": byNumber,
+	"approve": "\nACTION is the action's ID. PLAN is the beginning of the plan's hash. The page, the notification and\n" +
+		"`paramedic incidents show 7` print both with the plan. If you leave PLAN out, nothing is approved: the command prints\n" +
+		"the plan and its hash. If the plan has changed since, the bot refuses the approval.\n",
+	"deny": "\nACTION is the action's ID; `paramedic incidents show 7` prints it. The bot does not plan a denied action again.\n",
+	"cancel": "\nACTION is the action's ID; `paramedic incidents show 7` prints it. If the bot has not written yet, it does not\n" +
+		"write. If an action has the state needs_human, this closes it: the pool may get first aid again.\n",
+	"halt":   "\nThe bot starts no new action until `paramedic resume`.\n",
+	"resume": "",
+}
+
+// byNumber is the help of commands that take an incident.
+const byNumber = "\nID is the incident's number (7, or prod-7 if there are several clusters), its ID, or the beginning of its ID.\n"
+
+// whichBot is the help of every command that calls a bot.
+const whichBot = "The command calls a running bot. --server or PARAMEDIC_SERVER sets its address. If the bot has an\n" +
+	"auth.api.tokens_file, set PARAMEDIC_TOKEN to your token in that file."
 
 func env(name, fallback string) string {
 	if v := os.Getenv(name); v != "" {
@@ -107,7 +122,7 @@ func env(name, fallback string) string {
 func (c *client) verb(use, short string, args int, do func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
-	cmd.Flags().StringVar(&c.reason, "reason", "", "why; it is kept in the timeline")
+	cmd.Flags().StringVar(&c.reason, "reason", "", "`reason` for the timeline")
 	return cmd
 }
 
@@ -127,9 +142,9 @@ func (c *client) approve(ctx context.Context, args []string) error {
 		return err
 	}
 	if a.State != state.AwaitingApproval {
-		return c.post(ctx, actionPath(string(a.ID), "approve"), nil, decidedOn) // the bot says why not
+		return c.post(ctx, actionPath(string(a.ID), "approve"), nil, decidedOn) // the bot's error has the reason
 	}
-	return fmt.Errorf("say which plan you approve. To %s (%s): paramedic approve %s %s", a.Change, a.Target, a.ID,
+	return fmt.Errorf("the plan is missing, so nothing is approved. The plan: %s (%s). To approve it: paramedic approve %s %s", a.Change, a.Target, a.ID,
 		state.ShortPlan(a.PlanHash))
 }
 
@@ -292,10 +307,10 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	if err != nil {
 		var call *url.Error
 		if errors.As(err, &call) {
-			err = call.Err // its own words are the whole address of the request
+			err = call.Err // the whole message repeats the address of the request
 		}
-		return nil, fmt.Errorf("the bot at %s does not answer: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER "+
-			"says where)", req.URL.Scheme+"://"+req.URL.Host, err)
+		return nil, fmt.Errorf("the bot at %s does not answer: %w. Check that `paramedic serve` runs there, or set another address with "+
+			"--server or PARAMEDIC_SERVER", req.URL.Scheme+"://"+req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
@@ -307,14 +322,14 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 	var e api.ErrorJSON
 	if json.Unmarshal(raw, &e) != nil || e.Error == "" {
-		e.Error = method + " " + path + " was refused"
+		e.Error = "the bot refused " + method + " " + path
 	}
 	text := fmt.Sprintf("%s (%d)", e.Error, resp.StatusCode)
 	for _, candidate := range e.Candidates {
 		text += "\n  " + candidate
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		text += "\nset PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file"
+		text += "\nSet PARAMEDIC_TOKEN to your token in the bot's auth.api.tokens_file."
 	}
 	return nil, refusal{text, e.Missing}
 }

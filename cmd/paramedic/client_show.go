@@ -40,7 +40,7 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	}
 	row("where", place(in.Scope))
 	row("opened", happened(in))
-	row("alerts", fmt.Sprintf("%d, of which %d still fire", in.AlertCount, in.ActiveAlerts))
+	row("alerts", fmt.Sprintf("%d, %d still firing", in.AlertCount, in.ActiveAlerts))
 	printStory(w, "", state.Story(in.Story))
 	if in.Playbook != "" {
 		row("playbook", "paramedic playbooks show "+in.Playbook)
@@ -49,12 +49,12 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	for _, e := range in.Evidence {
 		printFinding(w, e.Weight, e.Text, e.Why)
 	}
-	for _, m := range report.MissingLines(in.MissingEvidence) {
-		fmt.Fprintf(w, "     —      %s\n", m)
+	for _, m := range missingLines(in.MissingEvidence) {
+		fmt.Fprintf(w, "  missing   %s\n", m)
 	}
 	printUsual(w, in.Anomalies, in.Correlations)
 	for _, s := range in.Symptoms {
-		fmt.Fprintf(w, "\n  symptom %s: %s", s.Symptom, text.Count(s.Alerts, "alert"))
+		fmt.Fprintf(w, "\n  symptom: %s, %s", symptomTitle(s.Symptom), text.Count(s.Alerts, "alert"))
 	}
 	fmt.Fprintln(w)
 	for _, a := range in.Actions {
@@ -71,7 +71,7 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 		case a.State == state.AwaitingApproval:
 			fmt.Fprintf(w, "    paramedic approve %s %s\n", a.ID, state.ShortPlan(a.PlanHash))
 		case a.NeedsPerson:
-			fmt.Fprintf(w, "    when it is taken care of: paramedic cancel %s\n", a.ID)
+			fmt.Fprintf(w, "    if you have taken care of it: paramedic cancel %s\n", a.ID)
 		case a.ReleasedBy != "":
 			fmt.Fprintf(w, "    taken care of by %s\n", a.ReleasedBy)
 		}
@@ -108,13 +108,13 @@ func printFinding(w io.Writer, weight float64, text, why string) {
 // printUsual prints anomalies, and the signals that moved with the users' latency and errors.
 func printUsual(w io.Writer, anomalies []state.Anomaly, correlations []state.Correlation) {
 	if len(anomalies) > 0 {
-		fmt.Fprint(w, "\n  against the usual:\n")
+		fmt.Fprint(w, "\n  compared with the usual:\n")
 	}
 	for _, a := range anomalies {
 		fmt.Fprintf(w, "    %s\n", a.Text)
 	}
 	if len(correlations) > 0 {
-		fmt.Fprint(w, "\n  moved together, which makes nothing a cause:\n")
+		fmt.Fprint(w, "\n  moved together (this proves no cause):\n")
 	}
 	for _, c := range correlations {
 		fmt.Fprintf(w, "    %s\n", c.Text)
@@ -143,10 +143,10 @@ func place(s state.Scope) string {
 func happened(in api.IncidentJSON) string {
 	text := opened(in.OpenedAt)
 	if in.AckedAt != nil {
-		text += ", acknowledged " + opened(in.AckedAt) + " by " + cmp.Or(in.AckedBy, "somebody")
+		text += ", acknowledged " + opened(in.AckedAt) + " by " + cmp.Or(in.AckedBy, "an unknown person")
 	}
 	if in.SilencedUntil != nil {
-		text += ", silent until " + opened(in.SilencedUntil)
+		text += ", silenced until " + opened(in.SilencedUntil)
 	}
 	if in.MergedInto != "" {
 		text += ", merged into " + string(in.MergedInto)
@@ -157,7 +157,7 @@ func happened(in api.IncidentJSON) string {
 	return text
 }
 
-// These functions return the state after a command, in words.
+// These functions return the state after a command as a sentence.
 
 func acknowledged(answer []byte) (string, error) {
 	var in api.IncidentJSON
@@ -168,7 +168,7 @@ func acknowledged(answer []byte) (string, error) {
 func silenced(answer []byte) (string, error) {
 	var in api.IncidentJSON
 	err := json.Unmarshal(answer, &in)
-	return fmt.Sprintf("%s is silent until %s, unless it gets more severe: %s", called(in), opened(in.SilencedUntil), in.Title), err
+	return fmt.Sprintf("%s sends no notifications until %s, unless it gets more severe: %s", called(in), opened(in.SilencedUntil), in.Title), err
 }
 
 func decidedOn(answer []byte) (string, error) {
@@ -195,7 +195,7 @@ func haltedNow(answer []byte) (string, error) {
 	err := json.Unmarshal(answer, &h)
 	where := strings.Join(h.Clusters, ", ")
 	if h.Halted {
-		return fmt.Sprintf("first aid is halted in %s until `paramedic resume`", where), err
+		return fmt.Sprintf("first aid is halted in %s. `paramedic resume` allows it again", where), err
 	}
 	return fmt.Sprintf("first aid is allowed again in %s", where), err
 }

@@ -51,13 +51,13 @@ func TestCommandsReportCurrentState(t *testing.T) {
 	awaitAlerts(t, bot, 1)
 	t.Setenv("USER", "ada")
 	server := "--server=" + strings.TrimPrefix(base, "http://") // no scheme: http is meant
-	says(t, ask(t, exitOK, "incidents", "show", "1", server), "where    llm/vllm-llama", "opened   ", "alerts   1, of which 1 still fire",
-		": 1 alert\n")
+	says(t, ask(t, exitOK, "incidents", "show", "1", server), "where    llm/vllm-llama", "opened   ", "alerts   1, 1 still firing",
+		", 1 alert\n")
 	says(t, ask(t, exitOK, "ack", "1", server), "#1 is acknowledged by ada (unverified): ")
-	says(t, ask(t, exitOK, "silence", "1", server), "#1 is silent until "+time.Now().UTC().Add(time.Hour).Format("Jan 2"))
-	says(t, ask(t, exitError, "silence", "1", "--for", "0s", server), "--for 0s: give a time longer than 0s")
-	says(t, ask(t, exitOK, "incidents", "show", "1", server), "acknowledged ", " by ada", "silent until ")
-	says(t, ask(t, exitOK, "halt", server), "first aid is halted in default until `paramedic resume`")
+	says(t, ask(t, exitOK, "silence", "1", server), "#1 sends no notifications until "+time.Now().UTC().Add(time.Hour).Format("Jan 2"))
+	says(t, ask(t, exitError, "silence", "1", "--for", "0s", server), "--for 0s: use a time above 0s")
+	says(t, ask(t, exitOK, "incidents", "show", "1", server), "acknowledged ", " by ada", "silenced until ")
+	says(t, ask(t, exitOK, "halt", server), "first aid is halted in default. `paramedic resume` allows it again")
 	says(t, ask(t, exitOK, "resume", server), "first aid is allowed again in default")
 	says(t, ask(t, exitOK, "incidents", "report", "1", "-o", "json", server), `"report": "# Incident INC-`)
 	for _, verb := range []string{"approve", "deny", "cancel"} {
@@ -90,7 +90,7 @@ func TestCancelReportsItsOutcome(t *testing.T) {
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{{ID: "ACT-1", State: state.NeedsHuman, NeedsPerson: true},
 		{ID: "ACT-2", State: state.NeedsHuman, ReleasedBy: "ada"}}})
-	says(t, out.String(), "when it is taken care of: paramedic cancel ACT-1", "taken care of by ada")
+	says(t, out.String(), "if you have taken care of it: paramedic cancel ACT-1", "taken care of by ada")
 }
 
 // The terminal shows no less than the card of the console notifier.
@@ -109,7 +109,7 @@ open  critical  kv_exhaustion  99 %
 
 where    llm/vllm, cluster prod, pods a b c d and 1 more
 opened   Nov 21 03:00:00 UTC
-alerts   3, of which 2 still fire
+alerts   3, 2 still firing
 what     The cache is full.
 why      Usage is 98 %.
 or else  Next is kv_leak.
@@ -141,10 +141,10 @@ func TestTerminalShowsAnomalies(t *testing.T) {
 	anomalies := []state.Anomaly{{Signal: "requests_waiting", Text: "Requests waiting 33: from 0 an hour ago"}}
 	correlations := []state.Correlation{{Signal: "arrival_rate", Text: "Requests arriving rose 9 min before requests waiting rose"}}
 	want := `
-  against the usual:
+  compared with the usual:
     Requests waiting 33: from 0 an hour ago
 
-  moved together, which makes nothing a cause:
+  moved together (this proves no cause):
     Requests arriving rose 9 min before requests waiting rose
 `
 	var shown, found, quiet bytes.Buffer
@@ -157,7 +157,7 @@ func TestTerminalShowsAnomalies(t *testing.T) {
 	var md bytes.Buffer
 	printMarkdown(&md, survey.Report{Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Anomalies: anomalies,
 		Correlations: correlations}}}})
-	if !strings.Contains(md.String(), "- against the usual: Requests waiting 33") || !strings.Contains(md.String(), "rose 9 min before") {
+	if !strings.Contains(md.String(), "- compared with the usual: Requests waiting 33") || !strings.Contains(md.String(), "rose 9 min before") {
 		t.Errorf("as Markdown:\n%s", md.String())
 	}
 }
@@ -176,7 +176,7 @@ func TestRefusedCommandsSuggestARemedy(t *testing.T) {
 	t.Cleanup(bot.Close)
 	t.Setenv("PARAMEDIC_TOKEN", "")
 	says(t, ask(t, exitError, "incidents", "--server", bot.URL), "not authenticated (401)",
-		"set PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file")
+		"Set PARAMEDIC_TOKEN to your token in the bot's auth.api.tokens_file.")
 	t.Setenv("PARAMEDIC_TOKEN", "a-token")
 	says(t, ask(t, exitError, "ack", "INC", "--server", bot.URL), "it means several incidents (409)\n  INC-1 (#1)\n  INC-2 (#2)")
 }
@@ -232,7 +232,7 @@ func TestListFollowsEveryPage(t *testing.T) {
 		!slices.Equal(asked, []string{"500  ", "10 500 "}) {
 		t.Errorf("with --limit 510 it asked %q for %d lines", asked, strings.Count(out, "\n"))
 	}
-	says(t, ask(t, exitError, "incidents", "list", "--limit", "-1", "--server", bot.URL), "--limit -1: give a number")
+	says(t, ask(t, exitError, "incidents", "list", "--limit", "-1", "--server", bot.URL), "--limit -1: use a number above 0")
 }
 
 // Control characters and characters that reorder a line are never printed.

@@ -9,6 +9,7 @@ import (
 
 	"paramedic/cmd/paramedic/demo"
 	"paramedic/cmd/paramedic/score"
+	"paramedic/internal/text"
 	"paramedic/lab"
 )
 
@@ -16,26 +17,26 @@ func (c *cli) demoCommand() *cobra.Command {
 	d := &demo.Demo{Out: c.out, Err: c.err}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "The whole loop on this machine: a simulated fleet breaks, the bot finds out why and mends it",
-		Long: "A simulated pool of workers serves traffic, a fault is injected, real alert rules fire and genuine webhooks reach the " +
-			"real bot.\n" +
-			"Watch it on the page, approve the first aid, and see the pool recover. Nothing leaves this machine.\n\nFaults: " +
-			strings.Join(lab.Faults(), ", "),
-		Args: cobra.NoArgs,
+		Short: "Watch the bot diagnose and repair a simulated fleet on this machine",
+		Long: "Watch the bot on a simulated pool of workers. The demo injects a fault, real alert rules fire, and the bot\n" +
+			"receives real webhooks. Open the page, approve the first aid, and see the pool recover. Nothing leaves this\n" +
+			"machine.\n\nFaults:\n" + strings.Join(text.Wrap(strings.Join(lab.Faults(), ", "), 100), "\n"),
+		Example: "  paramedic demo\n  paramedic demo --fault gpu_fault --engine sglang\n  paramedic demo --headless",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.Log = c.quietLogger()
 			return d.Run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&d.Fault, "fault", lab.KVExhaustion, "what goes wrong")
+	f.StringVar(&d.Fault, "fault", lab.KVExhaustion, "`fault` to inject")
 	f.StringVar(&d.Engine, "engine", string(lab.VLLM), score.EngineUsage)
-	f.Float64Var(&d.Speed, "speed", 0, "simulated seconds a second (default 15, and 60 with --headless); while first aid waits for you "+
-		"it is 1")
+	f.Float64Var(&d.Speed, "speed", 0, "simulated `seconds` per second (default 15, or 60 with --headless); 1 while an action waits for "+
+		"your approval")
 	f.BoolVar(&d.Headless, "headless", false,
-		"approve what is offered, play one incident to its end, and exit 0 if it was diagnosed and mitigated")
-	f.StringVar(&d.Listen, "listen", "", "address of the incident page (default 127.0.0.1:8080, and any free port with --headless)")
-	f.Uint64Var(&d.Seed, "seed", 4, "another seed is another day")
+		"approve every action, play one incident, and exit with 0 if it was diagnosed and mitigated")
+	f.StringVar(&d.Listen, "listen", "", "`address` of the incident page (default 127.0.0.1:8080, or a free port with --headless)")
+	f.Uint64Var(&d.Seed, "seed", 4, "`seed` of the traffic")
 	return cmd
 }
 

@@ -32,22 +32,24 @@ func (c *cli) diagnoseCommand() *cobra.Command {
 	d := &diagnosis{cli: c}
 	cmd := &cobra.Command{
 		Use:   "diagnose (--prometheus URL | --engine URL…)",
-		Short: "Triage a live fleet once, with nothing installed",
-		Long: "Look at a live fleet once and say what is wrong with it and why. Exit code 0: healthy; 2: something was found; 1: the " +
-			"look failed.\n" +
-			"Engines that are scraped directly are watched for a short while, because rates need two looks.",
+		Short: "Diagnose a live fleet once, without installing anything",
+		Long: "Read the metrics of a live fleet once, and print what is wrong and why. The command only reads.\n" +
+			"With --engine it scrapes the pages for 20s (--watch), because a rate needs two scrapes.\n" +
+			"Exit code 0: healthy; 2: something is wrong; 1: the diagnosis failed.",
+		Example: "  paramedic diagnose --prometheus http://127.0.0.1:9090 --model llama-70b\n" +
+			"  paramedic diagnose --engine http://10.0.0.1:8000/metrics --engine http://10.0.0.2:8000/metrics",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&d.prometheus, "prometheus", "", "base URL of a Prometheus-compatible query API")
-	f.StringArrayVar(&d.engines, "engine", nil, "URL of a /metrics page (repeat it)")
-	f.StringVar(&d.tempo, "tempo", "", "also read the traces of requests in this Tempo (base URL)")
-	f.StringVar(&d.jaeger, "jaeger", "", "also read the traces of requests in this Jaeger (base URL)")
-	f.StringVar(&d.kubeconfig, "kubeconfig", "", "also read Kubernetes through this kubeconfig")
-	f.StringVar(&d.model, "model", "", "look at this model only")
-	f.StringVar(&d.at, "at", "", "look at this time (RFC 3339) instead of now; needs --prometheus")
-	f.DurationVar(&d.watch, "watch", 20*time.Second, "how long engines are watched with --engine")
+	f.StringVar(&d.prometheus, "prometheus", "", "base `URL` of a Prometheus-compatible query API")
+	f.StringArrayVar(&d.engines, "engine", nil, "`URL` of a /metrics page (one flag for each page)")
+	f.StringVar(&d.tempo, "tempo", "", "also read traces from this Tempo (base `URL`)")
+	f.StringVar(&d.jaeger, "jaeger", "", "also read traces from this Jaeger (base `URL`)")
+	f.StringVar(&d.kubeconfig, "kubeconfig", "", "also read from Kubernetes with this kubeconfig `file`")
+	f.StringVar(&d.model, "model", "", "diagnose only pools that serve this `model`")
+	f.StringVar(&d.at, "at", "", "diagnose this `time` in the past (RFC 3339), such as 2026-11-21T03:00:00Z; needs --prometheus")
+	f.DurationVar(&d.watch, "watch", 20*time.Second, "`time` to scrape the pages of --engine, at least 1s")
 	cmd.MarkFlagsMutuallyExclusive("prometheus", "engine")
 	cmd.MarkFlagsMutuallyExclusive("tempo", "jaeger")
 	return cmd
@@ -67,15 +69,15 @@ func (d *diagnosis) run(ctx context.Context) error {
 	}
 	switch {
 	case d.prometheus == "" && len(d.engines) == 0:
-		return errors.New("say where to look: --prometheus URL, or --engine URL for each engine")
+		return errors.New("no source of metrics: use --prometheus URL, or --engine URL for each engine")
 	case d.at != "" && d.prometheus == "":
-		return errors.New("--at needs --prometheus: an engine only knows the present")
+		return errors.New("--at needs --prometheus: the page of an engine has no past")
 	case d.prometheus == "" && d.watch < time.Second:
-		return fmt.Errorf("--watch %s is too short: rates need two looks, at least 1s apart", d.watch)
+		return fmt.Errorf("--watch %s is too short: a rate needs two scrapes, at least 1s apart", d.watch)
 	case d.at != "":
 		at, err := time.Parse(time.RFC3339, d.at)
 		if err != nil {
-			return fmt.Errorf("--at %q is not a time such as 2026-11-21T03:00:00Z", d.at)
+			return fmt.Errorf("--at %q is not a time in RFC 3339, such as 2026-11-21T03:00:00Z", d.at)
 		}
 		now = at.UTC()
 	}
@@ -113,21 +115,21 @@ func (d *diagnosis) run(ctx context.Context) error {
 	case found.Found:
 		return errFinding
 	case !slices.ContainsFunc(found.Pools, func(p health.Pool) bool { return p.Overall != health.Unknown }):
-		return errors.New("too little was measured to say how the fleet is")
+		return errors.New("no pool reports enough metrics to rate its health; the lines above name what is missing")
 	}
 	return nil
 }
 
 // addresses refuses invalid URLs before the survey begins. It also refuses URLs with a password,
-// which would be printed with the findings.
+// because the findings are printed with their URLs.
 func (d *diagnosis) addresses() error {
 	check := func(flag, raw, example string) error {
 		u, err := url.Parse(raw)
 		valid := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 		switch {
 		case valid && u.User != nil, !valid && strings.Contains(raw, "@"):
-			return fmt.Errorf("--%s must be an http:// or https:// URL such as %s, without a user or a password: the bot's configuration "+
-				"has *_file keys for secrets", flag, example)
+			return fmt.Errorf("--%s must be an http:// or https:// URL such as %s, without a user or a password: for a secret, use a "+
+				"*_file key in the bot's configuration", flag, example)
 		case !valid:
 			return fmt.Errorf("--%s %s is not an http:// or https:// URL such as %s", flag, raw, example)
 		}
@@ -154,6 +156,6 @@ func (d *diagnosis) addresses() error {
 
 // observe scrapes the engines for the time of --watch, and prints that it does.
 func (d *diagnosis) observe(ctx context.Context, scrapers []*engine.Client) error {
-	fmt.Fprintf(d.err, "watching %s for %s …\n", text.Count(len(d.engines), "page"), d.watch)
+	fmt.Fprintf(d.err, "scraping %s for %s …\n", text.Count(len(d.engines), "page"), d.watch)
 	return survey.Watch(ctx, scrapers, d.watch)
 }

@@ -50,11 +50,12 @@ func (d *diagnosis) print(f survey.Report) error {
 	for _, v := range f.Verdict {
 		fmt.Fprintln(out)
 		printVerdict(out, v.Diagnosis)
-		if v.Diagnosis.Story.Time == "" && (v.Time.Queue != nil || d.tempo != "" || d.jaeger != "") {
+		switch {
+		case v.Diagnosis.Story.Time != "":
+		case v.Time.Queue != nil:
 			fmt.Fprintf(out, "  where the time goes: %s\n", v.Time)
-		}
-		if v.Diagnosis.Story.Time == "" && v.Time.Slowest != "" {
-			fmt.Fprintf(out, "  slowest traced request: %s\n", v.Time.Slowest)
+		case d.tempo != "" || d.jaeger != "":
+			fmt.Fprintf(out, "  where the time goes %s\n", v.Time)
 		}
 		if v.Playbook != "" {
 			fmt.Fprintf(out, "\n%s\n", v.Playbook)
@@ -76,22 +77,22 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, sure(v))
 	printStory(w, "  ", v.Story)
 	fmt.Fprintln(w)
-	printFinding(w, v.Prior, "prior", "How common the cause is, before any evidence")
+	printFinding(w, v.Prior, "prior", "how common the cause is, before any evidence")
 	for _, f := range v.Findings {
 		printFinding(w, f.Weight, f.Text, f.Why)
 	}
 	fmt.Fprintf(w, "  %+6.1f dB  sum\n", v.Score)
 	if len(v.Alternatives) > 0 {
-		fmt.Fprint(w, "\n  weighed and not chosen:\n")
+		fmt.Fprint(w, "\n  other candidates:\n")
 	}
 	for _, a := range v.Alternatives {
-		fmt.Fprintf(w, "    %s (%s): would win with %s\n", a.Cause, state.FormatShare(a.Confidence), a.WouldWinIf)
+		fmt.Fprintf(w, "    %s, %s: would win with %s\n", a.Cause, state.FormatShare(a.Confidence), a.WouldWinIf)
 	}
 	if len(v.Missing) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, line := range report.MissingLines(v.Missing) {
-		fmt.Fprintf(w, "  not measured: %s\n", line)
+	for _, line := range missingLines(v.Missing) {
+		fmt.Fprintf(w, "  missing: %s\n", line)
 	}
 	printUsual(w, v.Anomalies, v.Correlations)
 }
@@ -127,7 +128,7 @@ func printMarkdown(out io.Writer, f survey.Report) {
 	}
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
-		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | why so much |\n|---:|---|---|\n| %+.1f | prior | how common the "+
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | reason of the weight |\n|---:|---|---|\n| %+.1f | prior | how common the "+
 			"cause is, before any evidence |\n",
 			md(d.Title), md(string(d.Cause)), sure(d), report.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {
@@ -135,7 +136,7 @@ func printMarkdown(out io.Writer, f survey.Report) {
 		}
 		fmt.Fprintf(w, "| %+.1f | **sum** | |\n", d.Score)
 		if alternatives := report.AlternativesMarkdown(d.Alternatives); alternatives != "" {
-			fmt.Fprintf(w, "\nWeighed and not chosen:\n\n%s", alternatives)
+			fmt.Fprintf(w, "\nOther candidates:\n\n%s", alternatives)
 		}
 		if d.Story.Time == "" && v.Time.Queue != nil {
 			fmt.Fprintf(w, "\nWhere the time goes: %s\n", md(v.Time.String()))
@@ -143,17 +144,17 @@ func printMarkdown(out io.Writer, f survey.Report) {
 		if len(d.Missing) > 0 {
 			fmt.Fprintln(w)
 		}
-		for _, line := range report.MissingLines(d.Missing) {
-			fmt.Fprintf(w, "- not measured: %s\n", md(line))
+		for _, line := range missingLines(d.Missing) {
+			fmt.Fprintf(w, "- missing: %s\n", md(line))
 		}
 		if len(d.Anomalies)+len(d.Correlations) > 0 {
 			fmt.Fprintln(w)
 		}
 		for _, a := range d.Anomalies {
-			fmt.Fprintf(w, "- against the usual: %s\n", md(a.Text))
+			fmt.Fprintf(w, "- compared with the usual: %s\n", md(a.Text))
 		}
 		for _, c := range d.Correlations {
-			fmt.Fprintf(w, "- moved together, which makes nothing a cause: %s\n", md(c.Text))
+			fmt.Fprintf(w, "- moved together (this proves no cause): %s\n", md(c.Text))
 		}
 	}
 	if closing := f.Closing(); closing != "" {

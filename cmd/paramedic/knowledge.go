@@ -14,9 +14,9 @@ import (
 
 func (c *cli) playbooksCommand() *cobra.Command {
 	var dir string
-	cmd := &cobra.Command{Use: "playbooks", Short: "List and show playbooks", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "playbooks", Short: "List, show and validate playbooks", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }}
-	cmd.PersistentFlags().StringVar(&dir, "dir", "", "your own playbooks, which override the built-in ones")
+	cmd.PersistentFlags().StringVar(&dir, "dir", "", "`directory` of your own playbooks, which override the built-in ones")
 	cmd.AddCommand(
 		&cobra.Command{Use: "list", Short: "List playbooks", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }},
@@ -80,7 +80,7 @@ func (c *cli) showPlaybook(dir, id string) error {
 		for _, pb := range library.All() {
 			known = append(known, pb.ID)
 		}
-		return fmt.Errorf("no playbook %q: %s (`paramedic playbooks list` names them)", id, text.DidYouMean(id, known))
+		return fmt.Errorf("there is no playbook %q: %s (`paramedic playbooks list` lists them)", id, text.DidYouMean(id, known))
 	}
 	if c.output == "json" {
 		return c.json(pb)
@@ -93,14 +93,14 @@ func (c *cli) rulesCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{Use: "rules", Short: "List, show and test causes and pathologies", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }}
-	cmd.PersistentFlags().StringVar(&dir, "dir", "", "your own rules, which override the built-in ones")
+	cmd.PersistentFlags().StringVar(&dir, "dir", "", "`directory` of your own rules, which override the built-in ones")
 	cmd.AddCommand(
 		&cobra.Command{Use: "list", Short: "List causes and pathologies", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }},
-		&cobra.Command{Use: "show ID", Short: "Explain a cause (what it explains, what speaks for and against it) or a pathology",
+		&cobra.Command{Use: "show ID", Short: "Explain a cause, with the weight of each piece of evidence, or a pathology",
 			Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.showRule(dir, args[0]) }},
-		&cobra.Command{Use: "test DIR|FILE", Short: "Run the cases in a directory (*.txtar), or one, with the rules beside them",
+		&cobra.Command{Use: "test DIR|FILE", Short: "Run test cases (*.txtar) with the rules beside them",
 			Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.testRules(dir, args[0]) }})
 	return cmd

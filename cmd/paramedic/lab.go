@@ -23,7 +23,7 @@ import (
 )
 
 func (c *cli) labCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "lab", Short: "The simulated fleet, and alert storms", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "lab", Short: "Run a simulated fleet, and send alert storms", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(c.labRunCommand(), c.labStormCommand(), c.labScoreCommand(), c.labRulesCommand())
 	return cmd
@@ -32,7 +32,7 @@ func (c *cli) labCommand() *cobra.Command {
 func (c *cli) labRulesCommand() *cobra.Command {
 	var engine string
 	cmd := &cobra.Command{
-		Use: "rules", Short: "Print the lab's alert rules for a real Prometheus", Args: cobra.NoArgs,
+		Use: "rules", Short: "Print the alert rules of the lab for a real Prometheus", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			kind, err := lab.ParseKind(engine)
 			if err != nil {
@@ -57,11 +57,15 @@ func (c *cli) labRunCommand() *cobra.Command {
 	var speed float64
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Serve a simulated fleet's /metrics pages, with a fault to come",
-		Long: "Serve a simulated fleet's pages under /worker/POD/metrics, /dcgm/NODE/metrics and /kube/metrics, for a Prometheus or a " +
-			"bot to scrape.\n" +
-			"Of two pools each has its name before that: /POOL/worker/POD/metrics.\n" +
-			"With --webhook its own alert rules are evaluated and delivered as Alertmanager would.",
+		Short: "Serve the /metrics pages of a simulated fleet with a fault",
+		Long: "Serve the pages of a simulated fleet, for a Prometheus or a bot to scrape: /worker/POD/metrics,\n" +
+			"/dcgm/NODE/metrics and /kube/metrics. If there are two pools, the pool's name comes first:\n" +
+			"/POOL/worker/POD/metrics. The fault begins after five simulated minutes. With --webhook, the lab also evaluates its\n" +
+			"own alert rules and sends the alerts as Alertmanager does.\n\nFaults:\n" +
+			strings.Join(text.Wrap(strings.Join(lab.Faults(), ", "), 100), "\n") + "\n\nDecoys:\n" +
+			strings.Join(text.Wrap(strings.Join(lab.Decoys(), ", "), 100), "\n"),
+		Example: "  paramedic lab run --fault kv_exhaustion\n" +
+			"  paramedic lab run --fault gpu_fault --webhook http://127.0.0.1:8080/webhook/alertmanager",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := options.Load(); err != nil {
@@ -92,14 +96,12 @@ func (c *cli) labRunCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+
-		strings.Join(lab.Faults(), ", ")+
-		"; two of them in two pools, FAULT+FAULT, or on two workers of one pool, FAULT+FAULT@one"+
-		"; or what only looks like it: "+strings.Join(lab.Decoys(), ", "))
-	f.StringVar(&listen, "listen", "127.0.0.1:9400", "address of the pages")
-	f.StringVar(&hook, "webhook", "", "deliver alerts to this webhook URL")
-	f.Uint64Var(&seed, "seed", 1, "seed of the traffic")
-	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus, and a bot, want 1")
+	f.StringVar(&fault, "fault", lab.KVExhaustion, "`name` of a fault or a decoy; FAULT+FAULT for two faults in two pools, "+
+		"FAULT+FAULT@one for two workers of one pool")
+	f.StringVar(&listen, "listen", "127.0.0.1:9400", "`address` of the pages")
+	f.StringVar(&hook, "webhook", "", "send alerts to this webhook `URL`")
+	f.Uint64Var(&seed, "seed", 1, "`seed` of the traffic")
+	f.Float64Var(&speed, "speed", 1, "simulated `seconds` per second; use 1 with a real Prometheus or a bot")
 	options.Flags(f)
 	return cmd
 }
@@ -234,17 +236,17 @@ func (c *cli) labStormCommand() *cobra.Command {
 	s := score.Storm{}
 	cmd := &cobra.Command{
 		Use:   "storm",
-		Short: "Send a storm of alerts to a webhook URL and say how it was taken",
+		Short: "Send many alerts to a webhook, and print how it answered",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.storm(cmd.Context(), s) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.URL, "url", "http://127.0.0.1:8080/webhook/alertmanager", "the webhook; only addresses of this machine")
-	f.StringVar(&s.Token, "token", "", "bearer token")
-	f.IntVar(&s.Alerts, "alerts", 10000, "how many alerts")
-	f.IntVar(&s.PerPayload, "per-payload", 50, "alerts in a payload")
-	f.IntVar(&s.Senders, "senders", 8, "payloads in flight at a time")
-	f.IntVar(&s.Pods, "pods", 64, "pods that the alerts are about")
+	f.StringVar(&s.URL, "url", "http://127.0.0.1:8080/webhook/alertmanager", "`URL` of the webhook; only on this machine")
+	f.StringVar(&s.Token, "token", "", "bearer `token` for the webhook")
+	f.IntVar(&s.Alerts, "alerts", 10000, "`number` of alerts")
+	f.IntVar(&s.PerPayload, "per-payload", 50, "`number` of alerts in a payload")
+	f.IntVar(&s.Senders, "senders", 8, "`number` of payloads in flight")
+	f.IntVar(&s.Pods, "pods", 64, "`number` of pods in the alerts' labels")
 	return cmd
 }
 
@@ -259,12 +261,12 @@ func (c *cli) storm(ctx context.Context, s score.Storm) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(c.out, "%d of %s taken, in %s, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); %s\n",
+		fmt.Fprintf(c.out, "%d of %s accepted, in %s, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); %s\n",
 			out.Taken, text.Count(out.Alerts, "alert"), text.Count(out.Payloads,
 				"payload"), out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Answers())
 	}
 	if lost := out.Alerts - out.Taken; lost > 0 {
-		return fmt.Errorf("%s not taken: see the answers, and the log of the bot at --url", text.Count(lost, "alert"))
+		return fmt.Errorf("%s not accepted: see the answers above, and the log of the bot at --url", text.Count(lost, "alert"))
 	}
 	return nil
 }

@@ -37,10 +37,10 @@ func TestStormCountsAcceptedAlerts(t *testing.T) {
 	var out bytes.Buffer
 	c := &cli{out: &out}
 	err := c.storm(t.Context(), score.Storm{URL: server.URL + "/hook", Alerts: 50, PerPayload: 10, Senders: 2, Pods: 4})
-	if err == nil || !strings.Contains(err.Error(), "20 alerts not taken") {
+	if err == nil || !strings.Contains(err.Error(), "20 alerts not accepted") {
 		t.Errorf("error %v", err)
 	}
-	if !strings.HasPrefix(out.String(), "30 of 50 alerts taken, in 5 payloads") {
+	if !strings.HasPrefix(out.String(), "30 of 50 alerts accepted, in 5 payloads") {
 		t.Error(out.String())
 	}
 }

@@ -28,15 +28,15 @@ func (c *cli) replayCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "replay FILE…",
-		Short: "Run recorded webhook payloads through the same rules, with no side effects",
-		Long: "Run recorded Alertmanager payloads (JSON, or one a line) through the same rules, in the order given, and print the " +
-			"incidents\n" +
-			"and the first aid that would have been offered. Nothing is sent and nothing is remembered. There is no live evidence in a\n" +
-			"recording: a verdict rests on the alerts alone and is often, honestly, unknown.",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return c.replay(path, args) },
+		Short: "Run recorded webhook payloads through the rules, without side effects",
+		Long: "Run recorded Alertmanager payloads through the rules, and print the incidents and the first aid that the bot would\n" +
+			"have offered. A file holds one JSON payload, or one payload per line. Nothing is sent and nothing is stored.\n" +
+			"A recording has no live evidence, only alerts. Most verdicts are therefore unknown.",
+		Example: "  paramedic replay payload.json\n  paramedic replay --config paramedic.yaml monday.ndjson tuesday.ndjson",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return c.replay(path, args) },
 	}
-	cmd.Flags().StringVar(&path, "config", "", "configuration whose rules, clusters and routes are used")
+	cmd.Flags().StringVar(&path, "config", "", "configuration `file` with the rules, clusters and routes to use")
 	return cmd
 }
 
@@ -72,10 +72,10 @@ func (c *cli) replay(path string, names []string) error {
 	}
 	for i, a := range rep.aside {
 		if i == mostNotTaken {
-			fmt.Fprintf(c.err, "and %s more; -o json lists all\n", text.Count(len(rep.aside)-i, "alert"))
+			fmt.Fprintf(c.err, "%s more; -o json lists all\n", text.Count(len(rep.aside)-i, "alert"))
 			break
 		}
-		fmt.Fprintf(c.err, "%s: payload %d: set aside: %s: %s\n", a.File, a.Payload, a.Alert, a.Text)
+		fmt.Fprintf(c.err, "%s: payload %d: skipped: %s: %s\n", a.File, a.Payload, a.Alert, a.Text)
 	}
 	printReplay(c.out, rep, list)
 	return nil
@@ -95,7 +95,7 @@ type replay struct {
 	aside            []notTaken
 }
 
-// A notTaken is a recorded alert that the bot would set aside.
+// A notTaken is a recorded alert that the bot would not accept.
 type notTaken struct {
 	File    string `json:"file"`
 	Payload int    `json:"payload"`
@@ -122,14 +122,14 @@ func newReplay(cfg config.Config) (*replay, error) {
 func (r *replay) file(name string) error {
 	raw, err := os.ReadFile(name)
 	if err != nil {
-		return fmt.Errorf("reading a recording: %w", err)
+		return fmt.Errorf("reading the recording: %w", err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	for n := 1; ; n++ {
 		var payload json.RawMessage
 		if err := dec.Decode(&payload); errors.Is(err, io.EOF) {
 			if n == 1 {
-				return fmt.Errorf("%s is empty: record what Alertmanager posts to a webhook, one payload after another", name)
+				return fmt.Errorf("%s is empty: record the payloads that Alertmanager posts to a webhook, one after another", name)
 			}
 			return nil
 		} else if err != nil {

@@ -52,16 +52,20 @@ func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "paramedic",
 		Short: "The first responder of LLM inference fleets",
-		Long: "Paramedic takes Alertmanager's alerts, answers with one incident that names the root cause with live " +
-			"evidence,\nand gives guarded first aid where it is allowed to.",
+		Long: "Paramedic receives Alertmanager's alerts and opens one incident for each problem. The incident names the\n" +
+			"root cause with live evidence. Paramedic gives first aid, within guards, if you allow it.\n\n" +
+			"Exit codes of all commands: 0: success; 1: error; 2: the command found something.",
+		Example: "  paramedic demo                                        watch an incident on a simulated fleet\n" +
+			"  paramedic diagnose --prometheus http://127.0.0.1:9090 look at your fleet once\n" +
+			"  paramedic serve --config paramedic.yaml               run the bot",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.PersistentFlags().StringVarP(&c.output, "output", "o", "text", "text, json or (where it says so) markdown")
-	root.PersistentFlags().BoolVarP(&c.verbose, "verbose", "v", false, "log what is done, on standard error")
+	root.PersistentFlags().StringVarP(&c.output, "output", "o", "text", "output `format`: text, json or markdown; not every command has all")
+	root.PersistentFlags().BoolVarP(&c.verbose, "verbose", "v", false, "log each step to standard error")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return canPrint(cmd, c.output) }
 	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),
 		c.tuneCommand(), c.playbooksCommand(), c.rulesCommand(), c.labCommand(), c.versionCommand())
@@ -81,8 +85,8 @@ var formats = map[string][]string{
 	"ack": {"json"}, "approve": {"json"}, "deny": {"json"}, "silence": {"json"}, "halt": {"json"}, "resume": {"json"},
 }
 
-// canPrint returns an error for an output format that a command lacks, so that no program parses
-// text by mistake.
+// canPrint returns an error for an output format that a command lacks. Otherwise a program could
+// parse text by mistake.
 func canPrint(cmd *cobra.Command, output string) error {
 	switch output {
 	case "text":
@@ -95,7 +99,7 @@ func canPrint(cmd *cobra.Command, output string) error {
 	if slices.Contains(can, output) {
 		return nil
 	}
-	return fmt.Errorf("-o %s: `%s` prints %s", output, cmd.CommandPath(), strings.Join(append([]string{"text"}, can...), ", "))
+	return fmt.Errorf("-o %s: `%s` can print %s", output, cmd.CommandPath(), strings.Join(append([]string{"text"}, can...), ", "))
 }
 
 // logger returns the logger of serve. It writes to standard error, because the console notifier

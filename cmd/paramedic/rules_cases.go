@@ -64,11 +64,11 @@ func (c *cli) testRules(dir, cases string) error {
 			with = ", with the rules in " + strings.Join(slices.Sorted(maps.Keys(own)), ", ")
 		}
 		if failed > 0 {
-			fmt.Fprintf(c.out, "%d of %d cases do not hold%s\n", failed, len(results), with)
+			fmt.Fprintf(c.out, "%d of %d cases fail%s\n", failed, len(results), with)
 		} else {
-			hold := fmt.Sprintf("all %d cases hold", len(results))
+			hold := fmt.Sprintf("all %d cases pass", len(results))
 			if len(results) == 1 {
-				hold = "the one case holds"
+				hold = "the one case passes"
 			}
 			fmt.Fprintf(c.out, "%s%s\n", hold, with)
 		}
@@ -107,7 +107,7 @@ func (c *cli) printUnproven(catalogs map[string]*catalog.Catalog, results []case
 	for _, from := range slices.Sorted(maps.Keys(catalogs)) {
 		for _, cause := range catalogs[from].Causes() {
 			if from != "" && filepath.Dir(cause.File) == filepath.Clean(from) && !proven[string(cause.ID)] {
-				fmt.Fprintf(c.out, "no case proves %s (%s:%d): write one that wants \"cause %s\"\n", cause.ID, cause.File, cause.Line,
+				fmt.Fprintf(c.out, "no case tests %s (%s:%d): write one that wants \"cause %s\"\n", cause.ID, cause.File, cause.Line,
 					cause.ID)
 			}
 		}

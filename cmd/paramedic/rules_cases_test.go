@@ -68,7 +68,7 @@ func TestRecordedPagesAreACase(t *testing.T) {
 	workers, pages := record(t, dir, lab.KVExhaustion, 10*time.Minute, 9*time.Minute, 8*time.Minute, 2*time.Minute, 0)
 	putLines(t, filepath.Join(dir, "full.txtar"), "-- workers --", workers+"-- pages --", pages+"-- want --", "cause kv_exhaustion",
 		"symptoms kv_pressure queue_buildup")
-	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "the one case holds") {
+	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "the one case passes") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	putLines(t, filepath.Join(dir, "wrong.txtar"), "-- workers --", workers+"-- pages --", pages+"-- want --", "cause routing_skew")
@@ -104,8 +104,8 @@ func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 		"  - {id: unproven, title: More, prior: -9, scope: pool, explains: {our_symptom: 1}, evidence: [{when: requests_waiting.max > "+
 			"99, weight: 1, text: more}]}")
 	if code, out := testRulesIn(t, dir); code != exitOK ||
-		!strings.Contains(out, "no case proves unproven ("+filepath.Join(dir, "more.yaml")+":2)") ||
-		strings.Contains(out, "proves our_cause") {
+		!strings.Contains(out, "no case tests unproven ("+filepath.Join(dir, "more.yaml")+":2)") ||
+		strings.Contains(out, "tests our_cause") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	putLines(t, filepath.Join(dir, "wrong.yaml"), "causes:", "  - id: other", "    titel: Typo")
@@ -145,7 +145,7 @@ func TestRulesBesideACaseAreLoaded(t *testing.T) {
 		root := t.TempDir()
 		ourRules(t, filepath.Join(root, c.rules), filepath.Join(root, c.cases))
 		code, out := testRulesIn(t, filepath.Join(root, c.run))
-		if want := "the one case holds, with the rules in " + filepath.Join(root, c.rules); code != exitOK || !strings.Contains(out, want) {
+		if want := "the one case passes, with the rules in " + filepath.Join(root, c.rules); code != exitOK || !strings.Contains(out, want) {
 			t.Errorf("%s: exit %d, want %q:\n%s", name, code, want, out)
 		}
 	}
@@ -155,7 +155,7 @@ func TestRulesBesideACaseAreLoaded(t *testing.T) {
 	file := ourRules(t, filepath.Join(root, "elsewhere"), filepath.Join(root, "cases"))
 	putLines(t, filepath.Join(root, "paramedic.yaml"), "listen: 127.0.0.1:8080")
 	putLines(t, filepath.Join(root, "cases", "broken.txtar"), "-- want --", "incidents 0")
-	if code, out := testRulesIn(t, file); code != exitFinding || !strings.Contains(out, `no cause "our_cause"`) || !strings.Contains(out, "1 of 1 cases do not hold\n") {
+	if code, out := testRulesIn(t, file); code != exitFinding || !strings.Contains(out, `no cause "our_cause"`) || !strings.Contains(out, "1 of 1 cases fail\n") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	var out bytes.Buffer

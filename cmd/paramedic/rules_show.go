@@ -72,7 +72,7 @@ func (c *cli) showRule(dir, id string) error {
 		for _, p := range cat.Pathologies() {
 			known = append(known, p.ID)
 		}
-		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, text.DidYouMean(id, known))
+		return fmt.Errorf("there is no cause or pathology %q: %s (`paramedic rules list` lists them)", id, text.DidYouMean(id, known))
 	}
 	if c.output == "json" {
 		return c.json(cause)
@@ -96,10 +96,10 @@ func (c *cli) showPathology(x *catalog.Pathology) error {
 		return c.json(x)
 	}
 	p := rulePage{out: c.out}
-	fmt.Fprintf(p.out, "%s: a pattern that is told beside a pool's health, and weighs nothing\n\n", x.ID)
+	fmt.Fprintf(p.out, "%s: a published pattern, shown with a pool's health; it carries no weight in a verdict\n\n", x.ID)
 	p.lines(0, "", x.Title+".")
-	for _, part := range []struct{ mark, words string }{{"published", x.Published}, {"corrected", x.Corrected}, {"asked", x.When},
-		{"told", spoken(x.Text)}} {
+	for _, part := range []struct{ mark, words string }{{"published", x.Published}, {"corrected", x.Corrected}, {"condition", x.When},
+		{"shown as", spoken(x.Text)}} {
 		if part.words != "" {
 			p.lines(11, part.mark, part.words)
 		}
@@ -124,9 +124,9 @@ func spoken(s string) string {
 		case "xid_meaning":
 			return "<what it means>"
 		case "xid_asks":
-			return "<What it asks for>"
+			return "<What it needs>"
 		case "xid_note":
-			return "What a recent Xid asks for, where there is one."
+			return "What a recent Xid needs, if there is one."
 		case "pods":
 			return "the worker"
 		case "pod", "node", "entity", "rule", "count", "total", "workers":
@@ -171,20 +171,19 @@ func (p rulePage) head() {
 	if !builtIn(c) {
 		from = fmt.Sprintf("%s:%d", c.File, c.Line)
 	}
-	fmt.Fprintf(p.out, "%s: a trouble of a %s (%s; playbook %s)\n\n", c.ID, strings.Replace(c.Scope, "gpu", "GPU", 1), from, c.Playbook)
+	fmt.Fprintf(p.out, "%s: a cause in a %s (%s; playbook %s)\n\n", c.ID, strings.Replace(c.Scope, "gpu", "GPU", 1), from, c.Playbook)
 	p.lines(0, "", sentence(c.What))
 	fmt.Fprintln(p.out)
-	p.lines(0, "", fmt.Sprintf("It starts from its prior %+g dB; what is below is added up. From %+d dB on it is named, if it is %d dB "+
-		"ahead of the next cause. "+
-		"10 dB are odds of ten to one.", c.Prior, diagnose.Threshold, diagnose.Margin))
+	p.lines(0, "", fmt.Sprintf("Its score is the sum of its prior (%+g dB) and the weights below. The bot names it from %+d dB on, if it is %d dB ahead "+
+		"of the next cause. 10 dB multiply the odds by ten.", c.Prior, diagnose.Threshold, diagnose.Margin))
 	if len(c.LeadsTo) > 0 {
-		then := "which it then explains."
+		then := "and then explains their symptoms."
 		if len(c.LeadsAfter) > 0 {
 			var first []string
 			for _, s := range c.LeadsAfter {
 				first = append(first, string(s))
 			}
-			then = "which it explains once its incident has one of " + strings.Join(first, ", ") + "."
+			then = "and explains their symptoms after one of " + strings.Join(first, ", ") + "."
 		}
 		p.lines(0, "", "It leads to "+causeNames(c.LeadsTo)+", "+then)
 	}
@@ -192,7 +191,7 @@ func (p rulePage) head() {
 
 // symptoms prints the symptoms that the cause explains.
 func (p rulePage) symptoms() {
-	fmt.Fprintf(p.out, "\nSymptoms (one that it does not explain costs it %d dB)\n", -diagnose.Unexplained)
+	fmt.Fprintf(p.out, "\nSymptoms (each other symptom costs %d dB)\n", -diagnose.Unexplained)
 	ids := make([]state.Symptom, 0, len(p.cause.Explains))
 	for id := range p.cause.Explains {
 		ids = append(ids, id)
@@ -247,7 +246,7 @@ func asks(e *catalog.Evidence) string {
 		out = "a minority of the " + e.Per + "s"
 	}
 	if e.Marks {
-		out += ", which is then named"
+		out += ", and names it"
 	}
 	return " [" + out + "]"
 }
@@ -262,7 +261,7 @@ func (p rulePage) piece(e *catalog.Evidence) {
 		p.lines(18, "          unless", e.Unless)
 	}
 	if len(e.Settles) > 0 {
-		p.lines(18, "          settles", causeNames(e.Settles)+" takes the verdict over no more, whatever is seen later")
+		p.lines(18, "          settles", causeNames(e.Settles)+" cannot replace this verdict later")
 	}
 	if e.Else == nil {
 		return
@@ -277,11 +276,11 @@ func (p rulePage) lookAlikes() {
 	if len(p.cause.LookAlikes) == 0 {
 		return
 	}
-	fmt.Fprintln(p.out, "\nIt would be another if there were")
+	fmt.Fprintln(p.out, "\nOther causes that look alike, and how they differ")
 	for _, l := range p.cause.LookAlikes {
 		words := spoken(l.Differs)
 		if len(l.By) > 0 {
-			words += " (told by " + strings.Join(l.By, ", ") + ")"
+			words += " (signals: " + strings.Join(l.By, ", ") + ")"
 		}
 		p.lines(26, "  "+string(l.Cause), words)
 	}

@@ -28,7 +28,7 @@ func TestShowListsAdviceByXid(t *testing.T) {
 			t.Errorf("rules show %s prints %s", c.ID, m)
 		}
 	}
-	if want := "settles host_memory_leak takes the verdict over no more"; !strings.Contains(strings.Join(strings.Fields(show("oom_killed")),
+	if want := "settles host_memory_leak cannot replace this verdict later"; !strings.Contains(strings.Join(strings.Fields(show("oom_killed")),
 		" "), want) {
 		t.Errorf("rules show oom_killed lacks %q", want)
 	}

@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-const unknownWhat = "The evidence does not decide: there is too little of it, or two causes are about as likely. An honest unknown with " +
-	"its evidence beats a wrong name."
+const unknownWhat = "The evidence does not decide between the causes, or there is too little of it. An unknown with its evidence is better " +
+	"than a wrong cause."
 
 // An unknownVerdict replaces a cause if none is named. It is weighed like a cause at 0 dB without
 // evidence.
@@ -45,18 +45,16 @@ func (c *cli) showUnknown(catalog *catalog.Catalog) error {
 		return c.json(u)
 	}
 	p := rulePage{out: c.out, cause: u.Cause, catalog: catalog}
-	fmt.Fprintf(p.out, "%s: the verdict where no cause stands out (built in; playbook %s)\n\n", u.ID, u.Playbook)
-	p.lines(0, "", u.What+" Nothing is done to the fleet.")
-	fmt.Fprintln(p.out, "\nGiven where")
-	p.lines(4, "  -", fmt.Sprintf("the best cause stays below %+d dB, also for want of evidence: what could not be measured weighs "+
-		"nothing, and is listed as missing;", u.Threshold))
-	p.lines(4, "  -", fmt.Sprintf("or it is less than %d dB ahead of the next cause that is not one of its consequences. 10 dB are odds "+
-		"of ten to one.", u.Margin))
+	fmt.Fprintf(p.out, "%s: the verdict if no cause stands out (built in; playbook %s)\n\n", u.ID, u.Playbook)
+	p.lines(0, "", u.What+" The bot changes nothing in the fleet.")
+	fmt.Fprintln(p.out, "\nThe bot returns it if")
+	p.lines(4, "  -", fmt.Sprintf("the best cause stays below %+d dB. Missing evidence weighs nothing, and the incident lists it;", u.Threshold))
+	p.lines(4, "  -", fmt.Sprintf("or the best cause is less than %d dB ahead of the next one, if that is not its consequence. 10 dB "+
+		"multiply the odds by ten.", u.Margin))
 	fmt.Fprintln(p.out)
-	p.lines(0, "", "Its confidence is 1 less the best cause's. The alternatives are the causes that were weighed, each with what would "+
-		"have named it. "+
-		"An incident that has no verdict yet is unknown, too.")
+	p.lines(0, "", "Its confidence is 1 minus that of the best cause. The incident lists the other candidates, each with what would "+
+		"make it win. An incident without a verdict is also unknown.")
 	p.advice()
-	fmt.Fprintf(p.out, "\n`paramedic playbooks show %s` has the checks, and what to look at by hand.\n", u.Playbook)
+	fmt.Fprintf(p.out, "\n`paramedic playbooks show %s` prints the checks and the steps by hand.\n", u.Playbook)
 	return nil
 }

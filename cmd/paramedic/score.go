@@ -18,17 +18,15 @@ func (c *cli) labScoreCommand() *cobra.Command {
 	s := score.Selection{}
 	cmd := &cobra.Command{
 		Use:   "score",
-		Short: "Play faults, decoys and double faults on many seeds and count how often the diagnosis is right",
-		Long: "Play the lab's faults on simulated time: real webhook payloads, evidence scraped off the simulated fleet's pages, the " +
-			"rules as they\n" +
-			"are built in. A run is right where the fault's incident ends with the fault's name and no incident is left with another's; " +
-			"misled\n" +
-			"where another name was told on the way; silent where the pool bore the fault and no alert fired. Decoys are right where " +
-			"nothing is\n" +
-			"named but benign_alert; double faults where both are named. Alertmanager alone, as it is commonly configured, hears the " +
-			"same alerts.\n" +
-			"Without --faults, --decoys and --doubles all three are played. Nothing is listened on, sent or kept.",
-		Args: cobra.NoArgs,
+		Short: "Play faults on many seeds, and count how often the diagnosis is right",
+		Long: "Play faults, decoys and double faults of the lab in simulated time, with real webhook payloads, evidence from the\n" +
+			"simulated pages and the built-in rules. The command opens no port, sends nothing and stores nothing.\n\n" +
+			"A fault is right if its incident ends with its name, and no incident ends with another name. It is misled if another\n" +
+			"name came first. It is silent if no alert fired. A decoy is right if the bot names no cause but benign_alert. A double\n" +
+			"fault is right if the bot names both. For comparison, an Alertmanager in a common configuration gets the same alerts.\n\n" +
+			"Without --faults, --decoys and --doubles, the command plays all three.",
+		Example: "  paramedic lab score --seeds 5\n  paramedic lab score --faults kv_leak,gpu_fault+kv_leak@one --engine sglang",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := trimmed(s.Faults); err != nil {
 				return fmt.Errorf("--faults: %w", err)
@@ -43,13 +41,13 @@ func (c *cli) labScoreCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&s.Seeds, "seeds", 3, "how many seeds")
-	f.Uint64Var(&s.First, "first", 1, "the first seed")
+	f.IntVar(&s.Seeds, "seeds", 3, "`number` of seeds")
+	f.Uint64Var(&s.First, "first", 1, "first `seed`")
 	f.StringSliceVar(&s.Faults, "faults", nil,
-		"which faults, FAULT+FAULT for a pair (with @one: in one pool), or a decoy; all: every single fault")
+		"`names` of faults, pairs (FAULT+FAULT, or FAULT+FAULT@one in one pool) or decoys; all: every single fault")
 	f.BoolVar(&s.Decoys, "decoys", false, "play the decoys")
 	f.BoolVar(&s.Doubles, "doubles", false, "play the double faults")
-	f.StringVar(&s.Matrix, "matrix", "", "write the confusion matrix to this file, as SVG")
+	f.StringVar(&s.Matrix, "matrix", "", "write the confusion matrix as SVG to this `file`")
 	s.Options.Flags(f)
 	return cmd
 }
@@ -58,7 +56,7 @@ func (c *cli) labScoreCommand() *cobra.Command {
 func trimmed(names []string) error {
 	for i, name := range names {
 		if names[i] = strings.Join(strings.Fields(name), ""); names[i] == "" {
-			return errors.New("a name is empty: leave out the comma before or behind it")
+			return errors.New("a name is empty: remove the extra comma")
 		}
 	}
 	return nil
@@ -72,9 +70,9 @@ func (c *cli) score(ctx context.Context, s score.Selection) error {
 		return err
 	}
 	if len(s.Trials()) == 0 {
-		return errors.New("nothing is to be played: name --faults (all is every single fault), or ask for --decoys or --doubles")
+		return errors.New("nothing to play: use --faults NAMES (or --faults all), --decoys or --doubles")
 	}
-	if s.Matrix != "" { // what was played for an hour is not lost to a path that cannot be written
+	if s.Matrix != "" { // a bad path must fail now, and not after an hour of runs
 		f, err := os.OpenFile(s.Matrix, os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return fmt.Errorf("--matrix: %w", err)

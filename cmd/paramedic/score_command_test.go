@@ -42,13 +42,13 @@ func TestScoreChecksItsFlagsFirst(t *testing.T) {
 	for _, faults := range []string{"engine_hang,,kv_leak", "engine_hang, ", " "} {
 		var out bytes.Buffer
 		code := run(t.Context(), []string{"lab", "score", "--faults", faults}, &out, &out)
-		if want := "paramedic: --faults: a name is empty: leave out the comma before or behind it\n"; code != exitError ||
+		if want := "paramedic: --faults: a name is empty: remove the extra comma\n"; code != exitError ||
 			out.String() != want {
 			t.Errorf("--faults %q: exit %d: %s", faults, code, out.String())
 		}
 	}
 	for want, s := range map[string]score.Selection{
-		"nothing is to be played": {Seeds: 1, Faults: []string{}, Options: score.Options{Engine: "vllm"}},
+		"nothing to play": {Seeds: 1, Faults: []string{}, Options: score.Options{Engine: "vllm"}},
 		"--matrix: ": {Seeds: 1, Faults: []string{"no such fault"}, Matrix: filepath.Join(t.TempDir(), "none", "m.svg"),
 			Options: score.Options{Engine: "vllm"}},
 	} {

@@ -25,7 +25,7 @@ func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 		return nil, err
 	}
 	if t.prometheus == "" && t.watch < time.Second {
-		return nil, fmt.Errorf("--watch %s is too short: rates need two looks, at least 1s apart", t.watch)
+		return nil, fmt.Errorf("--watch %s is too short: a rate needs two scrapes, at least 1s apart", t.watch)
 	}
 	cfg := config.Default()
 	cluster := &cfg.Clusters[0]
@@ -58,7 +58,7 @@ func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) &&
 				(strings.EqualFold(o.Model, p.Model) || survey.ServesModel(o, all.Workers, p.Model))
 		}) {
-			continue // series that name the model only are of the pool that serves it
+			continue // series that name only the model belong to the pool that serves it
 		}
 		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: p.Scope(), Onset: now, Now: now, Signals: tune.LiveSignals})
 		live := tune.NewLivePool(cmp.Or(p.Pool, p.Model), tune.EngineOf(ev.Workers, p.Namespace, p.Pool, p.Model), ev)
@@ -67,7 +67,7 @@ func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no engine there tells how many KV blocks it has: %s", survey.MissingReasons(all.Missing, unread))
+		return nil, fmt.Errorf("no engine reports its number of KV blocks: %s", survey.MissingReasons(all.Missing, unread))
 	}
 	return out, nil
 }

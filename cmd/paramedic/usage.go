@@ -17,8 +17,8 @@ import (
 type argument struct{ what, example string }
 
 const (
-	anIncident = "which incident: its number, its ID or the beginning of that (`paramedic incidents` lists them)"
-	anAction   = "which action: its ID or the beginning of that (`paramedic incidents show 7` lists those of an incident)"
+	anIncident = "an incident: its number, its ID or the beginning of its ID (`paramedic incidents` lists them)"
+	anAction   = "an action: its ID or the beginning of its ID (`paramedic incidents show 7` lists the actions of incident 7)"
 )
 
 // arguments has the positional arguments of commands, by their path below paramedic.
@@ -27,17 +27,16 @@ var arguments = map[string]argument{
 		"7 --for 45m"},
 	"approve": {anAction, "ACT-01J8 9f2c41d0"}, "deny": {anAction, "ACT-01J8"},
 	"cancel":         {anAction, "ACT-01J8"},
-	"playbooks show": {"which playbook (`paramedic playbooks` lists them)", "kv_exhaustion"},
-	"rules show":     {"which cause or pathology (`paramedic rules` lists them)", "kv_exhaustion"},
+	"playbooks show": {"a playbook (`paramedic playbooks` lists them)", "kv_exhaustion"},
+	"rules show":     {"a cause or a pathology (`paramedic rules` lists them)", "kv_exhaustion"},
 	"playbooks test": {"the directory of your playbooks", "./playbooks"}, "rules test": {"the directory of your cases, or one case",
 		"./rules"},
-	"replay": {"the recorded payloads, as JSON or one a line", "payload.json"},
+	"replay": {"files with recorded payloads: JSON, or one payload per line", "payload.json"},
 }
 
 // explain replaces the errors of wrong calls on every command by ones that say what to type
 // instead.
 func explain(cmd *cobra.Command) {
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(flagError)
 	if takes := cmd.Args; takes != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -59,16 +58,16 @@ func miscalled(cmd *cobra.Command, args []string) error {
 	example := fmt.Sprintf("`%s %s`", cmd.CommandPath(), arg.example)
 	switch {
 	case takes && (len(args) == 0 || strings.TrimSpace(args[0]) == ""):
-		return fmt.Errorf("say %s, as in %s", arg.what, example)
+		return fmt.Errorf("an argument is missing. Name %s. Example: %s", arg.what, example)
 	case takes:
 		most := []string{"no argument", "one argument", "two arguments"}[min(strings.Count(cmd.Use, " "), 2)]
-		return fmt.Errorf("`%s` takes %s and got %d, %s: call it as in %s", cmd.CommandPath(), most, len(args), quotedList(args), example)
+		return fmt.Errorf("`%s` takes %s, but got %d: %s. Example: %s", cmd.CommandPath(), most, len(args), quotedList(args), example)
 	case cmd.HasAvailableSubCommands():
 		return unknownCommand(cmd, args[0])
 	case cmd.Flags().Lookup("config") != nil:
-		return fmt.Errorf("`%s` takes no argument and got %s: did you mean --config %s?", cmd.CommandPath(), quotedList(args), args[0])
+		return fmt.Errorf("`%s` takes no argument, but got %s: did you mean --config %s?", cmd.CommandPath(), quotedList(args), args[0])
 	}
-	return fmt.Errorf("`%s` takes no argument and got %s: `%[1]s --help` lists its flags", cmd.CommandPath(), quotedList(args))
+	return fmt.Errorf("`%s` takes no argument, but got %s: `%[1]s --help` lists its flags", cmd.CommandPath(), quotedList(args))
 }
 
 func quotedList(args []string) string {
@@ -82,7 +81,7 @@ func quotedList(args []string) string {
 // unknownCommand returns the error for an unknown command, with suggestions.
 func unknownCommand(parent *cobra.Command, name string) error {
 	guesses := []string{}
-	for _, s := range parent.SuggestionsFor(name) {
+	for _, s := range alike(parent, name) {
 		guesses = append(guesses, parent.CommandPath()+" "+s)
 	}
 	if !parent.HasParent() && len(guesses) == 0 { // a command of a group, without the group
@@ -105,6 +104,24 @@ func unknownCommand(parent *cobra.Command, name string) error {
 		return fmt.Errorf("%s: `%s --help` lists them", what, parent.CommandPath())
 	}
 	return fmt.Errorf("%s: did you mean %s?", what, strings.Join(guesses, " or "))
+}
+
+// alike returns the commands that begin with a name, or else the one that is most like it.
+func alike(parent *cobra.Command, name string) []string {
+	var names, begin []string
+	for _, sub := range parent.Commands() {
+		if sub.Hidden {
+			continue
+		}
+		names = append(names, sub.Name())
+		if strings.HasPrefix(sub.Name(), strings.ToLower(name)) {
+			begin = append(begin, sub.Name())
+		}
+	}
+	if best := text.Closest(strings.ToLower(name), names); len(begin) == 0 && best != "" {
+		return []string{best}
+	}
+	return begin
 }
 
 // flagKinds has words for the types of flags.
@@ -132,11 +149,12 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("`%s` has no flag %s%s: `%[1]s --help` lists them", cmd.CommandPath(), dashes, name)
 	case errors.As(err, &empty):
-		return fmt.Errorf("--%s needs a value: %s", empty.GetFlag().Name, empty.GetFlag().Usage)
+		_, usage := pflag.UnquoteUsage(empty.GetFlag())
+		return fmt.Errorf("--%s needs a value: %s", empty.GetFlag().Name, usage)
 	case errors.As(err, &wrong):
 		kind, ok := flagKinds[wrong.GetFlag().Value.Type()]
 		if !ok {
-			kind = "a value that it takes"
+			kind = "a valid value"
 		}
 		return fmt.Errorf("--%s %q is not %s", wrong.GetFlag().Name, wrong.GetValue(), kind)
 	}
@@ -154,10 +172,10 @@ var (
 func plain(err error) error {
 	flags := func(names string) string { return "--" + strings.Join(strings.Fields(names), " and --") }
 	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("give one of %s, not both", flags(m[1]))
+		return fmt.Errorf("use only one of %s", flags(m[1]))
 	}
 	if m := together.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("%s is missing: the flags that were given need it too", flags(m[1]))
+		return fmt.Errorf("%s is missing: the other flags need it", flags(m[1]))
 	}
 	return err
 }
@@ -165,11 +183,11 @@ func plain(err error) error {
 // helpCommand returns the command that shows another command's help, or an error for an unknown
 // command.
 func helpCommand() *cobra.Command {
-	return &cobra.Command{Use: "help [command]", Short: "Help about any command", Args: cobra.ArbitraryArgs,
+	return &cobra.Command{Use: "help [command]", Short: "Show the help of a command", Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil {
-				return fmt.Errorf("looking for help: %w", err)
+				return fmt.Errorf("finding the command: %w", err)
 			}
 			if _, takes := arguments[strings.TrimPrefix(found.CommandPath(), "paramedic ")]; len(rest) > 0 && !takes {
 				return unknownCommand(found, rest[0])

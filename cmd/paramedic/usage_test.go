@@ -22,19 +22,20 @@ func TestMistypedCommandsAreGuessed(t *testing.T) {
 		"incidents shwo 1":   "there is no command \"shwo\" of `paramedic incidents`: did you mean `paramedic incidents show`?",
 		"show 7":             "did you mean `paramedic incidents show` or `paramedic playbooks show` or `paramedic rules show`?",
 		"lab scroe":          "did you mean `paramedic lab score`?",
+		"hlp":                "there is no command \"hlp\": did you mean `paramedic help`?",
 		"xyzzy":              "there is no command \"xyzzy\": `paramedic --help` lists them",
 		"help chekc":         "did you mean `paramedic check`?",
 		"check --onlin":      "`paramedic check` has no flag --onlin: did you mean --online?",
 		"check --confg x":    "did you mean --config?",
 		"check p.yaml":       "did you mean --config p.yaml?",
 		"silence 1 --for a":  "--for \"a\" is not a time such as 45m",
-		"ack 1 --server":     "--server needs a value: the bot's address",
+		"ack 1 --server":     "--server needs a value: address of the bot",
 		"tune --avg-tokens=": "--avg-tokens \"\" is not a number",
-		"diagnose --prometheus http://a --engine http://b": "give one of --engine and --prometheus, not both",
+		"diagnose --prometheus http://a --engine http://b": "use only one of --engine and --prometheus",
 		"tune --prompt-tokens 3":                           "--answer-tokens is missing",
-		"deny a b": "`paramedic deny` takes one argument and got 2, \"a\", \"b\": call it as in " +
+		"deny a b": "`paramedic deny` takes one argument, but got 2: \"a\", \"b\". Example: " +
 			"`paramedic deny ACT-01J8`",
-		"halt prod": "`paramedic halt` takes no argument and got \"prod\"",
+		"halt prod": "`paramedic halt` takes no argument, but got \"prod\"",
 	} {
 		says(t, ask(t, exitError, strings.Fields(typed)...), want)
 	}
@@ -58,7 +59,7 @@ func TestMissingArgumentsAreNamed(t *testing.T) {
 		}
 		for _, args := range [][]string{strings.Fields(path), append(strings.Fields(path), " ")} {
 			said := ask(t, exitError, args...)
-			says(t, said, "paramedic: say ", "as in `paramedic "+path+" ")
+			says(t, said, "paramedic: an argument is missing. Name ", "Example: `paramedic "+path+" ")
 			if regexp.MustCompile(`arg\(s\)|received|unknown command`).MatchString(said) {
 				t.Errorf("%s speaks in the library's words: %s", path, said)
 			}
@@ -79,12 +80,12 @@ func TestUnreachablePrometheusIsNamed(t *testing.T) {
 	for base, want := range map[string]string{
 		gone.URL + "?token=s3cret":  "nothing listens there. Check host and port",
 		"http://prometheus.invalid": "its name",
-		answering(404):              "that is no Prometheus query API. Give what comes before /api/v1/query",
-		answering(401):              "it wants to know who asks",
+		answering(404):              "this is not a Prometheus query API. Use the part of the URL before /api/v1/query",
+		answering(401):              "it needs a login",
 		answering(500):              "try `curl ",
 	} {
 		said := ask(t, exitError, "diagnose", "--prometheus", base)
-		says(t, said, "paramedic: Prometheus at "+strings.TrimSuffix(base, "?token=s3cret")+" cannot be asked: ", want)
+		says(t, said, "paramedic: the query to Prometheus at "+strings.TrimSuffix(base, "?token=s3cret")+" failed: ", want)
 		if strings.Contains(said, "engine") || strings.Contains(said, "s3cret") {
 			t.Errorf("%s: %s", base, said)
 		}
@@ -95,7 +96,7 @@ func TestUnreachableBotIsNamed(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	says(t, ask(t, exitError, "incidents", "--server", gone.URL), "the bot at "+gone.URL+" does not answer: ",
-		"is `paramedic serve` running there?")
+		"Check that `paramedic serve` runs there")
 }
 
 // Every time on the terminal has its zone.

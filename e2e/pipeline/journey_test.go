@@ -114,7 +114,7 @@ func runsCommands(t *testing.T, w *world) {
 		"default/prometheus               ok",
 		"vllm/VLLMHighTTFT                      the threshold 3 lies between the buckets 2.5 and 5 of " +
 			"vllm:time_to_first_token_seconds_bucket",
-		"vllm/GPUMemoryHighUtilization          tells nothing about load: the engines here take GPU memory",
+		"vllm/GPUMemoryHighUtilization          does not show load: the engines here allocate GPU memory",
 	} {
 		if code != 2 || !strings.Contains(out, want) {
 			t.Errorf("check --online: exit %d, and not %q\n%s%s", code, want, out, errs)

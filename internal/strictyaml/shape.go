@@ -31,15 +31,15 @@ func (f Format[T]) Read(file string, data []byte) (T, []Problem) {
 		end, line := sound(data)
 		s.cut = true
 		s.problems = append(s.problems, Problem{File: file, Line: line, Text: fmt.Sprintf(
-			"this is no YAML: %s; look at the indentation here and above. What follows in this file was not read, and may be missed "+
-				"elsewhere", phrase(err))})
+			"this is not YAML: %s; check the indentation here and above. The rest of this file was not read, so other files may "+
+				"seem to name things that do not exist", phrase(err))})
 		docs, _ = documents(data[:end]) // sound has parsed this part already
 	}
 	if len(docs) == 0 {
 		return out, s.problems
 	}
 	for _, more := range docs[1:] {
-		s.bad(more, "only the first document of a file is read: put what follows --- into a file of its own")
+		s.bad(more, "only the first document of a file is read: move the lines after --- to another file")
 	}
 	t := reflect.TypeFor[T]()
 	s.value(docs[0].Content[0], t, f.Kinds[t])
@@ -81,12 +81,12 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 		if n.Kind == kind {
 			return true
 		}
-		s.bad(n, "%s wants %s, and is %s", key, what, described(n))
+		s.bad(n, "%s must be %s, not %s", key, what, described(n))
 		return false
 	}
 	switch {
 	case t == reflect.TypeFor[Text]() || t.Kind() == reflect.String:
-		wants("a text", yaml.ScalarNode)
+		wants("text", yaml.ScalarNode)
 	case t.Kind() == reflect.Struct:
 		if wants("keys with values", yaml.MappingNode) {
 			s.entry(n, t)
@@ -104,11 +104,11 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 		}
 	case t.Kind() == reflect.Bool:
 		if !scalar(n, "!!bool") {
-			s.bad(n, "%s wants true or false, and is %s", key, described(n))
+			s.bad(n, "%s must be true or false, not %s", key, described(n))
 		}
 	default:
 		if !scalar(n, "!!int") && !(scalar(n, "!!float") && t.Kind() == reflect.Float64) {
-			s.bad(n, "%s wants a number, and is %s", key, described(n))
+			s.bad(n, "%s must be a number, not %s", key, described(n))
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 func (s *shape) list(n *yaml.Node, t reflect.Type, key string) {
 	for _, e := range n.Content {
 		if scalar(e, "!!null") {
-			s.bad(e, "an empty entry in %s: fill it or take it out", key)
+			s.bad(e, "an empty entry in %s: fill it or remove it", key)
 		}
 		s.value(e, t, "an entry of "+key)
 	}
@@ -198,7 +198,7 @@ func (s *shape) twice(n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if first, ok := lines[k.Value]; ok {
-			s.bad(k, "%s stands twice, first in line %d: take one out", k.Value, first)
+			s.bad(k, "%s occurs twice, first in line %d: remove one", k.Value, first)
 			continue
 		}
 		lines[k.Value] = k.Line

@@ -39,7 +39,7 @@ type Text struct {
 func (t *Text) UnmarshalYAML(n *yaml.Node) error {
 	t.Line = n.Line
 	if n.Kind != yaml.ScalarNode {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: wants a text", n.Line)}}
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: must be text", n.Line)}}
 	}
 	t.Value = n.Value
 	return nil

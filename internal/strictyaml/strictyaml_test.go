@@ -37,9 +37,9 @@ func TestReadReportsAllProblemsAtOnce(t *testing.T) {
 	for _, want := range []string{
 		"a.yaml:1: a menu needs title: What it is called.",
 		"a.yaml:2: an item has no key nam; did you mean name?",
-		"a.yaml:3: name wants a text, and is a list",
-		`a.yaml:3: price wants a number, and is "much"`,
-		"a.yaml:4: name stands twice, first in line 4: take one out",
+		"a.yaml:3: name must be text, not a list",
+		`a.yaml:3: price must be a number, not "much"`,
+		"a.yaml:4: name occurs twice, first in line 4: remove one",
 		"only the first document of a file is read",
 	} {
 		if !strings.Contains(got, want) {
@@ -50,7 +50,7 @@ func TestReadReportsAllProblemsAtOnce(t *testing.T) {
 
 func TestReadLocatesBrokenYAML(t *testing.T) {
 	_, problems := menus.Read("a.yaml", []byte("title: Lunch\nitems:\n  - {name: soup\n"))
-	if len(problems) == 0 || problems[0].Line != 3 || !strings.HasPrefix(problems[0].Text, "this is no YAML: ") {
+	if len(problems) == 0 || problems[0].Line != 3 || !strings.HasPrefix(problems[0].Text, "this is not YAML: ") {
 		t.Errorf("%v", problems)
 	}
 }

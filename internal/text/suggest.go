@@ -9,16 +9,22 @@ import (
 // DidYouMean returns the known name that is most like an unknown one as a question, or the list of
 // the known names if none is like it.
 func DidYouMean(name string, known []string) string {
+	if best := Closest(name, known); best != "" {
+		return fmt.Sprintf("did you mean %s?", best)
+	}
+	return "there are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
+}
+
+// Closest returns the known name that is most like an unknown one. It returns "" if more than a
+// third of the letters differ.
+func Closest(name string, known []string) string {
 	best, least := "", max(1, len(name)/3)
 	for _, k := range known {
 		if d := distance(name, k); d <= least && d < len(name) && (best == "" || d < least) {
 			best, least = k, d
 		}
 	}
-	if best != "" {
-		return fmt.Sprintf("did you mean %s?", best)
-	}
-	return "there are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
+	return best
 }
 
 // distance returns the number of letters to insert, delete, replace, or swap with the next one, to

@@ -30,7 +30,7 @@ func (l *linter) thresholdless() {
 		return
 	}
 	l.behind = l.from[sel]
-	fix := "compare with the value from which on it is trouble"
+	fix := "compare with the value at which it is a problem"
 	switch {
 	case sel.Name == xidErrors:
 		fix = "look for a new code: `" + newXid + "`"
@@ -40,7 +40,7 @@ func (l *linter) thresholdless() {
 		fix += fmt.Sprintf(", such as `%s > 0.9`", sel.Name)
 	}
 	l.report(state.Critical, fmt.Sprintf(
-		"fires always: nothing is compared, and a rule fires whatever the value is, 0 too; %s always has one",
+		"always fires: there is no comparison, so the rule fires for every value, also for 0; %s always has a value",
 		sel.Name), fix)
 }
 

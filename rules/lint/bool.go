@@ -18,7 +18,7 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 	if !x.ReturnBool || numbers || chooses(x.LHS) || chooses(x.RHS) {
 		return
 	}
-	msg := "fires always: a comparison with bool gives 1 or 0 and leaves no series out, and a rule fires for 0, too"
+	msg := "always fires: a comparison with bool returns 1 or 0 and drops no series, and a rule also fires for 0"
 	// Top is the outermost expression around x within its condition.
 	severity, top, computed := state.Critical, parser.Node(x), false
 	for at := len(path) - 1; at >= 0; at-- {
@@ -35,10 +35,10 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 			case p.Op.IsComparisonOperator():
 				return // which is the threshold, or is checked itself
 			case p.Op == parser.LUNLESS && within(p.RHS, x):
-				msg, severity = "one part excludes always: what stands after unless compares with bool, which leaves "+
-					"no series out", state.Warning
+				msg, severity = "one part always excludes: a comparison with bool after unless drops "+
+					"no series", state.Warning
 			case p.Op == parser.LAND, p.Op == parser.LUNLESS:
-				msg, severity = "one part always holds: a comparison with bool gives 1 or 0 and leaves no series out",
+				msg, severity = "one part always holds: a comparison with bool returns 1 or 0 and drops no series",
 					state.Warning
 			case p.Op == parser.LOR:
 			case chooses(p.LHS) || chooses(p.RHS):
@@ -62,16 +62,16 @@ func comparing(x *parser.BinaryExpr, top parser.Node, computed bool) string {
 	const longest = 300
 	if computed {
 		if whole := top.String(); len(whole) <= longest {
-			return fmt.Sprintf("compare what comes of it: `(%s) > 0`", whole)
+			return fmt.Sprintf("compare the result: `(%s) > 0`", whole)
 		}
-		return "compare what comes of it with a number"
+		return "compare the result with a number"
 	}
 	filter := *x
 	filter.ReturnBool = false
 	if expr := filter.String(); len(expr) <= longest {
-		return fmt.Sprintf("leave bool out: `%s`", expr)
+		return fmt.Sprintf("remove bool: `%s`", expr)
 	}
-	return "leave bool out"
+	return "remove bool"
 }
 
 // within reports whether a node is part of an expression.
@@ -102,7 +102,7 @@ func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
 	if !never || always || c.filled {
 		return
 	}
-	const why = "%s is never 0: where there is nothing to count it has no value"
+	const why = "%s is never 0: if there is no series to count, it has no value"
 	switch of := c.of.(type) {
 	case *parser.AggregateExpr:
 		if of.Op != parser.COUNT && of.Op != parser.GROUP {
@@ -110,7 +110,7 @@ func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
 		}
 		fix := fmt.Sprintf("use `absent(%s)`", of.Expr)
 		if len(of.Grouping) > 0 || of.Without {
-			fix = fmt.Sprintf("absent() of each group, or what was there before: `%s`", vanished(of))
+			fix = fmt.Sprintf("use absent() for each group, or compare with the past: `%s`", vanished(of))
 		}
 		l.decided(false, fmt.Sprintf(why, of.Op.String()), fix, x, path)
 	case *parser.Call:

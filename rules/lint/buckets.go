@@ -25,9 +25,9 @@ func (l *linter) bucket(x *parser.VectorSelector) {
 			continue
 		}
 		if gaps := gapsAt(knownBuckets[promql.BaseName(x.Name)], value); len(gaps) > 0 {
-			l.report(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value),
+			l.report(state.Critical, fmt.Sprintf("%s has no bucket le=%q, so the selector matches nothing", x.Name, m.Value),
 				"use "+byRelease(gaps, func(g gap) string { return fmt.Sprintf("le=%q or le=%q", written(g.below), written(g.above)) })+
-					", written as the engine writes it")
+					", exactly as the engine exports it")
 		}
 	}
 }
@@ -41,7 +41,7 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 	unit := ""
 	if first := releases[0][0]; strings.HasSuffix(promql.BaseName(metric), "_seconds") && c.scale == 1 && c.limit >= 50 &&
 		c.limit/1000 >= first {
-		unit = fmt.Sprintf("; it is in seconds: compare with %s if milliseconds were meant", written(c.limit/1000))
+		unit = fmt.Sprintf("; the metric is in seconds: compare with %s if you mean milliseconds", written(c.limit/1000))
 	}
 	top := math.Inf(-1)
 	for _, edges := range releases {
@@ -56,7 +56,7 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 	if gaps := gapsAt(releases, c.limit); len(gaps) > 0 && !recounted(metric, x, path) {
 		between := byRelease(gaps, func(g gap) string { return written(g.below) + " and " + written(g.above) })
 		l.report(state.Warning, fmt.Sprintf(
-			"the threshold %s lies between the buckets %s of %s: the quantile is a guess in between", c.own(), between,
+			"the threshold %s lies between the buckets %s of %s, where the quantile is only interpolated", c.own(), between,
 			metric),
 			"use a bucket's edge: "+byRelease(gaps, func(g gap) string { return c.written(g.below) + " or " + c.written(g.above) })+unit)
 	}

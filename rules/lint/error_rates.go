@@ -18,7 +18,7 @@ import (
 const ended = "vllm:request_success_total"
 
 // fixErrors is the fix: where errors are counted.
-const fixErrors = "count what the API server answers: " +
+const fixErrors = "count the answers of the API server: " +
 	"`sum(rate(http_requests_total{handler=~\"/v1/.*\",status=~\"5.*\"}[5m])) / " +
 	"sum(rate(http_requests_total{handler=~\"/v1/.*\"}[5m])) > 0.01`"
 
@@ -33,8 +33,8 @@ func (l *linter) reasonError(x *parser.VectorSelector) {
 		}
 		if m.Value == "error" || slices.Contains(m.SetMatches(), "error") {
 			l.report(state.Warning, fmt.Sprintf(
-				"misses errors: %s counts what the engine itself has ended, and what was refused or answered with a "+
-					"5xx is not in it, under no %s", ended, m.Name), fixErrors)
+				"misses errors: %s counts only requests that the engine finished. Rejected requests and answers with 5xx have no "+
+					"%s in it", ended, m.Name), fixErrors)
 		}
 	}
 }
@@ -45,8 +45,8 @@ func (l *linter) inferred(x *parser.BinaryExpr) {
 		return
 	}
 	l.report(state.Warning, fmt.Sprintf(
-		"is no error rate: %s counts what the engine has ended, cancelled requests too, and what it lacks is under "+
-			"way, or was never the engine's, as well as failed", ended), fixErrors)
+		"is not an error rate: %s counts all requests that the engine finished, also cancelled ones. The others failed, still "+
+			"run, or never reached the engine", ended), fixErrors)
 }
 
 // leftOver reports whether an expression computes or compares the share missing from that counter:

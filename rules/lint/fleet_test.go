@@ -38,22 +38,22 @@ func TestLintExpandsRecordingRules(t *testing.T) {
 	}
 	for _, c := range []struct{ expr, text, fix string }{
 		{
-			`llm:ttft:p95 > 3`, "lies between the buckets 2.5 and 5 of vllm:time_to_first_token_seconds_bucket: the quantile is a guess " +
-				"in between, in the recording rule llm:ttft:p95", "2.5 or 5"},
+			`llm:ttft:p95 > 3`, "lies between the buckets 2.5 and 5 of vllm:time_to_first_token_seconds_bucket, where the quantile " +
+				"is only interpolated, in the recording rule llm:ttft:p95", "2.5 or 5"},
 		{`llm:ttft:p95 > 5`, "", ""},
 		{`3000 < llm:ttft_ms:p95`, "in the recording rule llm:ttft_ms:p95", "2500 or 5000"},
 		{`llm:ttft:p95 > llm:limit`, "the threshold 3 lies between", "2.5 or 5"},
 		{`max_over_time(llm:ttft:p95[10m]) > 3`, "lies between", "2.5 or 5"},
 		{`histogram_quantile(0.9, llm:ttft:by_model) > 5`,
-			"le is aggregated away before histogram_quantile, which then has no buckets of vllm:time_to_first_token_seconds_bucket, in " +
+			"removes the label le, so histogram_quantile has no buckets of vllm:time_to_first_token_seconds_bucket, in " +
 				"the recording rule llm:ttft:by_model", "keep le"},
 		{`histogram_quantile(0.9, llm:ttft:buckets) > 5`, "", ""},
 		{`histogram_quantile(0.9, llm:ttft:buckets) > 3`, "lies between", "2.5 or 5"},
 		{
-			`llm:kv > 0.9`, "can never fire: vllm:gpu_cache_usage_perc is not exported here; vLLM V1 has renamed it, in the recording " +
+			`llm:kv > 0.9`, "never fires: vllm:gpu_cache_usage_perc is not exported here; vLLM V1 has renamed it, in the recording " +
 				"rule llm:kv", "use `vllm:kv_cache_usage_perc`"},
 		{`vllm:gpu_cache_usage_perc:max > 0.9`, "", ""},
-		{`vllm:gpu_cache_usage_perc:max > 90`, "vllm:kv_cache_usage_perc goes from 0 to 1", "compare with 0.9"},
+		{`vllm:gpu_cache_usage_perc:max > 90`, "vllm:kv_cache_usage_perc is from 0 to 1", "compare with 0.9"},
 		{`vllm:cpu_cache_usage_perc > 0.9`, "", ""},
 		{`vllm:kv_cache_usage_perc > on () group_left () llm:target{use_case="batch"}`, "the threshold is 90", "compare with 0.9"},
 		{`vllm:kv_cache_usage_perc > on () group_left () llm:target{use_case="chat"}`, "", ""},
@@ -64,7 +64,7 @@ func TestLintExpandsRecordingRules(t *testing.T) {
 		{`llm:round > 3`, "", ""},
 		{`llm:broken > 3`, "", ""},
 		{
-			`llm:xid > 0`, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again, in the recording " +
+			`llm:xid > 0`, "never resolves: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is reloaded, in the recording " +
 				"rule llm:xid", "changes("},
 		{`changes(llm:xid[15m]) > 0`, "", ""},
 	} {
@@ -126,7 +126,7 @@ func TestLintReportsMissingLabels(t *testing.T) {
 		severity  state.Severity
 		text, fix string
 	}{
-		{`DCGM_FI_DEV_XID_ERRORS{err_code="79"} > 0`, state.Critical, "gives DCGM_FI_DEV_XID_ERRORS no label err_code",
+		{`DCGM_FI_DEV_XID_ERRORS{err_code="79"} > 0`, state.Critical, "DCGM_FI_DEV_XID_ERRORS has no label err_code",
 			"`DCGM_FI_DEV_XID_ERRORS == 79 unless DCGM_FI_DEV_XID_ERRORS offset 15m == 79`"},
 		{`vllm:kv_cache_usage_perc{tenant="a"} > 0.9`, state.Critical, "no series of vllm:kv_cache_usage_perc has a label tenant",
 			"model_name"},
@@ -142,7 +142,7 @@ func TestLintReportsMissingLabels(t *testing.T) {
 		{`rate(vllm:request_success_total{finished_reason="aborted"}[5m]) > 1`, state.Warning, `finished_reason="aborted"`,
 			"abort, length, stop"},
 		{`rate(vllm:time_to_first_token_seconds_bucket{le="1"}[5m]) < 1`, state.Critical, `no bucket le="1"`,
-			`le="1.0", as the engine writes it`},
+			`le="1.0", as the engine exports it`},
 		{`rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m]) < 1`, state.Critical, `no bucket le="2.5"`, `le="1.0" or le="3.0"`},
 		{`llm:kv{model_name="mistral"} > 0.9`, state.Warning, `no series of llm:kv has model_name="mistral"`, "llama-70b"},
 		// Buckets come from the series, not from the defaults.
@@ -152,13 +152,13 @@ func TestLintReportsMissingLabels(t *testing.T) {
 			"never above its largest bucket, 10", "less than 10"},
 		{`sum by (model) (vllm:num_requests_waiting) > 20`, state.Warning,
 			"no series of vllm:num_requests_waiting has a label model here; it is called model_name", "group by model_name"},
-		{`max by (tenant) (vllm:num_requests_waiting) > 20`, state.Warning, "puts all together", "model_name"},
+		{`max by (tenant) (vllm:num_requests_waiting) > 20`, state.Warning, "groups everything into one", "model_name"},
 		// Neither side has it.
 		{`vllm:num_requests_running > 0 and on (UUID) rate(vllm:generation_tokens_total[5m]) == 0`, "", "", ""},
 		{`vllm:num_requests_running > 0 and on (UUID) DCGM_FI_DEV_GPU_UTIL > 50`, state.Warning,
-			"and never finds a partner: only one side's series have UUID", "namespace, pod"},
+			"and never matches: it matches by UUID, which only one side has", "namespace, pod"},
 		{`vllm:num_requests_waiting > 5 and rate(vllm:request_success_total[5m]) == 0`, state.Warning,
-			"never finds a partner: only one side's series have finished_reason", "model_name"},
+			"never matches: it matches by finished_reason", "model_name"},
 		{`vllm:num_requests_waiting > 5 unless on (gpu) DCGM_FI_DEV_GPU_UTIL > 50`, state.Warning, "unless excludes nothing", "on ("},
 		// Rules without findings.
 		{`vllm:kv_cache_usage_perc{model_name="qwen", namespace=~"llm|prod"} > 0.9`, "", "", ""},
@@ -225,7 +225,7 @@ func TestLintReportsChangesOfLabelledXid(t *testing.T) {
 		in := []AlertingRule{{Name: "R", Expr: expr}}
 		got := Lint(in, labelled)
 		if found := len(got) == 1 && got[0].Severity == state.Critical &&
-			strings.Contains(got[0].Text, "can never fire: the exporter here puts the code"); found != want || !want && len(got) != 0 {
+			strings.Contains(got[0].Text, "never fires: the exporter here puts the code"); found != want || !want && len(got) != 0 {
 			t.Errorf("%s: %+v", expr, got)
 		}
 		if want && !slices.ContainsFunc(Lookups(in, plain), func(l Lookup) bool { return l.Metric == xidErrors }) {
@@ -287,8 +287,8 @@ func namedFleet() Exported {
 func TestLintReportsMisspeltNames(t *testing.T) {
 	for _, c := range []struct{ expr, severity, text, fix string }{
 		{`kube_pod_container_status_restart_total > 5`, "warning",
-			"cannot fire: no series here has had the name kube_pod_container_status_restart_total in the last week, but there is " +
-				"kube_pod_container_status_restarts_total", "use `kube_pod_container_status_restarts_total`, if that is meant"},
+			"does not fire: no series here has had the name kube_pod_container_status_restart_total in the last week, but there is " +
+				"kube_pod_container_status_restarts_total", "use `kube_pod_container_status_restarts_total`, if you mean that"},
 		{`rate(http_request_total[5m]) > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
 		{`rate(http_requests[5m]) > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
 		{`HTTP_Requests_Total > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
@@ -297,20 +297,20 @@ func TestLintReportsMisspeltNames(t *testing.T) {
 		{`kube_deployment_status_replica_ready == 0`, "warning", "but there is kube_deployment_status_replicas_ready",
 			"use `kube_deployment_status_replicas_ready`"},
 		{`vllm:num_request_waiting > 20`, "warning",
-			"cannot fire: vllm:num_request_waiting is not exported here, but vllm:num_requests_waiting is",
+			"does not fire: vllm:num_request_waiting is not exported here, but vllm:num_requests_waiting is",
 			"use `vllm:num_requests_waiting`"},
-		{`http_request_duration_seconds > 5`, "critical", "can never fire: http_request_duration_seconds is a histogram",
+		{`http_request_duration_seconds > 5`, "critical", "never fires: http_request_duration_seconds is a histogram",
 			"`histogram_quantile(0.95, sum by (le) (rate(http_request_duration_seconds_bucket[5m])))`"},
 		{
-			`llm:kv > 0.9`, "warning", "cannot fire: no series here has had the name llm:kv in the last week, and no recording rule here " +
-				"records it", "record it"},
+			`llm:kv > 0.9`, "warning", "does not fire: no series here has had the name llm:kv in the last week, and no recording rule here " +
+				"records it", "add a recording rule"},
 		{`llm:kv_usages > 0.9`, "warning", "but there is llm:kv_usage", "use `llm:kv_usage`"},
-		{`llm:queue:p99 > 5`, "warning", "no recording rule here records it", "record it"}, // not p95
-		{`vllm:num_requests_waiting > 5 and on () llm:kv > 0.9`, "warning", "no recording rule here records it", "record it"},
+		{`llm:queue:p99 > 5`, "warning", "no recording rule here records it", "add a recording rule"}, // not p95
+		{`vllm:num_requests_waiting > 5 and on () llm:kv > 0.9`, "warning", "no recording rule here records it", "add a recording rule"},
 		{`absent(http_request_total)`, "warning",
-			"fires always: no series here has had the name http_request_total in the last week, but there is http_requests_total",
+			"always fires: no series here has had the name http_request_total in the last week, but there is http_requests_total",
 			"use `http_requests_total`"},
-		{`absent(vllm:num_request_waiting)`, "warning", "fires always", "use `vllm:num_requests_waiting`"},
+		{`absent(vllm:num_request_waiting)`, "warning", "always fires", "use `vllm:num_requests_waiting`"},
 
 		{`llm:kv_usage > 0.9`, "", "", ""},    // recorded, but not yet evaluated
 		{`llm:queue:p95 > 5`, "", "", ""},     // recorded
@@ -329,7 +329,7 @@ func TestLintReportsMisspeltNames(t *testing.T) {
 		{`job:errors:rate5m > 0.1`, "", "", ""},                           // so did this one: recorded elsewhere
 		{`http_request_total > 5 or http_requests_total > 5`, "", "", ""}, // one rule for two versions
 		{`http_requests_total > 5 unless http_request_total > 5`, "", "", ""},
-		{`rate(llm_d_epp_request_error_total[5m]) > 1`, "info", "nothing exports llm_d_* metrics here", "scrape"},
+		{`rate(llm_d_epp_request_error_total[5m]) > 1`, "info", "there are no llm_d_* metrics here", "scrape"},
 		{`absent(mysql_up)`, "", "", ""},
 		{`absent(http_request_total) and on () absent(http_requests_total)`, "", "", ""},
 		{`ALERTS{alertstate="firing"} == 1`, "", "", ""},
@@ -349,7 +349,7 @@ func TestLintReportsMisspeltNames(t *testing.T) {
 	have = namedFleet()
 	have.Earlier = nil
 	if got := Lint([]AlertingRule{{Name: "R", Expr: `http_request_total > 5`}}, have); len(got) != 1 ||
-		!strings.HasPrefix(got[0].Text, "cannot fire: no series here has the name http_request_total, but") {
+		!strings.HasPrefix(got[0].Text, "does not fire: no series here has the name http_request_total, but") {
 		t.Errorf("nobody asked about earlier, and it says %+v", got)
 	}
 	if got := Lint([]AlertingRule{{Name: "R", Expr: `http_request_total > 5`}}, Exported{}); len(got) != 0 {
@@ -386,17 +386,17 @@ func TestLintReportsRangesBelowTwoScrapes(t *testing.T) {
 	const running = ` and on () vllm:num_requests_running > 0`
 	for _, c := range []struct{ expr, severity, text, fix string }{
 		{`rate(vllm:generation_tokens_total[4s]) < 1` + running, "critical",
-			"can never fire: rate wants two samples, and vllm:generation_tokens_total is scraped every 5s: the last 4s hold one at most",
+			"never fires: rate needs two samples, and vllm:generation_tokens_total is scraped every 5s: the last 4s have at most one",
 			"[20s]"},
-		{`max_over_time(rate(vllm:generation_tokens_total[4s])[5m:]) > 1`, "critical", "can never fire: rate wants two", "[20s]"},
+		{`max_over_time(rate(vllm:generation_tokens_total[4s])[5m:]) > 1`, "critical", "never fires: rate needs two", "[20s]"},
 		{`rate(vllm:generation_tokens_total[4s]) > 1 or rate(vllm:generation_tokens_total[5m]) > 1`, "warning",
 			"one part never has a value", "[20s]"},
 		{`rate(vllm:generation_tokens_total[8s]) < 1` + running, "warning",
-			"has gaps: rate wants two samples, and vllm:generation_tokens_total is scraped every 5s: the last 8s do not always hold two",
+			"has gaps: rate needs two samples, and vllm:generation_tokens_total is scraped every 5s: the last 8s do not always have two",
 			"[20s]"},
-		{`llm:tokens:rate4s > 1`, "critical", "hold one at most, in the recording rule llm:tokens:rate4s", "[20s]"},
-		{`increase(slow_total[1m]) > 0`, "warning", "has gaps: increase wants two", "[4m]"},
-		{`deriv(slow_total[30s]) > 0`, "critical", "can never fire: deriv", "[4m]"},
+		{`llm:tokens:rate4s > 1`, "critical", "have at most one, in the recording rule llm:tokens:rate4s", "[20s]"},
+		{`increase(slow_total[1m]) > 0`, "warning", "has gaps: increase needs two", "[4m]"},
+		{`deriv(slow_total[30s]) > 0`, "critical", "never fires: deriv", "[4m]"},
 		{`rate(vllm:generation_tokens_total[10s]) < 1` + running, "", "", ""},
 		{`rate(http_requests_total[4s]) > 1`, "", "", ""},  // some of its targets
 		{`rate(pushed_total[1s]) > 1`, "", "", ""},         // unknown

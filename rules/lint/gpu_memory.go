@@ -54,7 +54,7 @@ func pressed(usage, waiting string) string {
 
 // watched returns the advice to watch a KV cache.
 func (c cache) watched() string {
-	return fmt.Sprintf("the KV cache together with who waits for it, `%s` (%s)", c.rule, c.as)
+	return fmt.Sprintf("the KV cache together with the waiting requests, `%s` (%s)", c.rule, c.as)
 }
 
 // cacheOf returns the cache metric that this fleet exports; vLLM's if there is none.
@@ -74,8 +74,8 @@ func (l *linter) mebibytes(c bound, x *parser.BinaryExpr, path []parser.Node) {
 		return
 	}
 	if decided, always := outside(c.op, c.limit, 0, tebibyte); decided {
-		l.decided(always, fmt.Sprintf("%s is in MiB, and no GPU has the %s MiB of the threshold", sel.Name, c.own()),
-			fmt.Sprintf("compare with %s, if bytes were meant", c.written(math.Round(c.limit/tebibyte))), x, path)
+		l.decided(always, fmt.Sprintf("%s is in MiB, and no GPU has %s MiB, the threshold", sel.Name, c.own()),
+			fmt.Sprintf("compare with %s, if you mean bytes", c.written(math.Round(c.limit/tebibyte))), x, path)
 	}
 }
 
@@ -90,11 +90,11 @@ func (l *linter) filled(u promql.MetricUse, uses []promql.MetricUse) {
 	if u.Is != full || u.Under || growth || itself || !l.preallocates() {
 		return
 	}
-	msg, severity := fmt.Sprintf("tells nothing about load: the engines here take GPU memory for their KV cache at "+
-		"their start and keep it, whatever %s is then", u.Metric), state.Warning
+	msg, severity := fmt.Sprintf("does not show load: the engines here allocate GPU memory for their KV cache at "+
+		"the start and keep it, so %s does not change with load", u.Metric), state.Warning
 	if l.rule.Holds && !slices.ContainsFunc(uses,
 		func(v promql.MetricUse) bool { return v.Metric != u.Metric && !slices.Contains(framebuffers, v.Metric) }) {
-		msg, severity = msg+"; the rule holds now, and will as long as they run", state.Critical
+		msg, severity = msg+"; the rule holds now, and as long as they run", state.Critical
 	}
 	l.report(severity, msg, fmt.Sprintf("watch %s; for a leak, `%s` (GPUMemoryGrows of deploy/prometheus/dcgm.yml)",
 		l.cacheOf().watched(), growing))

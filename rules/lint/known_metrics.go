@@ -50,7 +50,7 @@ func (f replacedMetric) instead(name string) string {
 	case strings.HasSuffix(f.use, "_total"):
 		to = "rate(" + f.use + "[5m])"
 	default:
-		return fmt.Sprintf("use `quantile_over_time(0.95, %s[5m])`: it is a gauge and has no buckets%s", f.use, f.note)
+		return fmt.Sprintf("use `quantile_over_time(0.95, %s[5m])`: the metric is a gauge and has no buckets%s", f.use, f.note)
 	}
 	return "use `" + to + "`" + f.note
 }
@@ -65,17 +65,17 @@ func isHistogram(metric string) bool {
 
 const (
 	renamedV1 = "vLLM V1 has renamed it"
-	goneV1    = "it went with vLLM V0: V1 recomputes preempted requests and never swaps"
+	goneV1    = "only vLLM V0 had it: V1 recomputes preempted requests and never swaps"
 	invented  = "no engine has ever exported it"
 	hits      = "use `rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])`"
 	errs5xx   = "use `http_requests_total{status=\"5xx\"}`, from the server's edge"
 	inSeconds = ", with thresholds in seconds"
 	busy      = "use `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, and tokens per second"
-	evicted   = "what was evicted shows as fewer hits, `rate(vllm:prefix_cache_hits_total[5m]) / " +
-		"rate(vllm:prefix_cache_queries_total[5m])`; SGLang counts it, " +
-		"`rate(sglang:evicted_tokens_total[5m])`, and so does vLLM with --kv-cache-metrics, of a sample: " +
+	evicted   = "evictions show as fewer hits, `rate(vllm:prefix_cache_hits_total[5m]) / " +
+		"rate(vllm:prefix_cache_queries_total[5m])`; SGLang counts them, " +
+		"`rate(sglang:evicted_tokens_total[5m])`, and vLLM with --kv-cache-metrics counts a sample: " +
 		"`rate(vllm:kv_block_idle_before_evict_seconds_count[5m])`"
-	asked    = ", which is what workers are asked to do; what moves between host and GPU nobody counts"
+	asked    = ", the requests to workers; no metric counts moves between host and GPU"
 	produced = "use `rate(vllm:generation_tokens_total[5m])`"
 	limits   = "use `rate(vllm:request_generation_tokens_sum[5m]) / rate(vllm:request_params_max_tokens_sum[5m])`, " +
 		"or watch `vllm:request_success_total{finished_reason=\"length\"}`"
@@ -92,12 +92,12 @@ var formers = map[string]replacedMetric{
 	"vllm:gpu_prefix_cache_queries_total": {use: "vllm:prefix_cache_queries_total", why: renamedV1},
 	"vllm:gpu_prefix_cache_hit_rate":      {how: hits, why: renamedV1},
 	"vllm:time_per_output_token_seconds": {use: "vllm:inter_token_latency_seconds",
-		why: "vLLM hides it from 0.12 on and has removed it since"},
+		why: "vLLM 0.12 hides it, and later versions have removed it"},
 	"vllm:num_requests_swapped":                 {use: preempted, why: goneV1},
 	"vllm:cpu_cache_usage_perc":                 {use: preempted, why: goneV1},
 	"vllm:cpu_prefix_cache_hit_rate":            {how: hits, why: goneV1},
-	"vllm:avg_prompt_throughput_toks_per_s":     {how: "use `rate(vllm:prompt_tokens_total[5m])`", why: "it went with vLLM V0"},
-	"vllm:avg_generation_throughput_toks_per_s": {how: produced, why: "it went with vLLM V0"},
+	"vllm:avg_prompt_throughput_toks_per_s":     {how: "use `rate(vllm:prompt_tokens_total[5m])`", why: "only vLLM V0 had it"},
+	"vllm:avg_generation_throughput_toks_per_s": {how: produced, why: "only vLLM V0 had it"},
 	"vllm:gpu_utilization":                      {how: busy, why: invented},
 	"vllm:gpu_memory_usage_bytes":               {how: watchGPU, why: invented},
 	"vllm:ttft_seconds":                         {use: "vllm:time_to_first_token_seconds", why: invented},
@@ -105,7 +105,7 @@ var formers = map[string]replacedMetric{
 	"vllm:e2e_seconds":                          {use: "vllm:e2e_request_latency_seconds", why: invented},
 	"vllm:output_tokens_total":                  {use: "vllm:generation_tokens_total", why: invented},
 	"vllm:requests_completed_total": {use: "vllm:request_success_total", why: invented,
-		note: "; what failed is none of it: that is `http_requests_total{status=\"5xx\"}`"},
+		note: "; failed requests are in `http_requests_total{status=\"5xx\"}`"},
 	"vllm:queue_depth":              {use: "vllm:num_requests_waiting", why: invented},
 	"vllm:kv_cache_utilization":     {use: kvUsage, why: invented},
 	"vllm:kv_cache_evictions_total": {use: preempted, why: "vLLM counts no evictions"},
@@ -129,7 +129,7 @@ var formers = map[string]replacedMetric{
 	"llm_preemption_total":         {use: preempted, why: invented},
 	"llm_input_tokens":             {use: "vllm:request_prompt_tokens", why: invented},
 	"llm_output_tokens":            {use: "vllm:request_generation_tokens", why: invented},
-	"llm_output_length_ratio":      {how: limits, why: "no engine exports it: only a caller can who counts its own answers"},
+	"llm_output_length_ratio":      {how: limits, why: "no engine exports it: only a client can measure it on its own answers"},
 
 	"dynamo_ttft_milliseconds": {use: "dynamo_frontend_time_to_first_token_seconds", why: invented, note: inSeconds},
 	"dynamo_tbt_milliseconds":  {use: "dynamo_frontend_inter_token_latency_seconds", why: invented, note: inSeconds},
@@ -138,7 +138,7 @@ var formers = map[string]replacedMetric{
 	"dynamo_queue_wait_milliseconds": {use: "vllm:request_queue_time_seconds", why: invented,
 		note: ", or its like of another engine" + inSeconds},
 	"dynamo_routing_milliseconds": {use: "dynamo_router_overhead_total_ms", why: invented,
-		note: ", of the router that looks for cached prefixes"},
+		note: ", from the router with prefix cache lookup"},
 	"dynamo_request_duration_milliseconds": {use: "dynamo_frontend_request_duration_seconds", why: invented, note: inSeconds},
 	"dynamo_tokens_generated_total":        {use: "dynamo_frontend_output_tokens_total", why: invented},
 	"dynamo_tokens_prefilled_total":        {use: "vllm:prompt_tokens_total", why: invented},
@@ -154,7 +154,7 @@ var formers = map[string]replacedMetric{
 	"dynamo_preemptions_total":             {use: preempted, why: invented},
 	"dynamo_oom_events_total":              {use: "container_oom_events_total", why: invented},
 	"dynamo_active_lora_adapters": {
-		how: "vLLM tells which adapters run, in a label: `vllm:lora_requests_info{running_lora_adapters!=\"\"}`", why: invented},
+		how: "vLLM exports the running adapters in a label: `vllm:lora_requests_info{running_lora_adapters!=\"\"}`", why: invented},
 	"dynamo_adapter_cache_loads_total": {how: "use `rate(dynamo_component_requests_total{dynamo_endpoint=\"load_lora\"}[5m])`" + asked,
 		why: invented},
 	"dynamo_adapter_cache_evictions_total": {how: "use `rate(dynamo_component_requests_total{dynamo_endpoint=\"unload_lora\"}[5m])`" +
@@ -267,38 +267,37 @@ func (l *linter) habits(uses []promql.MetricUse) {
 		case xidErrors:
 			anew := slices.ContainsFunc(uses, func(v promql.MetricUse) bool { return v.Metric == u.Metric && moves(v) })
 			if u.Is == "above" && !anew && !l.before(u.Metric) {
-				l.report(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is "+
-					"loaded again",
-					"use `"+newXid+"`, or `DCGM_EXP_XID_ERRORS_COUNT > 0`: newer exporters put the code into labels, and a new code is a "+
-						"new series")
+				l.report(state.Critical, "never resolves: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is "+
+					"reloaded",
+					"use `"+newXid+"`, or `DCGM_EXP_XID_ERRORS_COUNT > 0` if the exporter is new: it puts the code into labels, and each code is "+
+						"a series")
 			}
 		case "DCGM_FI_DEV_GPU_UTIL":
 			if (u.Is == "below" || u.Is == "zero") &&
 				(hangWords.MatchString(l.rule.Name) || reads("_running") || reads("_waiting")) {
-				l.report(state.Warning, "misses hangs: DCGM_FI_DEV_GPU_UTIL reads 100 % while a collective spins",
-					fmt.Sprintf("look for requests that run while no token comes out: `%s`", l.stall()))
+				l.report(state.Warning, "misses hangs: DCGM_FI_DEV_GPU_UTIL is 100 % while a collective operation hangs",
+					fmt.Sprintf("look for running requests without new tokens: `%s`", l.stall()))
 			}
 		case "vllm:generation_tokens_total", "sglang:generation_tokens_total", "trtllm_generation_tokens_total",
 			"dynamo_frontend_output_tokens_total":
 			if (u.Is == "below" || u.Is == "zero") &&
 				!slices.ContainsFunc(uses, func(v promql.MetricUse) bool { return loads.MatchString(v.Metric) }) {
 				l.report(state.Warning, fmt.Sprintf(
-					"fires when users leave: fewer of %s is no fault where less is asked for", u.Metric),
-					"and with the load: as many requests running as before, or requests that wait")
+					"fires when traffic falls: fewer of %s is no fault if users send less", u.Metric),
+					"add a condition for load with and: as many requests running as before, or waiting requests")
 			}
 		case ended:
 			l.reasonError(u.Sel)
 		case "vllm:num_requests_running", "vllm:num_requests_waiting":
 			if l.have.Router && !narrowed.MatchString(u.Labels) {
-				l.report(state.Warning, fmt.Sprintf("counts twice: a router here re-exports %s with the label server",
-					u.Metric), fmt.Sprintf("select the engines' own: `%s{server=\"\"}`", u.Metric))
+				l.report(state.Warning, fmt.Sprintf("counts twice: a router here exports %s again, with the label server",
+					u.Metric), fmt.Sprintf("select only the engines' series: `%s{server=\"\"}`", u.Metric))
 			}
 		}
 	}
 }
 
-// totals reports counters that are compared directly, which include everything since the process
-// started.
+// totals reports counters that are compared directly. They count from the start of the process.
 func (l *linter) totals(uses []promql.MetricUse) {
 	for _, u := range uses {
 		l.behind = l.from[u.Sel]
@@ -307,8 +306,8 @@ func (l *linter) totals(uses []promql.MetricUse) {
 		number := slices.ContainsFunc(u.Funcs, func(fn string) bool { return slices.Contains(countless, fn) })
 		if u.Is == "above" && counted && family(u.Metric) != "" && !moves(u) && !number && !l.before(u.Metric) {
 			l.report(state.Warning, fmt.Sprintf(
-				"looks back on the whole life of the process: %s is a counter, which only grows", u.Metric),
-				fmt.Sprintf("compare how it grows: `rate(%s[5m])`", u.Metric))
+				"covers the whole life of the process: %s is a counter and only grows", u.Metric),
+				fmt.Sprintf("compare its growth: `rate(%s[5m])`", u.Metric))
 			return
 		}
 	}

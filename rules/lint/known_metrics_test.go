@@ -72,7 +72,7 @@ func TestReplacementMetricsMeasureTheSame(t *testing.T) {
 		"dynamo_active_lora_adapters":                 "`vllm:lora_requests_info{",
 		"dynamo_adapter_cache_loads_total":            `dynamo_endpoint="load_lora"`,
 		"dynamo_adapter_cache_evictions_total":        `dynamo_endpoint="unload_lora"`,
-		"vllm_requests_completed_total":               `what failed is none of it: that is ` + "`http_requests_total{",
+		"vllm_requests_completed_total":               `failed requests are in ` + "`http_requests_total{",
 		"dynamo_queue_wait_milliseconds_bucket":       "use `vllm:request_queue_time_seconds_bucket`",
 		"dynamo_prefill_milliseconds_bucket":          "use `vllm:request_prefill_time_seconds_bucket`",
 		"dynamo_request_duration_milliseconds_bucket": "use `dynamo_frontend_request_duration_seconds_bucket`",

@@ -78,7 +78,7 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 	twin, twinned := labelSynonyms[m.Name]
 	if _, there := has[twin]; twinned && there &&
 		(!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
-		l.report(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name,
+		l.report(state.Critical, fmt.Sprintf("never fires: no series of %s has %s here; the label is called %s", x.Name,
 			m, twin),
 			fmt.Sprintf("use `%s`", inPlace(x, m, twin)))
 		return
@@ -92,17 +92,17 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 			}
 		}
 		l.report(state.Critical, fmt.Sprintf(
-			"can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
+			"never fires: %s has no label %s from the exporter here; its value is the code", x.Name, m.Name),
 			fmt.Sprintf("compare the value: `%[1]s == %[2]s unless %[1]s offset 15m == %[2]s`", x.Name, code))
 	case !exists:
-		l.report(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name),
-			"there are "+few(slices.Sorted(maps.Keys(has))))
+		l.report(state.Critical, fmt.Sprintf("never fires: no series of %s has a label %s here", x.Name, m.Name),
+			"use "+oneOf(slices.Sorted(maps.Keys(has))))
 	case m.Name == "le":
-		l.report(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m),
+		l.report(state.Critical, fmt.Sprintf("%s has no bucket %s, so the selector matches nothing", x.Name, m),
 			"use "+nearest(values, m.Value))
 	default:
-		l.report(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m),
-			"there are "+few(slices.Sorted(slices.Values(values))))
+		l.report(state.Warning, fmt.Sprintf("does not fire: no series of %s has %s here", x.Name, m),
+			"use "+oneOf(slices.Sorted(slices.Values(values))))
 	}
 }
 
@@ -125,13 +125,13 @@ func inPlace(x *parser.VectorSelector, m *labels.Matcher, label string) string {
 func nearest(values []string, want string) string {
 	at, err := strconv.ParseFloat(want, 64)
 	if err != nil {
-		return "one of " + few(values)
+		return oneOf(values)
 	}
 	below, above := "", ""
 	for _, v := range sortedEdges(values) {
 		switch edge, _ := strconv.ParseFloat(v, 64); { // sortedEdges returns only numbers
 		case edge == at:
-			return fmt.Sprintf("le=%q, as the engine writes it", v)
+			return fmt.Sprintf("le=%q, as the engine exports it", v)
 		case edge < at:
 			below = v
 		case above == "":
@@ -164,6 +164,14 @@ func sortedEdges(values []string) []string {
 		}
 		return strings.Compare(a, b)
 	})
+}
+
+// oneOf returns the choice of some names, or the only one.
+func oneOf(all []string) string {
+	if len(all) == 1 {
+		return all[0]
+	}
+	return "one of " + few(all)
 }
 
 // few returns the first items of a list and the number of the others.
@@ -220,13 +228,13 @@ func (l *linter) grouped(x *parser.AggregateExpr) {
 		lost = append(lost, label)
 		twin := labelSynonyms[label]
 		if _, there := has[twin]; there && !slices.Contains(x.Grouping, twin) {
-			l.report(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s",
+			l.report(state.Warning, fmt.Sprintf("groups everything into one: no series of %s has a label %s here; it is called %s",
 				sel.Name, label, twin), "group by "+twin)
 			return
 		}
 	}
 	if len(lost) == len(x.Grouping) {
-		l.report(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name,
+		l.report(state.Warning, fmt.Sprintf("groups everything into one: no series of %s has a label %s here", sel.Name,
 			strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
 	}
 }
@@ -262,7 +270,7 @@ func (l *linter) matched(x *parser.BinaryExpr) {
 	if len(alone) == 0 {
 		return
 	}
-	what := "never finds a partner"
+	what := "never matches"
 	if x.Op == parser.LUNLESS {
 		what = "excludes nothing"
 	}
@@ -272,11 +280,11 @@ func (l *linter) matched(x *parser.BinaryExpr) {
 			both = append(both, label)
 		}
 	}
-	fix := "give one side's series a label of the other's, by relabelling them"
+	fix := "relabel the series of one side, so that both sides share a label"
 	if len(both) > 0 {
-		fix = fmt.Sprintf("match by what both sides have and mean the same by, of %s: on (…)", few(both))
+		fix = fmt.Sprintf("match with on (…) by labels that mean the same on both sides; both have %s", few(both))
 	}
-	l.report(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what,
+	l.report(state.Warning, fmt.Sprintf("%s %s: it matches by %s, which only one side has", x.Op, what,
 		few(alone)), fix)
 }
 

@@ -52,7 +52,7 @@ type Exported struct {
 }
 
 // A Finding is a reason why an alert rule does not work as intended, with a fix. It is critical
-// if the rule can never fire or always fires. It is a warning if the rule misleads, and information
+// if the rule never or always fires. It is a warning if the rule misleads, and information
 // if the rule may be intended.
 type Finding struct {
 	Group    string         `json:"group"`
@@ -101,7 +101,7 @@ func (l *linter) report(s state.Severity, what, fix string) {
 
 func (l *linter) lint() {
 	if len(l.rule.Expr) > maxLinted {
-		l.report(state.Info, fmt.Sprintf("the expression has %d characters and was not looked at", len(l.rule.Expr)),
+		l.report(state.Info, fmt.Sprintf("the expression has %d characters and was not checked", len(l.rule.Expr)),
 			"split the rule")
 		return
 	}
@@ -217,7 +217,7 @@ func (l *linter) call(x *parser.Call) {
 			switch {
 			case l.have.Metrics == nil || l.have.Metrics[sel.Name]:
 			case ok:
-				l.report(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s",
+				l.report(state.Critical, fmt.Sprintf("always fires: no engine of this fleet exports %s; %s",
 					sel.Name, old.why), old.instead(sel.Name))
 			default:
 				l.misspeltAbsence(x, sel)
@@ -241,9 +241,9 @@ func (l *linter) unchanging(x *parser.Call) {
 		return
 	}
 	l.report(state.Critical, fmt.Sprintf(
-		"can never fire: the exporter here puts the code into the label err_code, so that a new code is a new "+
-			"series, and %s of each is zero", x.Func.Name),
-		fmt.Sprintf("forget the label first: `changes((max by (UUID) (%s))[15m:15s]) > 0`", xidErrors))
+		"never fires: the exporter here puts the code into the label err_code. A new code is a new "+
+			"series, and %s of each series is zero", x.Func.Name),
+		fmt.Sprintf("remove the label first: `changes((max by (UUID) (%s))[15m:15s]) > 0`", xidErrors))
 }
 
 // lastXid returns the selector of the last Xid if the function reads its series directly, not
@@ -275,13 +275,13 @@ func (l *linter) quantile(x *parser.Call) {
 	if q, ok := constant(x.Args[0]); ok {
 		which = written(q)
 		if q < 0 || q > 1 {
-			fix := "give the quantile as a part of 1"
+			fix := "use a quantile from 0 to 1"
 			if q > 1 && q <= 100 {
 				fix = fmt.Sprintf("write %s for %s %%", written(q/100), which)
 			}
 			l.report(state.Critical, fmt.Sprintf(
-				"the quantile %s is not between 0 and 1: histogram_quantile then gives an infinite number, whatever "+
-					"%s holds", which, metric), fix)
+				"the quantile %s is not between 0 and 1: histogram_quantile then returns an infinite number for every value of "+
+					"%s", which, metric), fix)
 			return
 		}
 	}
@@ -290,7 +290,7 @@ func (l *linter) quantile(x *parser.Call) {
 		if !ok {
 			if bucketOf(part) != "" {
 				l.report(state.Warning, fmt.Sprintf(
-					"takes the quantile of every single series of %s: one slow worker, or one rare label, fires it",
+					"takes the quantile of every single series of %s: one slow worker or one rare label value fires it",
 					metric),
 					fmt.Sprintf("aggregate first: `%s`", quantileOf(which, metric, l.plainly(part, metric))))
 			}
@@ -299,7 +299,7 @@ func (l *linter) quantile(x *parser.Call) {
 		for ; ok; agg, ok = promql.Unwrap(agg.Expr).(*parser.AggregateExpr) {
 			if slices.Contains(agg.Grouping, "le") == agg.Without {
 				l.report(state.Critical, fmt.Sprintf(
-					"can never fire: the label le is aggregated away before histogram_quantile, which then has no "+
+					"never fires: the aggregation removes the label le, so histogram_quantile has no "+
 						"buckets of %s", metric),
 					fmt.Sprintf("keep le: `%s`", quantileOf(which, metric, l.plainly(agg.Expr, metric))))
 				break

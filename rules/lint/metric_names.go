@@ -120,8 +120,8 @@ func (l *linter) gone(g deadSelector) {
 	case g.matcher == nil:
 		l.missing(g.sel.Name)
 	case g.matcher.Name == promql.NameLabel:
-		l.report(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value),
-			"look at the engine's /metrics for what its version exports")
+		l.report(state.Warning, fmt.Sprintf("does not fire: no metric here has a name like %s", g.matcher.Value),
+			"look on the engine's /metrics page for the metrics of its version")
 	default:
 		l.unmatched(g.sel, g.matcher)
 	}
@@ -130,13 +130,13 @@ func (l *linter) gone(g deadSelector) {
 // missing reports a metric that is not exported, with a replacement.
 func (l *linter) missing(name string) {
 	if old, ok := formerly(name); ok {
-		l.report(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why),
+		l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here; %s", name, old.why),
 			old.instead(name))
 		return
 	}
 	if l.have.Metrics[name+"_bucket"] {
-		l.report(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name),
-			fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`",
+		l.report(state.Critical, fmt.Sprintf("never fires: %s is a histogram, and no series has that name", name),
+			fmt.Sprintf("use a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`",
 				quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
 		return
 	}
@@ -147,10 +147,10 @@ func (l *linter) missing(name string) {
 	if own, ok := strings.CutPrefix(name, "vllm:"); ok {
 		for _, prefix := range promql.OnRay {
 			if ray := prefix + own; l.have.Metrics[ray] || l.have.Metrics[ray+"_bucket"] {
-				l.report(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is, by Ray", name,
+				l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here, but %s is, by Ray", name,
 					ray),
-					"give Ray's series vLLM's names when they are scraped (deploy/prometheus/README.md), so that these rules and the "+
-						"diagnosis find them")
+					"rename Ray's series to vLLM's names in the scrape configuration (deploy/prometheus/README.md). These rules and the "+
+						"diagnosis then find them")
 				return
 			}
 		}
@@ -162,27 +162,27 @@ func (l *linter) missing(name string) {
 			if !l.have.Metrics[near] {
 				use = quantileOf("0.95", near+"_bucket", "rate("+near+"_bucket[5m])")
 			}
-			l.report(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near),
+			l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here, but %s is", name, near),
 				fmt.Sprintf("use `%s`", use))
 			return
 		}
 	}
 	if meant := l.like(name); meant != "" {
-		l.report(state.Warning, fmt.Sprintf("cannot fire: %s is not exported here, but %s is", name, meant),
-			fmt.Sprintf("use `%s`, if that is meant", meant))
+		l.report(state.Warning, fmt.Sprintf("does not fire: %s is not exported here, but %s is", name, meant),
+			fmt.Sprintf("use `%s`, if you mean that", meant))
 		return
 	}
 	prefix := family(name)
 	if !l.exports(prefix) {
-		l.report(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name),
-			"remove the rule, or scrape what it is about")
+		l.report(state.Info, fmt.Sprintf("does not fire: there are no %s* metrics here, so also no %s", prefix, name),
+			"remove the rule, or scrape the exporter of this metric")
 		return
 	}
-	msg := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
+	msg := fmt.Sprintf("does not fire: %s is not exported here, but other %s* metrics are", name, prefix)
 	if strings.HasSuffix(name, "_total") {
-		msg += " (or has not counted anything yet)"
+		msg += " (or it has counted nothing yet)"
 	}
-	l.report(state.Warning, msg, "look at the engine's /metrics for what its version exports")
+	l.report(state.Warning, msg, "look on the engine's /metrics page for the metrics of its version")
 }
 
 // never states that no series has the name, or has had it in the last week if that is known.
@@ -196,12 +196,12 @@ func (c *inventory) never(name string) string {
 // misspelt reports the probable name for a name that is not of an engine.
 func (l *linter) misspelt(name string) {
 	if meant := l.like(name); meant != "" {
-		l.report(state.Warning, fmt.Sprintf("cannot fire: %s, but there is %s", l.never(name), meant),
-			fmt.Sprintf("use `%s`, if that is meant", meant))
+		l.report(state.Warning, fmt.Sprintf("does not fire: %s, but there is %s", l.never(name), meant),
+			fmt.Sprintf("use `%s`, if you mean that", meant))
 		return
 	}
-	l.report(state.Warning, fmt.Sprintf("cannot fire: %s, and no recording rule here records it", l.never(name)),
-		"record it, or read what it was to be recorded from")
+	l.report(state.Warning, fmt.Sprintf("does not fire: %s, and no recording rule here records it", l.never(name)),
+		"add a recording rule, or use its source metric")
 }
 
 // misspeltAbsence reports alerts on absence whose metric is absent only because the name is
@@ -211,8 +211,8 @@ func (l *linter) misspeltAbsence(x *parser.Call, sel *parser.VectorSelector) {
 		return
 	}
 	if meant := l.like(sel.Name); meant != "" {
-		l.report(state.Warning, fmt.Sprintf("fires always: %s, but there is %s", l.never(sel.Name), meant),
-			fmt.Sprintf("use `%s`, if that is meant", meant))
+		l.report(state.Warning, fmt.Sprintf("always fires: %s, but there is %s", l.never(sel.Name), meant),
+			fmt.Sprintf("use `%s`, if you mean that", meant))
 	}
 }
 

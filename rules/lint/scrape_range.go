@@ -64,16 +64,16 @@ func (l *linter) sparse(x *parser.Call, path []parser.Node) {
 		return
 	}
 	every := l.scraped(sel.Name)
-	fix := fmt.Sprintf("look back on four scrapes at least: [%s]", state.FormatDuration(4*every))
+	fix := fmt.Sprintf("use a range of at least four scrapes: [%s]", state.FormatDuration(4*every))
 	scrape, window := state.FormatDuration(every), state.FormatDuration(d)
-	why := fmt.Sprintf("%s wants two samples, and %s is scraped every %s: the last %s",
+	why := fmt.Sprintf("%s needs two samples, and %s is scraped every %s: the last %s",
 		x.Func.Name, sel.Name, scrape, window)
 	switch {
 	case d < every && !deciding(x, path):
-		l.report(state.Warning, "one part never has a value: "+why+" hold one at most", fix)
+		l.report(state.Warning, "one part never has a value: "+why+" have at most one", fix)
 	case d < every:
-		l.report(state.Critical, "can never fire: "+why+" hold one at most", fix)
+		l.report(state.Critical, "never fires: "+why+" have at most one", fix)
 	case d < 2*every:
-		l.report(state.Warning, "has gaps: "+why+" do not always hold two", fix)
+		l.report(state.Warning, "has gaps: "+why+" do not always have two", fix)
 	}
 }

@@ -266,9 +266,9 @@ func (l *linter) window(c bound, call *parser.Call) {
 	single := c.op == parser.GTR && c.limit == 0 || c.op == parser.GTE && c.limit > 0 && c.limit <= 1
 	if single && !c.spread && window > 0 && l.rule.For >= window {
 		l.report(state.Critical, fmt.Sprintf(
-			"can never fire for a single event: after for: %s it has left the window of %s",
+			"never fires for a single event: after for: %s, the event has left the window of %s",
 			state.FormatDuration(l.rule.For), state.FormatDuration(window)),
-			"make the window longer than for, or drop for")
+			"make the window longer than for, or remove for")
 	}
 }
 
@@ -298,21 +298,21 @@ func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr
 		if top == 1 && c.limit > 1 && c.limit <= 100 {
 			fix = fmt.Sprintf("compare with %s", c.written(c.limit/100))
 		}
-		l.decided(always, fmt.Sprintf("%s goes from 0 to %s, and the threshold is %s", what, written(top), c.own()),
+		l.decided(always, fmt.Sprintf("%s is from 0 to %s, and the threshold is %s", what, written(top), c.own()),
 			fix, x, path)
 		return
 	}
 	below := c.op == parser.LSS || c.op == parser.LTE
 	// The mean utilization of GPUs may really be below 1 %.
 	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) {
-		l.report(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what,
+		l.report(state.Warning, fmt.Sprintf("%s is from 0 to 100, and the threshold is %s: less than 1 %%", what,
 			c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
 	}
 }
 
 // decided reports a comparison that never or always holds, and its effect on the rule.
 func (l *linter) decided(always bool, why, fix string, x *parser.BinaryExpr, path []parser.Node) {
-	msg := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
+	msg := map[bool]string{false: "never fires: ", true: "always fires: "}[always]
 	severity := state.Critical
 	switch part := deciding(x, path); {
 	case x.ReturnBool || !part:

@@ -24,7 +24,7 @@ func rangeOf(e parser.Expr) (what string, top float64) {
 			return name, top
 		}
 		if isShare(x.LHS, x.RHS) {
-			return "a part of a whole", 1
+			return "a share", 1
 		}
 	}
 	return "", 0

@@ -16,7 +16,7 @@ import (
 
 func (v *validator) clusters(clusters []ClusterConfig) {
 	if len(clusters) == 0 {
-		v.at([]string{"clusters"}, "needs at least one cluster")
+		v.at([]string{"clusters"}, "is empty: name at least one cluster")
 	}
 	seen := map[string]bool{}
 	for i, c := range clusters {
@@ -26,7 +26,7 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 			v.at(key("name"), "must not be empty")
 		}
 		if seen[c.Name] {
-			v.at(key("name"), "%q is named twice", c.Name)
+			v.at(key("name"), "%q is the name of another cluster, too: give each its own", c.Name)
 		}
 		seen[c.Name] = true
 		v.url(key("prometheus", "url"), c.Prometheus.URL)
@@ -49,9 +49,9 @@ func (v *validator) traces(path []string, c TracesConfig) {
 	v.secret(key("bearer_token_file"), c.BearerTokenFile)
 	switch {
 	case c.TempoURL != "" && c.JaegerURL != "":
-		v.at(key("jaeger_url"), "is set beside tempo_url: traces are read from one of them")
+		v.at(key("jaeger_url"), "cannot be set together with tempo_url: remove one of them")
 	case c.TempoURL == "" && c.JaegerURL == "" && c.BearerTokenFile != "":
-		v.at(key("bearer_token_file"), "is for tempo_url or jaeger_url, and neither is set")
+		v.at(key("bearer_token_file"), "has no use without a trace store: set tempo_url or jaeger_url, or remove it")
 	}
 }
 
@@ -69,15 +69,15 @@ func (v *validator) notify(n NotifyConfig) {
 	}
 	if n.Slack.AppTokenFile != "" {
 		v.at([]string{"notify", "slack", "app_token_file"},
-			"Socket Mode is not in this version: leave it empty, and give Slack the request URLs of "+
+			"this version has no Socket Mode: leave it empty, and give Slack the request URLs of "+
 				"deploy/slack/manifest.yaml")
 	}
 	if n.Slack.TokenFile != "" && n.Slack.Channel == "" {
-		v.at([]string{"notify", "slack", "channel"}, "must name a channel")
+		v.at([]string{"notify", "slack", "channel"}, "is empty: name a channel, such as #llm-oncall")
 	}
 	if n.PagerDuty.APITokenFile != "" && n.PagerDuty.From == "" {
 		v.at([]string{"notify", "pagerduty", "from"},
-			"PagerDuty takes notes only from a user: give their e-mail address")
+			"is empty, and PagerDuty accepts notes only from a user: give a user's e-mail address")
 	}
 	v.halfConfigured(n)
 	_, problems := wording.Load(n.Templates, nil)
@@ -108,11 +108,11 @@ func (v *validator) halfConfigured(n NotifyConfig) {
 	s, p := n.Slack, n.PagerDuty
 	if s.TokenFile == "" && (s.APIURL != "" || s.Channel != Default().Notify.Slack.Channel) {
 		v.at([]string{"notify", "slack", "token_file"},
-			"is not set, so nothing would be posted: set it, or take notify.slack out")
+			"is empty, so the bot would post nothing: set it, or remove notify.slack")
 	}
 	if p.RoutingKeyFile == "" && (p.APITokenFile != "" || p.From != "" || p.EventsURL != "" || p.APIURL != "") {
 		v.at([]string{"notify", "pagerduty", "routing_key_file"},
-			"is not set, so nobody would be paged: set it, or take notify.pagerduty out")
+			"is empty, so the bot would page no one: set it, or remove notify.pagerduty")
 	}
 }
 
@@ -138,7 +138,7 @@ func knownCauses(dir string) []state.Cause {
 func (v *validator) causes(path []string, causes []state.Cause) {
 	for _, cause := range causes {
 		if v.known != nil && !slices.Contains(v.known, cause) {
-			v.at(path, "there is no cause %q: `paramedic rules list` names them", cause)
+			v.at(path, "there is no cause %q: `paramedic rules list` lists them", cause)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (v *validator) channel(path []string, ch state.Channel, n NotifyConfig) {
 	case !known:
 		v.at(path, "%q is not one of console, slack, pagerduty", ch)
 	case !on:
-		v.at(path, "%s is not configured under notify", ch)
+		v.at(path, "%s is not configured: configure it under notify, or remove it here", ch)
 	}
 }
 
@@ -164,7 +164,7 @@ func (v *validator) remediate(r RemediateConfig) {
 	}
 	if key, value, ok := strings.Cut(r.ManagedLabel, "="); r.ManagedLabel != "" && r.ManagedLabel != "-" &&
 		(!ok || key == "" || value == "") {
-		v.at([]string{"remediate", "managed_label"}, "must be key=value, or - for none, not %q", r.ManagedLabel)
+		v.at([]string{"remediate", "managed_label"}, "%q is neither key=value nor - (no label)", r.ManagedLabel)
 	}
 	v.verification(r)
 	v.limits([]string{"remediate", "limits"}, r.Limits.limits().Wrong())
@@ -177,8 +177,8 @@ func (v *validator) remediate(r RemediateConfig) {
 		if p.Mode != "" && !slices.Contains(modes, p.Mode) {
 			v.at(key("mode"), "%q is not one of %s", p.Mode, strings.Join(modes, ", "))
 		} else if slices.Index(modes, p.Mode) > slices.Index(modes, r.Mode) && slices.Contains(modes, r.Mode) {
-			v.at(key("mode"), "%s would have no effect, for a policy only tightens and remediate.mode is %s: set "+
-				"remediate.mode to %[1]s and the stricter mode in policies, or take it out", p.Mode, r.Mode)
+			v.at(key("mode"), "%s has no effect: a policy can only tighten remediate.mode, which is %s. Set remediate.mode to "+
+				"%[1]s and the stricter mode in policies, or remove this line", p.Mode, r.Mode)
 		}
 		v.limits(key("limits"), p.Limits.limits().WrongIn(r.Limits.limits().OrDefaults()))
 		for _, w := range p.Freeze {
@@ -190,7 +190,7 @@ func (v *validator) remediate(r RemediateConfig) {
 			}
 			for _, d := range w.Days {
 				if !slices.Contains([]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}, d) {
-					v.at(key("freeze"), "%q is not a day such as mon", d)
+					v.at(key("freeze"), "%q is not a day: use mon, tue, wed, thu, fri, sat or sun", d)
 				}
 			}
 		}
@@ -206,7 +206,7 @@ func (v *validator) limits(path []string, wrong []policy.LimitProblem) {
 	}
 	for _, l := range policy.AllLimits {
 		if n := v.node(key(l.Key)); n != nil && zeroText.MatchString(n.Value) {
-			v.at(key(l.Key), "%s; to keep first aid from writing, set mode: suggest", l.OutOfBounds(0))
+			v.at(key(l.Key), "%s; to stop all writes of first aid, set mode: suggest", l.OutOfBounds(0))
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (v *validator) verification(r RemediateConfig) {
 // notNegative reports a number below zero. Zero keeps the default.
 func (v *validator) notNegative(path []string, n int) {
 	if n < 0 {
-		v.at(path, "must not be negative, and is %d", n)
+		v.at(path, "is %d: it must not be negative", n)
 	}
 }
 
@@ -237,7 +237,7 @@ func (v *validator) references(c *Config) {
 	cluster := func(list string, i int, name string) {
 		if name != "" && !slices.Contains(c.ClusterNames(), name) {
 			section, key, _ := strings.Cut(list, ".")
-			v.at([]string{section, key, strconv.Itoa(i), "scope", "cluster"}, "there is no cluster %q under clusters",
+			v.at([]string{section, key, strconv.Itoa(i), "scope", "cluster"}, "there is no cluster %q in clusters",
 				name)
 		}
 	}

@@ -22,7 +22,7 @@ func (v *validator) auth(c *Config) {
 		v.at([]string{"tls"}, "needs both cert_file and key_file")
 	}
 	if c.Auth.Alertmanager.ClientCAFile != "" && c.TLS.CertFile == "" {
-		v.at(am("client_ca_file"), "client certificates need tls.cert_file and tls.key_file")
+		v.at(am("client_ca_file"), "has no use without TLS: set tls.cert_file and tls.key_file")
 	}
 	v.secret(am("bearer_token_file"), c.Auth.Alertmanager.BearerTokenFile)
 	v.secret(am("basic_auth", "password_file"), basic.PasswordFile)
@@ -64,7 +64,7 @@ func (v *validator) stateDir(c *Config) {
 	st, err := os.Stat(dir)
 	switch {
 	case err == nil && !st.IsDir():
-		v.at([]string{"state", "dir"}, "%q is a file and not a directory", dir)
+		v.at([]string{"state", "dir"}, "%q is a file: name a directory", dir)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		v.at([]string{"state", "dir"}, "cannot be used: %v", err)
 	}
@@ -82,9 +82,9 @@ func (v *validator) secret(path []string, name string) {
 	}
 	switch value, set := os.LookupEnv(m[1]); {
 	case !set:
-		v.at(path, "the environment variable %s is not set", m[1])
+		v.at(path, "environment variable %s is not set", m[1])
 	case strings.TrimSpace(value) == "":
-		v.at(path, "the environment variable %s is empty", m[1])
+		v.at(path, "environment variable %s is empty", m[1])
 	}
 }
 

@@ -120,26 +120,26 @@ remediate:
 		line int
 		text string
 	}{
-		{1, "nobody could authenticate to the API: set auth.api.tokens_file"},
-		{2, `unknown key "colour"`},
+		{1, "but the API has no tokens: set auth.api.tokens_file"},
+		{2, `unknown key "colour"; there are auth, clusters, listen, `},
 		{4, `state.retain: "ten days" is not a duration such as 10s, 2m or 720h`},
 		{7, "needs both username and password_file"},
 		{10, "must be an http:// or https:// URL"},
-		{11, `"a" is named twice`},
-		{14, "must not carry a password"},
+		{11, `"a" is the name of another cluster, too: give each its own`},
+		{14, "must not contain a user or a password: use a *_file key"},
 		{16, `"/no/such/rules" is not a directory`},
 		{19, "cannot be read"},
-		{20, `unknown key "chanel"`},
-		{22, "the environment variable PARAMEDIC_TEST_UNSET is not set"},
+		{20, `unknown key "chanel"; did you mean channel?`},
+		{22, "environment variable PARAMEDIC_TEST_UNSET is not set"},
 		{24, `"fatal" is not one of critical, warning, info`},
 		{25, `"pager" is not one of console, slack, pagerduty`},
-		{27, `there is no cluster "b" under clusters`},
+		{27, `there is no cluster "b" in clusters`},
 		{30, `"manual" is not one of observe, suggest, approve, auto`},
-		{31, "must be key=value"},
+		{31, "is neither key=value nor - (no label)"},
 		{33, `"reboot" is not one of set_engine_arg, restart_worker`},
-		{34, `unknown key "model"`},
+		{34, `unknown key "model"; there are cluster, namespace, pool`},
 		{35, `from: "6pm" is not a time such as 22:00`},
-		{35, `"friday" is not a day such as mon`},
+		{35, `"friday" is not a day: use mon, tue, `},
 	}
 	rest := wrong.Problems
 	for _, w := range want {
@@ -173,16 +173,16 @@ func TestTracesTakeOneStore(t *testing.T) {
 		"{tempo_url: http://tempo:3200, bearer_token_file: " + token + "}": "",
 		"{jaeger_url: http://jaeger:16686/jaeger}":                         "",
 		"{tempo_url: http://tempo:3200, jaeger_url: http://jaeger:16686}": "paramedic.yaml:3: " +
-			"clusters[0].traces.jaeger_url: is set beside tempo_url: traces are read from one of them",
+			"clusters[0].traces.jaeger_url: cannot be set together with tempo_url: remove one of them",
 		"{tempo_url: tempo:3200}": "paramedic.yaml:3: " +
 			"clusters[0].traces.tempo_url: must be an http:// or https:// URL",
 		"{jaeger_url: http://user:s3cret@jaeger:16686}": "paramedic.yaml:3: " +
-			"clusters[0].traces.jaeger_url: must not carry a password",
+			"clusters[0].traces.jaeger_url: must not contain a user or a password",
 		"{bearer_token_file: " + token + "}": "paramedic.yaml:3: " +
-			"clusters[0].traces.bearer_token_file: is for tempo_url or jaeger_url, and neither is set",
+			"clusters[0].traces.bearer_token_file: has no use without a trace store: set tempo_url or jaeger_url, or remove it",
 		"{tempo_url: http://tempo:3200, bearer_token_file: \"${PARAMEDIC_TEST_UNSET}\"}": "paramedic.yaml:3: " +
-			"clusters[0].traces.bearer_token_file: the environment variable PARAMEDIC_TEST_UNSET is not set",
-		"{zipkin_url: http://zipkin:9411}": `paramedic.yaml:3: unknown key "zipkin_url"`,
+			"clusters[0].traces.bearer_token_file: environment variable PARAMEDIC_TEST_UNSET is not set",
+		"{zipkin_url: http://zipkin:9411}": `paramedic.yaml:3: unknown key "zipkin_url"; there are bearer_token_file, jaeger_url, tempo_url`,
 	} {
 		_, err := Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: "+traces+"\n"))
 		if want == "" {
@@ -261,17 +261,17 @@ remediate:
   verify: {min_samples: -1}
 `, "DIR", dir)
 	_, err := Parse("paramedic.yaml", []byte(text))
-	want := strings.ReplaceAll(`paramedic.yaml:1: listen: "99999" is not a port: it must be a number from 0 to 65535
-paramedic.yaml:2: state.dir: "DIR/secret" is a file and not a directory
+	want := strings.ReplaceAll(`paramedic.yaml:1: listen: port "99999" is not a number from 0 to 65535
+paramedic.yaml:2: state.dir: "DIR/secret" is a file: name a directory
 paramedic.yaml:4: auth.alertmanager.bearer_token_file: DIR/empty is empty
 paramedic.yaml:6: tls: cannot be used: tls: failed to find any PEM data in certificate input
-paramedic.yaml:9: clusters[0].prometheus.bearer_token_file: the environment variable PARAMEDIC_TEST_BLANK is empty
-paramedic.yaml:11: notify.slack.token_file: is not set, so nothing would be posted: set it, or take notify.slack out
-paramedic.yaml:13: notify.pagerduty.routing_key_file: is not set, so nobody would be paged: set it, or take notify.pagerduty out
+paramedic.yaml:9: clusters[0].prometheus.bearer_token_file: environment variable PARAMEDIC_TEST_BLANK is empty
+paramedic.yaml:11: notify.slack.token_file: is empty, so the bot would post nothing: set it, or remove notify.slack
+paramedic.yaml:13: notify.pagerduty.routing_key_file: is empty, so the bot would page no one: set it, or remove notify.pagerduty
 paramedic.yaml:18: remediate.policies[0].limits.per_incident: must be from 1 to 6, and is -1
 paramedic.yaml:19: remediate.policies[0].limits.evictions_per_hour: must be from 1 to 10, and is -3
 paramedic.yaml:20: remediate.policies[0].limits.max_load: must be from 0.1 to 0.95, and is 85
-paramedic.yaml:21: remediate.verify.min_samples: must not be negative, and is -1
+paramedic.yaml:21: remediate.verify.min_samples: is -1: it must not be negative
 DIR/tokens.yaml:2: entry 2: a token needs at least 8 characters and no spaces
 DIR/tokens.yaml:2: entry 2: role must be viewer, responder or admin
 DIR/tokens.yaml:3: entry 3: same token as entry 1`, "DIR", dir)
@@ -321,18 +321,20 @@ func TestInvalidYAMLIsReportedWithItsLine(t *testing.T) {
 		"listen: [":                      "paramedic.yaml:1:",
 		"state:\n  dir: a\n dir: b\n":    "paramedic.yaml:2:",
 		"listen: a:1\nlisten: b:2\n":     `paramedic.yaml:2: mapping key "listen" already defined`,
-		"listen: 127.0.0.1:1\n---\na: b": "paramedic.yaml:2: a second document",
+		"listen: 127.0.0.1:1\n---\na: b": "paramedic.yaml:2: this is a second document",
 		"- a\n- b\n":                     "paramedic.yaml:1:",
 		"a: b: c":                        "paramedic.yaml:1: mapping values are not allowed",
-		"triage: {settle: -1s}\n":        `paramedic.yaml:1: triage.settle: "-1s": a duration cannot be negative`,
+		"triage: {settle: -1s}\n":        `paramedic.yaml:1: triage.settle: "-1s" is negative: use a duration such as 10s`,
 		"triage:\n  settle: 5\n":         `paramedic.yaml:2: triage.settle: "5" is not a duration`,
 		"state: {retain: 1m}\n":          "state.retain: must be at least 24h",
-		"clusters: []\n":                 "needs at least one cluster",
-		"[]\n":                           "paramedic.yaml:1: a list stands where a group of keys (key: value) belongs",
-		"state: no\n":                    `paramedic.yaml:1: state: "no" stands where a group of keys (key: value) belongs`,
-		"notify: {console: maybe}\n":     `paramedic.yaml:1: notify.console: "maybe" stands where true or false belongs`,
-		"listen: [a]\n":                  "paramedic.yaml:1: a list stands where text belongs",
-		"clusters: {name: a}\n":          "paramedic.yaml:1: a group of keys stands where a list belongs",
+		"clusters: []\n":                 "clusters: is empty: name at least one cluster",
+		"[]\n":                           "paramedic.yaml:1: a list is not a group of keys (key: value)",
+		"state: no\n":                    `paramedic.yaml:1: state: "no" is not a group of keys (key: value)`,
+		"notify: {console: maybe}\n":     `paramedic.yaml:1: notify.console: "maybe" is not true or false`,
+		"listen: [a]\n":                  "paramedic.yaml:1: a list is not text",
+		"clusters: {name: a}\n":          "paramedic.yaml:1: a group of keys is not a list",
+		// a value with a line break
+		"state:\n  nats: {replicas: \"a\\nb\"}\n": `paramedic.yaml:2: state.nats.replicas: "a\nb" is not a whole number`,
 	} {
 		_, err := Parse("paramedic.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -24,7 +24,7 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 		"limits: {approval_expires: 1h}, policies: [{limits: {approval_expires: 2h}}]": "2h would have no effect, for a policy " +
 			"only tightens and 1h holds everywhere",
 		"limits: {per_incident: 0}": "remediate.limits.per_incident: must be " +
-			"from 1 to 6, and is 0; to keep first aid from writing, set mode: suggest",
+			"from 1 to 6, and is 0; to stop all writes of first aid, set mode: suggest",
 		"policies: [{limits: {cooldown: 0s}}]": "remediate.policies[0].limits.cooldown: " +
 			"must be from 5m to 24h, and is 0s",
 		"limits: {cooldown: 1m}": "remediate.limits.cooldown: must be from " +
@@ -35,9 +35,9 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 			"the ceiling of 256",
 		"limits: {ceiling: 256}, policies: [{limits: {floor: 512}}]": "remediate.policies[0].limits.floor: " +
 			"with it the floor of 512 is above the ceiling of 256",
-		"mode: suggest, policies: [{mode: auto}]": "remediate.policies[0].mode: auto would " +
-			"have no effect, for a policy only tightens and remediate.mode is suggest: set remediate.mode to auto and the stricter mode " +
-			"in policies, or take it out",
+		"mode: suggest, policies: [{mode: auto}]": "remediate.policies[0].mode: auto has " +
+			"no effect: a policy can only tighten remediate.mode, which is suggest. Set remediate.mode to auto and the stricter mode " +
+			"in policies, or remove this line",
 		"mode: auto, policies: [{mode: approve}, {mode: auto}]": "",
 		"mode: approve, policies: [{limits: {ready_percent: 70, signals: 2, " +
 			"human_edit: 5m}}]": "remediate.policies[0].limits.human_edit: 5m would have no effect",
@@ -87,7 +87,7 @@ func TestLimitsMatchKeysBoundsAndDocs(t *testing.T) {
 func TestRetainCoversTheGuardsWindows(t *testing.T) {
 	for text, want := range map[string]string{
 		"state: {retain: 24h}": "",
-		"state: {retain: 23h}": "paramedic.yaml:1: state.retain: must be at least 24h, for the guards of first aid look back so far",
+		"state: {retain: 23h}": "paramedic.yaml:1: state.retain: must be at least 24h, because the guards of first aid look back that far",
 		"state: {retain: 47h}\nremediate: {limits: {rollout_window: 48h}}":               "must be at least 48h",
 		"state: {retain: 48h}\nremediate: {limits: {rollout_window: 48h}}":               "",
 		"state: {retain: 47h}\nremediate: {policies: [{limits: {rollout_window: 48h}}]}": "must be at least 48h",

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"paramedic/internal/strictyaml"
+	"paramedic/internal/text"
 	"paramedic/remediate/policy"
 	"paramedic/state"
 )
@@ -57,7 +59,7 @@ func Parse(file string, raw []byte) (Config, error) {
 	if err := yaml.Unmarshal(raw, &v.root); err != nil {
 		v.decodeError(err)
 		for i := range v.problems {
-			v.problems[i].Line = max(v.problems[i].Line, 1) // of the first line the scanner does not say that it is
+			v.problems[i].Line = max(v.problems[i].Line, 1) // the scanner omits the number of line 1
 		}
 		return cfg, v.err()
 	}
@@ -69,7 +71,7 @@ func Parse(file string, raw []byte) (Config, error) {
 	var more yaml.Node
 	if err := dec.Decode(&more); err == nil {
 		v.problems = append(v.problems,
-			Problem{File: file, Line: more.Line, Text: "a second document: everything has to be in the first"})
+			Problem{File: file, Line: more.Line, Text: "this is a second document: move its keys above the line ---, and remove that line"})
 	}
 	v.config(&cfg)
 	return cfg, v.err()
@@ -87,7 +89,7 @@ type validator struct {
 	file     string
 	root     yaml.Node
 	problems []Problem
-	known    []state.Cause // nil: cannot be told, for the rules in triage.rules_dir are not valid
+	known    []state.Cause // nil if the rules in triage.rules_dir are invalid
 }
 
 func (v *validator) err() error {
@@ -107,10 +109,9 @@ func (v *validator) err() error {
 	return &Error{Problems: slices.Compact(v.problems)}
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
-
-// wrongKind matches the decoder's error for a value of another kind than its key takes.
-var wrongKind = regexp.MustCompile("^cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
+// wrongKind matches the decoder's error for a value of another kind than its key takes. The value
+// may have line breaks.
+var wrongKind = regexp.MustCompile("(?s)^cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
 
 // given returns the words for a value of the file.
 func given(kind, value string) string {
@@ -178,6 +179,34 @@ func keyOf(node *yaml.Node, line int, value string) string {
 	return found
 }
 
+// keysOfType returns the keys of a group of the configuration, by the name of its Go type.
+func keysOfType(goType string) []string {
+	var keys []string
+	var walk func(t reflect.Type, inside bool)
+	walk = func(t reflect.Type, inside bool) {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || keys != nil && !inside {
+			return
+		}
+		inside = inside || t.String() == goType
+		for f := range t.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			switch {
+			case inside && name == "":
+				walk(f.Type, true)
+			case inside:
+				keys = append(keys, name)
+			default:
+				walk(f.Type, false)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config](), false)
+	return keys
+}
+
 // decodeError turns the decoder's errors into problems. It replaces the names of Go types by words
 // for what a file holds.
 func (v *validator) decodeError(err error) {
@@ -186,17 +215,14 @@ func (v *validator) decodeError(err error) {
 	if errors.As(err, &many) {
 		texts = many.Errors
 	}
-	for _, text := range texts {
-		p := Problem{File: v.file, Text: strings.TrimPrefix(text, "yaml: ")}
-		if m := yamlLine.FindStringSubmatch(text); m != nil {
-			p.Line, _ = strconv.Atoi(m[1])
-			p.Text = m[2]
-		}
-		if name, _, ok := strings.Cut(strings.TrimPrefix(p.Text, "field "), " not found in type "); ok {
-			p.Text = fmt.Sprintf("unknown key %q", name)
+	for _, message := range texts {
+		p := Problem{File: v.file}
+		p.Line, p.Text = strictyaml.Position(message)
+		if name, goType, ok := strings.Cut(strings.TrimPrefix(p.Text, "field "), " not found in type "); ok {
+			p.Text = fmt.Sprintf("unknown key %q; %s", name, text.DidYouMean(name, keysOfType(goType)))
 		}
 		if m := wrongKind.FindStringSubmatch(p.Text); m != nil {
-			p.Text = fmt.Sprintf("%s stands where %s belongs", given(m[1], m[2]), wanted(m[3]))
+			p.Text = fmt.Sprintf("%s is not %s", given(m[1], m[2]), wanted(m[3]))
 		}
 		if quoted := quotedFirst.FindString(p.Text); quoted != "" {
 			if value, err := strconv.Unquote(quoted); err == nil {
@@ -278,29 +304,29 @@ func (v *validator) config(c *Config) {
 	host, port, err := net.SplitHostPort(c.Listen)
 	switch {
 	case err != nil:
-		v.at([]string{"listen"}, "%q is not host:port", c.Listen)
+		v.at([]string{"listen"}, "%q is not host:port, such as 127.0.0.1:8080", c.Listen)
 	case !Loopback(host):
 		v.beyondLoopback(c)
 	}
 	if _, wrong := net.LookupPort("tcp", port); err == nil && wrong != nil {
-		v.at([]string{"listen"}, "%q is not a port: it must be a number from 0 to 65535", port)
+		v.at([]string{"listen"}, "port %q is not a number from 0 to 65535", port)
 	}
 	v.url([]string{"public_url"}, c.PublicURL)
 	if c.State.Dir == "" && c.State.NATS.URL == "" {
-		v.at([]string{"state", "dir"}, "must name a directory, unless state.nats.url is set")
+		v.at([]string{"state", "dir"}, "is empty: name a directory, or set state.nats.url")
 	}
 	v.stateDir(c)
 	if r := c.State.NATS.Replicas; c.State.NATS.URL != "" && (r < 1 || r > 5) {
-		v.at([]string{"state", "nats", "replicas"}, "must be 1 to 5, not %d", r)
+		v.at([]string{"state", "nats", "replicas"}, "is %d: it must be from 1 to 5", r)
 	}
 	aid := c.Remediation(policy.Timing{})
 	if least := aid.Horizon(); c.State.Retain.D() < least {
 		v.at([]string{"state", "retain"},
-			"must be at least %s, for the guards of first aid look back so far (rollout_window, cooldown and "+
-				"actions a day)", state.FormatDuration(least))
+			"must be at least %s, because the guards of first aid look back that far (rollout_window, cooldown, "+
+				"actions per day)", state.FormatDuration(least))
 	}
 	if c.Triage.MaxLag.D() < 5*time.Second {
-		v.at([]string{"triage", "max_lag"}, "must be at least 5s, or a payload of an ordinary storm would be refused")
+		v.at([]string{"triage", "max_lag"}, "must be at least 5s: a shorter one refuses the payloads of an ordinary alert storm")
 	}
 	v.auth(c)
 	v.clusters(c.Clusters)
@@ -330,12 +356,11 @@ func Loopback(host string) bool {
 func (v *validator) beyondLoopback(c *Config) {
 	am := c.Auth.Alertmanager
 	if am.BearerTokenFile == "" && am.BasicAuth.Username == "" && am.ClientCAFile == "" {
-		v.at([]string{"listen"}, "%s is reachable from elsewhere, but auth.alertmanager is not configured: set "+
+		v.at([]string{"listen"}, "other machines can reach %s, but auth.alertmanager is not configured: set "+
 			"auth.alertmanager.bearer_token_file, basic_auth or client_ca_file", c.Listen)
 	}
 	if c.Auth.API.TokensFile == "" {
-		v.at([]string{"listen"}, "%s is reachable from elsewhere, but nobody could authenticate to the API: set "+
-			"auth.api.tokens_file", c.Listen)
+		v.at([]string{"listen"}, "other machines can reach %s, but the API has no tokens: set auth.api.tokens_file", c.Listen)
 	}
 }
 
@@ -346,8 +371,8 @@ func (v *validator) url(path []string, raw string) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		v.at(path, "must be an http:// or https:// URL")
+		v.at(path, "must be an http:// or https:// URL") // raw may hold a password
 	case u.User != nil:
-		v.at(path, "must not carry a password: use a *_file key")
+		v.at(path, "must not contain a user or a password: use a *_file key")
 	}
 }

@@ -50,7 +50,7 @@ func (d *Demo) Run(ctx context.Context) error {
 		return fmt.Errorf("--engine: %w", err)
 	}
 	if d.Listen != "" && !service.OnLoopback(d.Listen) {
-		return fmt.Errorf("--listen %s: the demo asks nobody for a password, so give it an address of this machine, "+
+		return fmt.Errorf("--listen %s: the demo has no passwords, so use a loopback address of this machine, "+
 			"such as 127.0.0.1:8080", d.Listen)
 	}
 	if err := score.CheckFault("--fault", d.Fault, lab.Faults()); err != nil {
@@ -81,8 +81,8 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the fleet: %w", err)
 	}
-	fmt.Fprintf(d.Err, "Four simulated %s workers serve a model of 70 billion parameters; time runs %.0f times as "+
-		"fast as yours.\nComing up: %s\n\n", kind.Title(), d.Speed, scenario.Story)
+	fmt.Fprintf(d.Err, "Four simulated %s workers serve a model of 70 billion parameters. Simulated time is %.0f times "+
+		"as fast as real time.\nThe fault: %s\n\n", kind.Title(), d.Speed, scenario.Story)
 	begin := fleet.Start().Add(5*time.Minute - score.HealthyShown)
 	fleet.Advance(begin)
 	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.Speed))
@@ -97,7 +97,7 @@ const loadLasts = 35 * time.Minute
 func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet, clock *lab.Clock) error {
 	dir, err := os.MkdirTemp("", "paramedic-demo-")
 	if err != nil {
-		return fmt.Errorf("a place for the demo's state: %w", err)
+		return fmt.Errorf("creating a directory for the demo's state: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	store, err := jetstream.Open(ctx, jetstream.Config{Dir: dir, Retain: 24 * time.Hour, Logger: d.Log})
@@ -135,7 +135,7 @@ func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 		return err
 	}
 	host.Use(bot)
-	fmt.Fprintf(d.Err, "The incident page: %s\n\n", cfg.PublicURL)
+	fmt.Fprintf(d.Err, "Incident page: %s\n\n", cfg.PublicURL)
 	world := alerting.NewWorld(alerting.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"}, fleet)
 	world.Log = d.Log
 

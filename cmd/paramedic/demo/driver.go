@@ -96,12 +96,12 @@ func (v *driver) look(ctx context.Context, a state.Action) {
 	}
 	v.told[a.ID] = true
 	if !v.Headless {
-		fmt.Fprintf(v.Err, "\nTime runs as fast as yours until you decide. Approve it on the page: "+
+		fmt.Fprintf(v.Err, "\nThe demo runs in real time until you decide. Approve on the page: "+
 			"%s/incidents/%s\nor with: %s approve --server %s "+
 			"%s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID, state.ShortPlan(a.PlanHash))
 		return
 	}
-	fmt.Fprintf(v.Err, "\nThe visitor approves: %s\n\n", a.Change)
+	fmt.Fprintf(v.Err, "\nThe demo approves: %s\n\n", a.Change)
 	if err := v.approve(ctx, a); err != nil {
 		fmt.Fprintf(v.Err, "approving: %v\n", err)
 	}
@@ -115,12 +115,12 @@ func (v *driver) approve(ctx context.Context, a state.Action) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.base+"/api/v1/actions/"+string(a.ID)+"/approve",
 		bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("the bot's address: %w", err)
+		return fmt.Errorf("building the request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("asking the bot: %w", err)
+		return fmt.Errorf("sending the approval: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 == 2 {
@@ -163,7 +163,7 @@ func (v *driver) treatable() bool {
 
 // verdict prints the result of a headless demo.
 func (v *driver) verdict(in state.Incident) error {
-	fmt.Fprintf(v.Err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title,
+	fmt.Fprintf(v.Err, "\nDiagnosed: %s (%s sure), %s of simulated time after the onset.\n", in.Title,
 		report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
 	mitigated := !v.treatable()
 	for _, id := range in.Actions {
@@ -175,7 +175,7 @@ func (v *driver) verdict(in state.Incident) error {
 		return errors.New("the incident was diagnosed, but not mitigated")
 	}
 	if !v.treatable() {
-		fmt.Fprintln(v.Err, "Its first aid is for people; the playbook says what to do.")
+		fmt.Fprintln(v.Err, "The bot has no first aid for it. The playbook lists the steps for a person.")
 	}
 	return nil
 }
@@ -189,6 +189,6 @@ func (v *driver) giveUp() error {
 			seen = append(seen, fmt.Sprintf("   %s: %s: %s", a.Change, a.State, a.Reason))
 		}
 	}
-	return fmt.Errorf("after %s of the fleet's time %s is not diagnosed and treated; there is:\n%s", patience, v.Fault,
+	return fmt.Errorf("after %s of simulated time, %s is not diagnosed and treated. The incidents:\n%s", patience, v.Fault,
 		strings.Join(seen, "\n"))
 }

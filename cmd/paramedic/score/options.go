@@ -35,23 +35,23 @@ type Options struct {
 func (o *Options) Flags(f *pflag.FlagSet) {
 	o.given = f.Changed
 	f.StringVar(&o.Engine, "engine", string(lab.VLLM), EngineUsage)
-	f.Float64Var(&o.severity, "severity", 0, "how strong the fault is; 1 is what its scenario has")
-	f.StringVar(&o.shape, "shape", "", "how the fault comes: step, ramp, pulse, sawtooth")
-	f.DurationVar(&o.ramp, "ramp", 0, "how long the fault takes to its full strength")
-	f.DurationVar(&o.lasts, "for", 0, "how long the fault lasts; without it: until it is mended")
-	f.Float64Var(&o.missing, "missing", 0, "share of the scrapes that fail")
+	f.Float64Var(&o.severity, "severity", 0, "`strength` of the fault; 1 is that of the scenario")
+	f.StringVar(&o.shape, "shape", "", "`shape` of the fault: step, ramp, pulse or sawtooth")
+	f.DurationVar(&o.ramp, "ramp", 0, "`time` until the fault has its full strength")
+	f.DurationVar(&o.lasts, "for", 0, "`time` until the fault ends; default: until its repair")
+	f.Float64Var(&o.missing, "missing", 0, "`share` of scrapes that fail, from 0 to 1")
 	f.StringSliceVar(&o.without, "without", nil,
-		"metrics that nobody exports, each a name with * for anything: DCGM_*,vllm:num_requests_waiting")
-	f.Float64Var(&o.noise, "noise", 0, "relative noise of the GPUs' sensors")
-	f.IntVar(&o.workers, "workers", 0, "how many workers; the traffic grows with them")
+		"`metrics` that the fleet does not export; * matches any text: DCGM_*,vllm:num_requests_waiting")
+	f.Float64Var(&o.noise, "noise", 0, "relative `noise` of the GPU sensors")
+	f.IntVar(&o.workers, "workers", 0, "`number` of workers; the traffic grows with it")
 	f.StringVar(&o.Traffic, "traffic", "",
 		"poisson, diurnal, or a file of recorded requests: Azure's LLM inference traces (CSV) or Mooncake's "+
 			"(JSON lines)")
-	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
+	f.Float64Var(&o.rate, "rate", 0, "`requests` per second to the pool; default: the scenario's")
 }
 
 // EngineUsage is the help text of --engine.
-const EngineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm " +
+const EngineUsage = "`engine` of the workers: vllm, sglang, dynamo (vLLM behind Dynamo's frontend) or trtllm " +
 	"(TensorRT-LLM)"
 
 // Load validates the options, and reads the recorded traffic if one is given.
@@ -71,14 +71,14 @@ func (o *Options) Load() error {
 	} {
 		switch {
 		case !(n.value >= 0 && n.value <= n.most): // NaN is neither
-			return fmt.Errorf("--%s is %g: give a number from 0 to %g", n.flag, n.value, n.most)
+			return fmt.Errorf("--%s is %g: use a number from 0 to %g", n.flag, n.value, n.most)
 		case n.needed && n.value == 0 && o.given != nil && o.given(n.flag):
-			return fmt.Errorf("--%s is 0, of which there is nothing to play: give more, or leave it out for the "+
+			return fmt.Errorf("--%s is 0, so there is nothing to play: use a larger number, or remove the flag for the "+
 				"scenario's", n.flag)
 		}
 	}
 	if o.ramp < 0 || o.lasts < 0 {
-		return fmt.Errorf("--ramp is %s and --for is %s: give times that are not below zero", o.ramp, o.lasts)
+		return fmt.Errorf("--ramp is %s and --for is %s: use times from 0s", o.ramp, o.lasts)
 	}
 	switch o.Traffic {
 	case "", "poisson", "diurnal":
@@ -146,7 +146,7 @@ const maxSpeed = 1000
 // CheckSpeed returns an error for a speed out of range.
 func CheckSpeed(speed float64) error {
 	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
-		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)
+		return fmt.Errorf("--speed is %g: use a number above 0 and up to %d", speed, maxSpeed)
 	}
 	return nil
 }

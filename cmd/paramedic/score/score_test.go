@@ -147,12 +147,12 @@ func TestScoresSumTrials(t *testing.T) {
 		"gpu_fault 1 1 1 50.0 % 100.0 %",
 		"kv_leak 6 2 0 100.0 % 33.3 %",
 		"kv_exhaustion 0 0 1 0.0 % —",
-		"40.0 % (2 of 5) of the single faults got their name and nothing else",
+		"40.0 % (2 of 5) of the single faults were named, and nothing else was",
 		"20.0 % (1 of 5) of them raised no alert",
-		"50.0 % (1 of 2) of the faults that came in pairs got their name",
+		"50.0 % (1 of 2) of the faults in pairs were named",
 		"50.0 % (1 of 2) of the decoys got no cause but benign_alert",
-		"16.7 % (1 of 6) of them saw advice that makes a fault worse",
-		"All decoys together made 0 pages; by Alertmanager alone 1.",
+		"16.7 % (1 of 6) of them got advice that makes a fault worse",
+		"All decoys together made 0 pages. Alertmanager alone sent 1.",
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no line %q in\n%s", want, out.String())

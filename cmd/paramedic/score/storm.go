@@ -45,7 +45,7 @@ func (s Storm) Run(ctx context.Context) (StormResult, error) {
 	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
 		!config.Loopback(u.Hostname()) {
 		return StormResult{}, errors.New("--url must be an http:// or https:// URL of this machine, such as " +
-			"http://127.0.0.1:8080/webhook/alertmanager: a storm at another's bot wakes people")
+			"http://127.0.0.1:8080/webhook/alertmanager: a storm at a bot of others pages people")
 	}
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.Senders},
 		// a redirect may lead to another host

@@ -263,22 +263,22 @@ func (t totals) print(w io.Writer) {
 			fmt.Fprintf(w, "%s (%d of %d) %s\n", percent(share(n, all)), n, all, text)
 		}
 	}
-	line(t.SinglesRight, t.Singles, "of the single faults got their name and nothing else")
+	line(t.SinglesRight, t.Singles, "of the single faults were named, and nothing else was")
 	if t.SinglesSilent > 0 {
 		line(t.SinglesSilent, t.Singles, "of them raised no alert")
 	}
-	line(t.InDoublesRight, t.InDoubles, "of the faults that came in pairs got their name")
-	line(t.PairsRight, t.Pairs, "of the pairs got both names and nothing else")
+	line(t.InDoublesRight, t.InDoubles, "of the faults in pairs were named")
+	line(t.PairsRight, t.Pairs, "of the pairs had both faults named, and nothing else")
 	line(t.DecoysRight, t.Decoys, "of the decoys got no cause but benign_alert")
-	line(t.OneEach, t.Faulty, "of the runs with faults ended as one incident for each fault")
-	line(t.Harmful, t.Faulty, "of them saw advice that makes a fault worse")
+	line(t.OneEach, t.Faulty, "of the runs with faults ended with one incident for each fault")
+	line(t.Harmful, t.Faulty, "of them got advice that makes a fault worse")
 	if t.Faulty > 0 {
-		fmt.Fprintf(w, "A fault made %.1f alerts, %.2f incidents and %.2f pages; by Alertmanager alone %.1f "+
-			"notifications and %.2f pages, and no cause.\n",
+		fmt.Fprintf(w, "A fault made %.1f alerts, %.2f incidents and %.2f pages. Alertmanager alone sent %.1f "+
+			"notifications and %.2f pages, without a cause.\n",
 			t.AlertsPer, t.IncidentsPer, t.PagesPer, t.AloneMessagesPer, t.AlonePagesPer)
 	}
 	if t.Decoys > 0 {
-		fmt.Fprintf(w, "All decoys together made %d pages; by Alertmanager alone %d.\n", t.DecoyPages,
+		fmt.Fprintf(w, "All decoys together made %d pages. Alertmanager alone sent %d.\n", t.DecoyPages,
 			t.DecoyAlonePages)
 	}
 }
@@ -288,7 +288,7 @@ const headDecoys = "DECOY"
 
 func printScores(w io.Writer, head string, scores []FaultScore) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, head+"\tRIGHT\tUNKNOWN\tSILENT\tWRONG\tMISLED ON THE WAY\tTO DIAGNOSIS\tONE "+
+	fmt.Fprintln(tw, head+"\tRIGHT\tUNKNOWN\tSILENT\tWRONG\tMISLED\tTO DIAGNOSIS\tONE "+
 		"INCIDENT\tINCIDENTS\tPAGES\tHARMFUL\tALERTMANAGER ALONE")
 	for _, s := range scores {
 		took := "—"

@@ -18,8 +18,8 @@ import (
 type LintResult struct {
 	Rules    int            `json:"rules"`
 	Findings []lint.Finding `json:"findings"`
-	Skipped  string         `json:"skipped,omitempty"`  // why they were not looked at
-	Unseen   []string       `json:"unseen,omitempty"`   // what was not looked at, and why
+	Skipped  string         `json:"skipped,omitempty"`  // why they were not checked
+	Unseen   []string       `json:"unseen,omitempty"`   // what was not checked, and why
 	Unjudged []string       `json:"unjudged,omitempty"` // metrics that no series has, and that may come
 }
 
@@ -78,19 +78,19 @@ func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error
 	have.Scraped, err = client.Scraped(ctx)
 	switch {
 	case err != nil:
-		out.Unseen = append(out.Unseen, "short ranges were not looked at: "+strings.TrimSpace(err.Error()))
+		out.Unseen = append(out.Unseen, "short ranges were not checked: "+strings.TrimSpace(err.Error()))
 	case len(have.Scraped) == 0:
 		out.Unseen = append(out.Unseen,
-			"short ranges were not looked at: the server does not tell how often it scrapes")
+			"short ranges were not checked: Prometheus does not report how often it scrapes")
 	}
 	labels, left, err := client.Labels(ctx, lint.Lookups(loaded, have), now)
 	have.Labels = labels
 	switch {
 	case err != nil:
-		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not looked at: %s", text.Count(left, "metric"),
+		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not checked: %s", text.Count(left, "metric"),
 			strings.TrimSpace(err.Error())))
 	case left > 0:
-		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not looked at: they take more than %d queries",
+		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not checked: they take more than %d queries",
 			text.Count(left, "metric"), prometheus.MaxLookups))
 	}
 	out.Rules, out.Findings = len(loaded), lint.Lint(loaded, have)

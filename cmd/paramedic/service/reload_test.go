@@ -128,7 +128,7 @@ func TestReloadMustFitTheRunningListener(t *testing.T) {
 	deps := Deps{Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)}
 	for want, changed := range map[string]string{
 		"set auth.api.tokens_file": "listen: 127.0.0.1:8080\n",
-		"client certificates need tls.cert_file": "listen: 0.0.0.0:8080\ntls: {cert_file: " + file("server.pem") + ", key_file: " +
+		"has no use without TLS: set tls.cert_file": "listen: 0.0.0.0:8080\ntls: {cert_file: " + file("server.pem") + ", key_file: " +
 			file("server.key") +
 			"}\nauth: {alertmanager: {client_ca_file: " + file("ca.pem") + "}, " + tokens + "}\n",
 	} {

@@ -66,7 +66,7 @@ func (f Report) Unmeasured() []string {
 		}
 	}
 	for _, why := range f.Untraced {
-		lines = append(lines, "not measured: traces of requests ("+why+")")
+		lines = append(lines, "not measured: request traces ("+why+")")
 	}
 	return lines
 }
@@ -97,13 +97,13 @@ func (f Report) Closing() string {
 	}
 	switch {
 	case unwell:
-		return "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."
+		return "There is no symptom yet, but a pool is not healthy: see HEALTH."
 	case len(f.Unread) > 0:
-		return "Nothing else is wrong that could be seen."
+		return "No other problem was found."
 	case unknown > 0 && unknown == len(f.Pools):
-		return "Too little was measured to say that nothing is wrong."
+		return "Too little was measured to rate the fleet's health."
 	case len(f.Unmeasured()) > 0:
-		return "Nothing is wrong that could be seen, as far as it was measured."
+		return "No problem was found, as far as it was measured."
 	}
-	return "Nothing is wrong that could be seen."
+	return "No problem was found."
 }

@@ -63,7 +63,7 @@ func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 		if err := l.UnknownModel(ctx, model); err != nil {
 			return out, err
 		}
-		return out, fmt.Errorf("nothing there tells of an inference engine: %s", MissingReasons(ev.Missing, l.Unread))
+		return out, fmt.Errorf("no metrics of an inference engine were found: %s", MissingReasons(ev.Missing, l.Unread))
 	}
 	for i, p := range out.Pools {
 		scope := p.Scope()
@@ -157,7 +157,7 @@ func (l Survey) UnknownModel(ctx context.Context, model string) error {
 		return nil
 	}
 	slices.Sort(seen)
-	return fmt.Errorf("--model %q is served by nothing that could be seen: use one of %s", model,
+	return fmt.Errorf("no worker serves --model %q: use one of %s", model,
 		strings.Join(seen, ", "))
 }
 

@@ -29,9 +29,9 @@ func TestUnmeasuredPoolIsNotHealthy(t *testing.T) {
 		closing string
 	}{
 		{"an idle engine has no latency", []state.Sample{sample("kv_usage", 0), sample("requests_waiting", 0)}, health.Healthy,
-			"Nothing is wrong that could be seen, as far as it was measured."},
+			"No problem was found, as far as it was measured."},
 		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, health.Unknown,
-			"Too little was measured to say that nothing is wrong."},
+			"Too little was measured to rate the fleet's health."},
 		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, health.HealthCritical,
 			"No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
 	} {

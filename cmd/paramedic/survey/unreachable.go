@@ -18,19 +18,19 @@ func Unreachable(base string, why error) error {
 	try := "try `curl " + shown + "/api/v1/query?query=up`"
 	switch {
 	case strings.Contains(reason, "connection refused"):
-		try = "nothing listens there. Check host and port; a Prometheus inside of a cluster needs `kubectl " +
-			"port-forward svc/prometheus 9090` and --prometheus http://127.0.0.1:9090"
+		try = "nothing listens there. Check host and port. For a Prometheus inside a cluster, run `kubectl " +
+			"port-forward svc/prometheus 9090` and use --prometheus http://127.0.0.1:9090"
 	case strings.Contains(reason, "name is not found"), strings.Contains(reason, "name cannot be looked up"):
-		try = "check the host's name. One of a cluster is known inside of it only: `kubectl port-forward " +
-			"svc/prometheus 9090`, and --prometheus http://127.0.0.1:9090"
+		try = "check the host name. The name of a Service resolves only inside its cluster: run `kubectl port-forward " +
+			"svc/prometheus 9090` and use --prometheus http://127.0.0.1:9090"
 	case strings.Contains(reason, "in time"):
-		try = "a firewall may drop the packets, or it is overloaded; " + try
+		try = "a firewall may drop the packets, or Prometheus is overloaded; " + try
 	case strings.HasSuffix(reason, " 401"), strings.HasSuffix(reason, " 403"):
-		try = "it wants to know who asks, and diagnose sends no credentials. Ask one behind the login, or configure " +
+		try = "it needs a login, and diagnose sends no credentials. Use an address without a login, or set " +
 			"clusters[].prometheus.bearer_token_file and run `paramedic check --online`"
 	case strings.HasSuffix(reason, " 404"):
-		try = "that is no Prometheus query API. Give what comes before /api/v1/query; Mimir and Cortex have it below " +
-			"/prometheus"
+		try = "this is not a Prometheus query API. Use the part of the URL before /api/v1/query; for Mimir and Cortex it " +
+			"ends in /prometheus"
 	}
-	return fmt.Errorf("Prometheus at %s cannot be asked: %s; %s", shown, reason, try) //nolint:staticcheck // a name
+	return fmt.Errorf("the query to Prometheus at %s failed: %s; %s", shown, reason, try)
 }

@@ -46,7 +46,7 @@ func (a Advice) Print(out io.Writer) {
 		title = "A worker of " + a.Pool + " (" + a.Engine + ")"
 	}
 	u := a.UseCase
-	fmt.Fprintf(out, "%s, for %s: first token within %g s, a token every %g ms, the answer within %g s\n", title,
+	fmt.Fprintf(out, "%s, for %s: first token within %g s, a token every %g ms, whole answer within %g s\n", title,
 		u.Name, u.TTFT, u.ITL*1000, u.E2E)
 	if len(a.Settings) > 0 {
 		fmt.Fprintln(out)
@@ -58,7 +58,7 @@ func (a Advice) Print(out io.Writer) {
 				now = fmt.Sprint(s.Now)
 			}
 			if s.Now == s.Value {
-				advice = "as it is"
+				advice = "keep"
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Flag, advice, now, s.Why)
 		}

@@ -15,25 +15,25 @@ type engineFlags struct {
 var engines = map[string]engineFlags{
 	"vllm": {name: "vLLM", seqs: "--max-num-seqs", chunk: "--max-num-batched-tokens", shared: true,
 		notes: []string{
-			"vLLM V1 always prefills in chunks: --enable-chunked-prefill changes nothing, and " +
-				"--max-num-batched-tokens is the size of the chunks.",
-			"vLLM V1 computes preempted requests anew and swaps nothing: --swap-space and --preemption-mode are gone.",
-			"All of these are read at the start only. Change one in a rolling restart, and watch preemptions and the " +
+			"vLLM V1 always prefills in chunks. --enable-chunked-prefill has no effect, and " +
+				"--max-num-batched-tokens sets the size of the chunks.",
+			"vLLM V1 computes preempted requests again and never swaps. It has no --swap-space and no --preemption-mode.",
+			"vLLM reads these flags only at its start. Change them with a rolling restart, and watch preemptions and the " +
 				"time between tokens.",
 		}},
 	"sglang": {name: "SGLang", seqs: "--max-running-requests", chunk: "--chunked-prefill-size",
 		notes: []string{
-			"SGLang's KV cache is what --mem-fraction-static leaves beside the weights. It retracts requests when " +
-				"that is full, and computes them anew.",
-			"Both are read at the start only. Alone of the engines, SGLang takes a lower cap while it runs: " +
-				"pp_max_micro_batch_size at /set_internal_state, lost at a restart.",
+			"SGLang uses for its KV cache the part of --mem-fraction-static that the weights leave. If the cache is full, SGLang " +
+				"retracts requests and computes them again.",
+			"SGLang reads both flags only at its start. While it runs, you can set a lower cap: " +
+				"pp_max_micro_batch_size at /set_internal_state. A restart removes it.",
 		}},
 	"trtllm": {name: "TensorRT-LLM", seqs: "--max_batch_size", chunk: "--max_num_tokens", shared: true,
 		notes: []string{
-			"TensorRT-LLM cuts prompts into chunks with enable_chunked_prefill: true alone. Without it " +
-				"--max_num_tokens has to hold the longest prompt whole.",
-			"Its KV cache is what kv_cache_config.free_gpu_memory_fraction takes of the memory that is left. All of " +
-				"these are read at the start only.",
+			"TensorRT-LLM cuts prompts into chunks only with enable_chunked_prefill: true. Without it, " +
+				"--max_num_tokens must be at least the longest prompt.",
+			"Its KV cache takes kv_cache_config.free_gpu_memory_fraction of the free memory. TensorRT-LLM reads all of " +
+				"these only at its start.",
 		}},
 }
 
@@ -41,9 +41,9 @@ var engines = map[string]engineFlags{
 // scraped.
 var unknownEngine = engineFlags{name: "unknown engine", seqs: "sequences at a time", chunk: "tokens of a prefill chunk",
 	notes: []string{
-		"What runs the model was not seen, only what stands before it. vLLM calls the two --max-num-seqs and " +
-			"--max-num-batched-tokens, SGLang --max-running-requests and " +
-			"--chunked-prefill-size, TensorRT-LLM --max_batch_size and --max_num_tokens. Scrape the workers, too.",
+		"These metrics come from a frontend, so the engine is not known. Scrape the workers, too. The two flags are --max-num-seqs and " +
+			"--max-num-batched-tokens in vLLM, --max-running-requests and " +
+			"--chunked-prefill-size in SGLang, --max_batch_size and --max_num_tokens in TensorRT-LLM.",
 	}}
 
 func engineOf(name string) engineFlags {

@@ -37,18 +37,18 @@ var encoders = []string{"albert", "bert", "camembert", "convbert", "deberta", "d
 
 // noKVCache returns an error for models that keep no KV cache of the computed form.
 func (c *modelConfig) noKVCache() error {
-	const noAdvice = "advice on the KV cache does not apply to it"
+	const noAdvice = "advice on the KV cache does not apply"
 	masked := slices.ContainsFunc(c.Architectures, func(a string) bool { return strings.HasSuffix(a, "ForMaskedLM") })
 	switch {
 	case c.EncoderDecoder:
-		return errors.New("the model has an encoder and a decoder, of which what attention keeps is not " +
-			"computed here: " + noAdvice)
+		return errors.New("the model has an encoder and a decoder, and tune cannot compute its KV cache: " +
+			noAdvice)
 	case c.IsDecoder: // a BERT that writes
 		return nil
 	case slices.Contains(encoders, c.ModelType), masked, c.Causal != nil && !*c.Causal:
 		return errors.New("the model is an encoder only (model_type " + cmp.Or(c.ModelType, "unknown") +
-			"), which keeps no keys and values between steps: " + noAdvice +
-			", and --max-num-seqs is a matter of speed alone")
+			"), which has no KV cache: " + noAdvice +
+			", and --max-num-seqs affects only speed")
 	}
 	return nil
 }
@@ -63,8 +63,8 @@ var windowPatterns = map[string]int{"gemma2": 2, "gemma3": 6, "gemma3_text": 6, 
 func (c *modelConfig) kinds() ([]string, error) {
 	for _, key := range uncomputed {
 		if v, ok := c.raw[key]; ok && string(v) != "null" && string(v) != "[]" {
-			return nil, fmt.Errorf("%q says that layers keep what is not computed here: %s; what the others keep is "+
-				"left out then", key, byShape)
+			return nil, fmt.Errorf("%q describes layers that tune cannot compute: %s; the other layers are then "+
+				"left out", key, byShape)
 		}
 	}
 	out, err := c.layout()
@@ -87,7 +87,7 @@ func (c *modelConfig) layout() ([]string, error) {
 	pattern := windowPatterns[c.ModelType]
 	if v := string(c.Pattern); v != "" && v != "null" {
 		if err := json.Unmarshal(c.Pattern, &pattern); err != nil || pattern < 1 {
-			return nil, fmt.Errorf("sliding_window_pattern %s is not understood: %s", v, byShape)
+			return nil, fmt.Errorf("sliding_window_pattern %s is unknown: %s", v, byShape)
 		}
 	}
 	every := func(n int, other string) []string {
@@ -130,7 +130,7 @@ func (c *modelConfig) layout() ([]string, error) {
 // shape returns the sizes of the model that decide its KV cache.
 func (c *modelConfig) shape() (Model, error) {
 	if c.Layers <= 0 || c.Heads <= 0 {
-		return Model{}, fmt.Errorf("it does not say num_hidden_layers and num_attention_heads: %s", byShape)
+		return Model{}, fmt.Errorf("num_hidden_layers or num_attention_heads is missing: %s", byShape)
 	}
 	m := Model{KVHeads: c.KVHeads, HeadDim: c.HeadDim, Heads: c.Heads}
 	if m.KVHeads == 0 {
@@ -143,10 +143,10 @@ func (c *modelConfig) shape() (Model, error) {
 		m.Latent = c.KVLoraRank + c.RopeHeadDim
 	}
 	if m.Latent == 0 && (m.KVHeads < 1 || m.HeadDim < 1) {
-		return m, fmt.Errorf("it does not say how large its heads are: %s", byShape)
+		return m, fmt.Errorf("the size of its heads is missing: %s", byShape)
 	}
 	if m.Latent == 0 && c.ValueHeadDim > 0 && c.ValueHeadDim != m.HeadDim {
-		return m, fmt.Errorf("keys have %d numbers and values %d, which is not computed here: %s", m.HeadDim,
+		return m, fmt.Errorf("keys have %d numbers and values %d, which tune cannot compute: %s", m.HeadDim,
 			c.ValueHeadDim, byShape)
 	}
 	kinds, err := c.kinds()
@@ -164,7 +164,7 @@ func (c *modelConfig) shape() (Model, error) {
 		case keepsState:
 			m.StateLayers++
 		default:
-			return m, fmt.Errorf("layers of the kind %q are not computed here: %s", kind, byShape)
+			return m, fmt.Errorf("tune cannot compute layers of the kind %q: %s", kind, byShape)
 		}
 	}
 	if m.WindowLayers > 0 {
@@ -177,8 +177,8 @@ func (c *modelConfig) shape() (Model, error) {
 			return m, err
 		}
 		if m.Layers == 0 {
-			return m, errors.New("no layer of it keeps tokens: its memory does not grow with the length of requests, " +
-				"and --max-num-seqs is a matter of speed alone")
+			return m, errors.New("no layer keeps tokens: its memory does not grow with the length of requests, " +
+				"and --max-num-seqs affects only speed")
 		}
 	}
 	return m, nil
@@ -201,12 +201,12 @@ func (c *modelConfig) window(kinds []string) (int, error) {
 	w := c.Window
 	if slices.Contains(kinds, keepsChunk) {
 		if slices.Contains(kinds, keepsWindow) {
-			return 0, fmt.Errorf("it has layers with windows and with chunks, which is not computed here: %s", byShape)
+			return 0, fmt.Errorf("it has layers with windows and with chunks, which tune cannot compute: %s", byShape)
 		}
 		w = c.ChunkSize
 	}
 	if w == nil || *w < 1 {
-		return 0, fmt.Errorf("its layers have a window, but it does not say how large (sliding_window): %s", byShape)
+		return 0, fmt.Errorf("its layers have a window, but the size is missing (sliding_window): %s", byShape)
 	}
 	return *w, nil
 }
@@ -222,8 +222,8 @@ func (c *modelConfig) window(kinds []string) (int, error) {
 // if the configuration has it.
 func (c *modelConfig) stateBytes() (float64, error) {
 	if c.ConvKernel < 1 || c.KeyHeads < 1 || c.KeyDim < 1 || c.ValueHeads < 1 || c.ValueDim < 1 {
-		return 0, fmt.Errorf("it has layers that keep states whose size cannot be told (linear_num_value_heads and "+
-			"its like): %s", byShape)
+		return 0, fmt.Errorf("it has layers with states of unknown size (linear_num_value_heads and similar "+
+			"keys): %s", byShape)
 	}
 	number, err := dtypeBytes(c.dtype())
 	if err != nil {

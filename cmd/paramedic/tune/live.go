@@ -70,37 +70,37 @@ func (p LivePool) Advise(known Sheet, u UseCase) Advice {
 	itl, seen := p.read["itl_p95"]
 	pool.inTime = seen && itl.max <= u.ITL
 	a.Facts = append(a.Facts, Fact{"KV cache", known.cache(pool.blocks),
-		"the engine says so; the smallest of its workers"})
+		"the engine reports it; the smallest worker"})
 	prompt, answer := p.read["prompt_length_mean"].mean, p.read["output_length_mean"].mean
 	if prompt > 0 && answer > 0 {
 		a.Facts = append(a.Facts, Fact{"Request", fmt.Sprintf("%.0f tokens and an answer of %.0f", prompt, answer),
-			"mean of those that finished lately"})
+			"mean of recently finished requests"})
 		if pool.average == 0 {
 			pool.load = load{average: prompt + answer, prompt: prompt, answer: answer}
 		}
 	}
 	if limit := p.read["answer_limit_mean"].mean; limit > 0 {
 		a.Facts = append(a.Facts, Fact{"Answers may have", fmt.Sprintf("%.0f tokens", limit),
-			"mean max_tokens of those that finished lately: what an answer can grow to"})
+			"mean max_tokens of recently finished requests: the longest possible answers"})
 	}
 	for _, m := range []struct{ signal, name string }{{"requests_running", "Running on one worker"},
 		{"kv_usage", "KV cache in use"}, {"preemption_rate", "Preemptions"}} {
 		if s, ok := p.read[m.signal]; ok {
-			a.Facts = append(a.Facts, Fact{m.name, state.FormatValue(s.max, s.unit), "measured, the highest"})
+			a.Facts = append(a.Facts, Fact{m.name, state.FormatValue(s.max, s.unit), "measured, the highest worker"})
 		}
 	}
 	advice, err := known.settings(a, pool)
 	advice.Targets = p.targets(u)
 	advice.Finding = advice.Finding || advice.missed()
 	if err != nil {
-		advice.Notes = append(advice.Notes, "No request finished while we looked, so their lengths are not known: "+
+		advice.Notes = append(advice.Notes, "No request finished during the scrapes, so their lengths are not known: "+
 			err.Error()+".")
 		return advice
 	}
 	if known.model == nil && p.engine.name == engines["vllm"].name {
 		advice.Notes = append(advice.Notes,
-			"Every block is taken to hold tokens of all layers. Of a model some of whose layers keep a window or a "+
-				"state (Gemma 3, gpt-oss, Qwen3-Next), say so with --model-config: its requests take more blocks.")
+			"This assumes that every block holds tokens of all layers. If some layers keep a window or a "+
+				"state (Gemma 3, gpt-oss, Qwen3-Next), add --model-config: requests of such a model take more blocks.")
 	}
 	advice.Notes = append(advice.Notes, p.engine.notes...)
 	return advice
@@ -131,7 +131,7 @@ func (p LivePool) targets(u UseCase) []Target {
 			t.is(made.mean, targetMet, "mean of its workers")
 		case p.read["requests_waiting"].max == 0:
 			t.is(made.mean, targetUnknown,
-				"mean of its workers; nothing waits, so that it says how much is asked for and not what they can")
+				"mean of its workers; no request waits, so this shows the demand and not the capacity")
 		default:
 			t.is(made.mean, targetMissed, "mean of its workers, while requests wait")
 		}
@@ -143,11 +143,11 @@ func (p LivePool) judged(t Target, signal string) Target {
 	v, ok := p.read[signal]
 	switch {
 	case !ok:
-		t.Verdict, t.Why = targetUnknown, "no request told it while we looked"
+		t.Verdict, t.Why = targetUnknown, "no request reported it during the scrapes"
 	case v.max > t.Want:
 		t.is(v.max, targetMissed, "")
 	default:
-		t.is(v.max, targetMet, "measured, the slowest worker's")
+		t.is(v.max, targetMet, "measured, slowest worker")
 	}
 	return t
 }
@@ -157,24 +157,24 @@ func (p LivePool) whyFirst() string {
 	waiting, kv := p.read["requests_waiting"].max, p.read["kv_usage"].max
 	switch {
 	case waiting > 0 && kv > 0.9:
-		return "requests wait for KV cache: fewer at a time, shorter ones, or more replicas"
+		return "requests wait for KV cache: fewer at a time, shorter requests or more replicas help"
 	case waiting > 0:
-		return "requests wait while the KV cache has room: slots or prefill are what they wait for"
+		return "requests wait although the KV cache has room: they wait for slots or prefill"
 	}
-	return "with no queue it is prefill: longer prompts than planned, or fewer of them found in the cache"
+	return "there is no queue, so prefill is slow: longer prompts than planned, or fewer cache hits"
 }
 
 // whyWhole returns the reason of a late answer.
 func (p LivePool) whyWhole(want float64, first, between Target) string {
 	switch answer := p.read["output_length_mean"].mean; {
 	case first.Value != nil && *first.Value > want/2:
-		return "its first token is late already: " + p.whyFirst()
+		return "the first token is late: " + p.whyFirst()
 	case between.Verdict == targetMissed:
-		return "its tokens come slowly: " + between.Why
+		return "tokens are slow: " + between.Why
 	case answer > 0 && between.Value != nil && answer**between.Value > want/2:
-		return fmt.Sprintf("answers of %.0f tokens in the mean take so long at this rate: shorter ones (max_tokens), "+
-			"or faster tokens", answer)
+		return fmt.Sprintf("answers of %.0f tokens on average take this long: shorter ones (max_tokens) or faster tokens "+
+			"help", answer)
 	}
-	return "first token and time between tokens do not tell why; the longest answers (max_tokens) are what a p95 is " +
-		"made of"
+	return "first token and time between tokens do not explain it: the longest answers do, so limit " +
+		"max_tokens"
 }

@@ -61,14 +61,14 @@ func parseSize(flag, s string) (float64, error) {
 		}
 		break
 	}
-	return 0, fmt.Errorf("--%s %q is no size: write 80GiB, 80GB or 81559MiB", flag, s)
+	return 0, fmt.Errorf("--%s %q is not a size such as 80GiB, 80GB or 81559MiB", flag, s)
 }
 
 // sizeAboveZero parses a size that must be above zero.
 func sizeAboveZero(flag, s string) (float64, error) {
 	v, err := parseSize(flag, s)
 	if err == nil && v == 0 {
-		err = fmt.Errorf("--%s %q: give a size above 0, such as 80GiB", flag, s)
+		err = fmt.Errorf("--%s %q: use a size above 0, such as 80GiB", flag, s)
 	}
 	return v, err
 }
@@ -141,11 +141,11 @@ func readModelConfig(path string) (*modelConfig, error) {
 	}
 	c, err := parseModelConfig(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no model configuration: %w", path, err)
+		return nil, fmt.Errorf("%s is not a model configuration: %w", path, err)
 	}
 	for _, size := range c.sizes() {
 		if size.n < 0 || size.n > largestSize {
-			return nil, fmt.Errorf("%s says %s %d, which no model has: %s", path, size.key, size.n, byShape)
+			return nil, fmt.Errorf("%s: %s is %d, which no model has: %s", path, size.key, size.n, byShape)
 		}
 	}
 	var index struct {
@@ -184,11 +184,11 @@ func notThat(err error) error {
 		return err
 	}
 	if kind.Field == "" {
-		return errors.New("it is no JSON object")
+		return errors.New("it is not a JSON object")
 	}
 	want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number",
 		reflect.Bool: "true or false", reflect.String: "text", reflect.Slice: "a list"}[kind.Type.Kind()]
-	return fmt.Errorf("%s is a JSON %s where %s belongs", kind.Field, kind.Value, cmp.Or(want, "something else"))
+	return fmt.Errorf("%s is a JSON %s, not %s", kind.Field, kind.Value, cmp.Or(want, "something else"))
 }
 
 // parseModelConfig parses a configuration. Of a model that also reads images, it takes the part for
@@ -263,4 +263,4 @@ func (c *modelConfig) weightBytes() (float64, bool) {
 
 func (c *modelConfig) dtype() string { return cmp.Or(cmp.Or(c.Dtype, c.TorchDtype), "bf16") }
 
-var errWeights = errors.New("how large the model is cannot be told: give --weights SIZE, or --params in billions")
+var errWeights = errors.New("the size of the model is not known: use --weights SIZE, or --params in billions")

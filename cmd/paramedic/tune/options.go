@@ -40,8 +40,8 @@ func (o *Options) Sheet() (Sheet, error) {
 		return s, err
 	}
 	if s.maxLen > 0 && s.average > float64(s.maxLen) {
-		return s, fmt.Errorf("requests of %g tokens are longer than the %d that max_model_len allows: give "+
-			"--max-model-len, or their real length", s.average, s.maxLen)
+		return s, fmt.Errorf("requests of %g tokens are longer than max_model_len, which is %d: set "+
+			"--max-model-len, or the real length of requests", s.average, s.maxLen)
 	}
 	if s.model != nil {
 		if err := s.model.grouped(); err != nil {
@@ -87,7 +87,7 @@ func (o *Options) readModel(s *Sheet) error {
 		return nil
 	}
 	if m.Latent == 0 && (m.KVHeads < 1 || m.HeadDim < 1) || m.Layers+m.WindowLayers < 1 {
-		return errors.New("a model takes --layers, --kv-heads and --head-dim, or --model-config")
+		return errors.New("the model is incomplete: use --layers, --kv-heads and --head-dim together, or --model-config PATH")
 	}
 	if err := o.readWeights(&m, weight, params); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (o *Options) readModel(s *Sheet) error {
 		return err
 	}
 	if s.kvBytes < 1 {
-		return fmt.Errorf("--kv-dtype %s: a KV cache of less than a byte a number has scales besides, which are not "+
-			"computed here; use fp8, bf16 or auto", dtype)
+		return fmt.Errorf("--kv-dtype %s: tune cannot compute a KV cache of less than a byte per number; "+
+			"use fp8, bf16 or auto", dtype)
 	}
 	if c != nil {
 		m.LatentBytes = c.latentBytes(m, o.KvDtype, s.kvBytes)

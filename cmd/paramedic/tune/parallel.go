@@ -24,7 +24,7 @@ func (m Model) grouped() error {
 	if m.Latent > 0 || m.Heads == 0 || m.KVHeads == 0 || m.Heads%m.KVHeads == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d attention heads cannot share %d KV heads: attention heads are a multiple of KV heads; see "+
+	return fmt.Errorf("%d attention heads are not a multiple of %d KV heads: check "+
 		"num_attention_heads and num_key_value_heads (--kv-heads)", m.Heads, m.KVHeads)
 }
 
@@ -48,11 +48,11 @@ func (m Model) parallel(tensorParallel int) error {
 	for _, n := range m.ranks(mostRanks) {
 		fit = append(fit, fmt.Sprint(n))
 	}
-	what := fmt.Sprintf("%d KV heads are neither divided by it nor divide it", m.KVHeads)
+	what := fmt.Sprintf("%d KV heads are neither a multiple nor a divisor of it", m.KVHeads)
 	if m.Heads%tensorParallel != 0 {
 		what = fmt.Sprintf("it does not divide the model's %d attention heads", m.Heads)
 	}
-	return fmt.Errorf("--tensor-parallel %d: %s, so that engines refuse to start; use %s", tensorParallel, what,
+	return fmt.Errorf("--tensor-parallel %d: %s, so engines refuse to start; use %s", tensorParallel, what,
 		strings.Join(fit, ", "))
 }
 

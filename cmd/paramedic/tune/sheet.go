@@ -32,10 +32,10 @@ func (s Sheet) Advise(u UseCase) (Advice, error) {
 		Targets: []Target{}, Notes: []string{}}
 	switch {
 	case s.model == nil:
-		return a, errors.New("say which model: --model-config PATH, or --layers, --kv-heads and --head-dim; or a " +
-			"live one: --engine URL, --prometheus URL")
+		return a, errors.New("the model is missing: use --model-config PATH, or --layers, --kv-heads and --head-dim. For a " +
+			"live model, use --engine URL or --prometheus URL")
 	case s.hardware == nil:
-		return a, errors.New("say which GPUs: --gpu NAME, or --gpu-memory SIZE")
+		return a, errors.New("the GPU is missing: use --gpu NAME, or --gpu-memory SIZE")
 	case s.model.WeightBytes == 0:
 		return a, errWeights
 	}
@@ -49,7 +49,7 @@ func (s Sheet) Advise(u UseCase) (Advice, error) {
 		return a, nil
 	}
 	a.Facts = append(a.Facts, Fact{"KV cache", s.cache(blocks),
-		fmt.Sprintf("KV memory / (%.1f KiB a block of %d tokens)",
+		fmt.Sprintf("KV memory / (%.1f KiB per block of %d tokens)",
 			m.blockBytes(s.kvBytes, h.TensorParallel, s.blockSize)/1024, s.blockSize)})
 	p := poolInput{engine: engine, blocks: blocks, load: s.load}
 	a, err := s.settings(a, p)
@@ -58,13 +58,13 @@ func (s Sheet) Advise(u UseCase) (Advice, error) {
 	}
 	a.Finding = a.Finding || a.missed()
 	if m.WindowLayers > 0 {
-		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep the last %d tokens only, which vLLM's hybrid KV "+
-			"cache manager makes use of. With --disable-hybrid-kv-cache-manager, or a KV connector "+
-			"that cannot do it, all keep everything.", m.WindowLayers, m.Layers+m.WindowLayers+m.StateLayers, m.Window))
+		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep only the last %d tokens, because vLLM's hybrid KV "+
+			"cache manager frees the others. With --disable-hybrid-kv-cache-manager, or a KV connector "+
+			"without support for it, all layers keep all tokens.", m.WindowLayers, m.Layers+m.WindowLayers+m.StateLayers, m.Window))
 	}
 	if m.StateLayers > 0 {
-		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep a state a request, which vLLM puts into blocks "+
-			"of %d tokens: two of them with prefix caching, as is assumed here, one without.", m.StateLayers,
+		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep one state per request. vLLM stores it in blocks "+
+			"of %d tokens: two blocks with prefix caching, as assumed here, or one without.", m.StateLayers,
 			m.Layers+m.StateLayers, s.blockSize))
 	}
 	a.Notes = append(a.Notes, engine.notes...)
@@ -115,29 +115,29 @@ func (s Sheet) memory() []Fact {
 	}
 	var out []Fact
 	if m.Layers > 0 {
-		out = append(out, Fact{"KV bytes a token", fmt.Sprintf("%.0f", m.kvBytesPerToken(s.kvBytes)), shape})
+		out = append(out, Fact{"KV bytes per token", fmt.Sprintf("%.0f", m.kvBytesPerToken(s.kvBytes)), shape})
 	}
 	if m.WindowLayers > 0 {
 		out = append(out, Fact{"  in the window",
 			fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes, 1)),
-			fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
+			fmt.Sprintf("in addition, in %d layers, for each of the last %d tokens", m.WindowLayers, m.Window)})
 	}
 	if m.StateLayers > 0 {
 		out = append(out, Fact{"  of a request's states", fmt.Sprintf("%.0f", float64(m.StateLayers)*m.StateBytes),
-			fmt.Sprintf("besides, %d layers × %.0f bytes, however long the request is", m.StateLayers, m.StateBytes)})
+			fmt.Sprintf("in addition, %d layers × %.0f bytes, for a request of any length", m.StateLayers, m.StateBytes)})
 	}
 	if h.TensorParallel == 1 {
-		out = append(out, Fact{"Weights", gib(m.WeightBytes), "on the one GPU"})
+		out = append(out, Fact{"Weights", gib(m.WeightBytes), "on one GPU"})
 	} else {
 		why := fmt.Sprintf("KV heads are divided among %d GPUs", h.TensorParallel)
 		switch {
 		case m.Latent > 0:
-			why = "a latent vector is kept whole on every GPU"
+			why = "every GPU keeps the whole latent vector"
 		case h.TensorParallel > m.KVHeads:
-			why = fmt.Sprintf("%d GPUs, %d KV heads: each keeps a whole one", h.TensorParallel, m.KVHeads)
+			why = fmt.Sprintf("%d GPUs, %d KV heads: each GPU keeps one whole head", h.TensorParallel, m.KVHeads)
 		}
 		if m.Layers > 0 {
-			out = append(out, Fact{"  a token on each GPU",
+			out = append(out, Fact{"  per token on each GPU",
 				fmt.Sprintf("%.0f", m.kvBytesPerGPU(s.kvBytes, h.TensorParallel)), why})
 		}
 		out = append(out, Fact{"Weights on each GPU", gib(m.WeightBytes / float64(h.TensorParallel)),
@@ -162,9 +162,9 @@ func (s Sheet) tooSmall(blocks int) string {
 	what := "The weights leave no room for a KV cache"
 	h := *s.hardware
 	if left := h.kvMemory(*s.model) + h.OverheadBytes; blocks == 0 && left > 0 && h.OverheadBytes > 0 {
-		what = fmt.Sprintf("The weights leave %s on each GPU, but --overhead %s no room for a KV cache", gib(left),
+		what = fmt.Sprintf("The weights leave %s on each GPU, and --overhead %s leaves no room for a KV cache", gib(left),
 			gib(h.OverheadBytes))
-		help = append(help, fmt.Sprintf("--overhead below %s, if the engine's log says that it takes so little",
+		help = append(help, fmt.Sprintf("--overhead below %s, if the engine's log confirms it",
 			gib(left)))
 	}
 	if blocks > 0 {
@@ -175,10 +175,10 @@ func (s Sheet) tooSmall(blocks int) string {
 		}
 	}
 	if len(help) == 0 {
-		return what + ": the engine would not start, and no number of these GPUs that the model can be divided among " +
-			"has room. Use smaller weights or larger GPUs."
+		return what + ": the engine would not start, and more of these GPUs do not help. " +
+			"Use smaller weights or larger GPUs."
 	}
-	return fmt.Sprintf("%s: the engine would not start. There is room with %s; smaller weights make some, too.", what,
+	return fmt.Sprintf("%s: the engine would not start. There is room with %s, or with smaller weights.", what,
 		strings.Join(help, ", or "))
 }
 
@@ -205,7 +205,7 @@ type poolInput struct {
 // settings adds settings, targets and notes to the advice.
 func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 	if p.average <= 0 {
-		return a, errors.New("say how long requests are: --avg-tokens, prompt and answer together")
+		return a, errors.New("the length of requests is missing: use --avg-tokens, prompt and answer together")
 	}
 	seqs, why := s.sequences(a.UseCase, p)
 	a.Settings = append(a.Settings, Setting{Flag: p.engine.seqs, Value: seqs, Now: p.now, Why: why})
@@ -215,7 +215,7 @@ func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 		a.Facts = append(a.Facts, Fact{"At the longest",
 			fmt.Sprintf("%s of %d tokens", text.Count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))),
 				"request"),
-				s.maxLen), "what holds if everybody uses the whole context"})
+				s.maxLen), "how many fit if each uses the whole context"})
 	}
 	if n := a.UseCase.answerWithin(); n > 0 {
 		u := a.UseCase
@@ -225,11 +225,11 @@ func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 	switch {
 	case p.now > seqs:
 		a.Finding = true
-		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now, more than the %d that are safe: under load it ends in "+
-			"preemptions or slow tokens.", p.engine.seqs, p.now, seqs))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now, but only %d are safe: under load, requests are "+
+			"preempted or tokens get slow.", p.engine.seqs, p.now, seqs))
 	case p.now > 0 && p.now < seqs && p.idle:
-		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now and nothing waits: to raise it changes nothing until "+
-			"more comes.", p.engine.seqs, p.now))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now and no request waits: a higher value has no effect until "+
+			"traffic grows.", p.engine.seqs, p.now))
 	}
 	return a, nil
 }
@@ -249,7 +249,7 @@ func (s Sheet) sequences(u UseCase, p poolInput) (int, string) {
 	why := fmt.Sprintf("%.0f %% of %d %s hold %d requests of %.0f tokens", 100*remediate.KVFill, p.blocks, of, fit,
 		p.average)
 	if seqs < fit {
-		why += "; in eights, as engines capture graphs"
+		why += "; rounded down to a multiple of 8, as engines capture graphs"
 	}
 	if !s.times() {
 		most := u.untimedCap()
@@ -257,13 +257,13 @@ func (s Sheet) sequences(u UseCase, p poolInput) (int, string) {
 			most = graphSize(p.running)
 		}
 		if most < seqs {
-			return most, fmt.Sprintf("more than %d are not advised for %g ms a token where nobody knows how fast the "+
-				"GPU is (--gpu NAME); the KV cache would hold %d", most, u.ITL*1000, fit)
+			return most, fmt.Sprintf("more than %d risk over %g ms per token, because the speed of the GPU is not "+
+				"known (--gpu NAME); the KV cache would hold %d", most, u.ITL*1000, fit)
 		}
 		return seqs, why
 	}
 	if fast := graphSize(s.hardware.seqsWithin(*s.model, s.kvBytes, p.load, u.ITL)); fast >= 1 && fast < seqs {
-		return fast, fmt.Sprintf("more than about %d at a time take over %g ms a token; the KV cache would hold %d",
+		return fast, fmt.Sprintf("more than about %d at a time take over %g ms per token; the KV cache would hold %d",
 			fast, u.ITL*1000, fit)
 	}
 	return seqs, why
@@ -284,21 +284,21 @@ func (s Sheet) chunk(a *Advice, p poolInput, seqs int) int {
 		least = seqs
 	}
 	chunk := chunkFor(u, least, pause)
-	why := "large chunks bring the first token, and throughput, sooner"
+	why := "large chunks give an earlier first token and more throughput"
 	switch {
 	case chunk > u.chunk:
-		why = "it may not be less than " + p.engine.seqs
+		why = "it must not be less than " + p.engine.seqs
 	case chunk < u.chunk && pause == nil:
-		why = "small chunks, for tokens are to come fast"
+		why = "small chunks, because this use case needs fast tokens"
 	case chunk < u.chunk:
-		why = fmt.Sprintf("a larger chunk would hold up every answer for more than %d tokens' time", pauseTokens)
+		why = fmt.Sprintf("a larger chunk would pause every answer for the time of more than %d tokens", pauseTokens)
 	case u.chunk <= readersChunk:
-		why = "small chunks keep tokens coming while prompts are read"
+		why = "small chunks keep answers fast during the prefill of other prompts"
 	}
 	a.Settings = append(a.Settings, Setting{Flag: p.engine.chunk, Value: chunk, Why: why})
 	if pause != nil {
 		a.Facts = append(a.Facts, Fact{"A step with a whole chunk", fmt.Sprintf("about %.0f ms", 1000*pause(chunk)),
-			"weights and KV read, and the chunk's arithmetic; running answers pause for so long"})
+			"read weights and KV, and compute the chunk; running answers pause this long"})
 	}
 	return chunk
 }

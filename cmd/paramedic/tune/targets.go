@@ -45,7 +45,7 @@ func (s Sheet) targets(u UseCase, p poolInput, seqs, chunk int) []Target {
 		switch {
 		case !s.times():
 			t.Verdict, t.Why = targetUnknown,
-				"how fast the GPU is is not known: --gpu NAME instead of --gpu-memory, and the size of the weights"
+				"the speed of the GPU is not known: use --gpu NAME instead of --gpu-memory, and set the size of the weights"
 		case t.Name == "First token":
 			s.judgeFirst(t, p, chunk)
 		case t.Name == "Whole answer":
@@ -67,17 +67,17 @@ func (t *Target) is(value float64, verdict Verdict, why string) {
 func (s Sheet) judgeFirst(t *Target, p poolInput, chunk int) {
 	if p.prompt <= 0 {
 		t.Verdict, t.Why = targetUnknown,
-			"how long prompts are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"
+			"the length of prompts is not known: use --prompt-tokens and --answer-tokens instead of --avg-tokens"
 		return
 	}
 	idle := func(h Hardware) float64 { return h.ttftIdle(*s.model, s.kvBytes, p.prompt, float64(chunk)) }
 	if v := idle(*s.hardware); v <= t.Want {
-		t.is(v, targetPossible, fmt.Sprintf("on an idle worker, a prompt of %.0f tokens of which nothing is cached; "+
-			"what waits before it comes on top", p.prompt))
+		t.is(v, targetPossible, fmt.Sprintf("on an idle worker, for a prompt of %.0f tokens without cache hits; "+
+			"plus the time in the queue", p.prompt))
 		return
 	}
 	t.is(idle(*s.hardware), targetMissed,
-		fmt.Sprintf("prefill of %.0f tokens alone, nothing cached: shared prefixes or shorter prompts help, settings "+
+		fmt.Sprintf("prefill alone of %.0f tokens without cache hits: shorter prompts or shared prefixes help, settings "+
 			"do not; %s", p.prompt,
 			s.orWider(func(h Hardware) bool { return idle(h) <= t.Want })))
 }
@@ -89,14 +89,14 @@ func (s Sheet) judgeBetween(t *Target, p poolInput, seqs int) {
 	switch {
 	case v > t.Want:
 		alone := s.hardware.between(*s.model, s.kvBytes, p.load, 1)
-		t.is(v, targetMissed, fmt.Sprintf("with %d sequences; one alone takes about %.0f ms to read the weights, so "+
-			"that settings do not help but smaller weights do; ", seqs, 1000*alone)+
+		t.is(v, targetMissed, fmt.Sprintf("with %d sequences; even one takes about %.0f ms to read the weights, so "+
+			"smaller weights help and settings do not; ", seqs, 1000*alone)+
 			s.orWider(func(h Hardware) bool { return h.between(*s.model, s.kvBytes, p.load, 1) <= t.Want }))
 	case p.answer > 0:
-		t.is(v, targetMet, fmt.Sprintf("in the mean, with %d sequences all the time and the prefill of their "+
-			"prompts; a chunk is a pause, see below", seqs))
+		t.is(v, targetMet, fmt.Sprintf("on average, with %d sequences at all times and the prefill of their "+
+			"prompts; each chunk is a pause, see below", seqs))
 	default:
-		t.is(v, targetPossible, fmt.Sprintf("%d sequences and no prefill beside them: how much of that there is tell "+
+		t.is(v, targetPossible, fmt.Sprintf("%d sequences without prefill; to include prefill, set "+
 			"--prompt-tokens and --answer-tokens", seqs))
 	}
 }
@@ -106,7 +106,7 @@ func (s Sheet) judgeBetween(t *Target, p poolInput, seqs int) {
 func (s Sheet) judgeWhole(t *Target, p poolInput, seqs, chunk int) {
 	if p.prompt <= 0 || p.answer <= 0 {
 		t.Verdict, t.Why = targetUnknown,
-			"how long answers are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"
+			"the length of answers is not known: use --prompt-tokens and --answer-tokens instead of --avg-tokens"
 		return
 	}
 	more := max(p.answer-1, 0)
@@ -118,11 +118,11 @@ func (s Sheet) judgeWhole(t *Target, p poolInput, seqs, chunk int) {
 	v, sum := whole(*s.hardware, seqs), fmt.Sprintf("%.0f ms for the first token on an idle worker",
 		1000*first(*s.hardware))
 	if more > 0 {
-		sum += fmt.Sprintf(" and %.0f × %.1f ms for the others in the mean, with %d sequences", more, 1000*between,
+		sum += fmt.Sprintf(" and %.0f × %.1f ms on average for the others, with %d sequences", more, 1000*between,
 			seqs)
 	}
 	if v <= t.Want {
-		t.is(v, targetPossible, sum+"; what waits before it comes on top")
+		t.is(v, targetPossible, sum+"; plus the time in the queue")
 		return
 	}
 	help := ""
@@ -142,16 +142,16 @@ func (s Sheet) judgeWhole(t *Target, p poolInput, seqs, chunk int) {
 func (s Sheet) judgeThroughput(t *Target, p poolInput, seqs int) {
 	if p.prompt <= 0 || p.answer <= 0 {
 		t.Verdict, t.Why = targetUnknown,
-			"it depends on how long prompts and answers are: --prompt-tokens and --answer-tokens instead of "+
+			"the length of prompts and answers is not known: use --prompt-tokens and --answer-tokens instead of "+
 				"--avg-tokens"
 		return
 	}
 	made := s.hardware.tokensPerSecond(*s.model, s.kvBytes, p.load, seqs)
 	if made >= t.Want {
-		t.is(made, targetMet, fmt.Sprintf("with %d sequences all the time, nothing cached", seqs))
+		t.is(made, targetMet, fmt.Sprintf("with %d sequences at all times, without cache hits", seqs))
 		return
 	}
-	why := fmt.Sprintf("with %d sequences all the time, nothing cached: %.0f workers make it", seqs,
+	why := fmt.Sprintf("with %d sequences at all times, without cache hits: %.0f workers reach it", seqs,
 		math.Ceil(t.Want/made))
 	if fit := graphSize(safeMaxNumSeqs(p.blocks, s.each(p.engine, p.average))); fit > seqs {
 		why += fmt.Sprintf("; with slower tokens the KV cache has room for %d, about %s", fit,
@@ -163,9 +163,9 @@ func (s Sheet) judgeThroughput(t *Target, p poolInput, seqs int) {
 // orWider names the tensor-parallel group that meets the target, if one does.
 func (s Sheet) orWider(holds func(Hardware) bool) string {
 	if n := s.hardware.wider(*s.model, holds); n > 0 {
-		return fmt.Sprintf("--tensor-parallel-size %d would do", n)
+		return fmt.Sprintf("--tensor-parallel-size %d is enough", n)
 	}
-	return fmt.Sprintf("no tensor parallelism up to %d does", max(inOneMachine, s.hardware.TensorParallel))
+	return fmt.Sprintf("no --tensor-parallel-size up to %d is enough", max(inOneMachine, s.hardware.TensorParallel))
 }
 
 func (t Target) value() string {

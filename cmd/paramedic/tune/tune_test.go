@@ -262,8 +262,8 @@ func TestUnsupportedLayersAreRefused(t *testing.T) {
 		`{"model_type":"kimi_linear",` + shape + `,"linear_attn_config":{"full_attn_layers":[4]}}`:                                     "linear_attn_config",
 		`{` + shape + `,"layer_types":["mamba","attention","mamba","attention"]}`:                                                      `kind "mamba"`,
 		`{` + shape + `,"layer_types":["full_attention"]}`:                                                                             "1 layers, num_hidden_layers is 4",
-		`{` + shape + `,"layer_types":["sliding_attention","full_attention","full_attention","full_attention"]}`:                       "how large (sliding_window)",
-		`{` + shape + `,"full_attention_interval":4}`:                                                                                  "states whose size cannot be told",
+		`{` + shape + `,"layer_types":["sliding_attention","full_attention","full_attention","full_attention"]}`:                       "size is missing (sliding_window)",
+		`{` + shape + `,"full_attention_interval":4}`:                                                                                  "states of unknown size",
 		`{` + shape + `,"sliding_window":512,"sliding_window_pattern":"LLLG"}`:                                                         "sliding_window_pattern",
 		`{` + shape + `,"v_head_dim":64}`:                                                                                              "values 64",
 		`{"num_hidden_layers":4,"text_config":null}`:                                                                                   "num_attention_heads",
@@ -289,9 +289,9 @@ func TestInvalidTensorParallelismIsRefused(t *testing.T) {
 	}{
 		{Model{Heads: 64, KVHeads: 8}, 4, ""},
 		{Model{Heads: 64, KVHeads: 8}, 16, ""}, // each KV head twice
-		{Model{Heads: 64, KVHeads: 8}, 3, "64 attention heads, so that engines refuse to start; use 1, 2, 4, 8, 16, 32, 64"},
-		{Model{Heads: 40, KVHeads: 8}, 5, "8 KV heads are neither divided"},
-		{Model{KVHeads: 8}, 3, "8 KV heads are neither divided"}, // of flags, without attention heads
+		{Model{Heads: 64, KVHeads: 8}, 3, "64 attention heads, so engines refuse to start; use 1, 2, 4, 8, 16, 32, 64"},
+		{Model{Heads: 40, KVHeads: 8}, 5, "8 KV heads are neither a multiple"},
+		{Model{KVHeads: 8}, 3, "8 KV heads are neither a multiple"}, // of flags, without attention heads
 		{Model{KVHeads: 8}, 2, ""},
 		{Model{Heads: 24, KVHeads: 4}, 8, ""},
 		{Model{Heads: 24, KVHeads: 4}, 6, "4 KV heads are neither"},
@@ -355,9 +355,9 @@ func TestLiveTargets(t *testing.T) {
 		{"well", pool(0.3, 1200, 0, 0.5), [4]Verdict{targetMet, targetUnknown, targetMet, targetMet}, "slowest worker", false},
 		{"little is asked for", pool(0.3, 200, 0, 0.1), [4]Verdict{targetMet, targetUnknown, targetMet, targetUnknown}, "slowest worker",
 			false},
-		{"full", pool(2, 900, 30, 0.99), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMissed}, "wait for KV cache", true},
+		{"full", pool(2, 900, 30, 0.99), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMissed}, "requests wait for KV cache", true},
 		{"no slots", pool(2, 1200, 30, 0.4), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMet}, "KV cache has room", true},
-		{"long prompts", pool(2, 1200, 0, 0.4), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMet}, "it is prefill", true},
+		{"long prompts", pool(2, 1200, 0, 0.4), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMet}, "prefill is slow", true},
 	} {
 		got := c.pool.targets(u)
 		if len(got) != 4 || got[0].Verdict != c.want[0] || got[1].Verdict != c.want[1] || got[2].Verdict != c.want[2] ||
@@ -369,7 +369,7 @@ func TestLiveTargets(t *testing.T) {
 		}
 	}
 	if got := pool(2, 0, 0, 0).targets(chat); (Advice{Targets: got}).missed() {
-		t.Errorf("the use case's targets are nobody's promise: %+v", got)
+		t.Errorf("a missed target of the use case is a finding: %+v", got)
 	}
 }
 
@@ -395,10 +395,10 @@ func TestWholeAnswerTargetIsComputed(t *testing.T) {
 	}{
 		{"the use case's", 0, 1200, 400, targetMissed, "all with 24 sequences at a time", false},
 		{"one's own", 10, 1200, 400, targetMissed, "answers of up to 198 tokens are in time", true},
-		{"short", 10, 1200, 150, targetPossible, "on top", false},
-		{"long enough", 30, 1200, 400, targetPossible, "in the mean, with 88 sequences", false},
-		{"too short for one alone", 3, 1200, 400, targetMissed, "fewer sequences alone do not help; no tensor parallelism", true},
-		{"prefill alone is too late", 0.02, 1200, 1, targetMissed, "idle worker: no tensor parallelism", true},
+		{"short", 10, 1200, 150, targetPossible, "plus the time in the queue", false},
+		{"long enough", 30, 1200, 400, targetPossible, "on average for the others, with 88 sequences", false},
+		{"too short for one alone", 3, 1200, 400, targetMissed, "fewer sequences alone do not help; no --tensor-parallel-size", true},
+		{"prefill alone is too late", 0.02, 1200, 1, targetMissed, "idle worker: no --tensor-parallel-size", true},
 		{"lengths are not known", 10, 0, 0, targetUnknown, "--answer-tokens", false},
 	} {
 		s := Sheet{model: &bf16, hardware: &h, kvBytes: 2, blockSize: 16, load: load{average: 1600, prompt: c.prompt, answer: c.answer}}
@@ -428,8 +428,8 @@ func TestWholeAnswerTargetIsMeasured(t *testing.T) {
 		why                    string
 	}{
 		{0.3, 0.04, 9, 200, targetMet, "slowest"},
-		{6, 0.04, 12, 200, targetMissed, "its first token is late"},
-		{0.3, 0.08, 20, 200, targetMissed, "its tokens come slowly"},
+		{6, 0.04, 12, 200, targetMissed, "the first token is late"},
+		{0.3, 0.08, 20, 200, targetMissed, "tokens are slow"},
 		{0.3, 0.04, 20, 450, targetMissed, "answers of 450 tokens"},
 		{0.3, 0.04, 20, 50, targetMissed, "max_tokens"},
 	} {

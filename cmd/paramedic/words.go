@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"paramedic/cmd/paramedic/service"
+	"paramedic/rules/signals"
+	"paramedic/state"
+)
+
+// signalTitles returns the titles of the built-in signals by ID.
+var signalTitles = sync.OnceValue(func() map[string]string {
+	titles := map[string]string{}
+	all, err := signals.LoadSignals()
+	if err != nil {
+		return titles // the IDs are shown instead
+	}
+	for _, s := range all {
+		titles[s.ID] = s.Title
+	}
+	return titles
+})
+
+// symptomTitles returns the titles of the built-in symptoms by ID.
+var symptomTitles = sync.OnceValue(func() map[state.Symptom]string {
+	titles := map[state.Symptom]string{}
+	catalog, err := service.LoadRules("")
+	if err != nil {
+		return titles // the IDs are shown instead
+	}
+	for _, s := range catalog.Symptoms() {
+		titles[s.ID] = s.Title
+	}
+	return titles
+})
+
+// symptomTitle returns the title of a symptom, or its ID with spaces.
+func symptomTitle(id state.Symptom) string {
+	if title := symptomTitles()[id]; title != "" {
+		return title
+	}
+	return strings.ReplaceAll(string(id), "_", " ")
+}
+
+// signalTitle returns the title of a signal or of "symptom:ID", or the ID with spaces.
+func signalTitle(id string) string {
+	if symptom, ok := strings.CutPrefix(id, "symptom:"); ok {
+		return symptomTitle(state.Symptom(symptom))
+	}
+	if title := signalTitles()[id]; title != "" {
+		return title
+	}
+	return strings.ReplaceAll(id, "_", " ")
+}
+
+// fewMissing is the number of missing signals up to which each is named.
+const fewMissing = 5
+
+// missingLines returns the missing signals of a verdict, one line per reason. More than five
+// signals are one line with their number by reason. An entry is "signal" or "signal (reason)".
+func missingLines(missing []string) []string {
+	var reasons []string
+	titles := map[string][]string{}
+	for _, m := range missing {
+		signal, reason := m, "no data"
+		if name, rest, ok := strings.Cut(m, " ("); ok && strings.HasSuffix(rest, ")") {
+			signal, reason = name, strings.TrimSuffix(rest, ")")
+		}
+		if titles[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		titles[reason] = append(titles[reason], signalTitle(signal))
+	}
+	lines := make([]string, len(reasons))
+	for i, reason := range reasons {
+		lines[i] = strings.Join(titles[reason], ", ") + ": " + reason
+		if len(missing) > fewMissing {
+			lines[i] = fmt.Sprintf("%d %s", len(titles[reason]), reason)
+		}
+	}
+	if len(missing) > fewMissing {
+		return []string{fmt.Sprintf("%d signals: %s", len(missing), strings.Join(lines, "; "))}
+	}
+	return lines
+}
