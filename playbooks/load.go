@@ -88,7 +88,7 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("is larger than %d KiB; a playbook has to be readable at a glance", maxFile>>10)
+		return nil, fmt.Errorf("is larger than %d KiB: shorten it", maxFile>>10)
 	}
 	return data, nil
 }
@@ -97,7 +97,7 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 func Parse(file string, data []byte) (*Playbook, Problems) {
 	front, body, bodyLine, ok := split(string(data))
 	if !ok {
-		const text = `starts with no front matter: the first line and the line after the YAML have to be "---"`
+		const text = `has no front matter: the first line and the line after the YAML have to be "---"`
 		return nil, Problems{{File: file, Line: 1, Text: text}}
 	}
 	var problems Problems
@@ -223,15 +223,15 @@ type frontMatter struct {
 	FirstAid []struct {
 		Action  string            `yaml:"action" jsonschema_description:"The action that Paramedic can take. Without it the step is for people."`
 		Params  map[string]string `yaml:"params" jsonschema_description:"Of set_engine_arg: arg, and direction (lower or raise)."`
-		Text    string            `yaml:"text" jsonschema:"required" jsonschema_description:"What to do."`
-		When    string            `yaml:"when" jsonschema_description:"When it is the right step."`
+		Text    string            `yaml:"text" jsonschema:"required" jsonschema_description:"The step."`
+		When    string            `yaml:"when" jsonschema_description:"The condition under which it is the right step."`
 		Verdict bool              `yaml:"verdict" jsonschema_description:"In an incident the verdict's own steps replace this one. Without such a step they come last."`
 	} `yaml:"first_aid" jsonschema:"required" jsonschema_description:"Steps, in the order to try."`
 	Worse    []string `yaml:"worse" jsonschema:"required" jsonschema_description:"Steps that make it worse."`
 	Escalate struct {
 		After string `yaml:"after" jsonschema:"required" jsonschema_description:"A duration such as 30m, or \"at once\"."`
-		To    string `yaml:"to" jsonschema:"required" jsonschema_description:"Whom to call."`
-	} `yaml:"escalate" jsonschema:"required" jsonschema_description:"When to call for help, and whom."`
+		To    string `yaml:"to" jsonschema:"required" jsonschema_description:"The people to call."`
+	} `yaml:"escalate" jsonschema:"required" jsonschema_description:"When to call for help, and the people to call."`
 }
 
 func (fm *frontMatter) playbook() *Playbook {

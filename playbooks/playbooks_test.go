@@ -147,10 +147,10 @@ func TestEveryProblemIsReportedWithItsLine(t *testing.T) {
 	for _, want := range []string{
 		`broken.md:6: unknown key "colour"`, `broken.md:2: id "other" differs`, `broken.md:3: title is missing`, `broken.md:5: severity "loud"`,
 		`broken.md:12: crit 1 is less than warn 5`, `broken.md:13: agg "median"`, `broken.md:14: check id "a" is used twice`,
-		`broken.md:15: check a asks nothing`, `broken.md:16: check a names no signal`, `broken.md:19: action "reboot"`,
-		`broken.md:22: set_engine_arg sets max_num_seqs only, by each engine's own name for it, and not "max_num_seks"`, `broken.md:22: set_engine_arg needs params.direction`, `broken.md:22: unknown parameter "force"`, `worse is missing`,
+		`broken.md:15: check a has no question`, `broken.md:16: check a names no signal`, `broken.md:19: action "reboot"`,
+		`broken.md:22: set_engine_arg can set only max_num_seqs (Paramedic translates it for each engine), not "max_num_seks"`, `broken.md:22: set_engine_arg needs params.direction`, `broken.md:22: unknown parameter "force"`, `worse is missing`,
 		`broken.md:23: escalate.to is missing`, `broken.md:23: escalate.after "soon"`, `no section "## Who is affected"`, `no section "## By hand"`,
-		`noyaml.md:1: starts with no front matter`, `badyaml.md:`, `empty.md:2: front matter is empty`,
+		`noyaml.md:1: has no front matter`, `badyaml.md:`, `empty.md:2: front matter is empty`,
 	} {
 		if !strings.Contains(ps.Error(), want) {
 			t.Errorf("missing problem %q in:\n%s", want, ps.Error())
@@ -161,7 +161,7 @@ func TestEveryProblemIsReportedWithItsLine(t *testing.T) {
 func TestValidateNamesTheUndeclaredSignal(t *testing.T) {
 	err := library(t).Validate(slices.DeleteFunc(slices.Clone(signals), func(s string) bool { return s == "kv_usage" }))
 	ps, _ := AsProblems(err)
-	if !strings.Contains(ps.Error(), `library/kv_exhaustion.md:9: check kv_full asks signal "kv_usage", which is not declared`) {
+	if !strings.Contains(ps.Error(), `library/kv_exhaustion.md:9: check kv_full uses the signal "kv_usage", which is not declared`) {
 		t.Errorf("got\n%s", ps.Error())
 	}
 }

@@ -22,7 +22,7 @@ func (l *Library) Validate(known []string) error {
 		for i, c := range pb.Checks {
 			if !slices.Contains(known, c.Signal) {
 				problems = append(problems, Problem{File: pb.File, Line: pb.line(fmt.Sprintf("checks.%d.signal", i)),
-					Text: fmt.Sprintf("check %s asks signal %q, which is not declared%s", c.ID, c.Signal,
+					Text: fmt.Sprintf("check %s uses the signal %q, which is not declared%s", c.ID, c.Signal,
 						nearest(c.Signal, known))})
 			}
 		}
@@ -57,7 +57,7 @@ func (pb *Playbook) check() Problems {
 	stem := strings.TrimSuffix(filepath.Base(pb.File), ".md")
 	switch {
 	case !idPattern.MatchString(pb.ID):
-		add("id", "id %q has to be lower-case letters, digits and underscores", pb.ID)
+		add("id", "id %q may contain only lower-case letters, digits and underscores", pb.ID)
 	case pb.ID != stem:
 		add("id", "id %q differs from the file's name: rename the file to %s.md, or the id to %s", pb.ID, pb.ID, stem)
 	}
@@ -71,7 +71,7 @@ func (pb *Playbook) check() Problems {
 		add("severity", "severity %q has to be critical, warning or info", pb.Severity)
 	}
 	if len(pb.Checks) == 0 {
-		add("checks", "checks are missing: at least one question with the signal that answers it")
+		add("checks", "checks are missing: add at least one question with the signal that answers it")
 	}
 	seen := map[string]bool{}
 	for i, c := range pb.Checks {
@@ -83,17 +83,17 @@ func (pb *Playbook) check() Problems {
 		c.check(func(key, format string, args ...any) { add(at+"."+key, format, args...) })
 	}
 	if len(pb.FirstAid) == 0 {
-		add("first_aid", "first_aid is missing: at least one step, if only whom to ask")
+		add("first_aid", "first_aid is missing: add at least one step")
 	}
 	for i, r := range pb.FirstAid {
 		at := fmt.Sprintf("first_aid.%d", i)
 		r.check(func(key, format string, args ...any) { add(at+"."+key, format, args...) })
 	}
 	if len(pb.Worse) == 0 {
-		add("worse", "worse is missing: say what looks like help and is not")
+		add("worse", "worse is missing: list steps that seem to help and make it worse")
 	}
 	if pb.Escalate.To == "" {
-		add("escalate.to", "escalate.to is missing: whom to call when first aid does not help")
+		add("escalate.to", "escalate.to is missing: name the team to call if first aid does not help")
 	}
 	if d, err := time.ParseDuration(pb.Escalate.After); pb.Escalate.After != "at once" && (err != nil || d <= 0) {
 		add("escalate.after", "escalate.after %q has to be a duration such as 30m, or \"at once\"", pb.Escalate.After)
@@ -108,13 +108,13 @@ func (pb *Playbook) check() Problems {
 
 func (c Check) check(add func(key, format string, args ...any)) {
 	if !idPattern.MatchString(c.ID) {
-		add("id", "check id %q has to be lower-case letters, digits and underscores", c.ID)
+		add("id", "check id %q may contain only lower-case letters, digits and underscores", c.ID)
 	}
 	if strings.TrimSpace(c.Ask) == "" {
-		add("ask", "check %s asks nothing", c.ID)
+		add("ask", "check %s has no question: set ask", c.ID)
 	}
 	if c.Signal == "" {
-		add("signal", "check %s names no signal", c.ID)
+		add("signal", "check %s names no signal: set signal", c.ID)
 	}
 	if !slices.Contains([]string{"", "max", "min", "avg", "sum"}, c.Agg) {
 		add("agg", "agg %q has to be max, min, avg or sum", c.Agg)
@@ -122,14 +122,14 @@ func (c Check) check(add func(key, format string, args ...any)) {
 	if c.Warn != nil && c.Crit != nil {
 		switch {
 		case !c.Below && *c.Crit < *c.Warn:
-			add("crit", "crit %v is less than warn %v: set below: true where low values are the bad ones", *c.Crit,
+			add("crit", "crit %v is less than warn %v: set below: true if low values are bad", *c.Crit,
 				*c.Warn)
 		case c.Below && *c.Crit > *c.Warn:
-			add("crit", "crit %v is more than warn %v although below is true", *c.Crit, *c.Warn)
+			add("crit", "crit %v is more than warn %v: with below: true it must not be more", *c.Crit, *c.Warn)
 		}
 	}
 	if c.Below && c.Warn == nil && c.Crit == nil {
-		add("below", "below says nothing without warn or crit")
+		add("below", "below has no effect without warn or crit: set one of them")
 	}
 }
 
@@ -145,7 +145,7 @@ func (r Remedy) check(add func(key, format string, args ...any)) {
 		if arg := r.Params["arg"]; arg == "" {
 			add("params", "set_engine_arg needs params.arg: max_num_seqs")
 		} else if arg != "max_num_seqs" {
-			add("params.arg", "set_engine_arg sets max_num_seqs only, by each engine's own name for it, and not %q",
+			add("params.arg", "set_engine_arg can set only max_num_seqs (Paramedic translates it for each engine), not %q",
 				arg)
 		}
 		if d := r.Params["direction"]; d != "lower" && d != "raise" {
@@ -155,11 +155,11 @@ func (r Remedy) check(add func(key, format string, args ...any)) {
 		allowed = []string{"drain"}
 		if d, given := r.Params["drain"]; given {
 			if wait, err := time.ParseDuration(d); err != nil || wait <= 0 {
-				add("params.drain", "restart_worker's params.drain is how long what runs may finish, such as 30s, not %q", d)
+				add("params.drain", "params.drain %q has to be a duration such as 30s: the time for running requests to end", d)
 			}
 		}
 	default:
-		add("action", "action %q is not one of %s; leave it out where a person has to do it", r.Action,
+		add("action", "action %q is not one of %s; omit it if a person has to take the step", r.Action,
 			strings.Join(Actions(), ", "))
 		return
 	}

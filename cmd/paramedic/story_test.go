@@ -154,8 +154,8 @@ func TestVerdictAdvisesByXid(t *testing.T) {
 				}
 			}
 			for _, line := range d.Story.Avoid {
-				if strings.HasPrefix(line, "Deleting the pod") && !strings.Contains(line, "where the Xid asks for a cordon") {
-					t.Errorf("Xid %d asks to restart the pod, and is told not to: %s", x.Code, line)
+				if strings.HasPrefix(line, "Deleting the pod") && !strings.Contains(line, "if the Xid requires a cordon") {
+					t.Errorf("Xid %d asks to restart the pod, and a warning forbids it: %s", x.Code, line)
 				}
 			}
 		}
