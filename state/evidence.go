@@ -121,11 +121,14 @@ type Diagnosis struct {
 	Scope        Scope         `json:"scope"`
 	Findings     []Finding     `json:"findings"` // of the verdict, or of the leading cause if it is unknown; strongest first
 	Alternatives []Alternative `json:"alternatives"`
-	Missing      []string      `json:"missing"`
-	Story        Story         `json:"story"`
-	Playbook     string        `json:"playbook"`
-	At           time.Time     `json:"at"`
-	EvidenceAt   time.Time     `json:"evidence_at,omitzero"`
+	// Likely is the leading candidate if the cause is unknown; nil: no candidate leads. No action and
+	// no route follows from it.
+	Likely     *Likely   `json:"likely,omitempty"`
+	Missing    []string  `json:"missing"`
+	Story      Story     `json:"story"`
+	Playbook   string    `json:"playbook"`
+	At         time.Time `json:"at"`
+	EvidenceAt time.Time `json:"evidence_at,omitzero"`
 	// Anomalies lists the key signals with unusual values. Those that the verdict rests on come
 	// first.
 	Anomalies []Anomaly `json:"anomalies,omitempty"`
@@ -137,6 +140,13 @@ type Diagnosis struct {
 	Explains []Symptom `json:"explains,omitempty"`
 	// LeadsTo lists the causes that this cause can bring about.
 	LeadsTo []Cause `json:"leads_to,omitempty"`
+}
+
+// A Likely is the leading candidate of a verdict that names no cause.
+type Likely struct {
+	Cause      Cause    `json:"cause"`
+	Confidence float64  `json:"confidence"`
+	Lacks      []string `json:"lacks"` // evidence after which the cause would be named, as noun phrases
 }
 
 // A Finding is one piece of evidence with its weight in decibans: positive for the cause, negative

@@ -12,7 +12,6 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/rules/catalog"
-	"paramedic/rules/condition"
 	"paramedic/rules/evidence"
 	"paramedic/rules/topology"
 	"paramedic/state"
@@ -35,7 +34,7 @@ func diagnosis(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, v ver
 	d.Score, d.Prior, d.Margin = best.score, best.cause.Prior, v.margin
 	d.Findings = best.findings(c, d.EvidenceAt)
 	if v.view.Strange() != "" {
-		d.Confidence, d.Title, d.Story = condition.Round(1-best.confidence, 4), unknownTitle(c, in), strangeStory(v.view.Strange())
+		d.Confidence, d.Title, d.Story = v.unknownShare(), unknownTitle(c, in), strangeStory(v.view.Strange())
 		return d
 	}
 	d.Missing = missing(v)
@@ -49,7 +48,7 @@ func diagnosis(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, v ver
 			s := v.view.Scope()
 			d.Scope.Namespace, d.Scope.Pool, d.Scope.Model = s.Namespace, s.Pool, s.Model
 		}
-		d.Confidence = condition.Round(1-best.confidence, 4)
+		d.Confidence, d.Likely = v.unknownShare(), likely(c, v)
 		d.Title = unknownTitle(c, in)
 		d.Alternatives = alternatives(c, v, v.ranked)
 		d.Story = unknownStory(c, in, v)

@@ -1,29 +1,50 @@
 package diagnose
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
-	"paramedic/rules/condition"
 	"paramedic/rules/evidence"
 	"paramedic/rules/rulestest"
 	"paramedic/state"
 )
 
-// The confidence of an unknown cause is one minus that of the best cause, as the API's description
-// promises.
-func TestUnknownConfidenceComplementsBestCause(t *testing.T) {
+// Unknown's confidence is what the candidates leave. A cause that only an alert supports is part of
+// unknown, so it does not lead.
+func TestUnknownConfidenceIsItsOwnShare(t *testing.T) {
 	c := rulestest.MustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
 	rulestest.Attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical,
 		Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", rulestest.Now)
 	d := Diagnose(c, in, &state.Evidence{At: rulestest.Now}, rulestest.Now)
-	if d.Cause != state.Unknown || len(d.Alternatives) == 0 {
-		t.Fatalf("%s, alternatives %v", d.Cause, d.Alternatives)
+	if d.Cause != state.Unknown || d.Confidence != 1 || d.Likely != nil || len(d.Alternatives) == 0 {
+		t.Errorf("%s with confidence %g, likely %v, alternatives %v", d.Cause, d.Confidence, d.Likely, d.Alternatives)
 	}
-	best := d.Alternatives[0]
-	if best.Confidence <= 0 || d.Confidence != condition.Round(1-best.Confidence, 4) || d.Score != best.Score {
-		t.Errorf("unknown has confidence %g and score %g, %s has %g and %g", d.Confidence, d.Score, best.Cause, best.Confidence, best.Score)
+}
+
+// The candidate that leads an unknown verdict is named as likely, with the evidence that it lacks.
+// Two candidates that are equally likely have no leader.
+func TestLeadingCandidateIsLikely(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	v := verdict{view: evidence.ArrangeScope(&state.Incident{}, state.Scope{}, &state.Evidence{Samples: []state.Sample{{Signal: "kv_usage"}}}, c)}
+	defer v.view.Release()
+	v.ranked = make([]causeScore, 2)
+	for i, id := range []state.Cause{"kv_leak", "kv_exhaustion"} {
+		cause, _ := c.Cause(id)
+		v.ranked[i] = causeScore{cause: cause, score: 4 - float64(i), confidence: 0.5 - 0.3*float64(i)}
+	}
+	v.ranked[0].unmet = []unobserved{{expects: "blocks held while idle", weight: 9}}
+	got := likely(c, v)
+	if got == nil || got.Cause != "kv_leak" || got.Confidence != 0.5 || !slices.Contains(got.Lacks, "blocks held while idle") {
+		t.Fatalf("%+v", got)
+	}
+	if share := v.unknownShare(); share != 0.3 {
+		t.Errorf("unknown has %g, want 0.3", share)
+	}
+	v.ranked[1].confidence = 0.45
+	if got := likely(c, v); got != nil {
+		t.Errorf("of two equal candidates %s is called likely", got.Cause)
 	}
 }
 

@@ -18,6 +18,7 @@ type IncidentJSON struct {
 	Title           string            `json:"title"`
 	Scope           state.Scope       `json:"scope"`
 	Alternatives    []AlternativeJSON `json:"alternatives"`
+	Likely          *state.Likely     `json:"likely"` // null unless the cause is unknown and one candidate leads
 	Symptoms        []SymptomJSON     `json:"symptoms"`
 	AlertCount      int               `json:"alert_count"`
 	Evidence        []EvidenceJSON    `json:"evidence"`
@@ -197,7 +198,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	out := IncidentJSON{
 		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
-		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
+		Alternatives: []AlternativeJSON{}, Likely: d.Likely, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: listOrEmpty(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
 		StartedAt: timeOrNull(in.StartedAt), OpenedAt: timeOrNull(in.OpenedAt), DiagnosedAt: timeOrNull(in.DiagnosedAt),
 		NamedAt: timeOrNull(in.NamedAt), ResolvedAt: timeOrNull(in.ResolvedAt),

@@ -1,0 +1,36 @@
+package diagnose
+
+import (
+	"paramedic/rules/catalog"
+	"paramedic/rules/condition"
+	"paramedic/state"
+)
+
+// leads is the ratio of confidences from which the first candidate leads the second: one deciban.
+const leads = 1.26
+
+// likely returns the leading candidate of a verdict that names no cause, or nil if none leads. A
+// verdict that is withheld because of look-alikes or possible roots has no leader.
+func likely(c *catalog.Catalog, v verdict) *state.Likely {
+	best := &v.ranked[0]
+	if !best.isCandidate() || v.view.Empty() {
+		return nil
+	}
+	for i := range v.ranked[1:] {
+		if w := &v.ranked[i+1]; w.isCandidate() && best.confidence < leads*w.confidence {
+			return nil
+		}
+	}
+	return &state.Likely{Cause: best.cause.ID, Confidence: best.confidence, Lacks: needs(c, v, best)}
+}
+
+// unknownShare returns the confidence of unknown: what the candidates leave.
+func (v verdict) unknownShare() float64 {
+	left := 1.0
+	for i := range v.ranked {
+		if w := &v.ranked[i]; w.isCandidate() {
+			left -= w.confidence
+		}
+	}
+	return condition.Round(max(0, left), 4)
+}
