@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // FormatTook writes how long something took: 40 s, 19 min, 3 h 5 min, 4 days.
@@ -20,73 +22,98 @@ func FormatTook(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
 
-// EndText returns how a resolved incident ended, in the past: how long it took, and the result of
-// each action that wrote. It is empty for an open or merged incident.
-func EndText(in *Incident, actions []Action, t Titles) string {
-	if in.Status != StatusResolved || in.MergedInto != "" {
+// EndText returns how an incident ended, and what helped: "Resolved after 19 min. Lowering
+// max_num_seqs 256 → 64 helped: preemptions 1.6/s → 0/s." It is empty for an incident that is open
+// or was merged. title returns the title of a signal.
+func EndText(in *Incident, actions []Action, title func(signal string) string) string {
+	if in.ResolvedAt.IsZero() || in.MergedInto != "" {
 		return ""
 	}
-	took := FormatTook(in.ResolvedAt.Sub(in.StartedAt))
-	parts := []string{"Resolved after " + took + "."}
-	if by := in.ResolvedBy; by != "" && by != "alerts" {
-		parts[0] = fmt.Sprintf("%s resolved it after %s.", by, took)
+	out := "Resolved after " + FormatTook(in.ResolvedAt.Sub(in.StartedAt))
+	byAlerts := in.ResolvedBy == "" || in.ResolvedBy == "alerts"
+	if !byAlerts {
+		out += " by " + in.ResolvedBy
 	}
-	acted := false
+	parts := []string{out + "."}
 	for _, helped := range []bool{true, false} {
 		for i := range actions {
-			if a := &actions[i]; a.wrote() && (a.State == Succeeded) == helped {
-				acted = true
-				parts = append(parts, a.endText(t))
+			if s := actions[i].effect(title); s != "" && (actions[i].State == Succeeded) == helped {
+				parts = append(parts, s)
 			}
 		}
 	}
-	if !acted {
+	switch {
+	case len(parts) > 1:
+	case byAlerts:
+		parts = append(parts, "The alerts ended; Paramedic took no action.")
+	default:
 		parts = append(parts, "Paramedic took no action.")
 	}
 	return strings.Join(parts, " ")
 }
 
-// wrote reports whether the run changed its target, or may have.
-func (a *Action) wrote() bool {
-	return a.State == Succeeded || a.State == RolledBack || a.State == NeedsHuman || a.Reached(Applied)
-}
-
-// endText returns the result of a run that wrote, as a sentence in the past.
-func (a *Action) endText(t Titles) string {
-	deed, found := a.Deed(), t.Text(strings.TrimPrefix(a.Verify.Text, "better: "))
-	switch {
-	case a.State == Succeeded && found != "":
-		return fmt.Sprintf("%s helped: %s.", deed, strings.TrimSuffix(found, "."))
+// effect returns what a run changed and whether it helped. It is empty for a run that wrote
+// nothing.
+func (a *Action) effect(title func(string) string) string {
+	if !a.Wrote() {
+		return ""
+	}
+	handled := ""
+	if by := a.Journal[Released]; by != "" {
+		handled = " " + by + " took care of it."
+	}
+	switch change := a.firstChange(title); {
+	case a.State == Succeeded && change != "":
+		return capital(a.Doing()) + " helped: " + change + "."
 	case a.State == Succeeded:
-		return deed + " helped."
+		return capital(a.Doing()) + " helped."
 	case a.State == RolledBack:
-		return deed + " did not help. Paramedic rolled it back."
-	case a.State == Superseded:
-		return deed + " was undone from outside."
-	case a.State == NeedsHuman && a.Journal[Released] != "":
-		return fmt.Sprintf("%s needed a person: %s took care of it.", deed, a.Journal[Released])
-	case a.State == NeedsHuman:
-		return deed + " needs a person."
+		return "Paramedic tried " + a.Doing() + ", and rolled it back."
 	}
-	return fmt.Sprintf("%s had no verdict when the incident ended.", deed)
+	return "It is not known whether " + a.Doing() + " helped." + handled
 }
 
-// Deed returns the change as the subject of a sentence: "Lowering max_num_seqs 256 → 64",
-// "Restarting pod llm/vllm-0".
-func (a *Action) Deed() string {
-	if what, ok := strings.CutPrefix(a.Change, "restart "); ok {
-		return "Restarting " + what
+// Wrote reports whether the run changed its target. A run that needs a person may have done so.
+func (a *Action) Wrote() bool {
+	switch a.State {
+	case Succeeded, RolledBack, NeedsHuman:
+		return true
 	}
-	if before, after, ok := strings.Cut(a.Change, " → "); ok {
-		from, err1 := strconv.ParseFloat(before[strings.LastIndex(before, " ")+1:], 64)
-		to, err2 := strconv.ParseFloat(after, 64)
-		switch {
-		case err1 != nil || err2 != nil:
-		case to < from:
-			return "Lowering " + a.Change
-		case to > from:
-			return "Raising " + a.Change
-		}
+	return a.Reached(Applied) || !a.State.Known()
+}
+
+// Doing returns the change as a subject: "lowering max_num_seqs 256 → 64", "restarting pod llm/x".
+func (a *Action) Doing() string {
+	from, errFrom := strconv.ParseFloat(a.Params["from"], 64)
+	to, errTo := strconv.ParseFloat(a.Params["to"], 64)
+	switch rest, restart := strings.CutPrefix(a.Change, "restart "); {
+	case restart:
+		return "restarting " + rest
+	case errFrom != nil || errTo != nil:
+	case to < from:
+		return "lowering " + a.Change
+	case to > from:
+		return "raising " + a.Change
 	}
-	return "The change " + a.Change
+	return "the change “" + a.Change + "”"
+}
+
+// firstChange returns the change of the signal that the verdict rests on most: "preemptions 1.6/s →
+// 0/s". The verdict's text begins with it. Older texts have "better: " before it, and the signal's
+// ID in place of its title.
+func (a *Action) firstChange(title func(string) string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(a.Verify.Text, "better: "), ", ")
+	name, values, ok := strings.Cut(first, " ")
+	if !ok || !strings.Contains(values, "→") {
+		return ""
+	}
+	if strings.Contains(name, "_") {
+		name = title(name)
+	}
+	return InSentence(name) + " " + values
+}
+
+func capital(s string) string {
+	first, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[n:]
 }

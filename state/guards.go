@@ -1,6 +1,9 @@
 package state
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // approvalGuard is the guard that asks for a person's decision.
 const approvalGuard = "approval"
@@ -19,54 +22,57 @@ func Blocking(guards []GuardResult, s ActionState) []GuardResult {
 	return out
 }
 
-// GuardCount returns how many guards allow a run: "14 guards allow it", or "13 of 14 guards allow
-// it". Every channel shows this count.
-func GuardCount(guards []GuardResult) string {
-	allow := 0
+// GuardsSay returns one sentence with the number of guards that allow a run in state s, such as "13
+// of 14 guards allow it." It names a missing approval if only that is missing. Every channel shows
+// this sentence, so that all show the same number. It is empty if no guard was asked.
+func GuardsSay(guards []GuardResult, s ActionState) string {
+	allow, asked := 0, false
 	for _, g := range guards {
 		if g.Decision == Allow {
 			allow++
 		}
+		asked = asked || g.Guard == approvalGuard && g.Decision == Hold
 	}
 	noun, verb := "guards", "allow"
 	if len(guards) == 1 {
-		noun = "guard"
+		noun, verb = "guard", "allows"
 	}
-	if allow == 1 {
-		verb = "allows"
+	if s.Done() {
+		verb = "allowed"
 	}
-	if allow < len(guards) {
-		return fmt.Sprintf("%d of %d %s %s it", allow, len(guards), noun, verb)
+	switch all := len(guards); {
+	case all == 0:
+		return ""
+	case allow == all && all == 1:
+		return "1 guard " + verb + " it."
+	case allow == all:
+		return fmt.Sprintf("All %d guards %s it.", all, verb)
+	case asked && allow == all-1 && s == AwaitingApproval:
+		return fmt.Sprintf("%d of %d %s %s it. Only the approval is missing.", allow, all, noun, verb)
+	default:
+		return fmt.Sprintf("%d of %d %s %s it.", allow, all, noun, verb)
 	}
-	return fmt.Sprintf("%d %s %s it", allow, noun, verb)
 }
 
-// GuardText returns the guards' answers in one line: the first guard that blocks the run with its
-// reason, or else the count. It is empty if no guard was asked.
+// GuardText returns the guards' answers in short: the first guard that blocks the run with its
+// reason, or else [GuardsSay]. It is empty if no guard was asked.
 func GuardText(guards []GuardResult, s ActionState) string {
-	if len(guards) == 0 {
-		return ""
-	}
 	blocking := Blocking(guards, s)
 	if len(blocking) == 0 {
-		text := GuardCount(guards)
-		if s == AwaitingApproval {
-			text += "; it waits for approval"
-		}
-		return text
+		return GuardsSay(guards, s)
 	}
 	text := blocking[0].String()
 	if more := len(blocking) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
-	return text
+	return text + "."
 }
 
-// String returns the answer in words, such as "guard freeze_window holds it: night until 07:00".
+// String returns the answer in words, such as "Guard freeze_window holds it: night until 07:00".
 func (g GuardResult) String() string {
 	verb := map[Decision]string{Allow: "allows", Hold: "holds", Deny: "denies"}[g.Decision]
 	if verb == "" {
 		verb = "answers " + string(g.Decision) + " to"
 	}
-	return fmt.Sprintf("guard %s %s it: %s", g.Guard, verb, g.Reason)
+	return fmt.Sprintf("Guard %s %s it: %s", g.Guard, verb, strings.TrimSuffix(g.Reason, "."))
 }

@@ -34,6 +34,9 @@ func (t Titles) Symptom(id Symptom) string {
 	return strings.ReplaceAll(string(id), "_", " ")
 }
 
+// capFlag is the ID of a signal that is also an engine's flag. A text means the flag.
+const capFlag = "max_num_seqs"
+
 // signalID matches a word that may be a signal's ID.
 var signalID = regexp.MustCompile(`\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b`)
 
@@ -43,7 +46,7 @@ func (t Titles) Text(s string) string {
 		return s
 	}
 	return signalID.ReplaceAllStringFunc(s, func(id string) string {
-		if title := t.Signals[id]; title != "" {
+		if title := t.Signals[id]; title != "" && id != capFlag {
 			return InSentence(title)
 		}
 		return id
