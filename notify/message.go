@@ -29,6 +29,7 @@ type Message struct {
 	Why   string
 	Else  string
 	Time  string // the phases of late requests
+	Ended string // how a resolved incident ended, in the past; empty before that, and if it was merged
 	Do    []string
 	Avoid []string
 
@@ -123,6 +124,7 @@ type Offer struct {
 	// of it and then cancel it. ReleasedBy is that person.
 	NeedsPerson bool
 	ReleasedBy  string
+	Wrote       bool // it changed its target, or may have
 }
 
 // Awaits reports whether the offer waits for a person.
@@ -145,16 +147,11 @@ func (m Message) Handed() (Offer, bool) {
 
 // Stopped returns the guards' answers that keep the action from running, or none if all allow it.
 // It leaves out the missing approval of an action that waits for one or just got it.
-func (o Offer) Stopped() []state.GuardResult {
-	var out []state.GuardResult
-	for _, g := range o.Guards {
-		asked := g.Guard == "approval" && (o.Awaits() || o.State == state.Approved && g.Decision == state.Hold)
-		if g.Decision != state.Allow && !asked {
-			out = append(out, g)
-		}
-	}
-	return out
-}
+func (o Offer) Stopped() []state.GuardResult { return state.Blocking(o.Guards, o.State) }
+
+// Asked returns the guards' answers in short: how many allow the action, or which one blocks it. It
+// is empty if no guard was asked.
+func (o Offer) Asked() string { return state.GuardText(o.Guards, o.State) }
 
 // Links returns the addresses of the bot's own pages. Base is the public URL. Without it there are
 // no links.
@@ -190,7 +187,34 @@ func (m Message) Verdict() string {
 	case !m.Diagnosed:
 		return "not diagnosed yet"
 	case m.Cause == state.Unknown:
-		return "cause unknown"
+		return "unknown"
 	}
-	return fmt.Sprintf("%s (%s)", m.Cause, state.FormatShare(m.Confidence))
+	return fmt.Sprintf("%s, %s sure", m.Cause, state.FormatShare(m.Confidence))
+}
+
+// Gravity returns how bad and how sure it is: "critical, 93 % sure".
+func (m Message) Gravity() string {
+	switch {
+	case !m.Diagnosed:
+		return string(m.Severity) + ", not diagnosed yet"
+	case m.Cause == state.Unknown:
+		return string(m.Severity) + ", cause unknown"
+	}
+	return fmt.Sprintf("%s, %s sure", m.Severity, state.FormatShare(m.Confidence))
+}
+
+// MoreEvidence returns the evidence that the explanation does not name already, without the alerts.
+// A piece that opposes the cause begins with "Against it: ".
+func (m Message) MoreEvidence() []string {
+	var out []string
+	for _, f := range m.Evidence {
+		switch {
+		case strings.HasPrefix(f.Signal, "symptom:") || strings.Contains(m.Why, f.Text):
+		case f.Weight < 0:
+			out = append(out, "Against it: "+f.Text)
+		default:
+			out = append(out, f.Text)
+		}
+	}
+	return out
 }

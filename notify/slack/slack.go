@@ -242,7 +242,7 @@ func lastEntry(m notify.Message) string {
 
 // notice returns the text of the notification on a phone or watch.
 func notice(m notify.Message) string {
-	word := string(m.Severity)
+	word := m.Gravity()
 	if m.Status == state.StatusResolved {
 		word = "resolved"
 	}
@@ -323,7 +323,7 @@ func history(m notify.Message, entries []state.Entry) api.Block {
 	var rows []api.RichTextElement
 	if skipped := len(entries) - maxRows; skipped > 0 {
 		entries = entries[skipped:]
-		text := fmt.Sprintf("%d earlier entries are on the incident's page.", skipped)
+		text := fmt.Sprintf("The incident's page has %d earlier entries.", skipped)
 		e := words(text)
 		if m.URL != "" && len(m.URL) <= limitURL {
 			e = api.NewRichTextSectionLinkElement(m.URL, text, nil)
