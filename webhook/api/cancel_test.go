@@ -83,7 +83,7 @@ func TestActionShowsLateCallOff(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions/"+string(hooktest.Action), ""), 200, says)
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, says)
 	if report := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: w.ActionsOf(hooktest.Incident)},
-		hooktest.Start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
+		hooktest.Start); !strings.Contains(report, "- **Cancelled:** by ana too late: it was done already") {
 		t.Errorf("%s", report)
 	}
 }
