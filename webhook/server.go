@@ -154,6 +154,7 @@ func New(c Config) *Server {
 		Runner: s.commands, Access: s.access, Fleet: c.Fleet, BodyTimeout: c.Limits.ReadTimeout, ApplyWait: c.Limits.ApplyWait,
 		Streams: c.Limits.Streams, Done: s.done, Titles: c.Titles,
 	})
+	c.Slack.Titles = c.Titles
 	s.chat = chat.New(c.Slack, s.commands, c.API.Tokens, c.Limits.ReadTimeout)
 	for pattern, h := range s.routes() {
 		s.mux.Handle(pattern, s.handle(h))

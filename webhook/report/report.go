@@ -267,7 +267,8 @@ func (b *report) wentWell(in state.Incident, actions []state.Action) {
 		b.line("- Paramedic grouped %d alerts into one incident.", in.AlertCount)
 	}
 	if !in.AckedAt.IsZero() {
-		b.line("- %s acknowledged it %s after the first alert.", Markdown(in.AckedBy.String()), in.AckedAt.Sub(in.OpenedAt).Round(time.Second))
+		b.line("- %s acknowledged it %s after the first alert.",
+			Markdown(in.AckedBy.String()), in.AckedAt.Sub(in.OpenedAt).Round(time.Second))
 	}
 	for _, a := range actions {
 		if a.State == state.Succeeded {
