@@ -42,7 +42,7 @@ func Compose(f Facts) Message {
 	m := Message{
 		Incident: in.ID, Number: in.Number, Rev: in.Rev, Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Diagnosed: !in.DiagnosedAt.IsZero(),
-		Title: title(in), Where: where(in), Alerts: in.AlertCount,
+		Title: title(in), Where: where(in), Place: place(in), Alerts: in.AlertCount,
 		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText),
 		Time:     line(d.Story.Time, maxText),
 		Do:       several(maxLines, d.Story.Do),
@@ -73,7 +73,7 @@ func Compose(f Facts) Message {
 		if i == maxLines {
 			break
 		}
-		m.Checks = append(m.Checks, Check{Ask: line(c.Ask, maxLine), Answer: line(c.Answer, maxLine), State: c.State})
+		m.Checks = append(m.Checks, Check{Ask: line(c.Ask, maxLine), Answer: line(f.Titles.Text(c.Answer), maxLine), State: c.State})
 	}
 	for i, x := range d.Findings {
 		if i == maxFacts {
@@ -95,7 +95,7 @@ func (m *Message) fill(in *state.Incident) {
 		if in.ActiveAlerts == 1 {
 			fire = " fires in "
 		}
-		m.What = text.Count(in.ActiveAlerts, "alert") + fire + place(in)
+		m.What = text.Count(in.ActiveAlerts, "alert") + fire + subject(in)
 		if len(m.Symptoms) > 0 {
 			m.What += ": " + strings.Join(m.Symptoms, ", ")
 		}
@@ -150,8 +150,21 @@ func title(in *state.Incident) string {
 }
 
 // where returns the scope in words, widest first.
-func where(in *state.Incident) string {
+func where(in *state.Incident) string { return scopeText(in, in.Scope) }
+
+// place returns the scope in short.
+func place(in *state.Incident) string {
 	s := in.Scope
+	if s.Pool != "" {
+		s.Model = ""
+	}
+	if len(s.Pods) > 1 {
+		s.Pods = nil
+	}
+	return scopeText(in, s)
+}
+
+func scopeText(in *state.Incident, s state.Scope) string {
 	parts := []string{}
 	add := func(label, text string) {
 		if text = line(text, 120); text != "" {
@@ -176,8 +189,8 @@ func where(in *state.Incident) string {
 	return strings.Join(parts, " · ")
 }
 
-// place returns the incident's pool, or else the widest part of its scope, for a sentence.
-func place(in *state.Incident) string {
+// subject returns the incident's pool, or else its model or scope, for a sentence.
+func subject(in *state.Incident) string {
 	switch s := in.Scope; {
 	case s.Pool != "":
 		return line(strings.Trim(s.Namespace+"/"+s.Pool, "/"), 120)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"paramedic/state"
 )
@@ -23,6 +24,7 @@ type Message struct {
 	Diagnosed  bool
 	Title      string
 	Where      string
+	Place      string // Where in short: without the model of a pool, and without several pods
 
 	// The story.
 	What  string
@@ -91,6 +93,57 @@ type Check struct {
 	Ask    string
 	Answer string
 	State  string
+}
+
+// named reports whether an explanation contains a piece of evidence. A sentence of the explanation
+// begins with a capital.
+func named(why, evidence string) bool {
+	_, n := utf8.DecodeRuneInString(evidence)
+	return strings.Contains(why, evidence[n:])
+}
+
+// maxChecks is the number of checks that a message names.
+const maxChecks = 4
+
+// CheckLines returns the checks with a finding, bad ones first, and counts the others.
+func (m Message) CheckLines() []string {
+	var lines []string
+	named := 0
+	counts := map[string]int{}
+	for _, at := range []string{"bad", "warn", "ok", "info", "unknown"} {
+		for _, c := range m.Checks {
+			if c.State != at {
+				continue
+			}
+			counts[at]++
+			if mark := map[string]string{"bad": "✗", "warn": "!"}[at]; mark != "" && named < maxChecks {
+				named++
+				lines = append(lines, fmt.Sprintf("%s %s  %s", mark, c.question(), c.Answer))
+			}
+		}
+	}
+	var rest []string
+	add := func(n int, text string) {
+		if n > 0 {
+			rest = append(rest, fmt.Sprintf("%d %s", n, text))
+		}
+	}
+	add(counts["bad"]+counts["warn"]-named, "more with a finding")
+	add(counts["ok"], "fine")
+	add(counts["info"], "for you to judge")
+	add(counts["unknown"], "not measured")
+	if len(rest) > 0 {
+		lines = append(lines, "Other checks: "+strings.Join(rest, ", "))
+	}
+	return lines
+}
+
+// question returns the check's question without the explanation that may follow it.
+func (c Check) question() string {
+	if ask, _, ok := strings.Cut(c.Ask, "?"); ok {
+		return ask + "?"
+	}
+	return c.Ask
 }
 
 // A Playbook is the part of the incident's playbook that a message shows. HandlerConfig.Playbook
@@ -192,13 +245,14 @@ func (m Message) Verdict() string {
 	return fmt.Sprintf("%s, %s sure", m.Cause, state.FormatShare(m.Confidence))
 }
 
-// Gravity returns how bad and how sure it is: "critical, 93 % sure".
+// Gravity returns how bad and how sure it is: "critical, 93 % sure". The title of an undiagnosed
+// incident says that its cause is unknown.
 func (m Message) Gravity() string {
 	switch {
 	case !m.Diagnosed:
 		return string(m.Severity) + ", not diagnosed yet"
 	case m.Cause == state.Unknown:
-		return string(m.Severity) + ", cause unknown"
+		return string(m.Severity)
 	}
 	return fmt.Sprintf("%s, %s sure", m.Severity, state.FormatShare(m.Confidence))
 }
@@ -209,7 +263,7 @@ func (m Message) MoreEvidence() []string {
 	var out []string
 	for _, f := range m.Evidence {
 		switch {
-		case strings.HasPrefix(f.Signal, "symptom:") || strings.Contains(m.Why, f.Text):
+		case strings.HasPrefix(f.Signal, "symptom:") || named(m.Why, f.Text):
 		case f.Weight < 0:
 			out = append(out, "Against it: "+f.Text)
 		default:

@@ -93,7 +93,7 @@ func details(m notify.Message) map[string]any {
 	set("4 do now", m.Do)
 	set("5 do not", m.Avoid)
 	set("6 first aid", aid(m))
-	set("7 checked for you", checks(m))
+	set("7 checked for you", m.CheckLines())
 	set("8 more evidence", m.MoreEvidence())
 	if m.Time != "" {
 		d["where the time goes"] = m.Time
@@ -134,14 +134,6 @@ func aid(m notify.Message) []string {
 			line += " By hand: " + o.Command
 		}
 		out = append(out, line)
-	}
-	return out
-}
-
-func checks(m notify.Message) []string {
-	var out []string
-	for _, c := range m.Checks {
-		out = append(out, fmt.Sprintf("%s %s (%s)", c.Ask, c.Answer, c.State))
 	}
 	return out
 }

@@ -152,7 +152,7 @@ func facts(m notify.Message) string {
 	if m.Status == state.StatusMitigating || m.Status == state.StatusMonitoring || m.Status == state.StatusResolved {
 		parts = append(parts, string(m.Status))
 	}
-	parts = append(parts, m.Where, text.Count(m.Alerts, "alert"), "since "+clock(m.StartedAt))
+	parts = append(parts, m.Place, text.Count(m.Alerts, "alert"), "since "+clock(m.StartedAt))
 	if !m.AckedAt.IsZero() {
 		parts = append(parts, "acknowledged by "+m.AckedBy.String())
 	}
@@ -216,59 +216,10 @@ func (p *page) background(m notify.Message) {
 	}
 	evidence := m.MoreEvidence()
 	parts = append(parts, p.bullets("More evidence", evidence[:min(len(evidence), 3)], 3, 180)...)
-	parts = append(parts, p.bullets("Checked for you", checks(m), 5, 180)...)
+	parts = append(parts, p.bullets("Checked for you", m.CheckLines(), 5, 180)...)
 	if len(parts) > 0 {
 		p.add(rich(parts...))
 	}
-}
-
-// maxChecks is the number of checks that a message names.
-const maxChecks = 4
-
-// checks returns the checks that found something, bad ones first, and counts the others.
-func checks(m notify.Message) []string {
-	var lines []string
-	named := 0
-	for _, at := range []string{"bad", "warn"} {
-		for _, c := range m.Checks {
-			if c.State == at && named < maxChecks {
-				named++
-				lines = append(lines, fmt.Sprintf("%s %s  %s", mark(c.State), c.Ask, c.Answer))
-			}
-		}
-	}
-	counts := map[string]int{}
-	for _, c := range m.Checks {
-		counts[c.State]++
-	}
-	var rest []string
-	add := func(n int, text string) {
-		if n > 0 {
-			rest = append(rest, fmt.Sprintf("%d %s", n, text))
-		}
-	}
-	add(counts["bad"]+counts["warn"]-named, "more need attention")
-	add(counts["ok"], "fine")
-	add(counts["info"], "for you to judge")
-	add(counts["unknown"], "not measured")
-	if len(rest) > 0 {
-		lines = append(lines, "On the page: "+strings.Join(rest, ", "))
-	}
-	return lines
-}
-
-func mark(s string) string {
-	switch s {
-	case "ok":
-		return "✓"
-	case "warn":
-		return "!"
-	case "bad":
-		return "✗"
-	case "info":
-		return "·"
-	}
-	return "?"
 }
 
 // resolved adds the summary that replaces an ended incident's message.

@@ -243,8 +243,11 @@ func lastEntry(m notify.Message) string {
 // notice returns the text of the notification on a phone or watch.
 func notice(m notify.Message) string {
 	word := m.Gravity()
-	if m.Status == state.StatusResolved {
+	switch {
+	case m.Status == state.StatusResolved:
 		word = "resolved"
+	case m.Words.Title != "":
+		word = string(m.Severity)
 	}
 	return escape(text.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
 }
