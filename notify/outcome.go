@@ -7,5 +7,10 @@ func Outcome(in *state.Incident, actions []state.Action, title func(signal strin
 	return line(state.EndText(in, actions, title), maxText)
 }
 
+// Effects returns the text of [state.Effects] in at most 2000 characters.
+func Effects(actions []state.Action, title func(signal string) string) string {
+	return line(state.Effects(actions, title), maxText)
+}
+
 // Lower returns [state.InSentence] of a title.
 func Lower(s string) string { return state.InSentence(s) }

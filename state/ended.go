@@ -34,20 +34,27 @@ func EndText(in *Incident, actions []Action, title func(signal string) string) s
 	if !byAlerts {
 		out += " by " + in.ResolvedBy
 	}
-	parts := []string{out + "."}
+	did := Effects(actions, title)
+	switch {
+	case did != "":
+	case byAlerts:
+		did = "The alerts ended; Paramedic took no action."
+	default:
+		did = "Paramedic took no action."
+	}
+	return out + ". " + did
+}
+
+// Effects returns what Paramedic changed and whether each change helped, those that helped first.
+// It is empty if Paramedic wrote nothing.
+func Effects(actions []Action, title func(signal string) string) string {
+	var parts []string
 	for _, helped := range []bool{true, false} {
 		for i := range actions {
 			if s := actions[i].effect(title); s != "" && (actions[i].State == Succeeded) == helped {
 				parts = append(parts, s)
 			}
 		}
-	}
-	switch {
-	case len(parts) > 1:
-	case byAlerts:
-		parts = append(parts, "The alerts ended; Paramedic took no action.")
-	default:
-		parts = append(parts, "Paramedic took no action.")
 	}
 	return strings.Join(parts, " ")
 }

@@ -58,7 +58,7 @@ func (t Titles) Text(s string) string {
 func InSentence(title string) string {
 	first, n := utf8.DecodeRuneInString(title)
 	second, _ := utf8.DecodeRuneInString(title[n:])
-	if !unicode.IsUpper(first) || unicode.IsUpper(second) {
+	if !unicode.IsUpper(first) || unicode.IsUpper(second) || unicode.IsDigit(second) {
 		return title
 	}
 	return string(unicode.ToLower(first)) + title[n:]

@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-// handed adds the button of a run that needs a person, which reports that it is taken care of.
+// handed adds the button of a run that needs a person, which confirms that it is fixed.
 // Without clicks it adds the command.
 func (p *page) handed(o notify.Offer) {
 	value := fmt.Sprintf("%s|%s", o.ID, o.PlanHash)
