@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"paramedic/internal/text"
 	"paramedic/state"
@@ -32,6 +31,7 @@ type Facts struct {
 	Links    Links
 	Alerts   []state.AlertRecord // for the operator's templates; nil if there are none
 	Several  bool                // messages are about several clusters, so that a name includes its cluster
+	Titles   state.Titles        // of signals and symptoms
 	// Root is the incident that this one was merged into, if any.
 	Root *state.Incident
 }
@@ -42,13 +42,14 @@ func Compose(f Facts) Message {
 	m := Message{
 		Incident: in.ID, Number: in.Number, Rev: in.Rev, Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Diagnosed: !in.DiagnosedAt.IsZero(),
-		Title: title(in), Where: where(in), Alerts: in.AlertCount,
+		Title: title(in), Where: where(in), Place: place(in), Alerts: in.AlertCount,
 		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText),
 		Time:     line(d.Story.Time, maxText),
 		Do:       several(maxLines, d.Story.Do),
 		Avoid:    several(maxLines, d.Story.Avoid),
-		Missing:  several(maxLines, d.Missing),
-		Symptoms: symptoms(in),
+		Missing:  several(maxLines, d.MissingLines(f.Titles)),
+		Symptoms: symptoms(in, f.Titles),
+		Ended:    Outcome(in, f.Actions, f.Titles.Signal),
 		Escalate: line(f.Playbook.Escalate, maxLine),
 		URL:      f.Links.Incident(in.ID), PlaybookID: f.Playbook.ID, PlaybookTitle: line(f.Playbook.Title, maxLine),
 		PlaybookURL: f.Playbook.URL,
@@ -72,7 +73,7 @@ func Compose(f Facts) Message {
 		if i == maxLines {
 			break
 		}
-		m.Checks = append(m.Checks, Check{Ask: line(c.Ask, maxLine), Answer: line(c.Answer, maxLine), State: c.State})
+		m.Checks = append(m.Checks, Check{Ask: line(c.Ask, maxLine), Answer: line(f.Titles.Text(c.Answer), maxLine), State: c.State})
 	}
 	for i, x := range d.Findings {
 		if i == maxFacts {
@@ -81,7 +82,7 @@ func Compose(f Facts) Message {
 		m.Evidence = append(m.Evidence,
 			Fact{Text: line(x.Text, maxLine), Signal: x.Signal, Pod: line(x.Pod, maxLine), Weight: x.Weight})
 	}
-	m.Actions = offers(f.Actions)
+	m.Actions = offers(f.Actions, f.Titles)
 	m.Entries = shownEntries(f.Timeline)
 	m.fill(in)
 	return m
@@ -90,19 +91,22 @@ func Compose(f Facts) Message {
 // fill sets the texts that the story lacks, such as before the first verdict.
 func (m *Message) fill(in *state.Incident) {
 	if m.What == "" {
-		m.What = fmt.Sprintf("%s firing in %s.", count(in.ActiveAlerts, "alert"), m.Where)
-		if len(m.Symptoms) > 0 {
-			m.What = fmt.Sprintf("%s firing in %s: %s.", count(in.ActiveAlerts, "alert"), m.Where,
-				strings.Join(m.Symptoms, ", "))
+		fire := " fire in "
+		if in.ActiveAlerts == 1 {
+			fire = " fires in "
 		}
-		m.What = line(m.What, maxText)
+		m.What = text.Count(in.ActiveAlerts, "alert") + fire + subject(in)
+		if len(m.Symptoms) > 0 {
+			m.What += ": " + strings.Join(m.Symptoms, ", ")
+		}
+		m.What = line(m.What+".", maxText)
 	}
 	if m.Why == "" {
 		switch {
 		case !m.Diagnosed:
-			m.Why = "No verdict yet: the evidence is still being gathered."
+			m.Why = "No verdict yet: Paramedic still gathers the evidence."
 		case m.Cause == state.Unknown:
-			m.Why = "The evidence does not decide between the causes that would explain this."
+			m.Why = "The evidence does not decide between the causes that explain this."
 		case len(m.Evidence) > 0:
 			m.Why = m.Evidence[0].Text
 		}
@@ -117,28 +121,8 @@ func (m *Message) fill(in *state.Incident) {
 	}
 }
 
-// Took returns a duration in words.
-func Took(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d days", int(d.Hours())/24)
-}
-
 // line returns outside text cleaned and cut.
 func line(s string, limit int) string { return text.Line(s, limit) }
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
 
 // several returns the first lines of a list, each once.
 func several(limit int, list []string) []string {
@@ -166,8 +150,21 @@ func title(in *state.Incident) string {
 }
 
 // where returns the scope in words, widest first.
-func where(in *state.Incident) string {
+func where(in *state.Incident) string { return scopeText(in, in.Scope) }
+
+// place returns the scope in short.
+func place(in *state.Incident) string {
 	s := in.Scope
+	if s.Pool != "" {
+		s.Model = ""
+	}
+	if len(s.Pods) > 1 {
+		s.Pods = nil
+	}
+	return scopeText(in, s)
+}
+
+func scopeText(in *state.Incident, s state.Scope) string {
 	parts := []string{}
 	add := func(label, text string) {
 		if text = line(text, 120); text != "" {
@@ -192,6 +189,17 @@ func where(in *state.Incident) string {
 	return strings.Join(parts, " · ")
 }
 
+// subject returns the incident's pool, or else its model or scope, for a sentence.
+func subject(in *state.Incident) string {
+	switch s := in.Scope; {
+	case s.Pool != "":
+		return line(strings.Trim(s.Namespace+"/"+s.Pool, "/"), 120)
+	case s.Model != "":
+		return line(s.Model, 120)
+	}
+	return where(in)
+}
+
 // few names the first items of a list and counts the others.
 func few(names []string) string {
 	const shown = 2
@@ -201,20 +209,21 @@ func few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
-func symptoms(in *state.Incident) []string {
+// symptoms returns the titles of the symptoms with the number of their alerts.
+func symptoms(in *state.Incident, titles state.Titles) []string {
 	var out []string
 	for i, s := range in.Symptoms {
 		if i == maxSymptoms {
 			return append(out, fmt.Sprintf("and %d more", len(in.Symptoms)-i))
 		}
-		out = append(out, fmt.Sprintf("%s ×%d", line(string(s.Symptom), 80), max(s.Alerts, 1)))
+		out = append(out, fmt.Sprintf("%s ×%d", line(titles.Symptom(s.Symptom), 80), max(s.Alerts, 1)))
 	}
 	return out
 }
 
 // offers returns the actions that matter. Those that wait for a person come first. It leaves out a
 // plan that was superseded before it wrote, and one that was planned again later.
-func offers(actions []state.Action) []Offer {
+func offers(actions []state.Action, titles state.Titles) []Offer {
 	var out []Offer
 	for i, a := range actions {
 		again := func(b state.Action) bool { return b.SameRemedy(&a) }
@@ -226,13 +235,13 @@ func offers(actions []state.Action) []Offer {
 			ID: a.ID, Kind: a.Kind, Target: line(a.Target.String(), maxLine), Change: line(a.Change, maxLine), Why: line(a.Why, maxLine),
 			Command: line(a.Command, maxText), Mode: a.Mode, State: a.State, PlanHash: a.PlanHash, Approvers: a.Approvers,
 			ExpiresAt: a.ExpiresAt, DecidedBy: line(a.DecidedBy.String(), 120), Result: line(a.Reason, maxLine),
-			NeedsPerson: a.NeedsPerson(), ReleasedBy: line(a.Journal[state.Released], 120),
+			NeedsPerson: a.NeedsPerson(), Wrote: a.Wrote(), ReleasedBy: line(a.Journal[state.Released], 120),
 		}
 		switch {
 		case o.NeedsPerson:
 			o.Result = line(a.Reason, maxText) // with the command that undoes it
 		case a.Verify.Text != "":
-			o.Result = line(a.Verify.Text, maxLine)
+			o.Result = line(titles.Text(a.Verify.Text), maxLine)
 		}
 		if said := a.CallOff(); said != "" {
 			o.Stopping = a.State == state.Intent

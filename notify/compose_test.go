@@ -54,10 +54,13 @@ func sample() Facts {
 		series = append(series, state.Point{At: onset.Add(time.Duration(i-30) * time.Minute), Value: 0.6 + float64(i)/150})
 	}
 	return Facts{
+		Titles: state.Titles{Signals: map[string]string{"preemption_rate": "Preemptions"}, Symptoms: map[state.Symptom]string{"kv_pressure": "KV cache is nearly full",
+			"ttft_high": "Time to first token is high"}},
 		Incident: in,
 		Actions: []state.Action{{
 			ID: "ACT-01", Incident: id, Kind: "set_engine_arg", Mode: "approve", State: state.AwaitingApproval, PlanHash: "abc123",
 			Target: state.Target{Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"}, Change: "max_num_seqs 256 → 128",
+			Params:  map[string]string{"arg": "max_num_seqs", "from": "256", "to": "128"},
 			Why:     "128 sequences of the present length fit the cache",
 			Command: `kubectl -n llm patch deployment vllm-llama --type=json -p '[{"op":"test"}]'`,
 			Guards: []state.GuardResult{{Guard: "capacity", Decision: state.Allow, Reason: "3 workers carry the load"},
@@ -160,10 +163,11 @@ func TestComposeBeforeAnyVerdict(t *testing.T) {
 	f.Incident.Diagnosis, f.Incident.DiagnosedAt, f.Incident.Title = state.Diagnosis{}, time.Time{}, ""
 	f.Playbook, f.Evidence, f.Actions = Playbook{}, state.Evidence{}, nil
 	m := Compose(f)
-	if m.Cause != state.Unknown || !strings.Contains(m.What, "7 alerts firing in prod") || !strings.Contains(m.What, "kv_pressure ×3") {
+	if want := "7 alerts fire in llm/vllm-llama: KV cache is nearly full ×3, Time to first token is high ×4."; m.What != want ||
+		m.Cause != state.Unknown {
 		t.Errorf("cause %s, what %q", m.Cause, m.What)
 	}
-	if !strings.Contains(m.Why, "still being gathered") || m.Title == "" {
+	if !strings.Contains(m.Why, "still gathers the evidence") || m.Title == "" {
 		t.Errorf("why %q, title %q", m.Why, m.Title)
 	}
 	if empty := Compose(Facts{}); empty.What == "" || empty.Title == "" || empty.URL != "" {

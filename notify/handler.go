@@ -36,6 +36,7 @@ type HandlerConfig struct {
 	Noter     Noter // nil: no notes in incidents of other tools
 	Links     Links
 	Several   bool // messages are about several clusters, so that a name includes its cluster
+	Titles    state.Titles
 	// Wording returns the operator's own texts for a channel; nil: there are none.
 	Wording func(ctx context.Context, ch state.Channel, f Facts, m Message) Words
 	// Playbook returns the playbook of the incident, with its checks answered from the evidence. If
@@ -80,7 +81,7 @@ func (h *Handler) Handle(ctx context.Context, e state.Effect) state.Outcome {
 	out := state.Outcome{Effect: e.ID, Turn: e.Turn}
 	in, ok := h.cfg.View.Incident(e.Incident)
 	if !ok {
-		out.Done, out.Error = true, fmt.Sprintf("incident %s is not known any more", e.Incident)
+		out.Done, out.Error = true, fmt.Sprintf("incident %s is no longer stored", e.Incident)
 		return out
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
@@ -137,7 +138,7 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 
 func (h *Handler) note(ctx context.Context, e state.Effect, in *state.Incident, out *state.Outcome) {
 	if h.cfg.Noter == nil {
-		out.Done, out.Error = true, "notes need notify.pagerduty.api_token_file and from"
+		out.Done, out.Error = true, "notes need notify.pagerduty.api_token_file and notify.pagerduty.from: set both"
 		return
 	}
 	m, _ := h.message(ctx, "", in) // a note needs no timeline
@@ -173,7 +174,7 @@ func (h *Handler) settle(out *state.Outcome, e state.Effect, err error) {
 // message collects the facts and composes the message. If it returns an error, the message is
 // valid, but lacks the timeline.
 func (h *Handler) message(ctx context.Context, ch state.Channel, in *state.Incident) (Message, error) {
-	f := Facts{Incident: *in, Links: h.cfg.Links, Several: h.cfg.Several}
+	f := Facts{Incident: *in, Links: h.cfg.Links, Several: h.cfg.Several, Titles: h.cfg.Titles}
 	f.Evidence, _ = h.cfg.View.Evidence(in.ID)
 	for _, id := range in.Actions {
 		if a, ok := h.cfg.View.Action(id); ok {

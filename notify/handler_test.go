@@ -173,7 +173,7 @@ func TestHandlerDeliversWithoutTimeline(t *testing.T) {
 func TestHandlerReportsErrors(t *testing.T) {
 	h, _, _, _, e := bench()
 	for want, e := range map[string]state.Effect{
-		"not known":             {Kind: e.Kind, Incident: "INC-0"},
+		"no longer stored":      {Kind: e.Kind, Incident: "INC-0"},
 		"set notify.pagerduty":  {Kind: e.Kind, Incident: e.Incident, Channel: state.ChannelPagerDuty},
 		"no handler for effect": {Kind: state.EffectRun, Incident: e.Incident},
 	} {

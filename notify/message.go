@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"paramedic/state"
 )
@@ -23,12 +24,14 @@ type Message struct {
 	Diagnosed  bool
 	Title      string
 	Where      string
+	Place      string // Where in short: without the model of a pool, and without several pods
 
 	// The story.
 	What  string
 	Why   string
 	Else  string
 	Time  string // the phases of late requests
+	Ended string // how a resolved incident ended, in the past; empty before that, and if it was merged
 	Do    []string
 	Avoid []string
 
@@ -92,6 +95,57 @@ type Check struct {
 	State  string
 }
 
+// named reports whether an explanation contains a piece of evidence. A sentence of the explanation
+// begins with a capital.
+func named(why, evidence string) bool {
+	_, n := utf8.DecodeRuneInString(evidence)
+	return strings.Contains(why, evidence[n:])
+}
+
+// maxChecks is the number of checks that a message names.
+const maxChecks = 4
+
+// CheckLines returns the checks with a finding, bad ones first, and counts the others.
+func (m Message) CheckLines() []string {
+	var lines []string
+	named := 0
+	counts := map[string]int{}
+	for _, at := range []string{"bad", "warn", "ok", "info", "unknown"} {
+		for _, c := range m.Checks {
+			if c.State != at {
+				continue
+			}
+			counts[at]++
+			if mark := map[string]string{"bad": "✗", "warn": "!"}[at]; mark != "" && named < maxChecks {
+				named++
+				lines = append(lines, fmt.Sprintf("%s %s  %s", mark, c.question(), c.Answer))
+			}
+		}
+	}
+	var rest []string
+	add := func(n int, text string) {
+		if n > 0 {
+			rest = append(rest, fmt.Sprintf("%d %s", n, text))
+		}
+	}
+	add(counts["bad"]+counts["warn"]-named, "more with a finding")
+	add(counts["ok"], "fine")
+	add(counts["info"], "for you to judge")
+	add(counts["unknown"], "not measured")
+	if len(rest) > 0 {
+		lines = append(lines, "Other checks: "+strings.Join(rest, ", "))
+	}
+	return lines
+}
+
+// question returns the check's question without the explanation that may follow it.
+func (c Check) question() string {
+	if ask, _, ok := strings.Cut(c.Ask, "?"); ok {
+		return ask + "?"
+	}
+	return c.Ask
+}
+
 // A Playbook is the part of the incident's playbook that a message shows. HandlerConfig.Playbook
 // fills it in.
 type Playbook struct {
@@ -123,6 +177,7 @@ type Offer struct {
 	// of it and then cancel it. ReleasedBy is that person.
 	NeedsPerson bool
 	ReleasedBy  string
+	Wrote       bool // it changed its target, or may have
 }
 
 // Awaits reports whether the offer waits for a person.
@@ -145,16 +200,11 @@ func (m Message) Handed() (Offer, bool) {
 
 // Stopped returns the guards' answers that keep the action from running, or none if all allow it.
 // It leaves out the missing approval of an action that waits for one or just got it.
-func (o Offer) Stopped() []state.GuardResult {
-	var out []state.GuardResult
-	for _, g := range o.Guards {
-		asked := g.Guard == "approval" && (o.Awaits() || o.State == state.Approved && g.Decision == state.Hold)
-		if g.Decision != state.Allow && !asked {
-			out = append(out, g)
-		}
-	}
-	return out
-}
+func (o Offer) Stopped() []state.GuardResult { return state.Blocking(o.Guards, o.State) }
+
+// Asked returns the guards' answers in short: how many allow the action, or which one blocks it. It
+// is empty if no guard was asked.
+func (o Offer) Asked() string { return state.GuardText(o.Guards, o.State) }
 
 // Links returns the addresses of the bot's own pages. Base is the public URL. Without it there are
 // no links.
@@ -190,7 +240,35 @@ func (m Message) Verdict() string {
 	case !m.Diagnosed:
 		return "not diagnosed yet"
 	case m.Cause == state.Unknown:
-		return "cause unknown"
+		return "unknown"
 	}
-	return fmt.Sprintf("%s (%s)", m.Cause, state.FormatShare(m.Confidence))
+	return fmt.Sprintf("%s, %s sure", m.Cause, state.FormatShare(m.Confidence))
+}
+
+// Gravity returns how bad and how sure it is: "critical, 93 % sure". The title of an undiagnosed
+// incident says that its cause is unknown.
+func (m Message) Gravity() string {
+	switch {
+	case !m.Diagnosed:
+		return string(m.Severity) + ", not diagnosed yet"
+	case m.Cause == state.Unknown:
+		return string(m.Severity)
+	}
+	return fmt.Sprintf("%s, %s sure", m.Severity, state.FormatShare(m.Confidence))
+}
+
+// MoreEvidence returns the evidence that the explanation does not name already, without the alerts.
+// A piece that opposes the cause begins with "Against it: ".
+func (m Message) MoreEvidence() []string {
+	var out []string
+	for _, f := range m.Evidence {
+		switch {
+		case strings.HasPrefix(f.Signal, "symptom:") || named(m.Why, f.Text):
+		case f.Weight < 0:
+			out = append(out, "Against it: "+f.Text)
+		default:
+			out = append(out, f.Text)
+		}
+	}
+	return out
 }

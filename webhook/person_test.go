@@ -68,8 +68,8 @@ func TestReportListsRunsThatNeedAPerson(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", want, got)
 		}
 	}
-	says(a, "still waits for a person")
+	says(a, "still needs a person")
 	a.Journal[state.Released] = "ana"
-	says(a, "was taken care of by ana")
+	says(a, "needed a person: ana took care of it")
 	says(hooktest.After(state.Intent, state.Applied, state.Superseded)(a), "ended as superseded")
 }

@@ -33,6 +33,8 @@ type Config struct {
 	// Clusters are the values of the label cluster that are accepted. The first cluster gets every
 	// other alert.
 	Clusters []string
+	// Titles holds the titles of signals and symptoms, for reports.
+	Titles state.Titles
 
 	Alertmanager access.AlertmanagerAuth
 	API          access.APIAuth
@@ -150,8 +152,9 @@ func New(c Config) *Server {
 	}
 	s.api = api.New(api.Config{
 		Runner: s.commands, Access: s.access, Fleet: c.Fleet, BodyTimeout: c.Limits.ReadTimeout, ApplyWait: c.Limits.ApplyWait,
-		Streams: c.Limits.Streams, Done: s.done,
+		Streams: c.Limits.Streams, Done: s.done, Titles: c.Titles,
 	})
+	c.Slack.Titles = c.Titles
 	s.chat = chat.New(c.Slack, s.commands, c.API.Tokens, c.Limits.ReadTimeout)
 	for pattern, h := range s.routes() {
 		s.mux.Handle(pattern, s.handle(h))

@@ -17,7 +17,7 @@ func TestUnknownCauseShowsNoConfidence(t *testing.T) {
 	w.Incidents[hooktest.Incident] = in
 	s, _ := hooktest.Serve(t, w, nil)
 	report := hooktest.Do(s, "GET", "/api/v1/incidents/42/report", "")
-	hooktest.Expect(t, report, 200, "`unknown` (no verdict)", "kv\\_usage, up: Prometheus did not answer in time")
+	hooktest.Expect(t, report, 200, "`unknown` (no verdict)", "kv usage, up: Prometheus did not answer in time")
 	if strings.Contains(report.Body.String(), "90 %") {
 		t.Errorf("the report is sure of what it does not know:\n%s", report.Body)
 	}

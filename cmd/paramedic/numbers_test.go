@@ -63,7 +63,7 @@ func TestNumbersNameTheirCluster(t *testing.T) {
 func TestAmbiguousNumberIsAsked(t *testing.T) {
 	o, in := twoClusters(t)
 	t.Setenv("PARAMEDIC_TOKEN", "0123456789abcdef0123456789abcdef")
-	says(t, ask(t, exitError, "incidents", "show", "1", "--server", o.url), `"1" means several incidents; name its cluster too`, "(#prod-1, prod, ", "(#us-east-1-1, us-east-1, ")
+	says(t, ask(t, exitError, "incidents", "show", "1", "--server", o.url), `"1" means several incidents: add its cluster`, "(#prod-1, prod, ", "(#us-east-1-1, us-east-1, ")
 	for name, cluster := range map[string]string{"prod-1": "prod", "#us-east-1-1": "us-east-1", "US-EAST-1-1": "us-east-1"} {
 		var got api.IncidentJSON
 		if err := json.Unmarshal([]byte(ask(t, exitOK, "incidents", "show", name, "-o", "json", "--server", o.url)), &got); err != nil ||

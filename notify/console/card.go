@@ -55,10 +55,7 @@ func (p *printer) entry(m notify.Message, e state.Entry) {
 
 // headline writes the incident's present title as one line.
 func (p *printer) headline(m notify.Message) {
-	text := fmt.Sprintf("now %s: %s", m.Severity, m.Title)
-	if m.Diagnosed && m.Cause != state.Unknown {
-		text += ", " + state.FormatShare(m.Confidence) + " sure"
-	}
+	text := fmt.Sprintf("now %s: %s", m.Gravity(), m.Title)
 	indent := len(clock) + 2
 	number := m.Name()
 	for i, l := range wrap(text, width-indent-len(number)-2) {
@@ -80,7 +77,7 @@ func (p *printer) offers(m notify.Message) {
 
 // The number of items of each list on a card. The page has the rest.
 const (
-	shownEvidence = 5
+	shownEvidence = 3
 	shownDo       = 6
 	shownAvoid    = 6
 )
@@ -97,38 +94,31 @@ func (p *printer) card(m notify.Message) {
 	}
 	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(colourOf(m)+";"+bold, fmt.Sprintf("■ %s %s", head, m.Name())),
 		p.paint(bold, m.Title))
-	p.row("where", m.Where)
 	if m.Status == state.StatusResolved {
 		p.resolved(m)
 		return
 	}
-	p.row("what", m.What)
+	p.row("where", m.Where)
 	if m.Diagnosed {
-		p.row("cause", cause(m))
+		p.row("cause", m.Verdict())
 	}
+	p.row("what", m.What)
 	p.row("why", m.Why)
-	p.row("or else", m.Else)
-	p.row("time", m.Time)
-	p.list("evidence", shownEvidence, len(m.Evidence),
-		func(i int) string { return fmt.Sprintf("%+5.1f  %s", m.Evidence[i].Weight, m.Evidence[i].Text) })
-	p.row("checks", checks(m))
 	p.list("do now", shownDo, len(m.Do), func(i int) string { return fmt.Sprintf("%d. %s", i+1, m.Do[i]) })
 	p.list("do not", shownAvoid, len(m.Avoid), func(i int) string { return "✗ " + m.Avoid[i] })
 	for _, o := range m.Actions {
 		p.offer(o, m.URL)
 	}
 	p.row("escalate", m.Escalate)
+	p.row("or else", m.Else)
+	p.row("time", m.Time)
+	evidence := m.MoreEvidence()
+	p.list("evidence", shownEvidence, len(evidence), func(i int) string { return "- " + evidence[i] })
+	p.row("checks", checks(m))
 	if m.URL != "" {
 		p.item("page", m.URL)
 	}
 	p.b.WriteString("\n")
-}
-
-func cause(m notify.Message) string {
-	if m.Cause == state.Unknown {
-		return "unknown"
-	}
-	return fmt.Sprintf("%s, %s sure", m.Cause, state.FormatShare(m.Confidence))
 }
 
 // checks counts the answers of the playbook's checks. The page shows each.
@@ -140,14 +130,14 @@ func checks(m notify.Message) string {
 	var parts []string
 	for _, s := range []string{"bad", "warn", "ok", "info", "unknown"} {
 		if counts[s] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[s], map[string]string{"bad": "bad", "warn": "doubtful",
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], map[string]string{"bad": "bad", "warn": "to watch",
 				"ok": "fine", "info": "for you to judge", "unknown": "not measured"}[s]))
 		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return "of the playbook: " + strings.Join(parts, ", ")
+	return strings.Join(parts, ", ")
 }
 
 func (p *printer) resolved(m notify.Message) {
@@ -155,13 +145,16 @@ func (p *printer) resolved(m notify.Message) {
 	case m.MergedInto != "":
 		p.row("merged", "into "+m.MergedInto)
 	default:
-		p.row("resolved", fmt.Sprintf("after %s, by %s", notify.Took(m.ResolvedAt.Sub(m.StartedAt)), m.ResolvedBy))
+		p.row("ended", m.Ended)
 	}
+	p.row("where", m.Where)
 	if m.Diagnosed {
-		p.row("cause", cause(m))
+		p.row("cause", m.Verdict())
 	}
 	for _, o := range m.Actions {
-		p.row("first aid", strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateName(o.State), o.Result)))
+		if m.MergedInto != "" || !o.Wrote { // the end names the others
+			p.row("first aid", strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateName(o.State), o.Result)))
+		}
 	}
 	if m.URL != "" {
 		p.item("page", m.URL)
@@ -175,22 +168,17 @@ func (p *printer) offer(o notify.Offer, page string) {
 		p.row("", o.Result)
 	}
 	if o.NeedsPerson {
-		p.row("", "The pool gets no other first aid until a person has seen to it, and says so"+onPage(page)+" with")
+		p.row("", "Paramedic leaves this pool alone until a person confirms that it is fixed. Confirm it"+onPage(page)+" with")
 		p.item("", "$ paramedic cancel "+string(o.ID))
 	}
 	if !o.State.BeforeEffect() {
 		return
 	}
 	p.row("", o.Why)
-	for _, g := range o.Stopped() {
-		p.row("", fmt.Sprintf("%s says %s: %s", g.Guard, g.Decision, g.Reason))
-	}
-	if len(o.Guards) > 0 && len(o.Stopped()) == 0 {
-		p.row("", fmt.Sprintf("none of its %d guards stands against it", len(o.Guards)))
-	}
+	p.row("", o.Asked())
 	if o.Awaits() {
 		if !o.ExpiresAt.IsZero() {
-			p.row("", "It waits for a person until "+o.ExpiresAt.UTC().Format(clock)+". Approve it"+onPage(page)+" with")
+			p.row("", "Approve it before "+o.ExpiresAt.UTC().Format(clock)+onPage(page)+" with")
 		}
 		p.item("", "$ "+o.ApproveCommand())
 	} else if o.Command != "" {

@@ -44,7 +44,7 @@ func TestIncidentFromOpeningToEnd(t *testing.T) {
 	at := f.Incident.OpenedAt.Add(5 * time.Minute)
 	f.Timeline = append(f.Timeline, state.Entry{N: 4, At: at, Text: "max_num_seqs 256 → 128: approved by Ada"},
 		state.Entry{N: 5, At: at, Text: "for the record", Quiet: true})
-	f.Actions[0].State, f.Actions[0].Verify.Text = state.Succeeded, "TTFT fell from 9 s to 0.4 s"
+	f.Actions[0].State, f.Actions[0].Verify.Text = state.Succeeded, "better: preemption_rate 4.1/s → 0/s"
 	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(25*time.Minute),
 		"alerts"
 	show(f)
@@ -105,7 +105,7 @@ func TestChangeIsOneOrTwoLines(t *testing.T) {
 	}
 	f.Incident.Title = "KV cache exhausted on llama-70b (1 of 4 workers)"
 	if got := show(f); strings.Join(strings.Fields(got),
-		" ") != "#42 now critical: KV cache exhausted on llama-70b (1 of 4 workers), 93 % sure" {
+		" ") != "#42 now critical, 93 % sure: KV cache exhausted on llama-70b (1 of 4 workers)" {
 		t.Errorf("another title reads:\n%q", got)
 	}
 	if got := show(f); got != "" {

@@ -40,8 +40,9 @@ func TestPageReportsNewCause(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
 	causes(t, n, "", state.Unknown, "kv_exhaustion", "kv_leak")
 	notes := s.Notes("P1")
-	if len(notes) != 2 || !strings.Contains(notes[0], "kv_exhaustion, in place of no verdict: It is kv_exhaustion") ||
-		!strings.Contains(notes[1], "kv_leak, in place of kv_exhaustion: ") {
+	if len(notes) != 2 || !strings.HasPrefix(notes[0], "#42 It is kv_exhaustion: critical, 93 % sure\nParamedic [") ||
+		!strings.Contains(notes[0], "kv_exhaustion, in place of no verdict:") ||
+		!strings.Contains(notes[1], "kv_leak, in place of kv_exhaustion:") {
 		t.Errorf("notes %q", notes)
 	}
 	if len(s.Events()) != 1 || len(s.Changes()) != 0 {
@@ -53,7 +54,7 @@ func TestPageWithoutTokenGetsChangeEvent(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key})
 	n.cfg.APITokenFile, n.cfg.From = "", ""
 	causes(t, n, state.Unknown, "kv_exhaustion")
-	if got := s.Changes(); len(got) != 1 || got[0] != "#42 is kv_exhaustion (93 %), in place of unknown: It is kv_exhaustion" {
+	if got := s.Changes(); len(got) != 1 || got[0] != "#42 It is kv_exhaustion: critical, 93 % sure (kv_exhaustion; before: unknown)" {
 		t.Errorf("changes %q", got)
 	}
 	if !slices.Equal(s.Events(), []string{"trigger " + string(of(t, "").Incident)}) {

@@ -24,7 +24,7 @@ const (
 
 // event returns the trigger of an incident.
 func event(key string, m notify.Message) *api.V2Event {
-	summary, urgency := m.Name()+" "+m.Headline(), severity(m.Severity)
+	summary, urgency := firstLine(m, limitSummary), severity(m.Severity)
 	if o, needs := m.Handed(); needs && !m.HandedAt.IsZero() {
 		summary = handedSummary(m, o) + " · " + m.Headline()
 		if m.Severity != state.Critical {
@@ -51,6 +51,17 @@ func event(key string, m notify.Message) *api.V2Event {
 	link(m.PlaybookURL, "Playbook: "+text.Cut(m.PlaybookTitle, limitField))
 	shorten(e, m)
 	return e
+}
+
+// firstLine returns the number and the title, with how bad and how sure it is: "#42 KV cache
+// exhausted on llama-70b: critical, 93 % sure". A title of the operator stands alone.
+func firstLine(m notify.Message, limit int) string {
+	title := m.Name() + " " + m.Headline()
+	if m.Words.Title != "" {
+		return title
+	}
+	end := ": " + m.Gravity()
+	return text.Cut(title, limit-text.Len(end)) + end
 }
 
 func severity(s state.Severity) string {
@@ -82,8 +93,11 @@ func details(m notify.Message) map[string]any {
 	set("4 do now", m.Do)
 	set("5 do not", m.Avoid)
 	set("6 first aid", aid(m))
-	set("7 checked for you", checks(m))
-	set("8 evidence (decibans)", evidence(m))
+	set("7 checked for you", m.CheckLines())
+	set("8 more evidence", m.MoreEvidence())
+	if m.Time != "" {
+		d["where the time goes"] = m.Time
+	}
 	if m.Escalate != "" {
 		d["9 escalate"] = m.Escalate
 	}
@@ -109,40 +123,24 @@ func ownDetails(m notify.Message) map[string]any {
 func aid(m notify.Message) []string {
 	var out []string
 	for _, o := range m.Actions {
-		line := fmt.Sprintf("%s on %s (%s)", o.Change, o.Target, strings.ReplaceAll(string(o.State), "_", " "))
-		for _, g := range o.Stopped() {
-			line += fmt.Sprintf("; %s says %s: %s", g.Guard, g.Decision, g.Reason)
+		line := fmt.Sprintf("%s on %s (%s).", o.Change, o.Target, strings.ReplaceAll(string(o.State), "_", " "))
+		if asked := o.Asked(); asked != "" && o.State.BeforeEffect() {
+			line += " " + asked
 		}
 		if o.NeedsPerson {
-			line += "; " + o.Result + "; when it is taken care of: paramedic cancel " + string(o.ID)
+			line += " " + o.Result + ". When it is fixed: paramedic cancel " + string(o.ID)
 		}
 		if o.Command != "" && o.State.BeforeEffect() {
-			line += "; by hand: " + o.Command
+			line += " By hand: " + o.Command
 		}
 		out = append(out, line)
 	}
 	return out
 }
 
-func checks(m notify.Message) []string {
-	var out []string
-	for _, c := range m.Checks {
-		out = append(out, fmt.Sprintf("%s %s (%s)", c.Ask, c.Answer, c.State))
-	}
-	return out
-}
-
-func evidence(m notify.Message) []string {
-	var out []string
-	for _, f := range m.Evidence {
-		out = append(out, fmt.Sprintf("%s (%+.1f)", f.Text, f.Weight))
-	}
-	return out
-}
-
 // shorten removes the least important parts until the body is within PagerDuty's limit.
 func shorten(e *api.V2Event, m notify.Message) {
-	drop := []string{"8 evidence (decibans)", "7 checked for you", "6 first aid", "5 do not", "4 do now",
+	drop := []string{"8 more evidence", "7 checked for you", "6 first aid", "5 do not", "4 do now",
 		"9 escalate", "3 what else it could be"}
 	d := e.Payload.Details.(map[string]any)
 	for _, key := range drop {
@@ -150,7 +148,7 @@ func shorten(e *api.V2Event, m notify.Message) {
 			return
 		}
 		delete(d, key)
-		d["shortened"] = "the incident's page has the rest: " + text.Cut(m.URL, 1000)
+		d["shortened"] = "The incident's page has the rest: " + text.Cut(m.URL, 1000)
 	}
 	if size(e) > limitBody {
 		e.Links, e.ClientURL = nil, "" // only links of extreme length can be left
@@ -171,8 +169,8 @@ func marker(m notify.Message) string { return "[" + string(m.Incident) + "]" }
 
 // mergeText returns the note about the incident that this one was merged into.
 func mergeText(m notify.Message, mark string) string {
-	note := fmt.Sprintf("Paramedic %s: the same trouble as %s. That incident goes on, with a page of its own; this "+
-		"one was resolved.", mark, text.Cut(m.MergedInto, 500))
+	note := fmt.Sprintf("Paramedic %s: this was the same problem as %s. That incident is still open and has "+
+		"its own page.", mark, text.Cut(m.MergedInto, 500))
 	if m.URL != "" && len(m.URL) < 300 {
 		note += "\nLive: " + m.URL
 	}
@@ -182,7 +180,7 @@ func mergeText(m notify.Message, mark string) string {
 // mergeEvent returns a change event with the content of mergeText. It has no key: if it is sent
 // again because its answer was lost, the list has two lines.
 func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
-	return changeEvent(key, m, fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own",
+	return changeEvent(key, m, fmt.Sprintf("%s was the same problem as %s, which is still open and has its own page",
 		m.Name(), text.Cut(m.MergedInto, 500)), now)
 }
 
@@ -210,7 +208,7 @@ func causeMark(m notify.Message, before state.Cause) string {
 // causeEvent returns a change event about an open page's new cause. It replaces a note where none
 // can be written.
 func causeEvent(key string, m notify.Message, before state.Cause, now time.Time) api.ChangeEvent {
-	return changeEvent(key, m, fmt.Sprintf("%s is %s, in place of %s: %s", m.Name(), m.Verdict(), before, m.Title), now)
+	return changeEvent(key, m, fmt.Sprintf("%s (%s; before: %s)", firstLine(m, limitSummary-200), m.Cause, before), now)
 }
 
 // handedSummary returns the summary for first aid that needs a person.
@@ -220,8 +218,8 @@ func handedSummary(m notify.Message, o notify.Offer) string {
 
 // handedText returns a note on first aid that needs a person, with the reason and how to end it.
 func handedText(m notify.Message, o notify.Offer, mark string) string {
-	note := fmt.Sprintf("Paramedic %s %s on %s. %s\nThe pool gets no first aid until a person has seen to it: then "+
-		"use the button on the page, or paramedic cancel %s.",
+	note := fmt.Sprintf("Paramedic %s %s on %s. %s\nParamedic leaves this pool alone until a person confirms that "+
+		"it is fixed: on the page, or with paramedic cancel %s.",
 		mark, o.Change, o.Target, text.Cut(o.Result, 1200), o.ID)
 	if m.URL != "" && len(m.URL) < 300 {
 		note += "\nLive: " + m.URL
@@ -232,10 +230,11 @@ func handedText(m notify.Message, o notify.Offer, mark string) string {
 // noteText returns the diagnosis as a note of plain text.
 func noteText(m notify.Message, before state.Cause) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Paramedic %s %s\n\n", causeMark(m, before), text.Cut(m.Title, 200))
+	fmt.Fprintf(&b, "%s\nParamedic %s\n\n", text.Cut(firstLine(m, 250), 250), causeMark(m, before))
 	fmt.Fprintf(&b, "What is wrong: %s\nWhy we believe it: %s\n", text.Cut(m.What, 450), text.Cut(m.Why, 450))
+	other := ""
 	if m.Else != "" {
-		fmt.Fprintf(&b, "What else it could be: %s\n", text.Cut(m.Else, 400))
+		other = fmt.Sprintf("What else it could be: %s\n", text.Cut(m.Else, 400))
 	}
 	end := ""
 	if m.URL != "" && len(m.URL) < 300 {
@@ -247,12 +246,13 @@ func noteText(m notify.Message, before state.Cause) string {
 	list := func(title string, lines []string) {
 		for i, l := range lines {
 			l = fmt.Sprintf("- %s: %s\n", title, text.Cut(l, 150))
-			if i < 3 && text.Len(b.String())+text.Len(l)+len(end) < limitNote {
+			if i < 3 && text.Len(b.String())+text.Len(l)+text.Len(other)+len(end) < limitNote {
 				b.WriteString(l)
 			}
 		}
 	}
 	list("Do now", m.Do)
 	list("Do not", m.Avoid)
+	b.WriteString(other)
 	return text.Cut(strings.TrimRight(b.String(), "\n")+"\n"+end, limitNote)
 }

@@ -78,7 +78,7 @@ func TestPageFromTriggerToResolve(t *testing.T) {
 	show("trigger", "acknowledge", "resolve")
 	in := s.Incidents()
 	if len(in) != 1 || in[0].Status != "resolved" || in[0].Severity != "critical" ||
-		in[0].Summary != "#42 KV cache exhausted on llama-70b (3 of 4 workers)" {
+		in[0].Summary != "#42 KV cache exhausted on llama-70b (3 of 4 workers): critical, 93 % sure" {
 		t.Fatalf("incidents %+v", in)
 	}
 	if len(in[0].Links) != 2 || !strings.Contains(fmt.Sprint(in[0].Details), "max_num_seqs 256 → 128") {

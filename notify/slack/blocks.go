@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -145,13 +146,13 @@ func headline(m notify.Message) string {
 	return fmt.Sprintf("%s %s %s", icon, m.Name(), m.Headline())
 }
 
-// facts returns the line under the headline.
+// facts returns the line under the headline: how bad, how sure, where, since when.
 func facts(m notify.Message) string {
-	parts := []string{string(m.Severity), string(m.Status)}
-	if m.Diagnosed {
-		parts = append(parts, m.Verdict())
+	parts := []string{m.Gravity()}
+	if m.Status == state.StatusMitigating || m.Status == state.StatusMonitoring || m.Status == state.StatusResolved {
+		parts = append(parts, string(m.Status))
 	}
-	parts = append(parts, m.Where, fmt.Sprintf("%d alerts", m.Alerts), "since "+clock(m.StartedAt))
+	parts = append(parts, m.Place, text.Count(m.Alerts, "alert"), "since "+clock(m.StartedAt))
 	if !m.AckedAt.IsZero() {
 		parts = append(parts, "acknowledged by "+m.AckedBy.String())
 	}
@@ -187,54 +188,38 @@ func (p *page) open(m notify.Message) {
 		}
 		p.offer(o, i < maxFull)
 	}
-	if own {
-		return
-	}
-	var checks []string
-	for _, c := range m.Checks {
-		checks = append(checks, fmt.Sprintf("%s %s  %s", mark(c.State), c.Ask, c.Answer))
-	}
-	if rows := p.bullets("Checked for you", checks, 6, 180); rows != nil {
-		p.add(rich(rows...))
+	if !own {
+		p.background(m)
 	}
 }
 
-// story adds what is wrong and why, what to do, and the evidence.
+// story adds what is wrong, why, and what to do.
 func (p *page) story(m notify.Message) {
-	story := []api.RichTextElement{row(strong("What is wrong  "), words(p.text(m.What, 900)))}
-	story = append(story, row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
-	if m.Else != "" {
-		story = append(story, row(strong("What else it could be  "), words(p.text(m.Else, 400))))
-	}
-	if m.Time != "" {
-		story = append(story, row(strong("Where the time goes  "), words(p.text(m.Time, 400))))
-	}
-	p.add(rich(story...))
-	var evidence []string
-	for _, f := range m.Evidence {
-		evidence = append(evidence, fmt.Sprintf("%s (%+.1f)", f.Text, f.Weight))
-	}
-	var parts []api.RichTextElement
-	parts = append(parts, p.steps("Do now", m.Do, 6, 300)...)
+	p.add(rich(row(strong("What is wrong  "), words(p.text(m.What, 900))),
+		row(strong("Why we believe it  "), words(p.text(m.Why, 700)))))
+	parts := p.steps("Do now", m.Do, 6, 300)
 	parts = append(parts, p.bullets("Do not", m.Avoid, 6, 240)...)
-	parts = append(parts, p.bullets("Evidence, in decibans", evidence, 5, 180)...)
 	if len(parts) > 0 {
 		p.add(rich(parts...))
 	}
 }
 
-func mark(s string) string {
-	switch s {
-	case "ok":
-		return "✓"
-	case "warn":
-		return "!"
-	case "bad":
-		return "✗"
-	case "info":
-		return "·"
+// background adds what a reader needs only after the advice: the other cause, the phases of late
+// requests, and the evidence and the checks that the story does not name.
+func (p *page) background(m notify.Message) {
+	var parts []api.RichTextElement
+	if m.Else != "" {
+		parts = append(parts, row(strong("What else it could be  "), words(p.text(m.Else, 400))))
 	}
-	return "?"
+	if m.Time != "" {
+		parts = append(parts, row(strong("Where the time goes  "), words(p.text(m.Time, 400))))
+	}
+	evidence := m.MoreEvidence()
+	parts = append(parts, p.bullets("More evidence", evidence[:min(len(evidence), 3)], 3, 180)...)
+	parts = append(parts, p.bullets("Checked for you", m.CheckLines(), 5, 180)...)
+	if len(parts) > 0 {
+		p.add(rich(parts...))
+	}
 }
 
 // resolved adds the summary that replaces an ended incident's message.
@@ -242,18 +227,18 @@ func (p *page) resolved(m notify.Message) {
 	var rows []api.RichTextElement
 	if m.MergedInto != "" {
 		rows = append(rows, row(strong("Merged  "),
-			words(p.text("the same trouble as "+m.MergedInto+"; see there", 400))))
+			words(p.text("It was the same problem as "+m.MergedInto+". Look there.", 400))))
 	} else {
-		end := fmt.Sprintf("after %s, by %s", notify.Took(m.ResolvedAt.Sub(m.StartedAt)), m.ResolvedBy)
-		rows = append(rows, row(strong("Resolved  "), words(p.text(end, 200))))
+		rows = append(rows, row(words(p.text(cmp.Or(m.Ended, "Resolved."), 600))))
 	}
 	if m.Words.Text == "" {
-		rows = append(rows, row(strong("What was wrong  "), words(p.text(m.What, 900))),
-			row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
+		rows = append(rows, row(strong("The diagnosis was  "), words(p.text(m.What, 900))))
 	}
 	var done []string
 	for _, o := range m.Actions {
-		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateText(o), o.Result)))
+		if m.MergedInto != "" || !o.Wrote { // the end names the others
+			done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, stateText(o), o.Result)))
+		}
 	}
 	rows = append(rows, p.bullets("First aid", done, 5, 300)...)
 	p.add(rich(rows...))
@@ -263,7 +248,7 @@ func (p *page) resolved(m notify.Message) {
 // stateText returns an action's state in words.
 func stateText(o notify.Offer) string {
 	if o.Stopping {
-		return "being called off"
+		return "being cancelled"
 	}
 	switch {
 	case o.NeedsPerson:
@@ -273,22 +258,22 @@ func stateText(o notify.Offer) string {
 	}
 	switch o.State {
 	case state.Proposed:
-		return "suggested, nothing was changed"
+		return "suggested, nothing changed"
 	case state.AwaitingApproval:
 		return "waits for approval"
 	case state.Approved, state.Admitted, state.Intent:
 		if len(o.Stopped()) > 0 {
-			return "approved, held for now"
+			return "approved, a guard holds it"
 		}
 		return "approved, about to start"
 	case state.Applied, state.Verifying:
-		return "done, being verified"
+		return "applied, Paramedic verifies it"
 	case state.Succeeded:
-		return "done, and it helped"
+		return "it helped"
 	case state.RollbackIntent:
-		return "being undone"
+		return "rolling back"
 	case state.RolledBack:
-		return "undone"
+		return "rolled back"
 	}
 	return strings.ReplaceAll(string(o.State), "_", " ")
 }
@@ -301,21 +286,16 @@ func (p *page) offer(o notify.Offer, full bool) {
 	}
 	if full && o.State.BeforeEffect() {
 		rows = append(rows, row(words(p.text(o.Why, 300))))
-		var stopped []string
-		for _, g := range o.Stopped() {
-			stopped = append(stopped, fmt.Sprintf("%s says %s: %s", g.Guard, g.Decision, g.Reason))
+		if asked := o.Asked(); asked != "" {
+			rows = append(rows, row(words(p.text(asked, 300))))
 		}
-		if len(stopped) == 0 && len(o.Guards) > 0 {
-			rows = append(rows, row(words(fmt.Sprintf("No guard of %d stands against it.", len(o.Guards)))))
-		}
-		rows = append(rows, p.bullets("Guards", stopped, 3, 150)...)
 		if o.Command != "" && !o.Awaits() {
 			rows = append(rows, row(words("To do it yourself:")), &api.RichTextPreformatted{
 				Type: api.RTEPreformatted, Elements: []api.RichTextSectionElement{words(p.text(o.Command, 400))},
 			})
 		}
 		if o.Awaits() && !p.decides(o) {
-			rows = append(rows, row(words("Nobody may approve it from Slack: approve it on the page, or with "+o.ApproveCommand())))
+			rows = append(rows, row(words("Slack cannot approve it. Approve it on the page, or with "+o.ApproveCommand())))
 		}
 	}
 	p.add(rich(rows...))

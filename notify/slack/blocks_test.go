@@ -52,7 +52,7 @@ func TestRendering(t *testing.T) {
 	f.Links.Base = ""
 	gold(t, "suggest", n.render(notify.Compose(f)))
 	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(time.Hour), "alerts"
-	f.Actions[0].State, f.Actions[0].Verify.Text = state.Succeeded, "TTFT fell from 9 s to 0.4 s"
+	f.Actions[0].State, f.Actions[0].Verify.Text = state.Succeeded, "better: preemption_rate 4.1/s → 0/s"
 	gold(t, "resolved", n.render(notify.Compose(f)))
 }
 
@@ -199,8 +199,8 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 // shows that.
 func TestCallToStopIsShown(t *testing.T) {
 	for at, want := range map[state.ActionState]string{
-		state.Intent:  "being called off|called off by asha; nothing is written any more, unless it was on its way",
-		state.Applied: "done, being verified|called off by asha too late",
+		state.Intent:  "being cancelled|called off by asha; nothing is written any more, unless it was on its way",
+		state.Applied: "applied, Paramedic verifies it|called off by asha too late",
 	} {
 		n, s := bench(t, Config{}, slacktest.Options{})
 		f := fresh(t)
@@ -223,8 +223,8 @@ func TestHeldRunIsShownAsHeld(t *testing.T) {
 	waits := state.GuardResult{Guard: "approval", Decision: state.Hold, Reason: "waits for approval"}
 	freeze := state.GuardResult{Guard: "freeze_window", Decision: state.Hold, Reason: "freeze window night until 07:00"}
 	for want, guards := range map[string][]state.GuardResult{
-		"approved, about to start": {waits},
-		"approved, held for now":   {waits, freeze},
+		"approved, about to start":   {waits},
+		"approved, a guard holds it": {waits, freeze},
 	} {
 		n, s := bench(t, Config{}, slacktest.Options{})
 		f := fresh(t)

@@ -10,19 +10,19 @@ import (
 	"paramedic/state"
 )
 
-// handed adds the button of a run that needs a person, which reports that it is taken care of.
+// handed adds the button of a run that needs a person, which confirms that it is fixed.
 // Without clicks it adds the command.
 func (p *page) handed(o notify.Offer) {
 	value := fmt.Sprintf("%s|%s", o.ID, o.PlanHash)
 	if !p.clicks || len(value) > limitValue {
-		p.add(rich(row(words("When it is taken care of, say so on the page, or with paramedic cancel " +
+		p.add(rich(row(words("When it is fixed, confirm it on the page, or with paramedic cancel " +
 			string(o.ID)))))
 		return
 	}
-	ask := text.Cut(fmt.Sprintf("%s on %s: is it as it should be? The pool may get first aid again after that.",
+	ask := text.Cut(fmt.Sprintf("Is %s on %s fixed? After that, Paramedic may act on this pool again.",
 		o.Change, o.Target), limitConfirm)
 	p.left -= text.Len(ask)
-	confirm := api.NewConfirmationBlockObject(plain("Taken care of?"), plain(ask), plain("It is taken care of"),
+	confirm := api.NewConfirmationBlockObject(plain("Is it fixed?"), plain(ask), plain("It is fixed"),
 		plain("Not yet"))
 	button := api.NewButtonBlockElement(ActionCancel, value, plain("Taken care of")).WithConfirm(confirm)
 	p.add(api.NewActionBlock("cancel."+string(o.ID), button))
@@ -90,7 +90,7 @@ func (p *page) footer(m notify.Message) {
 		link(m.PlaybookURL, "Playbook: "+title)
 	}
 	if p.cut {
-		link(m.URL, "Shortened; the incident's page has the rest")
+		link(m.URL, "Shortened. The incident's page has the rest.")
 	}
 	for _, why := range m.Words.Failed {
 		link("", why)

@@ -33,7 +33,7 @@ func TestRobusta1350EndEditsTheFirstMessage(t *testing.T) {
 		t.Fatalf("%d messages, the first edited %d times", len(got), got[0].Edits)
 	}
 	if blocks := string(got[0].Blocks); !strings.Contains(got[0].Text, "resolved") || !strings.Contains(blocks, "✅") ||
-		!strings.Contains(blocks, "by alerts") {
+		!strings.Contains(blocks, "Resolved after 25 min.") {
 		t.Errorf("it still reads %q: %s", got[0].Text, blocks)
 	}
 	for _, button := range []string{ActionAck, ActionApprove, ActionDeny} {

@@ -242,9 +242,12 @@ func lastEntry(m notify.Message) string {
 
 // notice returns the text of the notification on a phone or watch.
 func notice(m notify.Message) string {
-	word := string(m.Severity)
-	if m.Status == state.StatusResolved {
+	word := m.Gravity()
+	switch {
+	case m.Status == state.StatusResolved:
 		word = "resolved"
+	case m.Words.Title != "":
+		word = string(m.Severity)
 	}
 	return escape(text.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
 }
@@ -323,7 +326,7 @@ func history(m notify.Message, entries []state.Entry) api.Block {
 	var rows []api.RichTextElement
 	if skipped := len(entries) - maxRows; skipped > 0 {
 		entries = entries[skipped:]
-		text := fmt.Sprintf("%d earlier entries are on the incident's page.", skipped)
+		text := fmt.Sprintf("The incident's page has %d earlier entries.", skipped)
 		e := words(text)
 		if m.URL != "" && len(m.URL) <= limitURL {
 			e = api.NewRichTextSectionLinkElement(m.URL, text, nil)

@@ -107,7 +107,7 @@ func TestMessageIsEditedInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.Messages()[0]
-	if len(got.Buttons(ActionApprove)) != 0 || !strings.Contains(string(got.Blocks), "after 25 min, by alerts") ||
+	if len(got.Buttons(ActionApprove)) != 0 || !strings.Contains(string(got.Blocks), "Resolved after 25 min. The alerts ended; Paramedic took no action.") ||
 		!strings.Contains(got.Text, "resolved") {
 		t.Errorf("resolved: %s", got.Blocks)
 	}

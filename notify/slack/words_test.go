@@ -34,8 +34,8 @@ func TestOperatorTextsKeepLimitsAndButtons(t *testing.T) {
 	if _, err := n.Show(t.Context(), m, state.Told{}, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(s.Messages()[1].Blocks); !strings.Contains(got, "Resolved  ") || !strings.Contains(got, "*own* text") ||
-		strings.Contains(got, "What was wrong") {
+	if got := string(s.Messages()[1].Blocks); !strings.Contains(got, "Resolved.") || !strings.Contains(got, "*own* text") ||
+		strings.Contains(got, "The diagnosis was") {
 		t.Errorf("resolved: %.3000s", got)
 	}
 }

@@ -17,6 +17,8 @@ type Config struct {
 	// Fleet returns the health of every pool, as a value for JSON. It is nil if no source is
 	// configured.
 	Fleet func(ctx context.Context) (any, error)
+	// Titles holds the titles of signals and symptoms, for reports.
+	Titles state.Titles
 	// BodyTimeout bounds how long a body may take to arrive.
 	BodyTimeout time.Duration
 	// ApplyWait bounds how long a write waits to be applied, before it is answered with 202.

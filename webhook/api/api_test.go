@@ -59,7 +59,7 @@ func TestReportEscapesMarkdownAndShowsTheSum(t *testing.T) {
 	w.Incidents[hooktest.Incident] = in
 	s, _ := hooktest.Serve(t, w, nil)
 	got := hooktest.Do(s, "GET", "/api/v1/incidents/42/report", "")
-	hooktest.Expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv_usage", "max\\_num\\_seqs 256", "×1.6 of an hour ago", "rose 4 min before", "opened by HighKV",
+	hooktest.Expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv usage", "max\\_num\\_seqs 256", "×1.6 of an hour ago", "rose 4 min before", "opened by HighKV",
 		"**Where the time goes.** queue 60 % of a request: queue\\_saturation, from 40 traces. &lt;b&gt;trace")
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, `"time":"queue 60 % of a request: queue_saturation, from 40 traces.`)
 }

@@ -15,7 +15,7 @@ import (
 // nothing was written only if the run ended without a write.
 func TestDenialReportsFinalState(t *testing.T) {
 	const intent, applied, human = state.Intent, state.Applied, state.NeedsHuman
-	tooLate := []string{"it is applied", "what was written is verified"}
+	tooLate := []string{"it is applied", "Paramedic verifies the write"}
 	released := func(a state.Action) state.Action {
 		a = hooktest.CalledOff(hooktest.After(human))(a)
 		a.Journal[state.Released], a.Reason = "ana", "called off by ana; the worker serves again"
@@ -39,7 +39,7 @@ func TestDenialReportsFinalState(t *testing.T) {
 			[]string{"will be applied shortly"}},
 		"it needs a person meanwhile": {"cancel", intent, hooktest.After(human), 409, []string{"needs a person"}},
 		"it is being verified when asked": {"cancel", state.Verifying, nil, 409,
-			[]string{"it is verifying", "what was written is verified"}},
+			[]string{"it is verifying", "Paramedic verifies the write"}},
 		"it was called off when asked": {"cancel", state.Denied, nil, 409, []string{"it is denied"}},
 		"a denial of what went on":     {"deny", state.Proposed, hooktest.After(intent, applied), 409, tooLate},
 		"a denial of what is about to go": {"deny", state.Proposed, hooktest.CalledOff(hooktest.After(intent)), 202,
@@ -83,7 +83,7 @@ func TestActionShowsLateCallOff(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions/"+string(hooktest.Action), ""), 200, says)
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, says)
 	if report := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: w.ActionsOf(hooktest.Incident)},
-		hooktest.Start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
+		hooktest.Start); !strings.Contains(report, "- **Cancelled:** by ana too late: it was done already") {
 		t.Errorf("%s", report)
 	}
 }

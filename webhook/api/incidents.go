@@ -115,7 +115,7 @@ func (s *API) showReport(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
 	ev, _ := s.View.Evidence(in.ID)
 	_, err = w.Write([]byte(report.Report(report.Case{Incident: in, Actions: s.ActionsOf(in), Timeline: entries,
-		Curves: ev.Charted()}, s.Clock.Now())))
+		Curves: ev.Charted(), Titles: s.Titles}, s.Clock.Now())))
 	return err
 }
 

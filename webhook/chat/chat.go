@@ -32,6 +32,8 @@ type Config struct {
 	// MayRead reports whether a user may list and show incidents. If it is nil, every user is
 	// refused.
 	MayRead func(Asker) bool
+	// Titles holds the titles of signals.
+	Titles state.Titles
 	// APIURL is the Web API's base if it is not Slack's own. Replies may then go to its host too.
 	APIURL string
 	// HTTP sends the replies to refused clicks. If it is nil, a client with a deadline of
@@ -207,14 +209,14 @@ func (s *Chat) authorize(o *command.Request, userID, name, trigger string, a *st
 		o.Nonce = s.Clock.Now().Format(time.RFC3339Nano)
 	}
 	if s.Authorize == nil {
-		return "nobody is authorised to act through Slack"
+		return "no Slack user may act: set slack_user in auth.api.tokens_file, or approvers in remediate.policies"
 	}
 	reason, ok := s.Authorize(o.Actor, o.Verb, a)
 	if ok {
 		return ""
 	}
 	if reason == "" {
-		reason = "you are not authorised to do this"
+		reason = "your Slack user may not do this"
 	}
 	return reason
 }

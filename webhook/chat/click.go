@@ -80,7 +80,7 @@ func (s *Chat) Interaction(w http.ResponseWriter, r *http.Request) error {
 			var a *httpio.Error
 			if !errors.As(err, &a) {
 				s.Logger.Error("click was not handled", "err", err)
-				a = httpio.Fail(http.StatusInternalServerError, "something went wrong; the log says more")
+				a = httpio.Fail(http.StatusInternalServerError, "Paramedic could not handle this click: its log has the error")
 			}
 			s.replyLater(click.ResponseURL, ":warning: "+escape(a.Text))
 		}
@@ -101,7 +101,7 @@ func (s *Chat) click(r *http.Request, click *clickPayload) error {
 	if button.ActionID == buttonAck {
 		in, ok := s.View.Incident(state.IncidentID(button.Value))
 		if !ok {
-			return httpio.Fail(http.StatusNotFound, "that incident is not remembered any more")
+			return httpio.Fail(http.StatusNotFound, "that incident is no longer stored")
 		}
 		_, err := s.incident(r.Context(), c, state.VerbAck, in)
 		return err
@@ -109,7 +109,7 @@ func (s *Chat) click(r *http.Request, click *clickPayload) error {
 	id, hash, ok := strings.Cut(button.Value, "|")
 	a, known := s.View.Action(state.ActionID(id))
 	if !ok || hash == "" || !known {
-		return httpio.Fail(http.StatusNotFound, "that action is not remembered any more")
+		return httpio.Fail(http.StatusNotFound, "that action is no longer stored")
 	}
 	verb := map[string]state.Verb{buttonApprove: state.VerbApprove, buttonDeny: state.VerbDeny,
 		buttonCancel: state.VerbCancel}[button.ActionID]

@@ -15,15 +15,15 @@ import (
 )
 
 const help = "*Paramedic*\n" +
-	"`list` open incidents\n" +
-	"`show ID` one incident with its cause, evidence and actions\n" +
-	"`ack ID` say that you are on it\n" +
+	"`list` list the open incidents\n" +
+	"`show ID` show one incident: cause, explanation, advice, actions\n" +
+	"`ack ID` acknowledge it: you work on it\n" +
 	"`diagnose ID` gather evidence again\n" +
-	"`approve ACT PLAN [reason]` / `deny ACT [reason]` decide on first aid; `show` gives the plan\n" +
-	"`cancel ACT [reason]` call first aid off; where it needs a person: it is taken care of\n" +
-	"`halt [reason]` / `resume` stop and allow all first aid\n" +
-	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are " +
-	"several clusters)."
+	"`approve ACT PLAN [reason]` / `deny ACT [reason]` decide on first aid; `show` has the plan\n" +
+	"`cancel ACT [reason]` cancel first aid; if it needs a person, this confirms that it is fixed\n" +
+	"`halt [reason]` / `resume` stop all first aid, or allow it again\n" +
+	"The unique beginning of an ID is enough. An incident also has a number: 7, or prod-7 if there are " +
+	"several clusters."
 
 // Command answers /paramedic. Slack shows the answer to the person who asked.
 func (s *Chat) Command(w http.ResponseWriter, r *http.Request) error {
@@ -60,8 +60,8 @@ type call struct {
 
 // errReader answers a user who may not know which incidents exist.
 var errReader = httpio.Fail(http.StatusForbidden,
-	"ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file "+
-		"(slack_user)")
+	"ask in the channel where Paramedic posts incidents, or ask an admin to add your Slack user to "+
+		"auth.api.tokens_file (slack_user)")
 
 // visible returns the error of a search. For a user who may not read, it returns an error that
 // reveals nothing.
@@ -91,7 +91,7 @@ func (s *Chat) run(ctx context.Context, c call) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return show(in, s.Name(&in), s.ActionsOf(in)), nil
+		return s.show(in, s.ActionsOf(in)), nil
 	case "ack", "diagnose":
 		in, err := s.Incident(name)
 		if err != nil {
@@ -111,7 +111,7 @@ func (s *Chat) run(ctx context.Context, c call) (string, error) {
 	case "halt", "resume":
 		return s.haltOrResume(ctx, c, state.Verb(verb), rest)
 	default:
-		return "", httpio.Fail(http.StatusBadRequest, "there is no command %q; try help", httpio.Cut(verb, 32))
+		return "", httpio.Fail(http.StatusBadRequest, "there is no command %q: /paramedic help lists the commands", httpio.Cut(verb, 32))
 	}
 }
 
@@ -119,7 +119,7 @@ func outcome(applied bool, done string) string {
 	if applied {
 		return ":white_check_mark: " + done
 	}
-	return ":hourglass_flowing_sand: Recorded; it will be applied shortly."
+	return ":hourglass_flowing_sand: Recorded. Paramedic applies it in a moment."
 }
 
 func (s *Chat) incident(ctx context.Context, c call, verb state.Verb, in state.Incident) (string, error) {
@@ -140,7 +140,7 @@ func (s *Chat) incident(ctx context.Context, c call, verb state.Verb, in state.I
 	if err != nil {
 		return "", err
 	}
-	words := map[state.Verb]string{state.VerbAck: "Acknowledged: ", state.VerbDiagnose: "Gathering evidence again: "}
+	words := map[state.Verb]string{state.VerbAck: "Acknowledged: ", state.VerbDiagnose: "Paramedic gathers evidence again: "}
 	return outcome(applied, words[verb]+label), nil
 }
 
@@ -194,8 +194,8 @@ func (s *Chat) haltOrResume(ctx context.Context, c call, verb state.Verb, reason
 	if err != nil {
 		return "", err
 	}
-	words := map[state.Verb]string{state.VerbHalt: "First aid is halted everywhere.",
-		state.VerbResume: "First aid may go on."}
+	words := map[state.Verb]string{state.VerbHalt: "First aid is halted everywhere. To allow it again: /paramedic resume",
+		state.VerbResume: "First aid is allowed again."}
 	return outcome(applied, words[verb]), nil
 }
 
@@ -228,23 +228,33 @@ func (s *Chat) list() string {
 // many.
 const storyMost = 10
 
-func show(in state.Incident, name string, actions []state.Action) string {
+// show returns an incident: how it ended, or what is wrong and what to do, then its actions.
+func (s *Chat) show(in state.Incident, actions []state.Action) string {
 	var b strings.Builder
-	d := in.Diagnosis
-	fmt.Fprintf(&b, "*%s %s*\n`%s` %s, %s, %d alerts\n", escape(name), httpio.Cut(escape(in.Title), 200),
-		in.ID, in.Severity, in.Status, in.AlertCount)
+	d, ended := in.Diagnosis, state.EndText(&in, actions, s.Titles.Signal)
+	fmt.Fprintf(&b, "*%s %s*\n`%s` %s, %s, %s\n", escape(s.Name(&in)), httpio.Cut(escape(in.Title), 200),
+		in.ID, in.Severity, in.Status, text.Count(in.AlertCount, "alert"))
+	if ended != "" {
+		b.WriteString(escape(ended) + "\n")
+	}
 	fmt.Fprintf(&b, "Cause: *%s*", escape(string(in.Cause())))
-	if !in.DiagnosedAt.IsZero() {
-		fmt.Fprintf(&b, " (%s)", report.Sureness(in.Cause(), d.Confidence))
+	if sure := report.Sureness(in.Cause(), d.Confidence); !in.DiagnosedAt.IsZero() && sure != report.NoVerdict {
+		fmt.Fprintf(&b, ", %s sure", sure)
+	} else if !in.DiagnosedAt.IsZero() {
+		fmt.Fprintf(&b, " (%s)", sure)
 	}
 	b.WriteByte('\n')
-	for _, part := range []struct{ label, text string }{
-		{"What is wrong", d.Story.What}, {"Why we believe it", d.Story.Why}, {"What else it could be", d.Story.Else},
-	} {
-		if part.text != "" {
-			fmt.Fprintf(&b, "*%s*  %s\n", part.label, escape(part.text))
+	part := func(label, words string) {
+		if words != "" {
+			fmt.Fprintf(&b, "*%s*  %s\n", label, escape(words))
 		}
 	}
+	if ended != "" {
+		part("The diagnosis was", d.Story.What)
+		return b.String()
+	}
+	part("What is wrong", d.Story.What)
+	part("Why we believe it", d.Story.Why)
 	for _, part := range []struct {
 		label string
 		lines []string
@@ -256,14 +266,19 @@ func show(in state.Incident, name string, actions []state.Action) string {
 			fmt.Fprintf(&b, "• %s\n", httpio.Cut(escape(l), 400))
 		}
 	}
-	for _, f := range d.Findings[:min(len(d.Findings), 5)] {
-		fmt.Fprintf(&b, "• %+.1f %s\n", f.Weight, httpio.Cut(escape(f.Text), 150))
+	if len(actions) > 0 {
+		b.WriteString("*First aid*\n")
 	}
 	for _, a := range actions[:min(len(actions), 5)] {
-		fmt.Fprintf(&b, "• `%s` %s: %s\n", a.ID, a.State, httpio.Cut(escape(a.Change), 120))
+		fmt.Fprintf(&b, "• `%s` %s (%s)\n", a.ID, httpio.Cut(escape(a.Change), 120),
+			strings.ReplaceAll(string(a.State), "_", " "))
+		if said := state.GuardText(a.Guards, a.State); said != "" && a.State.BeforeEffect() {
+			fmt.Fprintf(&b, "   %s\n", httpio.Cut(escape(said), 300))
+		}
 		if a.State == state.AwaitingApproval {
 			fmt.Fprintf(&b, "   `/paramedic approve %s %s`\n", a.ID, state.ShortPlan(a.PlanHash))
 		}
 	}
+	part("What else it could be", d.Story.Else)
 	return b.String()
 }

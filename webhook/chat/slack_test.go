@@ -87,7 +87,7 @@ func TestSlashCommands(t *testing.T) {
 		{"U1", "deny ACT-01KA too late", "decided by ana"},
 		{"U1", "halt game day", "halted everywhere"},
 		{"U1", "list", "halted in prod"},
-		{"U1", "resume", "may go on"},
+		{"U1", "resume", "allowed again"},
 	} {
 		if got := say(c.user, c.text); !strings.Contains(got, c.says) || strings.Contains(got, "<!") {
 			t.Errorf("%s: %q does not say %q", c.text, got, c.says)
@@ -106,7 +106,7 @@ func TestSlashCommands(t *testing.T) {
 		t.Errorf("%d refusals recorded", refused)
 	}
 	w.Err = state.ErrUnavailable
-	if got := say("U1", "halt"); !strings.Contains(got, "durable") {
+	if got := say("U1", "halt"); !strings.Contains(got, "cannot store this now") {
 		t.Errorf("%q", got)
 	}
 }
@@ -134,8 +134,8 @@ func TestSlackButtons(t *testing.T) {
 	for _, c := range []struct{ user, button, value, says string }{
 		{"U2", "paramedic.approve", string(hooktest.Action) + "|plan1", "not on the list"},
 		{"U1", "paramedic.approve", string(hooktest.Action) + "|plan0", "has changed"},
-		{"U1", "paramedic.approve", string(hooktest.Action), "not remembered"},
-		{"U1", "paramedic.ack", "INC-0", "not remembered"},
+		{"U1", "paramedic.approve", string(hooktest.Action), "no longer stored"},
+		{"U1", "paramedic.ack", "INC-0", "no longer stored"},
 	} {
 		press(c.user, c.button, c.value, c.user+c.value)
 		if got := <-replies; !strings.Contains(got, c.says) || !strings.Contains(got, "ephemeral") {
@@ -151,7 +151,7 @@ func TestSlackButtons(t *testing.T) {
 		t.Errorf("action is %s by %v", got.State, got.DecidedBy)
 	}
 	press("U1", "paramedic.deny", string(hooktest.Action)+"|plan1", "t10")
-	if got := <-replies; !strings.Contains(got, "does not await") {
+	if got := <-replies; !strings.Contains(got, "does not wait for a decision") {
 		t.Error(got)
 	}
 }

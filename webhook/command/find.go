@@ -33,15 +33,15 @@ func (r *Runner) Incident(name string) (state.Incident, error) {
 	switch len(found) {
 	case 0:
 		return state.Incident{}, httpio.Fail(http.StatusNotFound,
-			"no incident %q; give its ID, a unique beginning of it, or its number (7, or prod-7)", httpio.Cut(name, 64))
+			"no incident %q: give its ID, the unique beginning of it, or its number (7, or prod-7)", httpio.Cut(name, 64))
 	case 1:
 		return found[0], nil
 	}
-	more := "type more of the ID"
+	more := "give more of the ID"
 	if byNumber {
-		more = "name its cluster too, or give its ID"
+		more = "add its cluster (prod-7), or give its ID"
 	}
-	a := httpio.Fail(http.StatusConflict, "%q means several incidents; %s", httpio.Cut(name, 64), more)
+	a := httpio.Fail(http.StatusConflict, "%q means several incidents: %s", httpio.Cut(name, 64), more)
 	for _, in := range found {
 		a.Candidates = append(a.Candidates, fmt.Sprintf("%s (%s, %s, %s)", in.ID, r.Name(&in), in.Cluster, in.Status))
 	}
@@ -65,11 +65,11 @@ func (r *Runner) Action(name string) (state.Action, error) {
 	switch len(found) {
 	case 0:
 		return state.Action{}, httpio.Fail(http.StatusNotFound,
-			"no action %q; give its ID or a unique beginning of it", httpio.Cut(name, 64))
+			"no action %q: give its ID or the unique beginning of it", httpio.Cut(name, 64))
 	case 1:
 		return found[0], nil
 	}
-	conflict := httpio.Fail(http.StatusConflict, "%q means several actions; type more of the ID", httpio.Cut(name, 64))
+	conflict := httpio.Fail(http.StatusConflict, "%q means several actions: give more of the ID", httpio.Cut(name, 64))
 	for _, a := range found {
 		conflict.Candidates = append(conflict.Candidates, fmt.Sprintf("%s (%s, %s)", a.ID, a.Change, a.State))
 	}

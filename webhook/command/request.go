@@ -148,7 +148,7 @@ func (r *Runner) OnClusters(verb state.Verb, clusters []string) Request {
 // command has no effect because it was done before.
 func CheckIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 	if in.MergedInto != "" && verb != state.VerbFeedback {
-		return false, httpio.Fail(http.StatusConflict, "%s was merged into %s; use that one", in.ID, in.MergedInto)
+		return false, httpio.Fail(http.StatusConflict, "%s was merged into %s: use that incident", in.ID, in.MergedInto)
 	}
 	resolved := in.Status == state.StatusResolved
 	switch verb {
@@ -160,7 +160,7 @@ func CheckIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 		return false, nil
 	}
 	if resolved {
-		return false, httpio.Fail(http.StatusConflict, "%s is resolved; there is nothing to %s", in.ID, verb)
+		return false, httpio.Fail(http.StatusConflict, "%s is resolved: %s has no effect", in.ID, verb)
 	}
 	return done, nil
 }
@@ -178,7 +178,7 @@ func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) e
 		return nil
 	}
 	if a.State != state.AwaitingApproval && (verb != state.VerbDeny || a.State != state.Proposed) {
-		return httpio.Fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, whyNoDecision(a))
+		return httpio.Fail(http.StatusConflict, "%s does not wait for a decision: %s", a.ID, whyNoDecision(a))
 	}
 	if a.State == state.AwaitingApproval && !a.ExpiresAt.IsZero() && !r.Clock.Now().Before(a.ExpiresAt) {
 		return httpio.Fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID,
@@ -192,10 +192,10 @@ func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) e
 	}
 	if planHash != "" && !a.IsPlan(planHash) {
 		return httpio.Fail(http.StatusConflict,
-			"the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
+			"the plan of %s has changed since you saw it: read it again before you decide", a.ID)
 	}
 	if in, ok := r.View.Incident(a.Incident); ok && !in.Open() && verb == state.VerbApprove {
-		return httpio.Fail(http.StatusConflict, "%s is resolved; %s is not needed any more", in.ID, a.ID)
+		return httpio.Fail(http.StatusConflict, "%s is resolved: %s is no longer needed", in.ID, a.ID)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func whyNoDecision(a state.Action) string {
 	reason := "it is " + string(a.State)
 	switch {
 	case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
-		reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
+		reason = "Paramedic does not write in mode " + a.Mode + ": run it yourself: " + a.Command
 	case a.DecidedBy.ID != "" && (a.Reason == "" || a.Declined()):
 		reason += ", decided by " + a.DecidedBy.String()
 	case a.Reason != "":
@@ -218,7 +218,7 @@ func whyNoDecision(a state.Action) string {
 }
 
 // plannedAgain is the advice for a decision that comes too late.
-const plannedAgain = "it is planned again while the incident is open, at once if you ask for a new diagnosis"
+const plannedAgain = "Paramedic plans it again while the incident is open, and at once if you ask for a new diagnosis"
 
 // Decided returns the action after a decision was applied, or why the decision had no effect:
 // another person's may have come first.
@@ -230,11 +230,11 @@ func (r *Runner) Decided(o Request) (state.Action, error) {
 	}
 	if o.Verb == state.VerbApprove && a.State == state.AwaitingApproval {
 		return a, httpio.Fail(http.StatusConflict,
-			"the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
+			"the plan of %s has changed since you saw it: read it again before you decide", a.ID)
 	}
 	if o.Verb == state.VerbApprove &&
 		(a.State == state.Expired || a.State == state.Cancelled || a.State == state.Superseded) {
-		return a, httpio.Fail(http.StatusConflict, "%s could not be approved any more: it is %s: %s", a.ID, a.State,
+		return a, httpio.Fail(http.StatusConflict, "%s can no longer be approved: it is %s: %s", a.ID, a.State,
 			a.Reason)
 	}
 	if o.Verb == state.VerbApprove {
@@ -258,9 +258,9 @@ func tooLate(verb state.Verb, a state.Action) error {
 	}
 	switch {
 	case a.State == state.Applied, a.State == state.Verifying:
-		then = "; what was written is verified, and undone where it does harm and can be undone"
+		then = "; Paramedic verifies the write, and rolls it back if it does harm and can be rolled back"
 	case a.NeedsPerson():
-		then = ", which needs a person: " + a.Reason + ". See to it, and cancel it then"
+		then = " and needs a person: " + a.Reason + ". Fix it, then cancel it"
 	case a.State.BeforeEffect():
 		then = "; cancel it"
 	case a.Reason != "":

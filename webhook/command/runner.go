@@ -34,8 +34,8 @@ func (r *Runner) Append(ctx context.Context, inputs ...state.Input) error {
 	}
 	r.Logger.Error("input was not made durable", "err", err)
 	if errors.Is(err, state.ErrUnavailable) {
-		return httpio.Fail(http.StatusServiceUnavailable, "this cannot be made durable now; send it again")
+		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot store this now: send it again")
 	}
 	return httpio.Fail(http.StatusServiceUnavailable,
-		"this was not made durable; send it again, and see the log if it goes on")
+		"Paramedic did not store this: send it again; if that fails too, read its log")
 }

@@ -30,7 +30,7 @@ type course struct {
 }
 
 // courses writes the table of the charts' signals.
-func (b *report) courses(in state.Incident, curves []state.Curve) {
+func (b *report) courses(in state.Incident, curves []state.Curve, titles state.Titles) {
 	var order []string
 	bySignal := map[string][]state.Curve{}
 	for _, c := range curves {
@@ -45,7 +45,7 @@ func (b *report) courses(in state.Incident, curves []state.Curve) {
 	if len(order) == 0 {
 		return
 	}
-	b.line("\nWhat the signals did, by the worker that went furthest:\n")
+	b.line("\nSignals over time, of the worker that changed most:\n")
 	b.line("| Signal | Before | Furthest | At the end | Course |\n|---|---:|---|---|---|")
 	for _, signal := range order {
 		c := courseOf(in, bySignal[signal])
@@ -53,7 +53,7 @@ func (b *report) courses(in state.Incident, curves []state.Curve) {
 		if c.farOn != "" {
 			far += " on " + c.farOn
 		}
-		b.line("| %s | %s | %s | %s | %s |", code(signal), Markdown(state.FormatValue(c.before, c.unit)),
+		b.line("| %s | %s | %s | %s | %s |", Markdown(titles.Signal(signal)), Markdown(state.FormatValue(c.before, c.unit)),
 			Markdown(far), Markdown(c.end), c.bars)
 	}
 }

@@ -31,8 +31,9 @@ func TestReportShowsCourseOfSignals(t *testing.T) {
 	})
 	young := curve("vllm-b", 11, 30, func(int) float64 { return 0.35 })
 	in := state.Incident{ID: "INC-01KAAAAAAAAAAAAAAAAAAAAAAA", StartedAt: start, OpenedAt: start}
-	text := Report(Case{Incident: in, Curves: []state.Curve{old, young}}, start)
-	for _, want := range []string{"| Signal | Before | Furthest | At the end | Course |", "| `kv_usage` | 40 % | 98 % at 03:00:00 on vllm\\|a | 35 % at 03:30:00 |", "▄▄▄▄████", "███▃▃"} {
+	text := Report(Case{Incident: in, Curves: []state.Curve{old, young},
+		Titles: state.Titles{Signals: map[string]string{"kv_usage": "KV cache in use"}}}, start)
+	for _, want := range []string{"| Signal | Before | Furthest | At the end | Course |", "| KV cache in use | 40 % | 98 % at 03:00:00 on vllm\\|a | 35 % at 03:30:00 |", "▄▄▄▄████", "███▃▃"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

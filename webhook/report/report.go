@@ -16,20 +16,21 @@ type Case struct {
 	Actions  []state.Action
 	Timeline []state.Entry
 	Curves   []state.Curve // of the signals in the charts
+	Titles   state.Titles
 }
 
 // Report returns the post-incident report in Markdown. Text from outside is escaped.
 func Report(c Case, now time.Time) string {
 	b, in, actions := &report{}, c.Incident, c.Actions
 	b.line("# Incident %s (#%d): %s", in.ID, in.Number, Markdown(in.Title))
-	b.summary(in, now)
-	b.impact(in, now)
+	b.summary(c, now)
+	b.impact(in, now, c.Titles)
 	b.timeline(c.Timeline)
-	b.evidence(in)
-	b.courses(in, c.Curves)
-	b.actions(actions)
+	b.evidence(in, c.Titles)
+	b.courses(in, c.Curves, c.Titles)
+	b.actions(actions, c.Titles)
 	b.wentWell(in, actions)
-	b.unknown(in, actions)
+	b.unknown(in, actions, c.Titles)
 	return b.String()
 }
 
@@ -45,9 +46,13 @@ func (b *report) item(label, text string) {
 	}
 }
 
-func (b *report) summary(in state.Incident, now time.Time) {
-	d := in.Diagnosis
+func (b *report) summary(c Case, now time.Time) {
+	in, d := c.Incident, c.Incident.Diagnosis
 	b.heading("Summary")
+	if ended := state.EndText(&in, c.Actions, c.Titles.Signal); ended != "" {
+		b.line("%s\n", Markdown(ended))
+		b.line("The diagnosis was:\n")
+	}
 	if story := StoryMarkdown(d.Story); story != "" {
 		b.WriteString(story)
 	}
@@ -80,7 +85,7 @@ func (b *report) summary(in state.Incident, now time.Time) {
 	b.item("Playbook", code(d.Playbook))
 }
 
-func (b *report) impact(in state.Incident, now time.Time) {
+func (b *report) impact(in state.Incident, now time.Time, titles state.Titles) {
 	b.heading("Impact")
 	end := in.ResolvedAt
 	if end.IsZero() {
@@ -97,11 +102,11 @@ func (b *report) impact(in state.Incident, now time.Time) {
 	b.item("Pods", codes(in.Scope.Pods))
 	b.item("Nodes", codes(in.Scope.Nodes))
 	b.item("GPUs", codes(in.Scope.GPUs))
-	b.item("Alerts", fmt.Sprintf("%d, of which %d still fire", in.AlertCount, in.ActiveAlerts))
+	b.item("Alerts", alerts(in))
 	if len(in.Symptoms) > 0 {
 		b.line("\n| Symptom | Severity | Alerts | First | Last |\n|---|---|---:|---|---|")
 		for _, c := range in.Symptoms {
-			b.line("| %s | %s | %d | %s | %s |", code(string(c.Symptom)), Markdown(string(c.Severity)), c.Alerts,
+			b.line("| %s | %s | %d | %s | %s |", Markdown(titles.Symptom(c.Symptom)), Markdown(string(c.Severity)), c.Alerts,
 				timeText(c.First), timeText(c.Last))
 		}
 	}
@@ -110,7 +115,7 @@ func (b *report) impact(in state.Incident, now time.Time) {
 func (b *report) timeline(entries []state.Entry) {
 	b.heading("Timeline")
 	if len(entries) == 0 {
-		b.line("Nothing is recorded.")
+		b.line("The timeline has no entry.")
 		return
 	}
 	b.line("| Time | What | Who |\n|---|---|---|")
@@ -119,39 +124,59 @@ func (b *report) timeline(entries []state.Entry) {
 	}
 }
 
-func (b *report) evidence(in state.Incident) {
+func (b *report) evidence(in state.Incident, titles state.Titles) {
 	d := in.Diagnosis
 	b.heading("Evidence")
 	if len(d.Findings) == 0 {
-		b.line("None was gathered.")
+		b.line("Paramedic gathered no evidence.")
 	} else {
-		b.line("Weights are decibans: 10 make the cause ten times as likely.\n")
-		b.line("| Weight | Signal | Pod | Value | What it says | Why so much |\n|---:|---|---|---:|---|---|")
-		b.line("| %+.1f | prior | | | how common the cause is, before any evidence | |", d.Prior)
+		b.line("Weights are decibans: +10 makes the cause ten times as likely.\n")
+		b.line("| Weight | Signal | Pod | Value | Finding | Reason for the weight |\n|---:|---|---|---:|---|---|")
+		b.line("| %+.1f | prior | | | How common the cause is without evidence | |", d.Prior)
 		sum := d.Prior
 		for _, f := range d.Findings {
 			sum += f.Weight
-			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(valueText(f)),
+			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, Markdown(titles.Signal(f.Signal)), code(f.Pod), Markdown(valueText(f)),
 				Markdown(f.Text), Markdown(f.Why))
 		}
 		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up | |", sum, d.Margin)
 	}
 	if len(d.Anomalies) > 0 {
-		b.line("\nAgainst the usual:\n")
+		b.line("\nUnusual values:\n")
 		for _, a := range d.Anomalies {
 			b.line("- %s", Markdown(a.Text))
 		}
 	}
 	if len(d.Correlations) > 0 {
-		b.line("\nMoved together, which makes nothing a cause:\n")
+		b.line("\nSignals that moved together (this proves no cause):\n")
 		for _, x := range d.Correlations {
 			b.line("- %s", Markdown(x.Text))
 		}
 	}
 	if alternatives := AlternativesMarkdown(d.Alternatives); alternatives != "" {
-		b.line("\nWeighed and not chosen:\n\n%s", strings.TrimSuffix(alternatives, "\n"))
+		b.line("\nOther causes that the evidence did not support:\n\n%s", strings.TrimSuffix(alternatives, "\n"))
 	}
 }
+
+// alerts counts the incident's alerts and those that still fire.
+func alerts(in state.Incident) string {
+	if in.ActiveAlerts == 0 {
+		return fmt.Sprintf("%d, none fires now", in.AlertCount)
+	}
+	return fmt.Sprintf("%d, %d fire now", in.AlertCount, in.ActiveAlerts)
+}
+
+// verdict returns the result of an action's verification as text.
+func verdict(a state.Action, titles state.Titles) string {
+	text := strings.TrimPrefix(a.Verify.Text, string(a.Verify.Verdict)+": ")
+	if a.Verify.Verdict == "" || text == "" {
+		return string(a.Verify.Verdict) + titles.Text(text)
+	}
+	return string(a.Verify.Verdict) + ": " + titles.Text(text)
+}
+
+// stateName returns a run's state in words.
+func stateName(s state.ActionState) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 // valueText returns the value of a finding as text, or "" if it has none.
 func valueText(f state.Finding) string {
@@ -190,7 +215,7 @@ func StoryMarkdown(s state.Story) string {
 	return b.String()
 }
 
-// AlternativesMarkdown lists the causes that were weighed and not chosen, each with the condition
+// AlternativesMarkdown lists the causes that the verdict did not choose, each with the condition
 // under which it would win.
 func AlternativesMarkdown(list []state.Alternative) string {
 	b := &report{}
@@ -204,24 +229,27 @@ func AlternativesMarkdown(list []state.Alternative) string {
 	return b.String()
 }
 
-func (b *report) actions(actions []state.Action) {
+func (b *report) actions(actions []state.Action, titles state.Titles) {
 	b.heading("Actions")
 	if len(actions) == 0 {
-		b.line("None was planned.")
+		b.line("Paramedic planned no action.")
 		return
 	}
 	for _, a := range actions {
 		b.line("### %s: %s\n", a.ID, Markdown(a.Change))
-		b.item("State", Markdown(string(a.State)))
+		b.item("State", Markdown(stateName(a.State)))
 		b.item("Mode", Markdown(a.Mode))
 		b.item("Target", Markdown(a.Target.String()))
 		b.item("Why", Markdown(a.Why))
 		if a.DecidedBy.ID != "" {
 			b.item("Decided by", Markdown(a.DecidedBy.String())+", "+timeText(a.DecidedAt))
 		}
-		b.item("Called off", Markdown(strings.TrimPrefix(a.CallOff(), "called off ")))
-		b.item("Verdict", Markdown(strings.TrimSpace(string(a.Verify.Verdict)+" "+a.Verify.Text)))
-		b.item("Ended because", Markdown(a.Reason))
+		b.item("Cancelled", Markdown(strings.TrimPrefix(a.CallOff(), "called off ")))
+		b.item("Verdict", Markdown(verdict(a, titles)))
+		b.item("Reason of its end", Markdown(titles.Text(a.Reason)))
+		if len(a.Guards) > 0 {
+			b.item("Guards", Markdown(state.GuardText(a.Guards, a.State)))
+		}
 		for _, g := range a.Guards {
 			b.line("  - %s: %s, %s", Markdown(g.Guard), Markdown(string(g.Decision)), Markdown(g.Reason))
 		}
@@ -233,17 +261,18 @@ func (b *report) wentWell(in state.Incident, actions []state.Action) {
 	b.heading("What went well")
 	n := b.Len()
 	if !in.NamedAt.IsZero() {
-		b.line("- The cause was named %s after the first alert came.", in.NamedAt.Sub(in.OpenedAt).Round(time.Second))
+		b.line("- Paramedic named the cause %s after the first alert.", in.NamedAt.Sub(in.OpenedAt).Round(time.Second))
 	}
 	if in.AlertCount > 1 {
-		b.line("- %d alerts became one incident.", in.AlertCount)
+		b.line("- Paramedic grouped %d alerts into one incident.", in.AlertCount)
 	}
 	if !in.AckedAt.IsZero() {
-		b.line("- Somebody took it %s after the first alert came.", in.AckedAt.Sub(in.OpenedAt).Round(time.Second))
+		b.line("- %s acknowledged it %s after the first alert.",
+			Markdown(in.AckedBy.String()), in.AckedAt.Sub(in.OpenedAt).Round(time.Second))
 	}
 	for _, a := range actions {
 		if a.State == state.Succeeded {
-			b.line("- %s helped, and that was verified.", Markdown(a.Change))
+			b.line("- It helped: %s. Paramedic verified it.", Markdown(a.Doing()))
 		}
 	}
 	for _, f := range in.Feedback {
@@ -252,41 +281,41 @@ func (b *report) wentWell(in state.Incident, actions []state.Action) {
 		}
 	}
 	if b.Len() == n {
-		b.line("Nothing that the record shows.")
+		b.line("The record shows nothing.")
 	}
 }
 
-func (b *report) unknown(in state.Incident, actions []state.Action) {
-	b.heading("What did not, and what is unknown")
+func (b *report) unknown(in state.Incident, actions []state.Action, titles state.Titles) {
+	b.heading("What went wrong, and what is unknown")
 	n := b.Len()
 	if in.Cause() == state.Unknown {
 		b.line("- The evidence did not decide on a cause.")
 	}
-	for _, m := range MissingLines(in.Diagnosis.Missing) {
-		b.line("- Evidence was missing: %s", Markdown(m))
+	for _, m := range in.Diagnosis.MissingLines(titles) {
+		b.line("- Missing evidence: %s", Markdown(m))
 	}
 	for _, a := range actions {
 		putBack := a.State == state.Superseded && a.Reached(state.Applied)
 		switch {
 		case putBack, slices.Contains([]state.ActionState{state.RolledBack, state.NeedsHuman, state.Denied,
 			state.Expired}, a.State):
-			b.line("- %s ended as %s: %s", Markdown(a.Change), Markdown(string(a.State)), Markdown(a.Reason))
+			b.line("- %s ended as %s: %s", Markdown(a.Change), Markdown(stateName(a.State)), Markdown(titles.Text(a.Reason)))
 		}
 		switch by := a.Journal[state.Released]; {
 		case by != "":
-			b.line("- %s was taken care of by %s", Markdown(a.Change), Markdown(by))
+			b.line("- %s needed a person: %s took care of it", Markdown(a.Change), Markdown(by))
 		case a.NeedsPerson():
-			b.line("- %s still waits for a person: see to it, then cancel it", Markdown(a.Change))
+			b.line("- %s still needs a person: fix it, then cancel the action", Markdown(a.Change))
 		}
 	}
 	for _, f := range in.Feedback {
 		if !f.Right {
-			b.line("- %s says that the diagnosis was wrong: %s %s", Markdown(f.Actor.String()), code(string(f.Cause)),
+			b.line("- %s reported a wrong diagnosis: %s %s", Markdown(f.Actor.String()), code(string(f.Cause)),
 				Markdown(f.Reason))
 		}
 	}
 	if b.Len() == n {
-		b.line("Nothing that the record shows.")
+		b.line("The record shows nothing.")
 	}
 }
 
@@ -296,7 +325,7 @@ func confidence(cause state.Cause, value float64) string {
 	if sure == NoVerdict {
 		return sure
 	}
-	return "confidence " + sure
+	return sure + " sure"
 }
 
 func timeText(t time.Time) string {

@@ -19,10 +19,7 @@ func TestMissingEvidenceIsGroupedByReason(t *testing.T) {
 	}
 	missing = append(missing, "kv_usage (no baseline)", "gpu_xid", "up (Prometheus: bad_data (query 1))", "gpu_temp")
 	want := []string{
-		"23 signals, container_memory and 22 more: " + none,
-		"kv_usage: no baseline",
-		"gpu_xid, gpu_temp: no data",
-		"up: Prometheus: bad_data (query 1)",
+		"27 signals missing: 23 " + none + ", 2 no data, 1 no baseline, 1 Prometheus: bad_data (query 1)",
 	}
 	if diff := cmp.Diff(want, MissingLines(missing)); diff != "" {
 		t.Error(diff)
