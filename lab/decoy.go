@@ -48,7 +48,7 @@ func NewDecoy(decoy string, seed uint64) (Scenario, error) {
 		s.Story = "One client requests answers of 7,000 tokens. They take minutes, as expected."
 		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 300, Sigma: 0.5}, Timeout: 20 * time.Minute}
 	default:
-		return Scenario{}, fmt.Errorf("decoy %q is unknown: use one of %v", decoy, Decoys())
+		return Scenario{}, fmt.Errorf("decoy %q is unknown: use one of %s", decoy, joined(Decoys()))
 	}
 	s.Faults = []Fault{f}
 	return s, nil

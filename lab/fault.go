@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -38,6 +39,15 @@ const (
 	MonitoringGap       = "monitoring_gap"
 	GPUUnderutilization = "gpu_underutilization"
 )
+
+// joined returns names as a list for people.
+func joined[T ~string](names []T) string {
+	words := make([]string, len(names))
+	for i, n := range names {
+		words[i] = string(n)
+	}
+	return strings.Join(words, ", ")
+}
 
 // Faults returns the faults' names.
 func Faults() []string {
@@ -75,7 +85,7 @@ func (a *activeFault) level(now float64) float64 {
 // Inject adds a fault to the fleet.
 func (f *Fleet) Inject(x Fault) error {
 	if !slices.Contains(Faults(), x.Name) && !slices.Contains(Decoys(), x.Name) {
-		return fmt.Errorf("fault %q is unknown: use one of %v", x.Name, Faults())
+		return fmt.Errorf("fault %q is unknown: use one of %s", x.Name, joined(Faults()))
 	}
 	if err := x.Shape.validate(); err != nil {
 		return err

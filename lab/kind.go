@@ -42,7 +42,7 @@ func (k Kind) Container() string { return k.defaults().container }
 func ParseKind(name string) (Kind, error) {
 	k := Kind(strings.ToLower(name))
 	if !slices.Contains(Kinds(), k) {
-		return "", fmt.Errorf("engine %q is unknown: use one of %v", name, Kinds())
+		return "", fmt.Errorf("engine %q is unknown: use one of %s", name, joined(Kinds()))
 	}
 	return k, nil
 }

@@ -75,7 +75,7 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		if s.demand(&f) || s.cluster(&f) {
 			break
 		}
-		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %v", fault, Faults())
+		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %s", fault, joined(Faults()))
 	}
 	s.Faults = []Fault{f}
 	return s, nil

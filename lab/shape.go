@@ -23,7 +23,7 @@ func Shapes() []Shape { return []Shape{Step, Gradual, Pulse, Sawtooth} }
 
 func (s Shape) validate() error {
 	if s != "" && !slices.Contains(Shapes(), s) {
-		return fmt.Errorf("shape %q is unknown: use one of %v", s, Shapes())
+		return fmt.Errorf("shape %q is unknown: use one of %s", s, joined(Shapes()))
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"paramedic/internal/text"
 	"paramedic/state"
 	"paramedic/webhook/api"
-	"paramedic/webhook/report"
 )
 
 // longestTitle is the length of titles in tables.
@@ -32,16 +31,20 @@ func called(in api.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%
 func printIncident(out io.Writer, in api.IncidentJSON) {
 	w := forPeople{out}
 	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause,
-		report.Sureness(in.Cause, in.Confidence))
+		sure(in.Cause, in.Confidence))
 	row := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-8s %s\n", label, text)
 		}
 	}
+	over := in.Status == state.StatusResolved
+	if over {
+		row("outcome", outcome(in))
+	}
 	row("where", place(in.Scope))
 	row("opened", happened(in))
 	row("alerts", fmt.Sprintf("%d, %d still firing", in.AlertCount, in.ActiveAlerts))
-	printStory(w, "", state.Story(in.Story))
+	printStory(w, "", state.Story(in.Story), over)
 	if in.Playbook != "" {
 		row("playbook", "paramedic playbooks show "+in.Playbook)
 	}
@@ -58,14 +61,14 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	}
 	fmt.Fprintln(w)
 	for _, a := range in.Actions {
-		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, a.State, a.Change)
+		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, spaced(a.State), a.Change)
 		for _, text := range []string{a.CalledOff, a.Reason} {
 			if text != "" {
-				fmt.Fprintf(w, "    %s\n", text)
+				fmt.Fprintf(w, "    %s\n", withTitles(text))
 			}
 		}
 		for _, g := range a.Guards {
-			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, g.Reason)
+			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, withTitles(g.Reason))
 		}
 		switch {
 		case a.State == state.AwaitingApproval:
@@ -78,8 +81,31 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	}
 }
 
-// printStory prints the explanation, with the same lines as the page, Slack and the API.
-func printStory(w io.Writer, indent string, s state.Story) {
+// outcome returns what helped in a resolved incident, and then the other actions that wrote. It is
+// empty if there are none.
+func outcome(in api.IncidentJSON) string {
+	var helped, others []string
+	for _, a := range in.Actions {
+		text := a.Change + " " + spaced(a.State)
+		if a.Reason != "" {
+			text += ": " + withTitles(strings.TrimPrefix(a.Reason, "better: "))
+		}
+		switch a.State {
+		case state.Succeeded:
+			helped = append(helped, text)
+		case state.RolledBack, state.Superseded, state.NeedsHuman:
+			others = append(others, text)
+		}
+	}
+	return strings.Join(append(helped, others...), "; ")
+}
+
+// spaced returns the state of an action in words.
+func spaced(s state.ActionState) string { return strings.ReplaceAll(string(s), "_", " ") }
+
+// printStory prints the explanation, with the same lines as the page, Slack and the API. If the
+// incident is over, the advice is not for now.
+func printStory(w io.Writer, indent string, s state.Story, over bool) {
 	row := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%s%-8s %s\n", indent, label, text)
@@ -89,11 +115,15 @@ func printStory(w io.Writer, indent string, s state.Story) {
 	row("why", s.Why)
 	row("or else", s.Else)
 	row("time", s.Time)
+	do, avoid := "do now", "do not"
+	if over {
+		do, avoid = "advice", "warning"
+	}
 	for i, step := range s.Do {
-		row([]string{"do now", ""}[min(i, 1)], fmt.Sprintf("%d. %s", i+1, step))
+		row([]string{do, ""}[min(i, 1)], fmt.Sprintf("%d. %s", i+1, step))
 	}
 	for i, step := range s.Avoid {
-		row([]string{"do not", ""}[min(i, 1)], step)
+		row([]string{avoid, ""}[min(i, 1)], step)
 	}
 }
 
@@ -174,7 +204,7 @@ func silenced(answer []byte) (string, error) {
 func decidedOn(answer []byte) (string, error) {
 	var a api.ActionJSON
 	err := json.Unmarshal(answer, &a)
-	text := fmt.Sprintf("%s is %s: %s", a.ID, strings.ReplaceAll(string(a.State), "_", " "), a.Change)
+	text := fmt.Sprintf("%s is %s: %s", a.ID, spaced(a.State), a.Change)
 	if a.DecidedBy != "" {
 		text += ", decided by " + a.DecidedBy
 	}
@@ -187,7 +217,7 @@ func cancelled(answer []byte) (string, error) {
 	if a.ReleasedBy != "" {
 		return fmt.Sprintf("%s is taken care of by %s: %s", a.ID, a.ReleasedBy, a.Change), err
 	}
-	return fmt.Sprintf("%s is %s: %s", a.ID, strings.ReplaceAll(string(a.State), "_", " "), a.Change), err
+	return fmt.Sprintf("%s is %s: %s", a.ID, spaced(a.State), a.Change), err
 }
 
 func haltedNow(answer []byte) (string, error) {

@@ -105,7 +105,7 @@ func TestIncidentShowPrintsFirstAid(t *testing.T) {
 			Time: "queue 60 % of a request: queue_saturation, from 40 traces.", Do: []string{"Lower max_num_seqs.",
 				"Scale out."}, Avoid: []string{"Restarting all."}}})
 	want := `#7 KV cache exhausted
-open  critical  kv_exhaustion  99 %
+open  critical  kv_exhaustion  99 % sure
 
 where    llm/vllm, cluster prod, pods a b c d and 1 more
 opened   Nov 21 03:00:00 UTC
@@ -159,6 +159,27 @@ func TestTerminalShowsAnomalies(t *testing.T) {
 		Correlations: correlations}}}})
 	if !strings.Contains(md.String(), "- compared with the usual: Requests waiting 33") || !strings.Contains(md.String(), "rose 9 min before") {
 		t.Errorf("as Markdown:\n%s", md.String())
+	}
+}
+
+// A resolved incident begins with what helped, and its advice is not for now.
+func TestResolvedIncidentBeginsWithWhatHelped(t *testing.T) {
+	var out bytes.Buffer
+	printIncident(&out, api.IncidentJSON{Status: state.StatusResolved, Story: api.StoryJSON{Do: []string{"Scale out."}, Avoid: []string{"Restarting."}},
+		Actions: []api.ActionJSON{{Change: "restart pod llm/a", State: state.RolledBack, Reason: "worse"},
+			{Change: "max_num_seqs 256 → 64", State: state.Succeeded, Reason: "better: kv_usage 99 % → 57 %, preemption_rate 4/s → 0/s"}}})
+	says(t, out.String(), "outcome  max_num_seqs 256 → 64 succeeded: KV cache in use 99 % → 57 %, preemptions 4/s → 0/s; restart pod llm/a rolled back: worse\n",
+		"advice   1. Scale out.\n", "warning  Restarting.\n")
+}
+
+func TestMissingSignalsFoldByReason(t *testing.T) {
+	for want, missing := range map[string][]string{
+		"KV cache in use: no data\nPreemptions, Requests waiting: no series": {"kv_usage", "preemption_rate (no series)", "requests_waiting (no series)"},
+		"6 signals: 5 no series; 1 no data":                                  {"a (no series)", "b (no series)", "c (no series)", "d (no series)", "e (no series)", "f"},
+	} {
+		if got := strings.Join(missingLines(missing), "\n"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

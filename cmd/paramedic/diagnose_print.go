@@ -74,8 +74,8 @@ func checkValue(c health.Check) string {
 
 // printVerdict prints a verdict with its sum.
 func printVerdict(w io.Writer, v state.Diagnosis) {
-	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, sure(v))
-	printStory(w, "  ", v.Story)
+	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, sure(v.Cause, v.Confidence))
+	printStory(w, "  ", v.Story, false)
 	fmt.Fprintln(w)
 	printFinding(w, v.Prior, "prior", "how common the cause is, before any evidence")
 	for _, f := range v.Findings {
@@ -86,7 +86,7 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 		fmt.Fprint(w, "\n  other candidates:\n")
 	}
 	for _, a := range v.Alternatives {
-		fmt.Fprintf(w, "    %s, %s: would win with %s\n", a.Cause, state.FormatShare(a.Confidence), a.WouldWinIf)
+		fmt.Fprintf(w, "    %s, %s: would win with %s\n", a.Cause, state.FormatShare(a.Confidence), withTitles(a.WouldWinIf))
 	}
 	if len(v.Missing) > 0 {
 		fmt.Fprintln(w)
@@ -98,8 +98,8 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 }
 
 // sure returns the confidence of a verdict in words.
-func sure(v state.Diagnosis) string {
-	text := report.Sureness(v.Cause, v.Confidence)
+func sure(cause state.Cause, confidence float64) string {
+	text := report.Sureness(cause, confidence)
 	if text == report.NoVerdict {
 		return text
 	}
@@ -130,7 +130,7 @@ func printMarkdown(out io.Writer, f survey.Report) {
 		d := v.Diagnosis
 		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | reason of the weight |\n|---:|---|---|\n| %+.1f | prior | how common the "+
 			"cause is, before any evidence |\n",
-			md(d.Title), md(string(d.Cause)), sure(d), report.StoryMarkdown(d.Story), d.Prior)
+			md(d.Title), md(string(d.Cause)), sure(d.Cause, d.Confidence), report.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {
 			fmt.Fprintf(w, "| %+.1f | %s | %s |\n", x.Weight, md(x.Text), md(x.Why))
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -53,6 +54,23 @@ func signalTitle(id string) string {
 		return title
 	}
 	return strings.ReplaceAll(id, "_", " ")
+}
+
+// signalID matches a word that may be a signal's ID.
+var signalID = regexp.MustCompile(`\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b`)
+
+// withTitles returns a text with the titles of signals in place of their IDs.
+func withTitles(s string) string {
+	return signalID.ReplaceAllStringFunc(s, func(id string) string {
+		title := signalTitles()[id]
+		if title == "" {
+			return id
+		}
+		if len(title) > 1 && title[1] >= 'a' && title[1] <= 'z' { // not an abbreviation such as KV
+			title = strings.ToLower(title[:1]) + title[1:]
+		}
+		return title
+	})
 }
 
 // fewMissing is the number of missing signals up to which each is named.

@@ -323,7 +323,7 @@ func TestInvalidYAMLIsReportedWithItsLine(t *testing.T) {
 		"listen: a:1\nlisten: b:2\n":     `paramedic.yaml:2: mapping key "listen" already defined`,
 		"listen: 127.0.0.1:1\n---\na: b": "paramedic.yaml:2: this is a second document",
 		"- a\n- b\n":                     "paramedic.yaml:1:",
-		"a: b: c":                        "paramedic.yaml:1: mapping values are not allowed",
+		"a: b: c":                        "paramedic.yaml:1: this is not YAML: mapping values are not allowed",
 		"triage: {settle: -1s}\n":        `paramedic.yaml:1: triage.settle: "-1s" is negative: use a duration such as 10s`,
 		"triage:\n  settle: 5\n":         `paramedic.yaml:2: triage.settle: "5" is not a duration`,
 		"state: {retain: 1m}\n":          "state.retain: must be at least 24h",

@@ -59,6 +59,7 @@ func Parse(file string, raw []byte) (Config, error) {
 	if err := yaml.Unmarshal(raw, &v.root); err != nil {
 		v.decodeError(err)
 		for i := range v.problems {
+			v.problems[i].Text = "this is not YAML: " + v.problems[i].Text
 			v.problems[i].Line = max(v.problems[i].Line, 1) // the scanner omits the number of line 1
 		}
 		return cfg, v.err()
@@ -371,7 +372,7 @@ func (v *validator) url(path []string, raw string) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		v.at(path, "must be an http:// or https:// URL") // raw may hold a password
+		v.at(path, "must be an http:// or https:// URL, such as http://127.0.0.1:9090") // raw may hold a password
 	case u.User != nil:
 		v.at(path, "must not contain a user or a password: use a *_file key")
 	}

@@ -86,7 +86,7 @@ func (o *Options) Load() error {
 	}
 	f, err := os.Open(o.Traffic)
 	if err != nil {
-		return fmt.Errorf("--traffic is poisson, diurnal or a file: %w", err)
+		return fmt.Errorf("--traffic must be poisson, diurnal or a readable file: %w", err)
 	}
 	defer f.Close()
 	if o.trace, err = lab.ReadTrace(f); err != nil {
