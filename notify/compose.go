@@ -41,7 +41,7 @@ func Compose(f Facts) Message {
 	in, d := &f.Incident, &f.Incident.Diagnosis
 	m := Message{
 		Incident: in.ID, Number: in.Number, Rev: in.Rev, Status: in.Status, Severity: in.Severity,
-		Cause: in.Cause(), Confidence: d.Confidence, Diagnosed: !in.DiagnosedAt.IsZero(),
+		Cause: in.Cause(), Confidence: d.Confidence, Likely: d.Likely.Words(), Diagnosed: !in.DiagnosedAt.IsZero(),
 		Title: title(in), Where: where(in), Place: place(in), Alerts: in.AlertCount,
 		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText),
 		Time:     line(d.Story.Time, maxText),

@@ -158,6 +158,16 @@ func TestRenewedOfferReplacesExpiredOne(t *testing.T) {
 	}
 }
 
+func TestUnknownVerdictNamesLikelyCause(t *testing.T) {
+	f := sample()
+	f.Incident.Diagnosis.Cause = state.Unknown
+	f.Incident.Diagnosis.Likely = &state.Likely{Cause: "kv_leak", Confidence: 0.52}
+	m := Compose(f)
+	if m.Verdict() != "unknown, probably KV leak (52 %)" || m.Gravity() != "critical, probably KV leak (52 %)" {
+		t.Errorf("verdict %q, gravity %q", m.Verdict(), m.Gravity())
+	}
+}
+
 func TestComposeBeforeAnyVerdict(t *testing.T) {
 	f := sample()
 	f.Incident.Diagnosis, f.Incident.DiagnosedAt, f.Incident.Title = state.Diagnosis{}, time.Time{}, ""

@@ -21,6 +21,7 @@ type Message struct {
 	Severity   state.Severity
 	Cause      state.Cause
 	Confidence float64
+	Likely     string // the leading candidate if the cause is unknown: "probably OOM killed (52 %)"
 	Diagnosed  bool
 	Title      string
 	Where      string
@@ -239,6 +240,8 @@ func (m Message) Verdict() string {
 	switch {
 	case !m.Diagnosed:
 		return "not diagnosed yet"
+	case m.Cause == state.Unknown && m.Likely != "":
+		return "unknown, " + m.Likely
 	case m.Cause == state.Unknown:
 		return "unknown"
 	}
@@ -251,6 +254,8 @@ func (m Message) Gravity() string {
 	switch {
 	case !m.Diagnosed:
 		return string(m.Severity) + ", not diagnosed yet"
+	case m.Cause == state.Unknown && m.Likely != "":
+		return string(m.Severity) + ", " + m.Likely
 	case m.Cause == state.Unknown:
 		return string(m.Severity)
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -121,8 +122,8 @@ type Diagnosis struct {
 	Scope        Scope         `json:"scope"`
 	Findings     []Finding     `json:"findings"` // of the verdict, or of the leading cause if it is unknown; strongest first
 	Alternatives []Alternative `json:"alternatives"`
-	// Likely is the leading candidate if the cause is unknown; nil: no candidate leads. No action and
-	// no route follows from it.
+	// Likely is the leading candidate if the cause is unknown; nil: no candidate leads. No action
+	// and no route follows from it.
 	Likely     *Likely   `json:"likely,omitempty"`
 	Missing    []string  `json:"missing"`
 	Story      Story     `json:"story"`
@@ -147,6 +148,14 @@ type Likely struct {
 	Cause      Cause    `json:"cause"`
 	Confidence float64  `json:"confidence"`
 	Lacks      []string `json:"lacks"` // evidence after which the cause would be named, as noun phrases
+}
+
+// Words returns the candidate for people: "probably OOM killed (52 %)". It is empty for nil.
+func (l *Likely) Words() string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf("probably %s (%s)", l.Cause.Words(), FormatShare(l.Confidence))
 }
 
 // A Finding is one piece of evidence with its weight in decibans: positive for the cause, negative

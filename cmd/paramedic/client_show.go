@@ -31,7 +31,7 @@ func called(in api.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%
 func printIncident(out io.Writer, in api.IncidentJSON) {
 	w := forPeople{out}
 	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause,
-		sure(in.Cause, in.Confidence))
+		cmp.Or(in.Likely.Words(), sure(in.Cause, in.Confidence)))
 	row := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-8s %s\n", label, text)
@@ -198,7 +198,8 @@ func acknowledged(answer []byte) (string, error) {
 func silenced(answer []byte) (string, error) {
 	var in api.IncidentJSON
 	err := json.Unmarshal(answer, &in)
-	return fmt.Sprintf("%s sends no notifications until %s, unless it gets more severe: %s", called(in), opened(in.SilencedUntil), in.Title), err
+	return fmt.Sprintf("%s sends no notifications until %s, unless it gets more severe: "+
+		"%s", called(in), opened(in.SilencedUntil), in.Title), err
 }
 
 func decidedOn(answer []byte) (string, error) {

@@ -74,7 +74,7 @@ func checkValue(c health.Check) string {
 
 // printVerdict prints a verdict with its sum.
 func printVerdict(w io.Writer, v state.Diagnosis) {
-	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, sure(v.Cause, v.Confidence))
+	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, cmp.Or(v.Likely.Words(), sure(v.Cause, v.Confidence)))
 	printStory(w, "  ", v.Story, false)
 	fmt.Fprintln(w)
 	printFinding(w, v.Prior, "prior", "how common the cause is, before any evidence")
@@ -128,7 +128,8 @@ func printMarkdown(out io.Writer, f survey.Report) {
 	}
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
-		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | reason of the weight |\n|---:|---|---|\n| %+.1f | prior | how common the "+
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | reason of the weight |\n|---:|---|---|\n| %+.1f | prior | how "+
+			"common the "+
 			"cause is, before any evidence |\n",
 			md(d.Title), md(string(d.Cause)), sure(d.Cause, d.Confidence), report.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {

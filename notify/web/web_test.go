@@ -161,10 +161,11 @@ func TestOddsAgreeWithShare(t *testing.T) {
 func TestUnknownResolvedAndEmptyPages(t *testing.T) {
 	h := handler(t, fixture(), nil)
 	_, unknown := get(t, h, everyPage[3], nil)
-	contains(t, unknown, "Evidence for the leading cause", "Prometheus timed out after 5 s", "cause not known")
+	contains(t, unknown, "Evidence for the leading cause", "Prometheus timed out after 5 s", "cause not known",
+		`data-testid="likely">probably KV leak (52 %)`)
 	_, resolved := get(t, h, everyPage[4], nil)
 	contains(t, resolved, "Verified: better.", "Preemptions 2.4/s → 0", "lasted 30 min", "looks right",
-		`data-testid="outcome">Resolved after 30 min. Lowering max_num_seqs 256 → 128 helped.</p>`, "All 4 guards allowed it.",
+		`data-testid="outcome">Resolved after 30 min. Lowering max_num_seqs 256 → 128 helped: `, "All 4 guards allowed it.",
 		"Why we believed it.", "Where the time went.", "What else it could have been.", "Affected:")
 	if strings.Contains(resolved, `data-testid="approve"`) || strings.Contains(resolved, `data-testid="ack"`) {
 		t.Error("a resolved incident still asks for a decision")
@@ -172,7 +173,7 @@ func TestUnknownResolvedAndEmptyPages(t *testing.T) {
 	empty := handler(t, &fakeView{}, nil)
 	_, index := get(t, empty, "/", nil)
 	_, listed := get(t, h, "/", nil)
-	contains(t, listed, `data-testid="outcome">Lowering max_num_seqs 256 → 128 helped.</p>`)
+	contains(t, listed, `data-testid="outcome">Lowering max_num_seqs 256 → 128 helped: `)
 	contains(t, index, "All quiet.", "/webhook/alertmanager")
 	_, fleet := get(t, empty, "/fleet", nil)
 	contains(t, fleet, "Nothing is known yet.")

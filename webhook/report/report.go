@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (b *report) summary(c Case, now time.Time) {
 	}
 	cause := code(string(in.Cause()))
 	if !in.DiagnosedAt.IsZero() {
-		cause += " (" + confidence(in.Cause(), d.Confidence) + ")"
+		cause += " (" + cmp.Or(d.Likely.Words(), confidence(in.Cause(), d.Confidence)) + ")"
 	} else {
 		cause += " (" + NoVerdict + " yet)"
 	}
