@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -49,6 +50,17 @@ func (s ActionState) Known() bool {
 		return true
 	}
 	return len(legal[s]) > 0
+}
+
+// Words returns the state as texts show it.
+func (s ActionState) Words() string {
+	switch s {
+	case RollbackIntent:
+		return "rolling back"
+	case NeedsHuman:
+		return "needs a person"
+	}
+	return strings.ReplaceAll(string(s), "_", " ")
 }
 
 // Done reports whether the run has ended. NeedsHuman is an end for the bot, but the run keeps its

@@ -300,13 +300,13 @@ func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 // A verification that cannot take enough samples would escalate every action to a person.
 func TestVerificationWindowFitsItsSamples(t *testing.T) {
 	for verify, want := range map[string]string{
-		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are " +
-			"needed, and a window of 1m0s at an interval of 30s has 3",
-		"{window: 4m}":      "remediate.verify.min_samples: 10 samples are needed, and a window of 4m0s at an interval of 30s has 9",
-		"{interval: 5m}":    "a window of 10m0s at an interval of 5m0s has 3",
+		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: verification " +
+			"needs 1000 samples, and a window of 1m0s at an interval of 30s has only 3",
+		"{window: 4m}":      "remediate.verify.min_samples: verification needs 10 samples, and a window of 4m0s at an interval of 30s has only 9",
+		"{interval: 5m}":    "a window of 10m0s at an interval of 5m0s has only 3",
 		"{window: 270s}":    "",
 		"{min_samples: 21}": "",
-		"{min_samples: 22}": "has 21",
+		"{min_samples: 22}": "has only 21",
 		"{window: 50s, interval: 20s, min_samples: 4}": "", // 0, 20, 40 and 50 s
 	} {
 		_, err := Parse("paramedic.yaml", []byte("remediate: {mode: auto, verify: "+verify+"}\n"))

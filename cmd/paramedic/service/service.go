@@ -114,7 +114,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	first.SelfNamespace = ownNamespace()
 	aid, err := remediate.New(remediate.Config{
 		Site: guard.Site{Rules: first, View: s.Keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
-			Clock: deps.Clock},
+			Clock: deps.Clock, Titles: s.catalog.Titles()},
 		Playbook: s.Library.For, Logger: deps.Logger,
 	})
 	if err != nil {
