@@ -297,9 +297,9 @@ func (a *Action) CallOff() string {
 	case by == "":
 		return ""
 	case a.State == Intent:
-		return fmt.Sprintf("called off by %s; nothing is written any more, unless it was on its way", by)
+		return fmt.Sprintf("called off by %s: Paramedic writes nothing more, unless the write is already on its way", by)
 	case a.Reached(Applied):
-		return fmt.Sprintf("called off by %s too late: it was done already, and is verified as usual", by)
+		return fmt.Sprintf("called off by %s too late: Paramedic has already written, and verifies the change as usual", by)
 	}
 	return ""
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"paramedic/state"
 )
 
 // Titles holds the titles of signals by ID. Texts show a signal without a title by its ID.
@@ -13,12 +13,7 @@ type Titles map[string]string
 
 // Of returns a signal's title in the form that it has within a sentence.
 func (t Titles) Of(signal string) string {
-	title := cmp.Or(t[signal], signal)
-	first, n := utf8.DecodeRuneInString(title)
-	if second, _ := utf8.DecodeRuneInString(title[n:]); unicode.IsUpper(second) {
-		return title // KV cache
-	}
-	return string(unicode.ToLower(first)) + title[n:]
+	return state.MidSentence(cmp.Or(t[signal], signal))
 }
 
 // List returns the titles of signals, joined by commas.

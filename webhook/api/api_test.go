@@ -117,9 +117,9 @@ func TestApprovalAfterExpiryIsRefused(t *testing.T) {
 	path := "/api/v1/actions/" + string(hooktest.Action) + "/approve"
 	hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 409, "expired at", "ask for a new diagnosis")
 	a := w.Actions[hooktest.Action]
-	a.State, a.Reason = state.Expired, "nobody approved it in time"
+	a.State, a.Reason = state.Expired, "no person approved it in time"
 	w.Actions[hooktest.Action] = a
-	hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 409, "it is expired: nobody approved it in time", "ask for a new diagnosis")
+	hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 409, "it is expired: no person approved it in time", "ask for a new diagnosis")
 	a.State, a.Reason, a.DecidedBy = state.Denied, "capacity: no other worker would be ready", state.Actor{ID: "ana"}
 	w.Actions[hooktest.Action] = a
 	hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 409, "it is denied: capacity: no other worker would be ready")
