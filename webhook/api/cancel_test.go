@@ -36,7 +36,7 @@ func TestDenialReportsFinalState(t *testing.T) {
 		"it is not known yet": {"cancel", intent, hooktest.CalledOff(hooktest.After(intent)), 202,
 			[]string{"called off by ana: Paramedic writes nothing more, unless the write is already on its way"}},
 		"it goes on and nothing is known": {"cancel", state.Approved, hooktest.After(state.Admitted), 202,
-			[]string{"will be applied shortly"}},
+			[]string{"applies it shortly"}},
 		"it needs a person meanwhile": {"cancel", intent, hooktest.After(human), 409, []string{"needs a person"}},
 		"it is being verified when asked": {"cancel", state.Verifying, nil, 409,
 			[]string{"it is verifying", "what was written is verified"}},
@@ -45,7 +45,7 @@ func TestDenialReportsFinalState(t *testing.T) {
 		"a denial of what is about to go": {"deny", state.Proposed, hooktest.CalledOff(hooktest.After(intent)), 202,
 			[]string{"unless the write is already on its way"}},
 		"a denial of what goes on unheard": {"deny", state.Proposed, hooktest.After(state.Admitted), 202,
-			[]string{"will be applied shortly"}},
+			[]string{"applies it shortly"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -274,7 +274,7 @@ paramedic.yaml:20: remediate.policies[0].limits.max_load: must be from 0.1 to 0.
 paramedic.yaml:21: remediate.verify.min_samples: must not be negative, and is -1
 DIR/tokens.yaml:2: entry 2: a token needs at least 8 characters and no spaces
 DIR/tokens.yaml:2: entry 2: role must be viewer, responder or admin
-DIR/tokens.yaml:3: entry 3: same token as entry 1`, "DIR", dir)
+DIR/tokens.yaml:3: entry 3: it has the token of entry 1: each entry needs its own`, "DIR", dir)
 	if err == nil {
 		t.Fatal("nothing was found")
 	}
