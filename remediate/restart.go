@@ -134,7 +134,8 @@ func evictionBody(t state.Target) string {
 // one. A budget without it would not protect the pool.
 func isolation(s *guard.Scene) ([]string, error) {
 	if s.Workload.ComplexSelector {
-		return nil, fmt.Errorf("the selector of %s uses more than matchLabels, so Paramedic cannot know which label it may change", s.Workload.Name)
+		return nil, fmt.Errorf("the selector of %s uses more than matchLabels, so Paramedic cannot know which label it "+
+			"may change", s.Workload.Name)
 	}
 	taken := maps.Clone(s.Workload.Selector)
 	if taken == nil {

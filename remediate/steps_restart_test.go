@@ -156,14 +156,15 @@ func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
 		set  func(*runCase)
 		undo string
 	}{
-		"as planned":       {func(*runCase) {}, ""},
-		"no other worker":  {others(false), "no other worker is ready now"},
-		"pool unknown":     {func(b *runCase) { b.p.wErr = errAway }, "Paramedic could not read the pool before the eviction: connection refused"},
-		"workers unknown":  {func(b *runCase) { b.p.podsErr = errAway }, "Paramedic could not read the pool's workers before the eviction: connection refused"},
-		"blocked for long": {func(b *runCase) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, "Kubernetes refused the eviction for 15m: a PodDisruptionBudget blocks the eviction"},
-		"forbidden":        {failing(cluster.ErrForbidden), "Kubernetes refused the eviction: forbidden"},
-		"refused":          {failing(cluster.ErrRefused), "Kubernetes refused the eviction: refused"},
-		"answer lost":      {failing(errAway), ""},
+		"as planned":      {func(*runCase) {}, ""},
+		"no other worker": {others(false), "no other worker is ready now"},
+		"pool unknown":    {func(b *runCase) { b.p.wErr = errAway }, "Paramedic could not read the pool before the eviction: connection refused"},
+		"workers unknown": {func(b *runCase) { b.p.podsErr = errAway }, "Paramedic could not read the pool's workers before the eviction: connection refused"},
+		"blocked for long": {func(b *runCase) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) },
+			"Kubernetes refused the eviction for 15m: a PodDisruptionBudget blocks the eviction"},
+		"forbidden":   {failing(cluster.ErrForbidden), "Kubernetes refused the eviction: forbidden"},
+		"refused":     {failing(cluster.ErrRefused), "Kubernetes refused the eviction: refused"},
+		"answer lost": {failing(errAway), ""},
 	} {
 		b := drainedWorker()
 		c.set(b)

@@ -77,7 +77,8 @@ func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 		{name: "another writer of the value", set: func(b *runCase) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op-2" }, to: state.NeedsHuman, says: "changed the workload after the write"},
 		{name: "no place any more", set: func(b *runCase) { b.p.w.Containers, b.act.Write.New = nil, "" }, to: state.NeedsHuman, says: "changed the workload after the write"},
 		{name: "put back by another hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "put the old value back"},
-		{name: "put back on another UID", set: func(b *runCase) { b.p.w.Containers[0].Args[0], b.p.w.UID = b.act.Write.Old, "dep-2" }, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "put back on another UID", set: func(b *runCase) { b.p.w.Containers[0].Args[0], b.p.w.UID = b.act.Write.Old, "dep-2" }, to: state.NeedsHuman,
+			says: "changed the workload after the write"},
 		{name: "put back by a declared owner", set: func(b *runCase) {
 			b.p.w.Containers[0].Args[0] = b.act.Write.Old
 			b.p.w.Labels = map[string]string{"argocd.argoproj.io/instance": "llama"}

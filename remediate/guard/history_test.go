@@ -254,7 +254,8 @@ func TestBudgetBoundsDisruptions(t *testing.T) {
 		{name: "the pool has no workers", set: func(s *Scene) { s.Pods = nil }, want: state.Deny, says: "size is unknown"},
 		{name: "the pool wants no workers", set: func(s *Scene) { s.Workload.Replicas = 0 }, want: state.Deny, says: "size is unknown"},
 		{name: "one worker", set: func(s *Scene) { s.Workload.Replicas, s.Pods = 1, s.Pods[:1] }, want: state.Allow},
-		{name: "rolled out within six hours", set: func(s *Scene) { s.earlier("ACT-1", state.Succeeded, 6*time.Hour-moment, time.Hour) }, want: state.Deny, says: "the budget is 1, and the next is possible at 12:00"},
+		{name: "rolled out within six hours", set: func(s *Scene) { s.earlier("ACT-1", state.Succeeded, 6*time.Hour-moment, time.Hour) }, want: state.Deny,
+			says: "the budget is 1, and the next is possible at 12:00"},
 		{name: "rolled out six hours ago", set: func(s *Scene) { s.earlier("ACT-1", state.Succeeded, 6*time.Hour, time.Hour) }, want: state.Allow, says: "0 of 1"},
 		{name: "rolled out by this run", set: func(s *Scene) { s.earlier(s.Action.ID, state.Intent, time.Minute, 0) }, want: state.Allow},
 		{name: "another pool was rolled out", set: func(s *Scene) { elsewhere(s.earlier("ACT-1", state.Succeeded, time.Hour, time.Hour)) }, want: state.Allow},
@@ -289,7 +290,8 @@ func TestBreakerTripsOnTwoFailuresAnHour(t *testing.T) {
 	runGuardCases(t, breaker, []guardCase{
 		{name: "none", want: state.Allow, says: "0 actions failed"},
 		{name: "one", set: failed(1, time.Minute, nil), want: state.Allow, says: "1 action failed"},
-		{name: "two, of whatever pool", set: failed(2, time.Hour-moment, func(a *state.Action) { a.Target.Pool, a.Target.Namespace = "b", "chat" }), want: state.Deny, says: "2 actions failed in cluster prod within an hour: the breaker stops new actions there"},
+		{name: "two, of whatever pool", set: failed(2, time.Hour-moment, func(a *state.Action) { a.Target.Pool, a.Target.Namespace = "b", "chat" }), want: state.Deny,
+			says: "2 actions failed in cluster prod within an hour: the breaker stops new actions there"},
 		{name: "two, an hour ago", set: failed(2, time.Hour, nil), want: state.Allow},
 		{name: "two of another cluster", set: failed(2, time.Minute, func(a *state.Action) { a.Target.Cluster = "staging" }), want: state.Allow},
 		{name: "two that helped", set: failed(2, time.Minute, func(a *state.Action) {

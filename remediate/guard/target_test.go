@@ -38,7 +38,8 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 		{name: "where the bot does not run", set: func(s *Scene) { s.Site.SelfNamespace = "paramedic" }, want: state.Allow},
 		{name: "a worker that terminates", kind: playbooks.ActionRestartWorker, set: pod(func(p *cluster.Pod) { p.Terminating = true }), want: state.Deny, says: "already terminating"},
 		{name: "a worker that Kubernetes' evidence lacks", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Evidence.Workers = nil }, want: state.Deny, says: "it is unknown whether"},
-		{name: "a worker of another UID in the evidence", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Evidence.Workers[0].UID = "pod-9" }, want: state.Deny, says: "it is unknown whether"},
+		{name: "a worker of another UID in the evidence", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Evidence.Workers[0].UID = "pod-9" }, want: state.Deny,
+			says: "it is unknown whether"},
 		{name: "a worker without a UID", kind: playbooks.ActionRestartWorker, set: func(s *Scene) {
 			s.Evidence.Workers[0].UID, s.Pod.UID, s.Action.Target.UID = "", "pod-0", "pod-0"
 		}, want: state.Deny, says: "it is unknown whether"},
