@@ -131,13 +131,13 @@ func TestComposeShowsResultOfCallToStop(t *testing.T) {
 	a := &f.Actions[0]
 	a.Journal = map[string]string{state.CalledOff: "asha"}
 	a.State = state.Intent
-	if o := Compose(f).Actions[0]; !o.Stopping || o.Result != "called off by asha; nothing is written any more, unless it was on its way" {
+	if o := Compose(f).Actions[0]; !o.Stopping || o.Result != "called off by asha: Paramedic writes nothing more, unless the write is already on its way" {
 		t.Errorf("%+v", o)
 	}
 	a.State, a.Reason, a.Verify.Text = state.Succeeded, "better: preemptions ended", "better: preemptions ended"
 	a.Steps = []state.ActionStep{{State: state.Applied}}
 	if o := Compose(f).Actions[0]; o.Stopping ||
-		o.Result != "called off by asha too late: it was done already, and is verified as usual; better: preemptions ended" {
+		o.Result != "called off by asha too late: Paramedic has already written, and verifies the change as usual; better: preemptions ended" {
 		t.Errorf("%+v", o)
 	}
 }

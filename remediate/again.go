@@ -22,7 +22,7 @@ func (r *stage) late() bool { return r.cfg.Clock.Now().Sub(r.act.Write.At) > fre
 // take instead. It asks the guards first: reading takes a while, and a person may cancel meanwhile.
 func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
 	if r.cfg.Clock.Now().Sub(r.act.Write.At) > r.cfg.Timing.Stale {
-		tooOld := "the intent is too old to be carried out; nothing was written"
+		tooOld := "the write was delayed for over " + state.FormatDuration(r.cfg.Timing.Stale) + "; nothing was written"
 		return advance{to: state.Superseded, text: tooOld}, false
 	}
 	if r.late() {
@@ -52,7 +52,7 @@ func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
 		switch decision, why, _ := r.askAgain(ctx, list); decision {
 		case state.Allow:
 		case state.Hold:
-			return r.blocked("the eviction was held for %s: %s", why), false
+			return r.blocked("a guard held the eviction for %s: %s", why), false
 		default:
 			r.note(keyUndo, why)
 			return r.stay(0), false
@@ -89,7 +89,7 @@ func (r *stage) stricter() string {
 	if !rule.Mode.StricterThan(policy.Mode(r.act.Mode)) {
 		return ""
 	}
-	return fmt.Sprintf("the mode is %s now (%s)", rule.Mode, rule.Because)
+	return fmt.Sprintf("the mode changed to %s (%s)", rule.Mode, rule.Because)
 }
 
 // pause returns how long to wait until a time, and at most the given time. It returns the latter if

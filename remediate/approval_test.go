@@ -79,7 +79,7 @@ func TestDisjointApproversDenyThePlan(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Policies = []policy.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
 	a := w.plan()
-	if w.wantDenied(a, "approval"); a.State != state.Denied || !strings.Contains(a.Reason, "no approver in common") {
+	if w.wantDenied(a, "approval"); a.State != state.Denied || !strings.Contains(a.Reason, "share no approver") {
 		t.Errorf("%s: %s", a.State, a.Reason)
 	}
 
@@ -130,7 +130,7 @@ func TestGeneralLimitsReplaceTheDefaults(t *testing.T) {
 func TestFirstAidRefusesWrongLimits(t *testing.T) {
 	for want, change := range map[string]func(*remediate.Config){
 		"remediate.limits.cooldown: must be from 5m to 24h, and is 1m": func(c *remediate.Config) { c.Limits.Cooldown = time.Minute },
-		"(gpu): limits.cooldown: 5m would have no effect": func(c *remediate.Config) {
+		"(gpu): limits.cooldown: 5m has no effect": func(c *remediate.Config) {
 			c.Policies = []policy.Policy{{Name: "gpu", Limits: policy.Limits{Cooldown: 5 * time.Minute}}}
 		},
 		"remediate.limits.floor: 64 is above the ceiling of 32":               func(c *remediate.Config) { c.Limits.Floor, c.Limits.Ceiling = 64, 32 },
@@ -150,7 +150,7 @@ func TestFloorAboveTheCeilingSetsNothing(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Policies = []policy.Policy{{Name: "1", Limits: policy.Limits{Floor: 256}}, {Name: "2", Limits: policy.Limits{Ceiling: 128}}}
 	a := w.plan()
-	if w.wantDenied(a, "plan"); !strings.Contains(a.Reason, "the floor is 256 and the ceiling 128") {
+	if w.wantDenied(a, "plan"); !strings.Contains(a.Reason, "the floor of 256 is above the ceiling of 128") {
 		t.Error(a.Reason)
 	}
 }

@@ -56,16 +56,16 @@ func TestGroupMemberIsNotRestarted(t *testing.T) {
 			redeploy(func(d *simcluster.Deployment) {
 				d.Command, d.Args = []string{"sh", "-c", "vllm serve llama --nnodes=$NODES"}, nil
 			})(w)
-		}, "not known"},
+		}, "it is unknown whether"},
 		{"of which nothing is known", func(w *world) {
 			w.known = func(cluster.Pod) (state.Worker, bool) { return state.Worker{}, false }
-		}, "not known"},
+		}, "it is unknown whether"},
 		{"guessed from labels alone", func(w *world) {
 			w.known = func(p cluster.Pod) (state.Worker, bool) { g, ok := single(p); g.UID = ""; return g, ok }
-		}, "not known"},
+		}, "it is unknown whether"},
 		{"known of the pod before it", func(w *world) {
 			w.known = func(p cluster.Pod) (state.Worker, bool) { g, ok := single(p); g.UID = "before"; return g, ok }
-		}, "not known"},
+		}, "it is unknown whether"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, restart, policy.Auto)

@@ -76,13 +76,13 @@ func TestGuardsAnswerPerScene(t *testing.T) {
 		{"namespace opted out", setArg, "target", func(w *world) {
 			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "false"})
 		}, "kubectl label namespace llm"},
-		{"own namespace", setArg, "target", func(w *world) { w.cfg.SelfNamespace = "llm" }, "bot's own"},
+		{"own namespace", setArg, "target", func(w *world) { w.cfg.SelfNamespace = "llm" }, "Paramedic itself runs in namespace llm"},
 		{"gang worker", restart, "target", func(w *world) {
 			w.cluster.EditPod("llm", "vllm-llama-1", func(p *cluster.Pod) { p.Labels["leaderworkerset.sigs.k8s.io/name"] = "x" })
-		}, "gang"},
-		{"no longer true", setArg, "evidence", func(w *world) {
+		}, "LeaderWorkerSet"},
+		{"the evidence no longer holds", setArg, "evidence", func(w *world) {
 			w.sick = func(p string, _ int) map[string]float64 { v := exhausted(p, 128); v["kv_usage"] = .6; return v }
-		}, "no longer true"},
+		}, "the evidence no longer holds"},
 		{"alert gone", setArg, "evidence", func(w *world) { w.in.ActiveAlerts = 0 }, "no alert"},
 		{"storm", restart, "shared_cause", func(w *world) {
 			w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen,
@@ -95,7 +95,7 @@ func TestGuardsAnswerPerScene(t *testing.T) {
 		{"often today", setArg, "history", past(restart, 5*time.Hour, state.Succeeded, 3), "limit is 3"},
 		{"rolled out lately", setArg, "budget", past(setArg, 3*time.Hour, state.Succeeded, 1), "budget is 1"},
 		{"evicted lately", restart, "budget", past(restart, 50*time.Minute, state.Succeeded, 1), "budget is 1"},
-		{"breaker", restart, "breaker", past(setArg, 40*time.Minute, state.RolledBack, 2), "tripped"},
+		{"breaker", restart, "breaker", past(setArg, 40*time.Minute, state.RolledBack, 2), "the breaker stops new actions"},
 		{"one replica without a budget", restart, "capacity", redeploy(func(d *simcluster.Deployment) { d.Replicas, d.Pods = 1, []string{"vllm-llama-1"} }), "no other worker"},
 		{"Recreate-like rollout", setArg, "capacity", redeploy(func(d *simcluster.Deployment) { d.MaxSurge, d.MaxUnavailable = 0, 5 }), "no other worker"},
 		{"the rest cannot carry it", restart, "capacity", func(w *world) {
@@ -104,13 +104,13 @@ func TestGuardsAnswerPerScene(t *testing.T) {
 				v["requests_running"] = 250
 				return v
 			}
-		}, "could not carry"},
+		}, "cannot carry"},
 		{"only the controller's labels", restart, "plan", func(w *world) {
 			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"},
 				cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm"}})
 		}, "paramedic.dev/serving"},
 		{"dry run forbidden", setArg, "verifiability", func(w *world) { w.cfg.Clusters["prod"] = readOnly{w.cluster} }, "apply the namespaced Role"},
-		{"no cluster access", setArg, "plan", func(w *world) { w.cfg.Clusters = nil }, "no write access"},
+		{"no cluster access", setArg, "plan", func(w *world) { w.cfg.Clusters = nil }, "no access to cluster"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.kind, policy.Approve)

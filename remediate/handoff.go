@@ -17,9 +17,9 @@ func putBack(w cluster.Workload, wr state.Write) bool {
 // handedOff ends a run whose write was put back by another hand. Nothing is left to verify or to
 // undo.
 func handedOff(w cluster.Workload) advance {
-	text := "the old value is back, and Paramedic did not put it there: it is not written again"
+	text := "another client put the old value back: Paramedic does not write it again"
 	if owner := cmp.Or(w.Declared(), w.HelmRelease()); owner != "" {
-		text += "; " + owner + ": set it in its source"
+		text += "; " + owner + ": make the change in its source"
 	}
 	return advance{to: state.Superseded, text: text}
 }

@@ -31,7 +31,7 @@ func TestGitOpsRevertSupersedes(t *testing.T) { // 24
 			}
 			a, _ := w.Action(id)
 			if a.State != state.Superseded ||
-				!strings.Contains(a.Reason, "argocd-controller sets the pod template of vllm-llama: set it in its source") ||
+				!strings.Contains(a.Reason, "argocd-controller sets the pod template of vllm-llama: make the change in its source") ||
 				a.NeedsPerson() {
 				t.Fatalf("%s: %s", a.State, a.Reason)
 			}

@@ -61,7 +61,7 @@ func TestHoldWithoutAnEndIsGivenUp(t *testing.T) {
 	began := w.clock.now
 	a := w.until(state.Denied)
 	if took := w.clock.now.Sub(began); took < 15*time.Minute || took > 17*time.Minute ||
-		!strings.Contains(a.Reason, "held for too long: lock") {
+		!strings.Contains(a.Reason, "a guard held it for 15m: lock") {
 		t.Errorf("after %s: %s", took, a.Reason)
 	}
 	w.actions = w.actions[:1]
@@ -94,7 +94,7 @@ func TestHealedPoolIsNotTreatedAfterAHold(t *testing.T) { // 13
 	w.approve(sre)
 	w.step()
 	healed(w)
-	if a := w.until(state.Denied); !strings.Contains(a.Reason, "no longer true") {
+	if a := w.until(state.Denied); !strings.Contains(a.Reason, "the evidence no longer holds") {
 		t.Error(a.Reason)
 	}
 	w.wantWrites(0)

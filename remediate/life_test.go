@@ -13,14 +13,14 @@ import (
 
 // later lists changes after an intent was recorded, each of which makes its write wrong.
 var later = map[string]func(*world){
-	"mode is observe":             func(w *world) { w.cfg.Mode = policy.Observe },
-	"the incident is resolved":    func(w *world) { w.in.Status = state.StatusResolved },
-	"no alert of the incident":    func(w *world) { w.in.ActiveAlerts = 0 },
-	"no longer true":              healed,
-	"not among the approvers":     func(w *world) { w.cfg.Policies = []policy.Policy{{Approvers: []string{"lin"}}} },
-	"signals still speak":         func(w *world) { w.blind = true },
-	"actions failed within":       tripped,
-	"verdict is now host_failure": func(w *world) { w.in.Diagnosis.Cause = "host_failure" },
+	"mode observe (remediate.mode) does not write":    func(w *world) { w.cfg.Mode = policy.Observe },
+	"the incident is resolved":                        func(w *world) { w.in.Status = state.StatusResolved },
+	"no alert of the incident":                        func(w *world) { w.in.ActiveAlerts = 0 },
+	"the evidence no longer holds":                    healed,
+	"not among the approvers":                         func(w *world) { w.cfg.Policies = []policy.Policy{{Approvers: []string{"lin"}}} },
+	"0 of 1 needed signals still support":             func(w *world) { w.blind = true },
+	"2 actions failed in cluster prod within an hour": tripped,
+	"the verdict changed to host_failure":             func(w *world) { w.in.Diagnosis.Cause = "host_failure" },
 }
 
 // healed makes the pool recover by itself.
@@ -71,7 +71,7 @@ func TestStricterModeStopsAFreshIntent(t *testing.T) {
 			w.plan()
 			w.until(state.Intent)
 			set(w)
-			if a := w.step(); a.State != state.Denied || !strings.Contains(a.Reason, "the mode is "+mode+" now") {
+			if a := w.step(); a.State != state.Denied || !strings.Contains(a.Reason, "the mode changed to "+mode) {
 				t.Errorf("%s in mode %s: %s %s", kind, mode, a.State, a.Reason)
 			}
 			w.wantWrites(0)
@@ -136,12 +136,12 @@ func TestEvictionIsJudgedAgain(t *testing.T) {
 			Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
 	}
 	for want, change := range map[string]func(*world){
-		"mode is observe":       later["mode is observe"],
-		"among the approvers":   later["not among the approvers"],
-		"actions failed within": tripped,
-		"freeze window launch":  freeze,
-		"5 of 5 workers":        storm,
-		"is the bot's own":      func(w *world) { w.cfg.SelfNamespace = "llm" },
+		"the mode changed to observe":                     later["mode observe (remediate.mode) does not write"],
+		"among the approvers":                             later["not among the approvers"],
+		"2 actions failed in cluster prod within an hour": tripped,
+		"freeze window launch":                            freeze,
+		"5 of 5 workers":                                  storm,
+		"Paramedic itself runs in namespace llm":          func(w *world) { w.cfg.SelfNamespace = "llm" },
 	} {
 		t.Run(want, func(t *testing.T) {
 			w := newWorld(t, restart, policy.Approve)

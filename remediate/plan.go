@@ -36,7 +36,7 @@ func (p *Planner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	}
 	inputs, again := p.plan(ctx, in)
 	if err := ctx.Err(); err != nil {
-		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "planning was interrupted",
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "planning was interrupted; Paramedic plans again",
 			RetryAt: now.Add(p.cfg.Timing.Poll)}}
 	}
 	out := outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: !again}, Inputs: inputs}
@@ -56,11 +56,12 @@ func done(e state.Effect) outbox.Result {
 func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.Input, again bool) {
 	pb, ok := p.cfg.Playbook(in.Diagnosis)
 	if in.Diagnosis.Playbook == "" || !ok || pb.ID == string(state.Unknown) { // the unknown's playbook is for people
-		return p.cancelPlans(in, nil, state.Superseded, "there is no playbook for it"), false
+		return p.cancelPlans(in, nil, state.Superseded, "the cause has no playbook with first aid"), false
 	}
 	if p.overtaken(in.ID) >= overtakenMost {
 		return p.cancelPlans(in, nil, state.Superseded,
-			"its plans come to nothing at their write: the workload changes, or the cluster refuses"), false
+			fmt.Sprintf("%d plans failed at their write, because the workload changed or the cluster refused: "+
+				"Paramedic makes no more plans for this incident", overtakenMost)), false
 	}
 	if p.cfg.Clusters[in.Cluster] == nil && !p.cfg.Mode.Writes() {
 		return nil, false // the workload cannot be read; the playbook says what to do

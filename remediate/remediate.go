@@ -6,6 +6,7 @@ import (
 
 	"paramedic/playbooks"
 	"paramedic/remediate/guard"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -44,6 +45,9 @@ type Config struct {
 	Playbook func(state.Diagnosis) (playbooks.Playbook, bool)
 	Logger   *slog.Logger // nil: silent
 }
+
+// metrics returns the metrics of an action with their titles.
+func (c *Config) metrics(kind action) []verify.Metric { return c.Titles.Name(kind.Metrics()) }
 
 // survey reads the cluster around an action's target.
 func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Action) *guard.Scene {

@@ -84,7 +84,7 @@ func (restartWorker) target(in state.Incident, ev state.Evidence, params map[str
 		}
 	}
 	if len(pods) != 1 {
-		return t, fmt.Errorf("the evidence names %d workers and not the one to restart", len(pods))
+		return t, fmt.Errorf("the evidence names %d workers, and a restart needs exactly one", len(pods))
 	}
 	t.Name = pods[0]
 	return t, nil
@@ -103,9 +103,9 @@ func (restartWorker) draft(s *guard.Scene) error {
 	a.Target.UID = s.Pod.UID
 	a.Params["pod"] = s.Pod.Name
 	a.Params["labels"] = strings.Join(labels, ",")
-	a.Why = fmt.Sprintf("A restart frees what only this worker holds. It is taken out of serving (%s), "+
-		"runs what it has begun for up to %s, and is then evicted under its disruption budget; "+
-		"what still runs then is lost, and so is its prefix cache.",
+	a.Why = fmt.Sprintf("A restart frees what only this worker holds. Paramedic takes it out of serving (label %s). "+
+		"Its requests may finish for up to %s. Then Paramedic evicts it under its disruption budget. "+
+		"Requests that still run then are lost, and so is its prefix cache.",
 		a.Params["labels"], state.FormatDuration(drainTime(a, s.Site.Timing)))
 	set := make([]string, len(labels))
 	for i, l := range labels {
@@ -134,7 +134,8 @@ func evictionBody(t state.Target) string {
 // one. A budget without it would not protect the pool.
 func isolation(s *guard.Scene) ([]string, error) {
 	if s.Workload.ComplexSelector {
-		return nil, fmt.Errorf("the selector of %s is not only labels, so it is not certain which label is free to change", s.Workload.Name)
+		return nil, fmt.Errorf("the selector of %s uses more than matchLabels, so Paramedic cannot know which label it "+
+			"may change", s.Workload.Name)
 	}
 	taken := maps.Clone(s.Workload.Selector)
 	if taken == nil {
@@ -153,7 +154,7 @@ func isolation(s *guard.Scene) ([]string, error) {
 		free := slices.DeleteFunc(slices.Sorted(maps.Keys(svc.Selector)),
 			func(k string) bool { _, is := taken[k]; return is })
 		if len(free) == 0 {
-			return nil, fmt.Errorf("every label that Service %s selects on is also its controller's or disruption budget's: "+
+			return nil, fmt.Errorf("the controller or a disruption budget of the worker also selects on every label of Service %s: "+
 				"add a label such as paramedic.dev/serving=true to the pod template and to that Service's selector", svc.Name)
 		}
 		if !slices.ContainsFunc(free, func(k string) bool { return slices.Contains(out, k) }) {
@@ -161,7 +162,7 @@ func isolation(s *guard.Scene) ([]string, error) {
 		}
 	}
 	if !serving {
-		return nil, errors.New("no Service selects the worker, so it is not known how to take it out of serving")
+		return nil, errors.New("no Service selects the worker, so Paramedic cannot take it out of serving")
 	}
 	slices.Sort(out)
 	return out, nil
@@ -173,7 +174,7 @@ func (restartWorker) Write(s *guard.Scene, opID string) (state.Write, error) {
 		return state.Write{}, err
 	}
 	if joined := strings.Join(labels, ","); joined != s.Action.Params["labels"] {
-		return state.Write{}, fmt.Errorf("the labels to change are %s now, and were %s when this was planned", joined,
+		return state.Write{}, fmt.Errorf("the labels to change were %[2]s when this was planned, and are %[1]s now", joined,
 			s.Action.Params["labels"])
 	}
 	uid := test(pointer("metadata", "uid"), s.Pod.UID)

@@ -28,7 +28,7 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	delete(a.Journal, "trouble")
 	switch {
 	case gone && a.Journal[keyDrained] == "":
-		return advance{to: state.Superseded, text: "the worker went away by itself; nothing was evicted"}
+		return advance{to: state.Superseded, text: "the worker ended before the eviction; Paramedic evicted nothing"}
 	case gone:
 		r.stamp(keyEvicted)
 		return advance{to: state.Applied, text: "the worker is gone"}
@@ -41,7 +41,7 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.isIsolated(pod, wr):
 		return advance{to: state.NeedsHuman, text: relabelled}
 	case r.optedOut:
-		return r.person("the namespace opted out of first aid while the worker was isolated")
+		return r.person("the namespace opted out of first aid while the worker was out of serving")
 	}
 	// The other workers carry its load. If they fail at that, it is put back.
 	if why := cmp.Or(r.stopped(), r.watch(ctx, k)); why != "" {
@@ -63,14 +63,15 @@ func (r *stage) ending(pod cluster.Pod) advance {
 		return r.stay(r.cfg.Timing.Poll)
 	case pod.Annotations[cluster.OpIDAnnotation] != r.act.Write.OpID:
 		return advance{to: state.Superseded,
-			text: "the worker was deleted by another hand before it was isolated; nothing was written"}
+			text: "another client deleted the worker before Paramedic took it out of serving; nothing was written"}
 	}
 	return advance{to: state.NeedsHuman,
-		text: fmt.Sprintf("the worker is still terminating after %s: see whether its node is up",
+		text: fmt.Sprintf("the worker still terminates after %s: check its node and its finalizers",
 			state.FormatDuration(most))}
 }
 
-const relabelled = "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"
+const relabelled = "another client changed the worker's labels after Paramedic took it out of serving: " +
+	"Paramedic leaves them as they are; check that the worker serves"
 
 // isIsolated reports whether every label that was changed still has the isolating value. It reports
 // false if the record cannot be read.
@@ -111,7 +112,7 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod cluster.Pod) a
 	old := oldLabels(wr)
 	if len(old) == 0 || !cluster.Selects(old, pod.Labels) {
 		return advance{to: state.Superseded,
-			text: "the worker's labels were changed before it was isolated; nothing was written"}
+			text: "another client changed the worker's labels before Paramedic did; nothing was written"}
 	}
 	if instead, ok := r.mayWrite(ctx); !ok {
 		return instead
@@ -123,10 +124,10 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod cluster.Pod) a
 	case errors.Is(err, cluster.ErrConflict):
 		return r.contend("isolate_conflict", err, func(why string) advance {
 			return advance{to: state.Superseded,
-				text: "isolating the worker conflicts with other changes, nothing was written: " + why}
+				text: "the label change conflicts with other changes, nothing was written: " + why}
 		})
 	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
-		return advance{to: state.Denied, text: "isolating the worker was refused, nothing was written: " + err.Error()}
+		return advance{to: state.Denied, text: "Kubernetes refused the label change, nothing was written: " + err.Error()}
 	}
 	return r.retry(err)
 }
@@ -154,14 +155,14 @@ func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 		func(e state.Entity) bool { return e.Pod == a.Target.Name })
 	switch {
 	case len(v) > 0 && slices.Max(v) == 0:
-		r.note("drained_text", "it runs nothing")
+		r.note("drained_text", "it runs no requests")
 	case r.now.Sub(since) < most:
 		return r.stay(r.cfg.Timing.Poll)
 	case len(v) > 0:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", state.FormatDuration(most),
+		r.note("drained_text", fmt.Sprintf("after %s %.0f requests still run", state.FormatDuration(most),
 			slices.Max(v)))
 	default:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read",
+		r.note("drained_text", fmt.Sprintf("after %s the number of its requests cannot be read",
 			state.FormatDuration(most)))
 	}
 	r.stamp(keyDrained)
@@ -180,14 +181,14 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod cluster.Pod) adv
 		r.stamp(keyEvicted)
 		return r.stay(r.cfg.Timing.Poll)
 	case errors.Is(err, cluster.ErrBlocked):
-		return r.blocked("the eviction was refused for %s: %s", err.Error())
+		return r.blocked("Kubernetes refused the eviction for %s: %s", err.Error())
 	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
-		r.note(keyUndo, "the eviction was refused: "+err.Error())
+		r.note(keyUndo, "Kubernetes refused the eviction: "+err.Error())
 		return r.stay(0)
 	}
 	// The next read shows whether it happened: another pod of this name, or none.
 	return r.contend("evict_trouble", err, func(why string) advance {
-		r.note(keyUndo, "the worker could not be evicted: "+why)
+		r.note(keyUndo, "the eviction failed: "+why)
 		return r.stay(0)
 	})
 }
@@ -204,15 +205,15 @@ func (restartWorker) noOtherReady(ctx context.Context, r *stage) string {
 	a := r.act
 	w, err := r.cluster.Workload(ctx, poolOf(a))
 	if err != nil {
-		return fmt.Sprintf("the pool could not be read before the eviction: %v", err)
+		return fmt.Sprintf("Paramedic could not read the pool before the eviction: %v", err)
 	}
 	pods, err := r.cluster.Pods(ctx, w)
 	if err != nil {
-		return fmt.Sprintf("the pool's workers could not be read before the eviction: %v", err)
+		return fmt.Sprintf("Paramedic could not read the pool's workers before the eviction: %v", err)
 	}
 	others := slices.DeleteFunc(pods, func(p cluster.Pod) bool { return p.UID == a.Write.UID })
 	if n := cluster.CountReady(others); n < 1 {
-		return "no other worker is ready any more"
+		return "no other worker is ready now"
 	}
 	return ""
 }
@@ -229,17 +230,17 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) a
 		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
 	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.isIsolated(pod, wr):
 		return advance{to: state.NeedsHuman,
-			text: why + "; the worker's labels were changed, and not by Paramedic: they are left as they are"}
+			text: why + "; " + relabelled}
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Inverse), false)
 	if errors.Is(err, cluster.ErrForbidden) || errors.Is(err, cluster.ErrRefused) {
-		return r.person(why + "; the worker could not be put back into serving: " + err.Error())
+		return r.person(why + "; the worker does not serve, and its labels could not be restored: " + err.Error())
 	}
 	if err == nil {
 		return r.stay(0)
 	}
 	return r.contend("put_back_trouble", err, func(again string) advance {
-		return r.person(why + "; the worker could not be put back into serving: " + again)
+		return r.person(why + "; the worker does not serve, and its labels could not be restored: " + again)
 	})
 }
 
@@ -259,7 +260,7 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 	}
 	if r.now.Sub(since) > r.cfg.Timing.Rollout {
 		return advance{to: state.NeedsHuman,
-			text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s",
+			text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s: check the new pod",
 				state.FormatDuration(r.cfg.Timing.Rollout))}
 	}
 	return r.stay(r.cfg.Timing.Poll)
@@ -293,11 +294,11 @@ func (restartWorker) still(ctx context.Context, r *stage) (advance, error) {
 		return advance{}, err
 	}
 	if err != nil || pod.Terminating {
-		return advance{to: state.NeedsHuman, text: "the replacement went away while it was verified"}, nil
+		return advance{to: state.NeedsHuman, text: "the replacement worker ended while Paramedic verified it"}, nil
 	}
 	return advance{}, nil
 }
 
 func (restartWorker) undo(_ context.Context, r *stage) advance {
-	return r.person("an eviction cannot be undone")
+	return r.person("an eviction has no rollback")
 }

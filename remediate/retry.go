@@ -12,7 +12,7 @@ func (r *stage) retry(err error) advance {
 	since := r.stamp("trouble")
 	r.note("trouble_text", err.Error())
 	if r.now.Sub(since) > r.cfg.Timing.Stale {
-		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v",
+		return r.person(fmt.Sprintf("Paramedic could not reach the cluster for %s: %v",
 			state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
 	}
 	return r.backOff(since)
@@ -29,7 +29,7 @@ func (r *stage) contend(key string, err error, giveUp func(why string) advance) 
 	since := r.stamp(key)
 	r.note("trouble_text", err.Error())
 	if took := r.now.Sub(since); took > r.cfg.Timing.Stale {
-		return giveUp(fmt.Sprintf("it did not succeed for %s: %v", state.FormatDuration(took.Truncate(1e9)), err))
+		return giveUp(fmt.Sprintf("no attempt succeeded for %s: %v", state.FormatDuration(took.Truncate(1e9)), err))
 	}
 	return r.backOff(since)
 }

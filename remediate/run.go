@@ -51,7 +51,7 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	}
 	if a.Form > state.ActionForm {
 		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, RetryAt: now.Add(r.cfg.Timing.Replan),
-			Error: "a newer version recorded this run: let that one go on with it"}}
+			Error: "a newer version of Paramedic recorded this run: only that version may continue it"}}
 	}
 	if now.Before(a.NextAt) {
 		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, RetryAt: a.NextAt}}
@@ -63,9 +63,9 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	var adv advance
 	switch {
 	case !known || st.cluster == nil:
-		adv = st.giveUp("this bot does not know the action, or has no access to the cluster")
+		adv = st.giveUp("this Paramedic does not know the action, or has no access to the cluster")
 	case !ok && from.BeforeEffect():
-		adv = advance{to: state.Cancelled, text: "the incident is not known any more"}
+		adv = advance{to: state.Cancelled, text: "the incident no longer exists"}
 	default:
 		adv = r.step(ctx, st, kind)
 	}
@@ -152,18 +152,18 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	a := st.act
 	if !st.in.Open() {
-		return advance{to: state.Cancelled, text: "the incident was resolved before anything was done"}
+		return advance{to: state.Cancelled, text: "the incident was resolved before first aid began"}
 	}
 	if why := st.stricter(); why != "" {
 		return advance{to: state.Superseded, text: why}
 	}
 	if policy.Mode(a.Mode) != policy.Auto && !a.DecidedAt.Before(a.ExpiresAt) {
-		return advance{to: state.Expired, text: "the approval came too late"}
+		return advance{to: state.Expired, text: "the approval came after the offer expired"}
 	}
 	end := r.cfg.ApprovedUntil(a, r.cfg.For(a.Cause, a.Kind, a.Target))
 	if policy.Mode(a.Mode) != policy.Auto && !st.now.Before(end) {
 		return advance{to: state.Expired,
-			text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
+			text: fmt.Sprintf("first aid did not begin before the approval expired at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
 	if s.Problem == nil {
@@ -185,16 +185,16 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	delete(a.Journal, keyHeld)
 	if !begun {
 		s.Observe(time.Time{})
-		return advance{to: state.Admitted, text: "all guards allow", wait: r.cfg.Timing.Interval}
+		return advance{to: state.Admitted, text: fmt.Sprintf("all %d guards allow", len(a.Guards)), wait: r.cfg.Timing.Interval}
 	}
 	w, err := kind.Write(s, state.Hash("op", string(a.ID), a.PlanHash, strconv.Itoa(len(a.Steps))))
 	if err != nil {
-		return advance{to: state.Denied, text: "the write cannot be prepared: " + err.Error()}
+		return advance{to: state.Denied, text: "Paramedic cannot prepare the write: " + err.Error()}
 	}
 	w.At = st.now
 	a.Write, a.Verify.Baseline = w, s.Baseline()
 	a.Verify.Leading = s.Leading(a.Verify.Baseline)
-	return advance{to: state.Intent, text: "all guards allow, on fresh reads"}
+	return advance{to: state.Intent, text: fmt.Sprintf("all %d guards allow, on fresh reads", len(a.Guards))}
 }
 
 // held waits while a guard holds the run. A hold that names its end lasts until then and keeps the
@@ -209,7 +209,7 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 		return advance{to: a.State, wait: pause(st.now, retry, r.cfg.Timing.Replan)}
 	}
 	if !st.now.Before(st.stamp(keyHeld).Add(r.cfg.Timing.Blocked)) {
-		return advance{to: state.Denied, text: "held for too long: " + why}
+		return advance{to: state.Denied, text: fmt.Sprintf("a guard held it for %s: %s", state.FormatDuration(r.cfg.Timing.Blocked), why)}
 	}
 	return advance{to: a.State, wait: pause(st.now, retry, time.Minute)}
 }

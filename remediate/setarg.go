@@ -29,10 +29,10 @@ func (setEngineArg) reversible() bool { return true }
 
 func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	if arg := params["arg"]; arg != "max_num_seqs" {
-		return state.Target{}, fmt.Errorf("only max_num_seqs can be set, not %q", text.Line(arg, 60))
+		return state.Target{}, fmt.Errorf("the playbook sets %q, and only max_num_seqs can be set", text.Line(arg, 60))
 	}
 	if d := params["direction"]; d != "lower" && d != "raise" {
-		return state.Target{}, fmt.Errorf("direction is lower or raise, not %q", text.Line(d, 60))
+		return state.Target{}, fmt.Errorf("the playbook has direction %q, and it must be lower or raise", text.Line(d, 60))
 	}
 	t, err := poolTarget(in, ev)
 	t.Name = t.Pool
@@ -45,7 +45,7 @@ func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
 	t := state.Target{Cluster: in.Cluster, Namespace: cmp.Or(sc.Namespace, in.Scope.Namespace),
 		Pool: cmp.Or(sc.Pool, in.Scope.Pool), Kind: "Deployment"}
 	if t.Namespace == "" || t.Pool == "" {
-		return t, errors.New("the incident does not name one pool")
+		return t, errors.New("the incident names no single pool")
 	}
 	for _, w := range ev.Workers {
 		if w.Pool == t.Pool && w.PoolKind != "" {
@@ -69,7 +69,7 @@ func (setEngineArg) draft(s *guard.Scene) error {
 	if p.Absent {
 		v := s.Of("max_num_seqs")
 		if len(v) == 0 || slices.Min(v) != slices.Max(v) {
-			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force",
+			return fmt.Errorf("--%s is not set, and its default depends on the GPU: set it once by hand to the present value",
 				engineflag.Spelled(arg))
 		}
 		from = int(v[0])
@@ -111,11 +111,11 @@ func (setEngineArg) Write(s *guard.Scene, opID string) (state.Write, error) {
 	}
 	to, err := strconv.Atoi(a.Params["to"])
 	if err != nil {
-		return state.Write{}, fmt.Errorf("the plan has no value: %w", err)
+		return state.Write{}, fmt.Errorf("the plan has no number to write: %w", err)
 	}
 	if !p.Absent && strconv.Itoa(p.Value) != a.Params["from"] {
-		return state.Write{}, fmt.Errorf("%s is %d now, and was %s when this was planned", flag, p.Value,
-			a.Params["from"])
+		return state.Write{}, fmt.Errorf("%s was %s when this was planned, and is %d now", flag,
+			a.Params["from"], p.Value)
 	}
 	uid := test(pointer("metadata", "uid"), s.Workload.UID)
 	name := test(pointer("spec", "template", "spec", "containers", p.Container, "name"),
@@ -179,15 +179,15 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	live, ok := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
-		return advance{to: state.Superseded, text: "the workload was replaced before the write; nothing was written"}
+		return advance{to: state.Superseded, text: "another client replaced the workload before the write; nothing was written"}
 	case w.Annotations[cluster.OpIDAnnotation] == wr.OpID:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
-		return advance{to: state.Applied, text: "the cluster has it"}
+		return advance{to: state.Applied, text: "the workload has the new value"}
 	case !ok || live != wr.Old:
 		return advance{to: state.Superseded,
-			text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", text.Line(live, 60))}
+			text: fmt.Sprintf("another client changed the value to %q before the write; nothing was written", text.Line(live, 60))}
 	case a.Journal["conflict"] != "":
-		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
+		return advance{to: state.Superseded, text: "another client changed the workload's spec since the plan; nothing was written"}
 	}
 	if instead, ok := r.mayWrite(ctx); !ok {
 		return instead
@@ -196,12 +196,12 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	switch {
 	case err == nil:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
-		return advance{to: state.Applied, text: a.Change + " was written"}
+		return advance{to: state.Applied, text: "Paramedic wrote the new value"}
 	case errors.Is(err, cluster.ErrConflict):
 		r.note("conflict", err.Error())
 		return r.stay(0)
 	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
-		return advance{to: state.Denied, text: "the write was refused, nothing was written: " + err.Error()}
+		return advance{to: state.Denied, text: "Kubernetes refused the write, nothing was written: " + err.Error()}
 	}
 	return r.retry(err)
 }
@@ -226,7 +226,7 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 		return handedOff(w)
 	case err != nil || !isOurs(w, a.Write):
 		return advance{to: state.NeedsHuman,
-			text: "the workload was changed after the write, and not by Paramedic: it is left as it is"}
+			text: "another client changed the workload after the write: Paramedic leaves it as it is; check its value"}
 	case !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.Verifying, text: "the rollout is complete"}
 	case r.now.Sub(since) > r.cfg.Timing.Rollout:
@@ -247,7 +247,7 @@ func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 		return handedOff(w), nil
 	case err != nil || !isOurs(w, r.act.Write):
 		return advance{to: state.NeedsHuman,
-				text: "the workload was changed while the write was verified, and not by Paramedic: it is left as it is"},
+				text: "another client changed the workload during the verification: Paramedic leaves it as it is; check its value"},
 			nil
 	}
 	return advance{}, nil
@@ -266,15 +266,15 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	live, _ := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
-		return advance{to: state.NeedsHuman, text: "the workload was replaced; there is nothing of ours to undo"}
+		return advance{to: state.NeedsHuman, text: "another client replaced the workload: it has no write of Paramedic to undo"}
 	case back && live != wr.Old:
 		return advance{to: state.NeedsHuman,
-			text: "the workload was changed after the rollback: it is left as it is now"}
+			text: "another client changed the workload after the rollback: Paramedic leaves it as it is; check its value"}
 	case back && !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", began.Text)}
 	case back && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
 		return advance{to: state.NeedsHuman,
-			text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready,
+			text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready): check the new pods", w.Ready,
 				w.Replicas)}
 	case back:
 		return r.stay(r.cfg.Timing.Poll)
@@ -284,7 +284,7 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return r.person("the namespace opted out of first aid before the rollback")
 	case !isOurs(w, wr):
 		return advance{to: state.NeedsHuman,
-			text: "the workload was changed after the write: it is not rolled back over that change"}
+			text: "another client changed the workload after the write: Paramedic does not roll back over that change"}
 	}
 	_, err = r.cluster.PatchWorkload(ctx, ref, []byte(wr.Inverse), false)
 	switch {
@@ -294,10 +294,10 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return r.contend("undo_conflict", err,
 			func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
 	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
-		return r.person("the rollback was refused: " + err.Error())
+		return r.person("Kubernetes refused the rollback: " + err.Error())
 	}
 	return r.contend("undo_trouble", err,
-		func(why string) advance { return r.person("the rollback could not be written: " + why) })
+		func(why string) advance { return r.person("the rollback failed: " + why) })
 }
 
 // kubectl returns the command that does what a patch does.

@@ -18,53 +18,49 @@ const KVFill = .85
 func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 	safe, how := safe(s)
 	bound := "" // the limit that changed the wanted value
-	to, why := from/2, fmt.Sprintf("half of %d, for the safe value cannot be computed: %s", from, how)
+	to, why := from/2, fmt.Sprintf("%d is half of %d, because the safe value is unknown: %s", from/2, from, how)
 	if safe > 0 {
 		to, why = safe, how
 	}
 	if direction == "lower" {
 		if safe >= from {
-			to, why = from/2, fmt.Sprintf("half of %d: the formula allows more (%s), but the cache is exhausted", from,
-				how)
+			to, why = from/2, fmt.Sprintf("%d is half of %d: the KV cache is exhausted, although %s", from/2, from, how)
 		}
 		if least := int(float64(from) / s.Rule.MaxFactor); to < least {
-			bound = fmt.Sprintf("%d is as low as one step goes from %d (max_factor %g); wanted was %d, %s", least/8*8,
-				from, s.Rule.MaxFactor, to, why)
+			bound = fmt.Sprintf("One step from %d does not go below %d (max_factor %g). ", from, least/8*8, s.Rule.MaxFactor)
 			to = least
 		}
 	} else {
 		if safe <= 0 {
 			if to, why = safeByUse(s); to <= 0 {
-				return 0, "", fmt.Errorf("how much the KV cache has left is not known, so raising is not safe: %s", why)
+				return 0, "", fmt.Errorf("a higher value is not safe, because the free part of the KV cache is unknown: %s", why)
 			}
 		}
 		if most := int(float64(from) * min(2, s.Rule.MaxFactor)); to > most {
-			bound = fmt.Sprintf("%d is as high as one step goes from %d; the cache allows %d, %s", most/8*8, from, to,
-				why)
+			bound = fmt.Sprintf("One step from %d does not go above %d. ", from, most/8*8)
 			to = most
 		}
 	}
 	wanted := to
 	to = to / 8 * 8
 	if s.Rule.Floor > s.Rule.Ceiling {
-		return 0, "", fmt.Errorf("the limits allow no value: the floor is %d and the ceiling %d", s.Rule.Floor,
+		return 0, "", fmt.Errorf("the limits allow no value: the floor of %d is above the ceiling of %d", s.Rule.Floor,
 			s.Rule.Ceiling)
 	}
 	if low, high := s.Rule.Floor, s.Rule.Ceiling; to < low || to > high {
-		bound = fmt.Sprintf("%d is the nearest that floor %d and ceiling %d allow; wanted was %d, %s",
-			min(max(to, low), high), low, high, wanted, why)
+		bound = fmt.Sprintf("The limits allow %d to %d (floor, ceiling), and %d was wanted. ", low, high, wanted)
 		to = min(max(to, low), high)
 	}
 	if direction == "lower" && to >= from {
-		return 0, "", fmt.Errorf("%d is as low as it may go (floor %d)", from, s.Rule.Floor)
+		return 0, "", fmt.Errorf("the limits allow no value below %d (floor %d)", from, s.Rule.Floor)
 	}
 	if direction == "raise" && to <= from {
-		return 0, "", fmt.Errorf("more than %d would not be safe: %s (ceiling %d)", from, why, s.Rule.Ceiling)
+		return 0, "", fmt.Errorf("a value above %d is not safe (ceiling %d): %s", from, s.Rule.Ceiling, why)
 	}
-	if bound != "" {
-		return to, bound + ".", nil
+	if bound == "" && to != wanted {
+		why += fmt.Sprintf(", rounded down to %d", to)
 	}
-	return to, fmt.Sprintf("%d is %s.", to, why), nil
+	return to, bound + why + ".", nil
 }
 
 // safe returns the max_num_seqs at which the KV cache suffices, and how that was computed. It
@@ -95,10 +91,10 @@ func safeByUse(s *guard.Scene) (int, string) {
 		}
 	}
 	if used <= 0 || running <= 0 {
-		return 0, "it takes kv_usage and requests_running of a worker that runs something"
+		return 0, s.Site.Titles.Of("kv_usage") + " or " + s.Site.Titles.Of("requests_running") + " is missing or zero"
 	}
 	return int(KVFill * running / used),
-		fmt.Sprintf("what 85 %% of the KV cache hold, of which a running request holds %.2g %%", 100*used/running)
+		fmt.Sprintf("85 %% of the KV cache holds %d requests of %.2g %% each", int(KVFill*running/used), 100*used/running)
 }
 
 // safeByTokens goes by the cache's size and the present lengths.
@@ -117,13 +113,14 @@ func safeByTokens(s *guard.Scene) (int, string) {
 	blocks, size := s.Of("kv_blocks_total"), mean("kv_block_size")
 	prompt, output := mean("prompt_length_mean"), mean("output_length_mean")
 	if len(blocks) == 0 || size <= 0 || prompt <= 0 || output <= 0 {
-		return 0, "it takes kv_blocks_total, kv_block_size, prompt_length_mean and output_length_mean"
+		return 0, "the formula needs " + s.Site.Titles.List([]string{"kv_blocks_total", "kv_block_size", "prompt_length_mean",
+			"output_length_mean"})
 	}
 	length := prompt + output
-	cache := fmt.Sprintf("%.0f blocks of %.0f tokens", slices.Min(blocks), size)
+	cache := fmt.Sprintf("%.0f KV blocks of %.0f tokens", slices.Min(blocks), size)
 	if size == 1 { // SGLang counts its cache in tokens
 		cache = fmt.Sprintf("%.0f tokens of KV cache", slices.Min(blocks))
 	}
-	return int(slices.Min(blocks) * KVFill / (length / size)),
-		fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
+	n := int(slices.Min(blocks) * KVFill / (length / size))
+	return n, fmt.Sprintf("85 %% of %s hold %d requests of %.0f tokens", cache, n, length)
 }

@@ -32,10 +32,11 @@ func TestReasonExplainsTheValue(t *testing.T) {
 		to        int
 		why       string
 	}{
-		{128, "lower", 11711, 56, "56 is what 85 % of 11711 blocks of 16 tokens hold at 2530 tokens a sequence."},
-		{256, "lower", 11711, 64, "64 is as low as one step goes from 256 (max_factor 4); wanted was 62, what 85 % of 11711 blocks of 16 tokens hold at 2530 tokens a sequence."},
-		{16, "lower", 800, 8, "8 is the nearest that floor 8 and ceiling 1024 allow; wanted was 4, what 85 % of 800 blocks of 16 tokens hold at 2530 tokens a sequence."},
-		{8, "raise", 11711, 16, "16 is as high as one step goes from 8; the cache allows 62, what 85 % of 11711 blocks of 16 tokens hold at 2530 tokens a sequence."},
+		{128, "lower", 11711, 56, "85 % of 11711 KV blocks of 16 tokens hold 62 requests of 2530 tokens, rounded down to 56."},
+		{128, "lower", 10418, 56, "85 % of 10418 KV blocks of 16 tokens hold 56 requests of 2530 tokens."},
+		{256, "lower", 11711, 64, "One step from 256 does not go below 64 (max_factor 4). 85 % of 11711 KV blocks of 16 tokens hold 62 requests of 2530 tokens."},
+		{16, "lower", 800, 8, "The limits allow 8 to 1024 (floor, ceiling), and 4 was wanted. 85 % of 800 KV blocks of 16 tokens hold 4 requests of 2530 tokens."},
+		{8, "raise", 11711, 16, "One step from 8 does not go above 16. 85 % of 11711 KV blocks of 16 tokens hold 62 requests of 2530 tokens."},
 	} {
 		to, why, err := compute(scene(c.blocks), c.from, c.direction)
 		if err != nil || to != c.to || why != c.why {
@@ -49,7 +50,7 @@ func TestReasonExplainsTheValue(t *testing.T) {
 		}
 	}
 	if _, why, err := compute(sglang, 128, "lower"); err != nil ||
-		!strings.Contains(why, "what 85 % of 187376 tokens of KV cache hold at 2530 tokens a sequence") {
+		!strings.Contains(why, "85 % of 187376 tokens of KV cache hold 62 requests of 2530 tokens") {
 		t.Errorf("an engine that counts tokens: %q, %v", why, err)
 	}
 }

@@ -63,7 +63,7 @@ func TestUnreadValuesVerifyNothing(t *testing.T) { // 30
 			written := len(w.cluster.Changes())
 			spoil(w)
 			a := w.until(state.NeedsHuman)
-			if a.Verify.Verdict != state.VerifyError || !strings.Contains(a.Reason, "could not read anything") {
+			if a.Verify.Verdict != state.VerifyError || !strings.Contains(a.Reason, "read no metric of the pool 4 times in a row") {
 				t.Errorf("%s: %s: %s %s", name, kind, a.Verify.Verdict, a.Reason)
 			}
 			w.wantWrites(written)

@@ -51,7 +51,7 @@ func TestRunOfAForgottenIncidentIsCancelled(t *testing.T) {
 	for known, want := range map[bool]state.ActionState{true: state.Admitted, false: state.Cancelled} {
 		b := admission(nil)
 		got, text := b.delivered(t.Context(), known)
-		if len(got) != 1 || got[0] != want || strings.Contains(text, "not known any more") == known {
+		if len(got) != 1 || got[0] != want || strings.Contains(text, "no longer exists") == known {
 			t.Errorf("known %t: %v %q", known, got, text)
 		}
 	}
@@ -132,7 +132,7 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 		{name: "gone when it is drained", set: func(b *runCase) { drained(b); b.p.podErr = cluster.ErrNotFound }, to: state.Applied, says: "is gone"},
 		{name: "the record of its labels is not readable", set: func(b *runCase) {
 			b.act.Write.Old, b.p.pod.Labels["zone"] = `{"serving":"yes","zone":1}`, ""
-		}, to: state.Superseded, says: "labels were changed"},
+		}, to: state.Superseded, says: "worker's labels"},
 	})
 	ending := func(since time.Duration) func(*runCase) {
 		return func(b *runCase) {
@@ -142,7 +142,7 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 	}
 	runSteps(t, func() *runCase { return newRun(restartWorkerKind, state.Intent) }, restartWorker{}.apply, []stepCase{
 		{name: "terminating for as long as it may", set: ending(30 * time.Minute), to: state.Intent, wait: poll},
-		{name: "terminating for longer", set: ending(30*time.Minute + moment), to: state.NeedsHuman, says: "still terminating after 30m"},
+		{name: "terminating for longer", set: ending(30*time.Minute + moment), to: state.NeedsHuman, says: "still terminates after 30m"},
 	})
 	fresh := func(created time.Duration, change func(*cluster.Pod)) func(*runCase) {
 		return func(b *runCase) {
@@ -181,17 +181,17 @@ func TestUnreadWorkloadChangesNothing(t *testing.T) {
 		return func() *runCase { return newRun(setEngineArgKind, st) }
 	}
 	runSteps(t, in(state.Intent), setEngineArg{}.apply, []stepCase{
-		{name: "appended where there is no container", set: nowhere, to: state.Superseded, says: "was changed to"},
+		{name: "appended where there is no container", set: nowhere, to: state.Superseded, says: "changed the value to"},
 	})
 	runSteps(t, in(state.Applied), setEngineArg{}.live, []stepCase{
-		{name: "appended, and no container any more", set: nowhere, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "deleted", set: deleted, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "put back and deleted", set: both, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "appended, and no container any more", set: nowhere, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "deleted", set: deleted, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "put back and deleted", set: both, to: state.NeedsHuman, says: "changed the workload after the write"},
 	})
 	runSteps(t, in(state.Verifying), func(ctx context.Context, s *stage) advance {
 		got, _ := setEngineArg{}.still(ctx, s)
 		return got
-	}, []stepCase{{name: "put back and deleted while verified", set: both, to: state.NeedsHuman, says: "while the write was verified"}})
+	}, []stepCase{{name: "put back and deleted while verified", set: both, to: state.NeedsHuman, says: "during the verification"}})
 	runSteps(t, in(state.RollbackIntent), setEngineArg{}.undo, []stepCase{
 		{name: "begun long ago", set: func(b *runCase) { b.act.Steps[1].At = noon.Add(-time.Hour) }, to: state.RollbackIntent, wrote: "inverse"},
 		{name: "conflict", set: func(b *runCase) { b.p.patchErr = cluster.ErrConflict }, to: state.RollbackIntent, wait: poll, wrote: "inverse"},
@@ -203,7 +203,7 @@ func TestUnreadWorkloadChangesNothing(t *testing.T) {
 	})
 	s := sceneOf(setEngineArgKind)
 	s.Workload.Containers, s.Action.Params["from"], s.Action.Params["to"] = nil, "0", "8"
-	if _, err := (setEngineArg{}).Write(s, "op"); err == nil || !strings.Contains(err.Error(), "no container is known") {
+	if _, err := (setEngineArg{}).Write(s, "op"); err == nil || !strings.Contains(err.Error(), "recognises no engine") {
 		t.Errorf("%v", err)
 	}
 }

@@ -193,13 +193,13 @@ func TestDryRunRefusedIsNoPlan(t *testing.T) {
 		"passes":                {func(*runCase, *guard.Scene) {}, state.Allow, "the dry run passed"},
 		"only reads":            {func(b *runCase, s *guard.Scene) { s.Rule.Mode, b.p.dry = policy.Suggest, cluster.ErrForbidden }, state.Allow, "only reads"},
 		"forbidden":             {func(b *runCase, _ *guard.Scene) { b.p.dry = cluster.ErrForbidden }, state.Deny, "apply the namespaced Role"},
-		"blocked":               {func(b *runCase, _ *guard.Scene) { b.p.dry = cluster.ErrBlocked }, state.Hold, "is refused now"},
-		"failed":                {func(b *runCase, _ *guard.Scene) { b.p.dry = errAway }, state.Deny, "a dry run failed"},
+		"blocked":               {func(b *runCase, _ *guard.Scene) { b.p.dry = cluster.ErrBlocked }, state.Hold, "refuses a dry run of the eviction now"},
+		"failed":                {func(b *runCase, _ *guard.Scene) { b.p.dry = errAway }, state.Deny, "the dry run failed"},
 		"nothing to read":       {func(_ *runCase, s *guard.Scene) { s.Evidence.Samples = nil }, state.Deny, "would show an improvement"},
 		"only guardrails":       {func(_ *runCase, s *guard.Scene) { s.Evidence.Samples = nil; each(s, "ttft_p95", 1) }, state.Deny, "would show an improvement"},
-		"the value moved on":    {func(_ *runCase, s *guard.Scene) { s.Action.Params["from"] = "64" }, state.Deny, "cannot be prepared"},
-		"the plan has no value": {func(_ *runCase, s *guard.Scene) { s.Action.Params["to"] = "" }, state.Deny, "cannot be prepared"},
-		"the value is unsure":   {func(_ *runCase, s *guard.Scene) { s.Workload.Containers = nil }, state.Deny, "cannot be prepared"},
+		"the value moved on":    {func(_ *runCase, s *guard.Scene) { s.Action.Params["from"] = "64" }, state.Deny, "cannot prepare the write"},
+		"the plan has no value": {func(_ *runCase, s *guard.Scene) { s.Action.Params["to"] = "" }, state.Deny, "cannot prepare the write"},
+		"the value is unsure":   {func(_ *runCase, s *guard.Scene) { s.Workload.Containers = nil }, state.Deny, "cannot prepare the write"},
 	} {
 		b, s := newRun(setEngineArgKind, state.Admitted), sceneOf(setEngineArgKind)
 		s.Cluster, s.Action.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
@@ -226,14 +226,14 @@ func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
 		says string
 	}{
 		"one label":                  {func(*guard.Scene) {}, []string{"serving"}, ""},
-		"a selector that is odd":     {func(s *guard.Scene) { s.Workload.ComplexSelector = true }, nil, "not only labels"},
+		"a selector that is odd":     {func(s *guard.Scene) { s.Workload.ComplexSelector = true }, nil, "more than matchLabels"},
 		"no service":                 {func(s *guard.Scene) { s.Namespace.Services = nil }, nil, "no Service selects"},
 		"a service of other workers": {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("other")) }, []string{"serving"}, ""},
 		"only a service of others":   {func(s *guard.Scene) { s.Namespace.Services = []cluster.Selection{service("other")} }, nil, "no Service selects"},
 		"a service of everything":    {func(s *guard.Scene) { s.Namespace.Services = []cluster.Selection{service()} }, nil, "no Service selects"},
 		"the budget's label": {func(s *guard.Scene) {
 			s.Namespace.Budgets = []cluster.Budget{{Selector: map[string]string{"serving": "1"}}}
-		}, nil, "is also its controller's"},
+		}, nil, "also selects on every label of Service svc"},
 		"a controller without labels":   {func(s *guard.Scene) { s.Workload.Selector = nil }, []string{"app"}, ""},
 		"one label for two services":    {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("serving", "zone")) }, []string{"serving"}, ""},
 		"two labels for two services":   {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("zone")) }, []string{"serving", "zone"}, ""},

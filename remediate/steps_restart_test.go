@@ -38,28 +38,28 @@ func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
 	runSteps(t, begin, restartWorker{}.apply, []stepCase{
 		{name: "as planned", to: state.Intent, wrote: "patch"},
 		{name: "isolated already", set: func(b *runCase) { b.label(isolated, "op") }, to: state.Intent},
-		{name: "gone", set: func(b *runCase) { b.p.podErr = cluster.ErrNotFound }, to: state.Superseded, says: "went away by itself"},
-		{name: "another of its name", set: func(b *runCase) { b.p.pod.UID = "pod-9" }, to: state.Superseded, says: "went away by itself"},
+		{name: "gone", set: func(b *runCase) { b.p.podErr = cluster.ErrNotFound }, to: state.Superseded, says: "ended before the eviction"},
+		{name: "another of its name", set: func(b *runCase) { b.p.pod.UID = "pod-9" }, to: state.Superseded, says: "ended before the eviction"},
 		{name: "not readable", set: func(b *runCase) { b.p.podErr = errAway }, to: state.Intent, wait: poll},
 		{name: "terminating", set: func(b *runCase) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
-		{name: "labelled otherwise", set: func(b *runCase) { b.label("no", "") }, to: state.Superseded, says: "labels were changed before"},
-		{name: "isolated by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.Superseded, says: "labels were changed before"},
-		{name: "isolated, and labelled otherwise since", set: func(b *runCase) { b.label("no", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
-		{name: "no record of the labels", set: func(b *runCase) { b.act.Write.Old = "{}" }, to: state.Superseded, says: "labels were changed before"},
-		{name: "an unreadable record of the labels", set: func(b *runCase) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels were changed before"},
-		{name: "a record of the labels that is readable in part", set: func(b *runCase) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels were changed before"},
-		{name: "isolated, by an unreadable record", set: func(b *runCase) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "labelled otherwise", set: func(b *runCase) { b.label("no", "") }, to: state.Superseded, says: "labels before Paramedic did"},
+		{name: "isolated by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.Superseded, says: "labels before Paramedic did"},
+		{name: "isolated, and labelled otherwise since", set: func(b *runCase) { b.label("no", "op") }, to: state.NeedsHuman, says: "labels after Paramedic took it out of serving"},
+		{name: "no record of the labels", set: func(b *runCase) { b.act.Write.Old = "{}" }, to: state.Superseded, says: "labels before Paramedic did"},
+		{name: "an unreadable record of the labels", set: func(b *runCase) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels before Paramedic did"},
+		{name: "a record of the labels that is readable in part", set: func(b *runCase) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels before Paramedic did"},
+		{name: "isolated, by an unreadable record", set: func(b *runCase) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels after Paramedic took it out of serving"},
 		{name: "halted", set: func(b *runCase) { b.cfg.View.(*remediatetest.View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
 		{name: "conflict", set: failing(cluster.ErrConflict), to: state.Intent, wait: poll, wrote: "patch"},
 		{name: "conflict for long", set: func(b *runCase) {
 			failing(cluster.ErrConflict)(b)
 			b.note("isolate_conflict", ago(10*time.Minute+moment))
 		},
-			to: state.Superseded, says: "did not succeed for 10m", wrote: "patch"},
+			to: state.Superseded, says: "no attempt succeeded for 10m", wrote: "patch"},
 		{name: "conflict for a while", set: func(b *runCase) { failing(cluster.ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute)) },
 			to: state.Intent, wait: time.Minute, wrote: "patch"},
-		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
-		{name: "refused", set: failing(cluster.ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Denied, says: "Kubernetes refused the ", wrote: "patch"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.Denied, says: "Kubernetes refused the ", wrote: "patch"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "patch"},
 	})
 }
@@ -98,17 +98,17 @@ func TestIsolatedWorkerIsDrained(t *testing.T) {
 		{name: "asked for nothing", set: asked("0s"), to: state.Intent, wait: poll},
 		{name: "asked for less than nothing", set: asked("-1h"), to: state.Intent, wait: poll},
 		{name: "asked for what is no time", set: asked("soon"), to: state.Intent, wait: poll},
-		{name: "labelled otherwise", set: func(b *runCase) { b.label("yes", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
-		{name: "written by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "labelled otherwise", set: func(b *runCase) { b.label("yes", "op") }, to: state.NeedsHuman, says: "labels after Paramedic took it out of serving"},
+		{name: "written by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "labels after Paramedic took it out of serving"},
 		{name: "opted out", set: func(b *runCase) { b.optedOut = true }, to: state.NeedsHuman, says: "opted out of first aid while"},
 	})
 	for name, c := range map[string]struct {
 		set  func(*runCase)
 		says string
 	}{
-		"nothing":   {reports(0, time.Second), "it runs nothing"},
-		"something": {both(reports(3, time.Second), isolatedFor(10*time.Minute)), "10m have passed, and 3 requests still run"},
-		"unknown":   {isolatedFor(10 * time.Minute), "10m have passed, and how much it runs cannot be read"},
+		"nothing":   {reports(0, time.Second), "it runs no requests"},
+		"something": {both(reports(3, time.Second), isolatedFor(10*time.Minute)), "after 10m 3 requests still run"},
+		"unknown":   {isolatedFor(10 * time.Minute), "after 10m the number of its requests cannot be read"},
 	} {
 		b := isolatedWorker()
 		c.set(b)
@@ -156,14 +156,15 @@ func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
 		set  func(*runCase)
 		undo string
 	}{
-		"as planned":       {func(*runCase) {}, ""},
-		"no other worker":  {others(false), "no other worker is ready any more"},
-		"pool unknown":     {func(b *runCase) { b.p.wErr = errAway }, "the pool could not be read before the eviction: connection refused"},
-		"workers unknown":  {func(b *runCase) { b.p.podsErr = errAway }, "the pool's workers could not be read before the eviction: connection refused"},
-		"blocked for long": {func(b *runCase) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, "the eviction was refused for 15m: blocked by a disruption budget"},
-		"forbidden":        {failing(cluster.ErrForbidden), "the eviction was refused: forbidden"},
-		"refused":          {failing(cluster.ErrRefused), "the eviction was refused: refused"},
-		"answer lost":      {failing(errAway), ""},
+		"as planned":      {func(*runCase) {}, ""},
+		"no other worker": {others(false), "no other worker is ready now"},
+		"pool unknown":    {func(b *runCase) { b.p.wErr = errAway }, "Paramedic could not read the pool before the eviction: connection refused"},
+		"workers unknown": {func(b *runCase) { b.p.podsErr = errAway }, "Paramedic could not read the pool's workers before the eviction: connection refused"},
+		"blocked for long": {func(b *runCase) { failing(cluster.ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) },
+			"Kubernetes refused the eviction for 15m: a PodDisruptionBudget blocks the eviction"},
+		"forbidden":   {failing(cluster.ErrForbidden), "Kubernetes refused the eviction: forbidden"},
+		"refused":     {failing(cluster.ErrRefused), "Kubernetes refused the eviction: refused"},
+		"answer lost": {failing(errAway), ""},
 	} {
 		b := drainedWorker()
 		c.set(b)
@@ -184,10 +185,10 @@ func TestWorkerIsPutBackOnlyIfItIsStillOut(t *testing.T) {
 	runSteps(t, begin, restartWorker{}.apply, []stepCase{
 		{name: "out", to: state.Intent, wrote: "inverse"},
 		{name: "back", set: func(b *runCase) { b.label("yes", "op"+undone) }, to: state.NeedsHuman, says: "why; the worker serves again"},
-		{name: "labelled otherwise", set: func(b *runCase) { b.label("no", "op") }, to: state.NeedsHuman, says: "left as they are"},
-		{name: "written by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "left as they are"},
-		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "could not be put back into serving: forbidden", wrote: "inverse"},
-		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "could not be put back into serving: refused", wrote: "inverse"},
+		{name: "labelled otherwise", set: func(b *runCase) { b.label("no", "op") }, to: state.NeedsHuman, says: "leaves them as they are"},
+		{name: "written by another", set: func(b *runCase) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "leaves them as they are"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "does not serve, and its labels could not be restored: forbidden", wrote: "inverse"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "does not serve, and its labels could not be restored: refused", wrote: "inverse"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "inverse"},
 	})
 	// A person who cancelled the run has acknowledged it. Otherwise the run still needs a person.

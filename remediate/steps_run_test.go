@@ -98,16 +98,16 @@ func TestAdmissionEndsOnExpiryOrStricterMode(t *testing.T) {
 		return func(b *runCase) { b.p.w.Paused = true; b.note(keyHeld, ago(since)) }
 	}
 	runSteps(t, begin, step, []stepCase{
-		{name: "allowed", to: state.Admitted, wait: interval, says: "all guards allow"},
+		{name: "allowed", to: state.Admitted, wait: interval, says: "all 14 guards allow"},
 		{name: "allowed again", set: func(b *runCase) { b.readings(4) }, to: state.Intent, says: "on fresh reads"},
 		{name: "admitted, the baseline is not whole yet", set: func(b *runCase) { b.readings(3) }, to: state.Admitted, wait: interval},
 		{name: "admitted, no baseline was begun", set: func(b *runCase) { b.act.State = state.Admitted }, to: state.Admitted, wait: interval},
 		{name: "admitted, nothing can be read", set: func(b *runCase) { b.readings(3); b.ev.Samples = nil }, to: state.Denied, says: "evidence"},
 		{name: "resolved", set: func(b *runCase) { b.in.Status = state.StatusResolved }, to: state.Cancelled, says: "was resolved"},
-		{name: "a stricter mode", set: func(b *runCase) { b.cfg.Mode = policy.Suggest }, to: state.Superseded, says: "the mode is suggest now"},
-		{name: "approved too late", set: decided(-time.Minute, -time.Minute), to: state.Expired, says: "came too late"},
+		{name: "a stricter mode", set: func(b *runCase) { b.cfg.Mode = policy.Suggest }, to: state.Superseded, says: "the mode changed to suggest"},
+		{name: "approved too late", set: decided(-time.Minute, -time.Minute), to: state.Expired, says: "came after the offer expired"},
 		{name: "approved just in time", set: decided(-time.Minute-moment, -time.Minute), to: state.Admitted, wait: interval},
-		{name: "approved too long ago", set: decided(-20*time.Minute, -15*time.Minute), to: state.Expired, says: "ran out at 12:00:00 UTC"},
+		{name: "approved too long ago", set: decided(-20*time.Minute, -15*time.Minute), to: state.Expired, says: "expired at 12:00:00 UTC"},
 		{name: "approved nearly too long ago", set: decided(-20*time.Minute, -15*time.Minute+moment), to: state.Admitted, wait: interval},
 		{name: "approved long ago, held until lately", set: func(b *runCase) { decided(-2*time.Hour, -time.Hour)(b); b.note(state.HeldUntil, ago(time.Minute)) }, to: state.Admitted, wait: interval},
 		{name: "approved lately, held before that", set: func(b *runCase) { b.note(state.HeldUntil, ago(time.Hour)) }, to: state.Admitted, wait: interval},
@@ -116,15 +116,15 @@ func TestAdmissionEndsOnExpiryOrStricterMode(t *testing.T) {
 			b.act.Mode, b.cfg.Mode, b.cfg.Limits.Signals = "auto", policy.Auto, 1
 			b.act.DecidedAt, b.act.ExpiresAt = time.Time{}, time.Time{}
 		}, to: state.Admitted, wait: interval},
-		{name: "the cluster is not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Denied, says: "not known: reading Deployment llm/vllm: connection refused"},
-		{name: "the workers are not readable", set: func(b *runCase) { b.p.podsErr = errAway }, to: state.Denied, says: "not known: connection refused"},
-		{name: "the namespace is not readable", set: func(b *runCase) { b.p.nsErr = errAway }, to: state.Denied, says: "not known: connection refused"},
+		{name: "the cluster is not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Denied, says: "no fresh reads of the cluster: reading Deployment llm/vllm: connection refused"},
+		{name: "the workers are not readable", set: func(b *runCase) { b.p.podsErr = errAway }, to: state.Denied, says: "no fresh reads of the cluster: connection refused"},
+		{name: "the namespace is not readable", set: func(b *runCase) { b.p.nsErr = errAway }, to: state.Denied, says: "no fresh reads of the cluster: connection refused"},
 		{name: "frozen", set: frozen(3 * time.Minute), to: state.Approved, wait: 3 * time.Minute},
 		{name: "frozen for long", set: frozen(3 * time.Hour), to: state.Approved, wait: 5 * time.Minute},
 		{name: "frozen for a minute", set: frozen(time.Minute), to: state.Approved, wait: time.Minute},
 		{name: "frozen for less", set: frozen(20 * time.Second), to: state.Approved, wait: 20 * time.Second},
 		{name: "held for less than it may", set: held(15*time.Minute - moment), to: state.Approved, wait: time.Minute},
-		{name: "held for long", set: held(15 * time.Minute), to: state.Denied, says: "held for too long"},
+		{name: "held for long", set: held(15 * time.Minute), to: state.Denied, says: "a guard held it for 15m"},
 	})
 	// A hold that names its end records it, and does not count as one without an end.
 	b := admission(frozen(time.Hour))
@@ -215,8 +215,8 @@ func TestSurveyReportsUnreadableObjects(t *testing.T) {
 		says string
 	}{
 		"all is read":       {func(*runCase) {}, ""},
-		"no access":         {func(b *runCase) { b.cfg.Clusters = nil }, "no write access configured"},
-		"an unknown action": {func(b *runCase) { b.act.Kind = "reboot" }, "no write access configured"},
+		"no access":         {func(b *runCase) { b.cfg.Clusters = nil }, "no access to cluster"},
+		"an unknown action": {func(b *runCase) { b.act.Kind = "reboot" }, "no access to cluster"},
 		"the pod":           {func(b *runCase) { b.p.podErr = errAway }, "connection refused"},
 		"the workload":      {func(b *runCase) { b.p.wErr = errors.New("no such pool") }, "reading Deployment llm/vllm: no such pool"},
 	} {

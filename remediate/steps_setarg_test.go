@@ -19,25 +19,25 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 	begin := func() *runCase { return newRun(setEngineArgKind, state.Intent) }
 	failing := func(err error) func(*runCase) { return func(b *runCase) { b.p.patchErr = err } }
 	runSteps(t, begin, setEngineArg{}.apply, []stepCase{
-		{name: "as planned", to: state.Applied, says: "was written", wrote: "patch"},
-		{name: "written already", set: func(b *runCase) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op" }, to: state.Applied, says: "the cluster has it"},
-		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.Superseded, says: "was replaced"},
-		{name: "deleted", set: func(b *runCase) { b.p.wErr = cluster.ErrNotFound }, to: state.Superseded, says: "was replaced"},
+		{name: "as planned", to: state.Applied, says: "wrote the new value", wrote: "patch"},
+		{name: "written already", set: func(b *runCase) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op" }, to: state.Applied, says: "has the new value"},
+		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.Superseded, says: "replaced the workload"},
+		{name: "deleted", set: func(b *runCase) { b.p.wErr = cluster.ErrNotFound }, to: state.Superseded, says: "replaced the workload"},
 		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Intent, wait: poll},
-		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.Superseded, says: "was changed to"},
-		{name: "another container list", set: func(b *runCase) { b.p.w.Containers = nil }, to: state.Superseded, says: "was changed to"},
-		{name: "fewer args", set: func(b *runCase) { b.p.w.Containers[0].Args = nil }, to: state.Superseded, says: "was changed to"},
-		{name: "a place that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/replicas" }, to: state.Superseded, says: "was changed to"},
-		{name: "a container that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/x/args/0" }, to: state.Superseded, says: "was changed to"},
-		{name: "an arg that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/0/args/x" }, to: state.Superseded, says: "was changed to"},
+		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.Superseded, says: "changed the value to"},
+		{name: "another container list", set: func(b *runCase) { b.p.w.Containers = nil }, to: state.Superseded, says: "changed the value to"},
+		{name: "fewer args", set: func(b *runCase) { b.p.w.Containers[0].Args = nil }, to: state.Superseded, says: "changed the value to"},
+		{name: "a place that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/replicas" }, to: state.Superseded, says: "changed the value to"},
+		{name: "a container that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/x/args/0" }, to: state.Superseded, says: "changed the value to"},
+		{name: "an arg that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/0/args/x" }, to: state.Superseded, says: "changed the value to"},
 		{name: "in the command", set: func(b *runCase) {
 			b.act.Write.Path = "/spec/template/spec/containers/0/command/1"
 			b.p.w.Containers[0].Command, b.p.w.Containers[0].Args = []string{"vllm", "--max-num-seqs=100"}, nil
-		}, to: state.Applied, says: "was written", wrote: "patch"},
+		}, to: state.Applied, says: "wrote the new value", wrote: "patch"},
 		{name: "appended", set: func(b *runCase) {
 			b.act.Write.Path, b.act.Write.Old = "/spec/template/spec/containers/0/args/1", ""
-		}, to: state.Applied, says: "was written", wrote: "patch"},
-		{name: "after a conflict", set: func(b *runCase) { b.note("conflict", "x") }, to: state.Superseded, says: "changed under the plan"},
+		}, to: state.Applied, says: "wrote the new value", wrote: "patch"},
+		{name: "after a conflict", set: func(b *runCase) { b.note("conflict", "x") }, to: state.Superseded, says: "spec since the plan"},
 		{name: "called off", set: func(b *runCase) {
 			b.cfg.View.(*remediatetest.View).Recorded = &state.Action{Journal: map[string]string{state.CalledOff: "asha"}}
 		}, to: state.Denied, says: "called off by asha"},
@@ -47,13 +47,13 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 		{name: "as old as it may be", set: func(b *runCase) { b.act.Write.At = noon.Add(-freshIntent) }, to: state.Applied, wrote: "patch"},
 		{name: "older: the guards deny", set: func(b *runCase) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Denied, says: "stopped before the write"},
 		{name: "nearly far too old: the guards deny", set: func(b *runCase) { b.act.Write.At = noon.Add(-10 * time.Minute) }, to: state.Denied, says: "stopped before the write"},
-		{name: "far too old", set: func(b *runCase) { b.act.Write.At = noon.Add(-10*time.Minute - moment) }, to: state.Superseded, says: "too old"},
+		{name: "far too old", set: func(b *runCase) { b.act.Write.At = noon.Add(-10*time.Minute - moment) }, to: state.Superseded, says: "delayed for over 10m"},
 		{name: "conflict", set: failing(cluster.ErrConflict), to: state.Intent, wrote: "patch"},
-		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
-		{name: "refused", set: failing(cluster.ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.Denied, says: "Kubernetes refused the ", wrote: "patch"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.Denied, says: "Kubernetes refused the ", wrote: "patch"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "patch"},
 		{name: "answer lost for long", set: func(b *runCase) { failing(errAway)(b); b.note("trouble", ago(10*time.Minute+moment)) },
-			to: state.NeedsHuman, says: "cannot be reached for 10m", wrote: "patch"},
+			to: state.NeedsHuman, says: "could not reach the cluster for 10m", wrote: "patch"},
 		{name: "answer lost for a while", set: func(b *runCase) { failing(errAway)(b); b.note("trouble", ago(10*time.Minute)) },
 			to: state.Intent, wait: time.Minute, wrote: "patch"},
 	})
@@ -71,17 +71,18 @@ func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 		{name: "rolling for as long as it may", set: since(30 * time.Minute), to: state.Applied, wait: poll},
 		{name: "rolling for longer", set: since(30*time.Minute + moment), to: state.RollbackIntent, says: "not complete after 30m"},
 		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Applied, wait: poll},
-		{name: "deleted", set: func(b *runCase) { b.p.w, b.p.wErr = cluster.Workload{}, cluster.ErrNotFound }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "another writer of the value", set: func(b *runCase) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op-2" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "no place any more", set: func(b *runCase) { b.p.w.Containers, b.act.Write.New = nil, "" }, to: state.NeedsHuman, says: "was changed after the write"},
-		{name: "put back by another hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "Paramedic did not put it there"},
-		{name: "put back on another UID", set: func(b *runCase) { b.p.w.Containers[0].Args[0], b.p.w.UID = b.act.Write.Old, "dep-2" }, to: state.NeedsHuman, says: "was changed after the write"},
+		{name: "deleted", set: func(b *runCase) { b.p.w, b.p.wErr = cluster.Workload{}, cluster.ErrNotFound }, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "another writer of the value", set: func(b *runCase) { b.p.w.Annotations[cluster.OpIDAnnotation] = "op-2" }, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "no place any more", set: func(b *runCase) { b.p.w.Containers, b.act.Write.New = nil, "" }, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "put back by another hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "put the old value back"},
+		{name: "put back on another UID", set: func(b *runCase) { b.p.w.Containers[0].Args[0], b.p.w.UID = b.act.Write.Old, "dep-2" }, to: state.NeedsHuman,
+			says: "changed the workload after the write"},
 		{name: "put back by a declared owner", set: func(b *runCase) {
 			b.p.w.Containers[0].Args[0] = b.act.Write.Old
 			b.p.w.Labels = map[string]string{"argocd.argoproj.io/instance": "llama"}
-		}, to: state.Superseded, says: "set it in its source"},
+		}, to: state.Superseded, says: "make the change in its source"},
 	})
 }
 
@@ -124,13 +125,13 @@ func TestCapIsRolledBackOnlyOverItself(t *testing.T) {
 		{name: "undone, rolling for longer", set: done(func(b *runCase) { b.p.w.Updated = 1; b.act.Steps[1].At = noon.Add(-30*time.Minute - moment) }),
 			to: state.NeedsHuman, says: "rollout is not complete"},
 		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.RollbackIntent, wait: poll},
-		{name: "deleted", set: func(b *runCase) { b.p.wErr = cluster.ErrNotFound }, to: state.NeedsHuman, says: "was replaced"},
-		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "was replaced"},
-		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "not rolled back over that change"},
-		{name: "put back by another hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "did not put it there"},
+		{name: "deleted", set: func(b *runCase) { b.p.wErr = cluster.ErrNotFound }, to: state.NeedsHuman, says: "replaced the workload"},
+		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "replaced the workload"},
+		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.NeedsHuman, says: "does not roll back over that change"},
+		{name: "put back by another hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded, says: "put the old value back"},
 		{name: "opted out", set: func(b *runCase) { b.optedOut = true }, to: state.NeedsHuman, says: "to undo it by hand: kubectl"},
-		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "rollback was refused", wrote: "inverse"},
-		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "rollback was refused", wrote: "inverse"},
+		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "refused the rollback", wrote: "inverse"},
+		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "refused the rollback", wrote: "inverse"},
 		{name: "answer lost", set: failing(errAway), to: state.RollbackIntent, wait: poll, wrote: "inverse"},
 	})
 }

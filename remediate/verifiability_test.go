@@ -21,7 +21,7 @@ func TestUnverifiableRemedyIsDenied(t *testing.T) {
 	a := w.plan()
 	w.wantDenied(a, "verifiability")
 	for _, g := range a.Guards {
-		if g.Guard == "verifiability" && !strings.Contains(g.Reason, "preemption_rate, kv_usage cannot be read") {
+		if g.Guard == "verifiability" && !strings.Contains(g.Reason, "no fresh value or no baseline of preemption_rate, kv_usage") {
 			t.Errorf("it does not name what is missing: %s", g.Reason)
 		}
 	}

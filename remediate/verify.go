@@ -25,26 +25,26 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	if gone.to != "" {
 		return gone
 	}
-	got := map[string]float64{}
+	metrics, got := r.cfg.metrics(kind), map[string]float64{}
 	if err == nil {
 		got = r.sample(ctx, st, a.Verify.Settle)
 	}
-	if !verify.Informative(kind.Metrics(), a, got) {
+	if !verify.Informative(metrics, a, got) {
 		a.Verify.Errors++
-		a.Verify.Text = "nothing could be read"
+		a.Verify.Text = "no metric of the pool could be read"
 		if a.Verify.Errors >= errorsToGiveUp {
 			a.Verify.Verdict = state.VerifyError
-			return st.person(fmt.Sprintf("verification could not read anything %d times in a row; the change is kept",
+			return st.person(fmt.Sprintf("verification read no metric of the pool %d times in a row; the change stays",
 				a.Verify.Errors))
 		}
 	} else {
 		a.Verify.Errors = 0
 		verify.Keep(&a.Verify.Samples, got)
 	}
-	verdict, text := verify.Judge(a, kind.Metrics(), t.Samples)
+	verdict, text := verify.Judge(a, metrics, t.Samples)
 	until := a.Verify.Until
-	if dark := verify.Unseen(a, kind.Metrics(), got); verdict == state.Better && len(dark) > 0 {
-		verdict, text = state.Inconclusive, strings.Join(dark, ", ")+" cannot be read at the end; "+text
+	if dark := verify.Unseen(a, metrics, got); verdict == state.Better && len(dark) > 0 {
+		verdict, text = state.Inconclusive, strings.Join(dark, ", ")+": no value at the end; "+text
 		until = until.Add(errorsToGiveUp * t.Interval) // one or two failed scrapes may be the cause
 	}
 	a.Verify.Text = text
@@ -58,9 +58,9 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	case verdict == state.Worse && kind.reversible():
 		return advance{to: state.RollbackIntent, text: text}
 	case verdict == state.Worse:
-		return advance{to: state.NeedsHuman, text: text + "; it cannot be undone"}
+		return advance{to: state.NeedsHuman, text: text + "; this action has no rollback"}
 	}
-	return st.person("inconclusive, the change is kept: " + text)
+	return st.person("inconclusive, the change stays: " + text)
 }
 
 // sample returns the action's metrics as they are now. It ignores values older than settled.

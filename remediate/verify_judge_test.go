@@ -20,7 +20,7 @@ func TestVerdictTextsUseUnits(t *testing.T) {
 	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048},
 		verify.PeerPrefix + "kv_usage": {0.25, 0.25}}
 	verdict, text := verify.Judge(a, restartWorker{}.Metrics(), 2)
-	want := "better: kv_usage 87.3 % → 0.48 % (by its peers it would be 43.7 % untouched), container_memory 56.8 GiB → 1.12 GiB"
+	want := "kv_usage 87.3 % → 0.48 % (without the change it would be 43.7 %, by its peers), container_memory 56.8 GiB → 1.12 GiB"
 	if verdict != state.Better || text != want {
 		t.Errorf("%s %q\nwant %q", verdict, text, want)
 	}

@@ -186,10 +186,10 @@ func TestIdlePoolHasNoSafeValue(t *testing.T) {
 		want          int
 		says          string
 	}{
-		"runs":              {.5, 10, 17, "a running request holds 5 %"},
-		"runs nothing":      {.5, 0, 0, "it takes kv_usage and requests_running"},
-		"holds nothing":     {0, 10, 0, "it takes kv_usage and requests_running"},
-		"less than nothing": {-.5, 10, 0, "it takes kv_usage and requests_running"},
+		"runs":              {.5, 10, 17, "85 % of the KV cache holds 17 requests of 5 % each"},
+		"runs nothing":      {.5, 0, 0, "kv_usage or requests_running is missing or zero"},
+		"holds nothing":     {0, 10, 0, "kv_usage or requests_running is missing or zero"},
+		"less than nothing": {-.5, 10, 0, "kv_usage or requests_running is missing or zero"},
 	} {
 		s := sceneOf(setEngineArgKind)
 		each(s, "kv_usage", c.used)
@@ -221,7 +221,7 @@ func TestLeadingSignalNeedsBothEndsOfItsWay(t *testing.T) {
 			each(s, signal, map[string]float64{"kv_usage": .99, "preemption_rate": 5}[signal])
 		}
 		if got := answer(t.Context(), s, "verifiability"); got.Decision != c.want ||
-			c.want == state.Deny && !strings.Contains(got.Reason, "kv_usage cannot be read") {
+			c.want == state.Deny && !strings.Contains(got.Reason, "no fresh value or no baseline of kv_usage") {
 			t.Errorf("%s: %s, %s", name, got.Decision, got.Reason)
 		}
 	}

@@ -39,7 +39,7 @@ func TestPersistentSymptomIsNoSuccess(t *testing.T) {
 				delete(v, "preemption_rate")
 			}
 			return v
-		}, "preemption_rate could not be read"},
+		}, "too few samples of preemption_rate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, setArg, policy.Approve)

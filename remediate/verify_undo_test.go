@@ -44,9 +44,9 @@ func TestRollbackWaitsForRecovery(t *testing.T) {
 		{"still bad", run(settle, true, 9, .4), stepCase{to: state.RollbackIntent, wait: interval}, false},
 		{"still bad, nearly at the end", run(settle+window-moment, true, 9, .4), stepCase{to: state.RollbackIntent, wait: moment}, false},
 		{"still bad at the end", run(settle+window, true, 9, .4), stepCase{to: state.NeedsHuman,
-			says: "the old value is live again (because), and it did not help: error_rate is still 40 %, and was 1 %"}, true},
+			says: "the old value is live again (because); the rollback did not help: error_rate is still 40 %, and was 1 %"}, true},
 		{"too few samples at the end", run(settle+window, true, 8, .01), stepCase{to: state.NeedsHuman,
-			says: "the old value is live again (because); whether that helped could not be read: error_rate"}, true},
+			says: "the old value is live again (because); no fresh samples show whether the rollback helped: error_rate"}, true},
 	} {
 		c.want.name = c.name
 		runSteps(t, c.begin, step, []stepCase{c.want})

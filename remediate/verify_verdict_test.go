@@ -25,25 +25,25 @@ func TestVerdictNamesTheMetrics(t *testing.T) {
 		says      string
 	}{
 		"nothing read": {setEngineArg{}, lower, nil, v{"kv_usage": .99}, nil,
-			state.Inconclusive, "fewer than 3 samples of anything that would show an improvement"},
+			state.Inconclusive, "every signal that would show an improvement has fewer than 3 samples"},
 		"what leads is not read, and nothing else": {setEngineArg{}, lower, []string{"kv_usage"}, v{"kv_usage": .99}, nil,
-			state.Inconclusive, "fewer than 3 samples of anything that would show an improvement"},
+			state.Inconclusive, "every signal that would show an improvement has fewer than 3 samples"},
 		"what leads is not read": {setEngineArg{}, lower, []string{"kv_usage"}, v{"kv_usage": .99, "preemption_rate": 5}, v{"preemption_rate": 0},
-			state.Inconclusive, "kv_usage could not be read often enough after the change; better: preemption_rate 5/s → 0/s"},
+			state.Inconclusive, "too few samples of kv_usage after the change; better: preemption_rate 5/s → 0/s"},
 		"what leads is not read, and harm": {restartWorker{}, nil, []string{"kv_usage"}, v{"kv_usage": .9, "container_memory": 1 << 30}, v{"container_memory": 2 << 30},
 			state.Worse, "worse: container_memory 1 GiB → 2 GiB"},
 		"what leads is not read, and no change": {restartWorker{}, nil, []string{"kv_usage"}, v{"kv_usage": .9, "container_memory": 1 << 30}, v{"container_memory": 1 << 30},
-			state.Inconclusive, "kv_usage could not be read often enough after the change; no clear change: container_memory 1 GiB → 1 GiB"},
+			state.Inconclusive, "too few samples of kv_usage after the change; no clear change: container_memory 1 GiB → 1 GiB"},
 		"what does not lead is not read": {setEngineArg{}, lower, []string{"preemption_rate"}, v{"kv_usage": .99, "preemption_rate": 5}, v{"preemption_rate": 0},
-			state.Better, "better: preemption_rate 5/s → 0/s"},
+			state.Better, "preemption_rate 5/s → 0/s"},
 		"a guardrail is not read": {setEngineArg{}, lower, []string{"preemption_rate"}, v{"error_rate": .01, "preemption_rate": 5}, v{"preemption_rate": 0},
-			state.Inconclusive, "error_rate could not be read often enough after the change; better: preemption_rate 5/s → 0/s"},
+			state.Inconclusive, "too few samples of error_rate after the change; better: preemption_rate 5/s → 0/s"},
 		"no change": {setEngineArg{}, lower, []string{"kv_usage"}, v{"kv_usage": .99}, v{"kv_usage": .98},
 			state.Inconclusive, "no clear change: kv_usage 99 % → 98 %"},
 		"one leads, one stays": {setEngineArg{}, lower, []string{"kv_usage", "preemption_rate"}, v{"kv_usage": .99, "preemption_rate": 5}, v{"kv_usage": .6, "preemption_rate": 5},
-			state.Inconclusive, "the trouble goes on: no clear change: preemption_rate 5/s → 5/s; better: kv_usage 99 % → 60 %"},
+			state.Inconclusive, "the symptoms continue: no clear change: preemption_rate 5/s → 5/s; better: kv_usage 99 % → 60 %"},
 		"better, and nothing leads": {setEngineArg{}, lower, nil, v{"kv_usage": .99, "error_rate": 0}, v{"kv_usage": .6, "error_rate": 0},
-			state.Inconclusive, "nothing that the verdict rests on shows it; no clear change: error_rate 0 % → 0 %; better: kv_usage 99 % → 60 %"},
+			state.Inconclusive, "no signal that supports the verdict improved; no clear change: error_rate 0 % → 0 %; better: kv_usage 99 % → 60 %"},
 		"as much better as worse": {setEngineArg{}, raise, []string{"requests_waiting"}, v{"requests_waiting": 80, "ttft_p95": 1}, v{"requests_waiting": 10, "ttft_p95": 9},
 			state.Inconclusive, "better: requests_waiting 80 requests → 10 requests; worse: ttft_p95 1 s → 9 s"},
 		"more worse than better": {setEngineArg{}, raise, nil, v{"ttft_p95": 1}, v{"ttft_p95": 9},
@@ -102,7 +102,7 @@ func TestHarmEndsTheVerification(t *testing.T) {
 	runSteps(t, after(setEngineArgKind, 8), step(setEngineArg{}), []stepCase{
 		{name: "of a cap, after too few samples", to: state.Verifying, wait: interval}})
 	runSteps(t, after(restartWorkerKind, 9), step(restartWorker{}), []stepCase{
-		{name: "of a restart", to: state.NeedsHuman, says: "guardrail breached: error_rate 0 % → 40 %; it cannot be undone"}})
+		{name: "of a restart", to: state.NeedsHuman, says: "guardrail breached: error_rate 0 % → 40 %; this action has no rollback"}})
 }
 
 // If the read of the change fails, no sample is taken.
@@ -176,7 +176,7 @@ func TestBreachRollsBackOnlyWhatIsInForce(t *testing.T) {
 	runSteps(t, begin, step, []stepCase{
 		{name: "while it goes on", to: state.RollbackIntent, says: "guardrail breached while"},
 		{name: "put back by hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded},
-		{name: "changed by hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=8" }, to: state.NeedsHuman, says: "left as it is"},
+		{name: "changed by hand", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=8" }, to: state.NeedsHuman, says: "leaves it as it is"},
 		{name: "complete", set: func(b *runCase) { b.p.w.Updated = 5 }, to: state.Verifying},
 	})
 }
@@ -203,6 +203,6 @@ func TestSuccessWaitsForItsLastReading(t *testing.T) {
 		{name: "all that leads is read", set: func(b *runCase) { b.reads(map[string]float64{"kv_usage": .6}) }, to: state.Succeeded},
 		{name: "read again", set: func(b *runCase) { b.reads(good); ended(interval)(b) }, to: state.Succeeded},
 		{name: "dark for two minutes, nearly", set: ended(4*interval - moment), to: state.Verifying, wait: moment},
-		{name: "dark for two minutes", set: ended(4 * interval), to: state.NeedsHuman, says: "kv_usage cannot be read at the end; better: "},
+		{name: "dark for two minutes", set: ended(4 * interval), to: state.NeedsHuman, says: "kv_usage: no value at the end; "},
 	})
 }

@@ -2,7 +2,6 @@ package remediate
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ func (r *stage) watch(ctx context.Context, kind action) string {
 	s := r.cfg.survey(ctx, r.in, a)
 	got, v := s.Reading(), &a.Verify
 	var breached []string
-	for _, m := range verify.Applying(kind.Metrics(), a) {
+	for _, m := range verify.Applying(r.cfg.metrics(kind), a) {
 		if m.Rolling == (verify.Rolling{}) {
 			continue
 		}
@@ -38,8 +37,7 @@ func (r *stage) watch(ctx context.Context, kind action) string {
 		}
 		verify.Keep(&v.Watched, map[string]float64{m.Signal: got[m.Signal]})
 		if len(v.Watched[m.Signal]) >= t.Readings() {
-			breached = append(breached, fmt.Sprintf("%s %s → %s", m.Signal,
-				state.FormatValue(v.Baseline[m.Signal], m.Unit), state.FormatValue(got[m.Signal], m.Unit)))
+			breached = append(breached, m.Moved(v.Baseline[m.Signal], got[m.Signal]))
 		}
 	}
 	if len(breached) == 0 {
@@ -62,7 +60,7 @@ func (r *Runner) takeEffect(ctx context.Context, st *stage, kind action) advance
 	case kind.reversible():
 		return advance{to: state.RollbackIntent, text: why}
 	default:
-		return advance{to: state.NeedsHuman, text: why + "; it cannot be undone"}
+		return advance{to: state.NeedsHuman, text: why + "; this action has no rollback"}
 	}
 }
 
@@ -80,7 +78,7 @@ func (r *Runner) undo(ctx context.Context, st *stage, kind action) advance {
 		return st.stay(settled.Sub(st.now))
 	}
 	verify.Keep(&a.Verify.Undone, r.sample(ctx, st, settled))
-	again, still, unread := verify.Recovered(a, kind.Metrics(), t.Samples, t.Readings())
+	again, still, unread := verify.Recovered(a, r.cfg.metrics(kind), t.Samples, t.Readings())
 	until := settled.Add(t.Window)
 	switch {
 	case len(still)+len(unread) == 0:
@@ -91,8 +89,8 @@ func (r *Runner) undo(ctx context.Context, st *stage, kind action) advance {
 	case st.now.Before(until):
 		return st.stay(min(t.Interval, until.Sub(st.now)))
 	case len(still) > 0:
-		return advance{to: state.NeedsHuman, text: adv.text + ", and it did not help: " + strings.Join(still, ", ")}
+		return advance{to: state.NeedsHuman, text: adv.text + "; the rollback did not help: " + strings.Join(still, ", ")}
 	}
 	return advance{to: state.NeedsHuman,
-		text: adv.text + "; whether that helped could not be read: " + strings.Join(unread, ", ")}
+		text: adv.text + "; no fresh samples show whether the rollback helped: " + strings.Join(unread, ", ")}
 }

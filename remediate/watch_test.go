@@ -119,7 +119,7 @@ func TestIrreversibleHarmNeedsHuman(t *testing.T) {
 	w.sick = func(p string, n int) map[string]float64 { v := leaking("", n); v["error_rate"] = .5; return v }
 	began := w.clock.now
 	a := w.until(state.NeedsHuman)
-	if took := w.clock.now.Sub(began); took > 5*time.Minute || !strings.Contains(a.Reason, "it cannot be undone") {
+	if took := w.clock.now.Sub(began); took > 5*time.Minute || !strings.Contains(a.Reason, "this action has no rollback") {
 		t.Errorf("after %s: %s", took, a.Reason)
 	}
 }
@@ -144,7 +144,7 @@ func TestEditAfterTheRollbackIsNotClaimed(t *testing.T) {
 	w.wantWrites(2)
 	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=64")
 	a := w.until(state.NeedsHuman)
-	if !strings.Contains(a.Reason, "changed after the rollback") || !slices.Contains(w.args(), "--max-num-seqs=64") {
+	if !strings.Contains(a.Reason, "changed the workload after the rollback") || !slices.Contains(w.args(), "--max-num-seqs=64") {
 		t.Errorf("%s %v", a.Reason, w.args())
 	}
 	w.wantWrites(2)
@@ -196,10 +196,10 @@ func TestUselessRollbackNeedsHuman(t *testing.T) { // 52
 		says  string
 	}{
 		"still bad": {func(w *world) { w.sick = func(p string, _ int) map[string]float64 { return failing(p, 64) } }, "error_rate is still"},
-		"not known": {func(w *world) { w.blind = true }, "could not be read"},
+		"not known": {func(w *world) { w.blind = true }, "no fresh samples show whether the rollback helped"},
 		"unreadable": {func(w *world) {
 			w.sick = func(p string, n int) map[string]float64 { v := exhausted(p, n); delete(v, "error_rate"); return v }
-		}, "could not be read"},
+		}, "no fresh samples show whether the rollback helped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, setArg, policy.Approve)

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -49,6 +50,17 @@ func (s ActionState) Known() bool {
 		return true
 	}
 	return len(legal[s]) > 0
+}
+
+// Words returns the state as texts show it.
+func (s ActionState) Words() string {
+	switch s {
+	case RollbackIntent:
+		return "rolling back"
+	case NeedsHuman:
+		return "needs a person"
+	}
+	return strings.ReplaceAll(string(s), "_", " ")
 }
 
 // Done reports whether the run has ended. NeedsHuman is an end for the bot, but the run keeps its
@@ -285,9 +297,9 @@ func (a *Action) CallOff() string {
 	case by == "":
 		return ""
 	case a.State == Intent:
-		return fmt.Sprintf("called off by %s; nothing is written any more, unless it was on its way", by)
+		return fmt.Sprintf("called off by %s: Paramedic writes nothing more, unless the write is already on its way", by)
 	case a.Reached(Applied):
-		return fmt.Sprintf("called off by %s too late: it was done already, and is verified as usual", by)
+		return fmt.Sprintf("called off by %s too late: Paramedic has already written, and verifies the change as usual", by)
 	}
 	return ""
 }

@@ -132,8 +132,8 @@ func TestCallOffDescribesOnlyKnownFacts(t *testing.T) {
 		a    Action
 		want string
 	}{
-		"nobody called it off": {Action{State: Intent}, ""},
-		"about to be written":  {Action{State: Intent, Journal: by}, "nothing is written any more, unless it was on its way"},
+		"not called off":      {Action{State: Intent}, ""},
+		"about to be written": {Action{State: Intent, Journal: by}, "writes nothing more, unless the write is already on its way"},
 		"written": {Action{State: Verifying, Journal: by, Steps: []ActionStep{{State: Intent}, {State: Applied}}},
 			"too late"},
 		"ended without a write":    {Action{State: Superseded, Journal: by, Steps: []ActionStep{{State: Intent}, {State: Superseded}}}, ""},

@@ -21,7 +21,7 @@ const smallerGroups = "let Alertmanager group_by more labels, and shorten the an
 func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	if deny, cause := s.Alertmanager.Allow(r); deny != nil {
 		if cause != nil {
-			s.Logger.Error("alerts cannot be authenticated", "err", cause)
+			s.Logger.Error("Paramedic cannot authenticate alerts", "err", cause)
 		}
 		var a *httpio.Error
 		if errors.As(deny, &a) && a.Code == http.StatusUnauthorized {
@@ -56,7 +56,7 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	}
 	if receiver, count := alertmanager.CountAlerts(body, s.Limits.Alerts); count > s.Limits.Alerts {
 		big = httpio.Fail(http.StatusRequestEntityTooLarge,
-			"the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
+			"the payload has %d alerts, and the limit is %d: %s", count, s.Limits.Alerts, smallerGroups)
 		s.setAside(receiver, []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text,
 			Alert: "a whole payload", Count: uint64(count)}})
 		return big
@@ -67,7 +67,7 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.Total > s.Limits.Alerts {
 		big = httpio.Fail(http.StatusRequestEntityTooLarge,
-			"the payload has %d alerts; at most %d are taken at once: %s", p.Total, s.Limits.Alerts, smallerGroups)
+			"the payload has %d alerts, and the limit is %d: %s", p.Total, s.Limits.Alerts, smallerGroups)
 		s.setAside(p.Receiver, []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text,
 			Alert: "a whole payload", Count: uint64(p.Total)}})
 		return big
@@ -126,7 +126,7 @@ func (s *Server) takeSlot(ctx context.Context) error {
 		return nil
 	default:
 	}
-	busy := httpio.Fail(http.StatusServiceUnavailable, "too many payloads at once; send it again")
+	busy := httpio.Fail(http.StatusServiceUnavailable, "Paramedic handles too many payloads now: send it again")
 	select {
 	case s.slots <- struct{}{}:
 		return nil
@@ -146,7 +146,7 @@ func (s *Server) setAside(receiver string, lost []alertmanager.SetAside) {
 	}
 	receiver = text.Line(receiver, 200)
 	for _, l := range s.Aside.Add(s.Clock.Now(), receiver, lost) {
-		s.Logger.Warn("an alert cannot be taken and is set aside; others like it are counted only", "reason",
+		s.Logger.Warn("Paramedic sets an alert aside; it only counts others like it", "reason",
 			l.Reason, "receiver", receiver,
 			"alert", l.Alert, "err", l.Text)
 	}

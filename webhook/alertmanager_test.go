@@ -74,7 +74,7 @@ func TestBadPayloadsAreRefusedAndNotKept(t *testing.T) {
 	}{
 		"empty":                {"", 400, "empty"},
 		"not JSON":             {"{", 400, "not an Alertmanager"},
-		"more after it":        {hooktest.Payload(good) + "{}", 400, "more follows"},
+		"more after it":        {hooktest.Payload(good) + "{}", 400, "it has more after"},
 		"version 1":            {`{"version":"1","alerts":[` + good + `]}`, 400, `payload version \"4\"`},
 		"version as a number":  {`{"version":4,"alerts":[` + good + `]}`, 400, "not supported"},
 		"custom payload":       {`{"text":"hello"}`, 400, "custom payload"},
@@ -83,7 +83,7 @@ func TestBadPayloadsAreRefusedAndNotKept(t *testing.T) {
 		"invalid UTF-8":        {hooktest.Payload(strings.Replace(good, "vllm", "\xff", 1)), 400, "UTF-8"},
 		"alerts of one object": {`{"version":"4","alerts":{}}`, 400, "not an Alertmanager"},
 		"receiver is a number": {strings.Replace(hooktest.Payload(good), `"paramedic"`, `5`, 1), 400, "not an Alertmanager"},
-		"oversized":            {hooktest.Payload(bad(`full`, strings.Repeat("x", 300<<10))), 413, "larger than 262144 bytes; send less at once: let Alertmanager group_by more labels"},
+		"oversized":            {hooktest.Payload(bad(`full`, strings.Repeat("x", 300<<10))), 413, "larger than 262144 bytes: send less at once: let Alertmanager group_by more labels"},
 		"deeply nested":        {strings.Repeat(`{"alerts":[`, 20_000), 400, "not an Alertmanager"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestPayloadIsSplitByClusterAndSizeInOneAppend(t *testing.T) {
 func TestPayloadAboveAlertLimitIsRefused(t *testing.T) {
 	w := hooktest.NewWorld()
 	s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { c.Limits.Alerts = 3 })
-	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alerts("prod", 4)...)), 413, "at most 3")
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alerts("prod", 4)...)), 413, "the limit is 3")
 	if w.Calls != 0 {
 		t.Error("something was appended")
 	}

@@ -28,8 +28,8 @@ func TestBadAlertIsSetAsideAndOthersAccepted(t *testing.T) {
 		"no labels":            {bad(`{"alertname":"HighKV","cluster":"prod","pod":"vllm-2"}`, `{}`), "no_labels", "no labels"},
 		"labels are null":      {bad(`{"alertname":"HighKV","cluster":"prod","pod":"vllm-2"}`, `null`), "no_labels", "no labels"},
 		"null":                 {`null`, "status", "status must be"},
-		"a number":             {`7`, "malformed", "not an alert as Alertmanager sends it"},
-		"label is not text":    {bad(`"vllm-2"`, `1`), "malformed", "not an alert as Alertmanager sends it"},
+		"a number":             {`7`, "malformed", "not an Alertmanager alert"},
+		"label is not text":    {bad(`"vllm-2"`, `1`), "malformed", "not an Alertmanager alert"},
 		"no startsAt":          {bad(`"startsAt":"2026-11-21T02:59:00Z",`, ``), "time", "startsAt is missing"},
 		"startsAt not a time":  {bad(`2026-11-21T02:59:00Z`, `yesterday`), "time", "startsAt is not"},
 		"zero startsAt":        {bad(`2026-11-21T02:59:00Z`, `0001-01-01T00:00:00Z`), "time", "startsAt is not"},
@@ -40,8 +40,8 @@ func TestBadAlertIsSetAsideAndOthersAccepted(t *testing.T) {
 		"escape in a label":    {bad(`vllm-2`, `\u001b[2J`), "control_character", "control characters"},
 		"control in a name":    {bad(`"pod"`, `"po\u0007d"`), "control_character", "control characters"},
 		"nameless label":       {bad(`"pod"`, `""`), "label_name", "a label has no name"},
-		"huge label":           {bad(`vllm-2`, big), "labels_too_large", "its labels are"},
-		"many labels":          {bad(`"pod":"vllm-2"`, strings.Join(many, ",")), "too_many_labels", "10002 labels; at most 128"},
+		"huge label":           {bad(`vllm-2`, big), "labels_too_large", "its labels have"},
+		"many labels":          {bad(`"pod":"vllm-2"`, strings.Join(many, ",")), "too_many_labels", "10002 labels, and the limit is 128"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := hooktest.NewWorld()
@@ -82,7 +82,7 @@ func TestTooManyBadAlertsAreRefused(t *testing.T) {
 	for _, bad := range []string{"{}", "7", "null"} {
 		body := hooktest.Payload(strings.Repeat(bad+",", most) + bad)
 		hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", body), 413,
-			fmt.Sprintf("the payload has %d alerts; at most %d", most+1, most))
+			fmt.Sprintf("the payload has %d alerts, and the limit is %d", most+1, most))
 	}
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/status", ""), 200, `"reason":"payload_too_large"`, `"receiver":"paramedic"`)
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(strings.Repeat("{},", most-1)+"{}")), 200, `"accepted":0`, fmt.Sprintf(`"set_aside":%d`, most))
@@ -122,7 +122,7 @@ func TestSetAsideAlertsAreLoggedOnce(t *testing.T) {
 		hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(alerts...)), 200, `"set_aside":20`)
 		clock.Advance(time.Minute)
 	}
-	if n := strings.Count(log.String(), "set aside"); n != 1 || strings.Contains(log.String(), "\x1b") {
+	if n := strings.Count(log.String(), "sets an alert aside"); n != 1 || strings.Contains(log.String(), "\x1b") {
 		t.Errorf("logged %d times: %.600s", n, log.String())
 	}
 	var got webhook.StatusJSON
@@ -137,7 +137,7 @@ func TestSetAsideAlertsAreLoggedOnce(t *testing.T) {
 		payload := strings.Replace(hooktest.Payload(`{}`), `"paramedic"`, fmt.Sprintf(`"receiver-%d"`, name), 1)
 		hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", payload), 200)
 	}
-	if n := strings.Count(log.String(), "set aside"); n > 256 {
+	if n := strings.Count(log.String(), "sets an alert aside"); n > 256 {
 		t.Errorf("logged %d times", n)
 	}
 }

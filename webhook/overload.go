@@ -47,7 +47,7 @@ func (s *Server) admit(clusters ...string) error {
 		seen[lag.Partition] = true
 		if wait := s.gate.refuseFor(s, lag); wait > 0 && refused == nil {
 			refused = httpio.Fail(http.StatusServiceUnavailable,
-				"%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
+				"%d alerts wait for triage, about %s of work, and the limit is triage.max_lag: send this again",
 				lag.Alerts, lag.Behind().Round(time.Second))
 			refused.RetryAfter = int(min(wait, time.Minute)/time.Second) + 1
 		}
@@ -75,7 +75,7 @@ func (g *gate) refuseFor(s *Server, lag state.Lag) time.Duration {
 			g.shut = map[int]refusing{}
 		}
 		was.since = now
-		s.Logger.Warn("alerts are refused with 503 until half of what waits is triaged; Alertmanager sends them again",
+		s.Logger.Warn("Paramedic refuses alerts with 503 until half of the backlog is triaged; Alertmanager sends them again",
 			"partition", lag.Partition, "inputs", lag.Inputs, "alerts", lag.Alerts,
 			"oldest", lag.Age.Round(time.Second).String(), "work", lag.Work.Round(time.Second).String(),
 			"max_lag", s.Limits.Lag.String())
@@ -93,7 +93,7 @@ func (g *gate) reopen(s *Server, lag state.Lag) bool {
 	}
 	was := g.shut[lag.Partition]
 	delete(g.shut, lag.Partition)
-	s.Logger.Info("alerts are taken again", "partition", lag.Partition,
+	s.Logger.Info("Paramedic accepts alerts again", "partition", lag.Partition,
 		"refused_for", s.Clock.Now().Sub(was.since).Round(time.Second).String(), "refused_payloads", was.payloads)
 	return true
 }
@@ -117,5 +117,5 @@ func (s *Server) Refusing() string {
 		return ""
 	}
 	slices.Sort(parts)
-	return "new alerts are refused for now, and Alertmanager sends them again: " + strings.Join(parts, "; ")
+	return "Paramedic refuses new alerts now, and Alertmanager sends them again: " + strings.Join(parts, "; ")
 }

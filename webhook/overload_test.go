@@ -54,7 +54,7 @@ func TestOverloadRefusesAlertsUntilHalfIsTriaged(t *testing.T) {
 	step(time.Minute, 200)
 	step(61*time.Second, 503)
 	got := hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(hooktest.Alert("prod", 1)))
-	hooktest.Expect(t, got, 503, "70000 alerts wait to be triaged, about 1m1s of work", "triage.max_lag")
+	hooktest.Expect(t, got, 503, "70000 alerts wait for triage, about 1m1s of work", "triage.max_lag")
 	if got.Header().Get("Retry-After") != "32" {
 		t.Errorf("Retry-After %s", got.Header().Get("Retry-After"))
 	}
@@ -63,8 +63,8 @@ func TestOverloadRefusesAlertsUntilHalfIsTriaged(t *testing.T) {
 	if code := send("default"); code != 200 {
 		t.Errorf("another partition's alerts: %d", code)
 	}
-	hooktest.Expect(t, hooktest.Do(s, "GET", "/readyz", ""), 200, "refused for now")
-	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/status", ""), 200, `"alerts":70000`, `"work_s":31`, "refused for now")
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/readyz", ""), 200, "Paramedic refuses new alerts now")
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/status", ""), 200, `"alerts":70000`, `"work_s":31`, "Paramedic refuses new alerts now")
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/actions/"+string(hooktest.Action)+"/approve", `{"plan_hash":"plan1"}`), 200)
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/halt", ``), 200)
 	calls := w.Calls
@@ -76,8 +76,8 @@ func TestOverloadRefusesAlertsUntilHalfIsTriaged(t *testing.T) {
 	step(30*time.Second, 200)
 	step(time.Minute, 200)
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/readyz", ""), 200, `{"status":"ok"}`)
-	if text := log.String(); strings.Count(text, "alerts are refused with 503") != 1 ||
-		strings.Count(text, "alerts are taken again") != 1 ||
+	if text := log.String(); strings.Count(text, "Paramedic refuses alerts with 503") != 1 ||
+		strings.Count(text, "Paramedic accepts alerts again") != 1 ||
 		!strings.Contains(text, "refused_for=1m30s refused_payloads=5") {
 		t.Errorf("logged:\n%s", text)
 	}
@@ -95,7 +95,7 @@ func TestRefusingEndsWithoutNewPayload(t *testing.T) {
 		t.Error("it does not say that it refuses")
 	}
 	lag["default"] = state.Lag{Partition: 1}
-	if text := s.Refusing(); text != "" || strings.Count(log.String(), "alerts are taken again") != 1 {
+	if text := s.Refusing(); text != "" || strings.Count(log.String(), "Paramedic accepts alerts again") != 1 {
 		t.Errorf("it says %q, and logs %s", text, log.String())
 	}
 }

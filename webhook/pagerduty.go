@@ -25,8 +25,8 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	}
 	secret, err := s.PagerDuty.Secret.Value()
 	if err != nil {
-		s.Logger.Error("PagerDuty cannot be authenticated", "err", err)
-		return httpio.Fail(http.StatusServiceUnavailable, "PagerDuty's webhook secret cannot be read now; try again")
+		s.Logger.Error("Paramedic cannot authenticate PagerDuty", "err", err)
+		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read PagerDuty's webhook secret now: try again")
 	}
 	body, err := httpio.ReadBody(w, r, pagerduty.MaxBody, s.Limits.ReadTimeout)
 	if err != nil {

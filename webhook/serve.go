@@ -25,7 +25,7 @@ func (s *Server) handle(h httpio.Handler) http.Handler {
 		var a *httpio.Error
 		if !errors.As(err, &a) {
 			s.Logger.Error("request failed", "path", r.URL.Path, "err", err)
-			a = httpio.Fail(http.StatusInternalServerError, "internal error; the log says more under request %s",
+			a = httpio.Fail(http.StatusInternalServerError, "internal error: see Paramedic's log for request %s",
 				header.Get("X-Request-Id"))
 		}
 		if rec, ok := w.(*recorder); ok && rec.code != 0 {
@@ -42,7 +42,7 @@ func (s *Server) handle(h httpio.Handler) http.Handler {
 			body["missing"] = a.Missing
 		}
 		if err := httpio.WriteJSON(w, a.Code, body); err != nil {
-			s.Logger.Debug("answer was not taken", "path", r.URL.Path, "err", err)
+			s.Logger.Debug("the client did not take the answer", "path", r.URL.Path, "err", err)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.Logger.Error("request panicked", "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 			if rec.code == 0 {
 				_ = httpio.WriteJSON(rec, http.StatusInternalServerError,
-					map[string]string{"error": "internal error; the log says more under request " + id})
+					map[string]string{"error": "internal error: see Paramedic's log for request " + id})
 			}
 		}
 		if s.Observe != nil {

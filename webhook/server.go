@@ -205,7 +205,7 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return httpio.Fail(http.StatusMethodNotAllowed,
-			"%s %s is not allowed: it takes %s; /openapi.yaml lists the paths and their methods", r.Method,
+			"%s %s is not allowed: use %s; /openapi.yaml lists the paths and their methods", r.Method,
 			r.URL.Path, strings.Join(allowed, ", "))
 	}
 	if strings.TrimSuffix(r.URL.Path, "/") == "/webhook/slack" {

@@ -27,7 +27,7 @@ func TestWrongMethodListsAllowedMethods(t *testing.T) {
 		{"GET", "/api/v1/halt", "POST"},
 	} {
 		got := hooktest.Do(s, c.method, c.path, "")
-		hooktest.Expect(t, got, 405, "it takes "+c.allow)
+		hooktest.Expect(t, got, 405, "use "+c.allow)
 		if allow := got.Header().Get("Allow"); allow != c.allow {
 			t.Errorf("%s %s: Allow %q, want %q", c.method, c.path, allow, c.allow)
 		}
@@ -79,5 +79,5 @@ func TestOpenAPIDescribesEveryPath(t *testing.T) {
 		t.Errorf("described %q\nrouted %q", described, routed)
 	}
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/openapi.yaml", ""), 200, "openapi: 3",
-		"of unknown it is 1 less that of the first alternative")
+		"For unknown it is 1 minus that of the first alternative")
 }

@@ -128,10 +128,10 @@ func TestIncidentShowPrintsActionResults(t *testing.T) {
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Actions: []api.ActionJSON{
 		{ID: "ACT-1", State: state.Verifying, Change: "max_num_seqs 256 → 128",
-			CalledOff: "called off by asha too late: it was done already, and is verified as usual"},
+			CalledOff: "called off by asha too late: Paramedic has already written, and verifies the change as usual"},
 		{ID: "ACT-2", State: state.Denied, Change: "restart pod llm/a", Reason: "stopped before the write: called off by asha"}}})
-	says(t, out.String(), "verifying  max_num_seqs 256 → 128\n    called off by asha too late: it was done already, and is verified as "+
-		"usual\n",
+	says(t, out.String(), "verifying  max_num_seqs 256 → 128\n    called off by asha too late: Paramedic has already written, and verifies "+
+		"the change as usual\n",
 		"denied  restart pod llm/a\n    stopped before the write: called off by asha\n")
 }
 

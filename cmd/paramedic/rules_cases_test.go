@@ -163,7 +163,7 @@ func TestRulesBesideACaseAreLoaded(t *testing.T) {
 		t.Errorf("with --dir: exit %d:\n%s", code, &out)
 	}
 	if code, out := testRulesIn(t, filepath.Join(root, "paramedic.yaml")); code != exitError ||
-		!strings.Contains(out, "is no case: the name of a case ends in .txtar") {
+		!strings.Contains(out, "is not a case: the name of a case must end in .txtar") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 }
@@ -184,9 +184,9 @@ func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 		"symptoms queue_build_up":  `want:1: no symptom "queue_build_up"; did you mean queue_buildup?`,
 		"missing kv_usge":          `want:1: no signal "kv_usge"; did you mean kv_usage?`,
 		"pods b":                   `want:1: no worker "b"; there are a`,
-		"not":                      "want:1: not of which cause?",
-		"title":                    "want:1: title of what?",
-		"nott kv_exhaustion":       "want:1: no such line: nott",
+		"not":                      "want:1: not needs the ID of a cause",
+		"title":                    "want:1: title needs a value",
+		"nott kv_exhaustion":       "want:1: unknown word nott",
 		"not nowhere\nnot neither": `want:2: no cause "neither"`, // one does not hide the other
 	} {
 		if code, out := put("requests_waiting * 0", line); code != exitFinding || !strings.Contains(out, why) {
@@ -202,8 +202,8 @@ func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 		}
 	}
 	for part, why := range map[string]string{
-		"-- evidance --": "the case has a file evidance, which nothing reads; did you mean evidence?",
-		"-- want --":     "the case has two files want: put them together",
+		"-- evidance --": "the case has an unknown file evidance; did you mean evidence?",
+		"-- want --":     "the case has two files want: merge them",
 	} {
 		if code, out := put("requests_waiting * 9", "incidents 1", part, "x"); code != exitFinding || !strings.Contains(out, why) {
 			t.Errorf("%q: exit %d, want %q:\n%s", part, code, why, out)
@@ -240,26 +240,26 @@ func TestCaseFilesAreReadInFull(t *testing.T) {
 		t.Fatalf("exit %d:\n%s", code, out)
 	}
 	for _, c := range []struct{ part, text, why string }{
-		{"alerts.json", `[{"labels": {"alertname": "A"}, "annotation": {"summary": "x"}}]`, "alerts.json: alert 1 has a key annotation, which nothing reads; did you mean annotations?"},
-		{"alerts.json", `[{"labels": {"alertname": "A"}, "status": "resolved"}]`, "alerts.json: alert 1 is resolved, and a case is of alerts that fire: leave it out"},
-		{"alerts.json", `{"receiver": "x", "alerts": []}`, `alerts.json: it wants a list of alerts, [{…}, {…}], and there is object: of a webhook's body take what stands in "alerts"`},
+		{"alerts.json", `[{"labels": {"alertname": "A"}, "annotation": {"summary": "x"}}]`, "alerts.json: alert 1 has an unknown key annotation; did you mean annotations?"},
+		{"alerts.json", `[{"labels": {"alertname": "A"}, "status": "resolved"}]`, "alerts.json: alert 1 is resolved, and a case takes only firing alerts: remove it"},
+		{"alerts.json", `{"receiver": "x", "alerts": []}`, `alerts.json: it must be a list of alerts, [{…}, {…}], and is object: from a webhook's body copy the value of "alerts"`},
 		{"alerts.json", `[{"labels": {"alertname": "A", "code": 500}}]`, `alerts.json: labels wants texts in quotes, as {"severity": "warning"}, and there is number`},
 		{"alerts.json", `[{"labels": {"alertname": "A"}, "after": 9}]`, "alerts.json: after wants a text in quotes, and there is number"},
 		{"workers", parts["workers"] + "\na llm vllm-2 vllm m node-3",
-			"workers:3: there is a worker a already: give each a short name of its own"},
-		{"workers", parts["workers"] + "\nc llm vllm-1 vllm m node-3", "workers:3: there is a worker with the pod vllm-1 already"},
+			"workers:3: the short name a is used twice: give each worker its own"},
+		{"workers", parts["workers"] + "\nc llm vllm-1 vllm m node-3", "workers:3: the pod vllm-1 is used twice: give each worker its own"},
 		{"workers", "a llm vllm-0 vllm m node-1 0, 1",
 			"workers:1: GPUs are given twice, the second time as 1: write all of them as one word, such as 0,1"},
-		{"workers", "a llm vllm-0 vllm m node-1 0,1 role=decod", `workers:1: role is "decod": there are prefill and decode`},
-		{"workers", "# none", "evidence:1: there is no worker that * could stand for: name them in a file workers, or write pool"},
+		{"workers", "a llm vllm-0 vllm m node-1 0,1 role=decod", `workers:1: role is "decod": use prefill or decode`},
+		{"workers", "# none", "evidence:1: * matches no worker: list workers in a file workers, or write pool"},
 		{"evidence", "gpu_util */7 90", `evidence:1: no worker has the GPU of "*/7"`},
 		{"evidence", "requests_waiting bb 9", `evidence:1: no worker "bb"; did you mean b?`},
 		{"evidence", "requests_waiting * NaN", `evidence:1: value "NaN" is not a number`},
-		{"evidence", "requests_waiting * 9 was=Inf", `evidence:1: was wants a number, and is "Inf"`},
+		{"evidence", "requests_waiting * 9 was=Inf", `evidence:1: was must be a number, and is "Inf"`},
 		{"evidence", "requests_waiting * 9 was=1 was=2", "evidence:1: was= is given twice"},
-		{"want", "min_confidence NaN", "want:1: min_confidence wants one number from 0 to 1"},
-		{"want", "min_confidence 90", "want:1: min_confidence wants one number from 0 to 1"},
-		{"want", "min_confidence at least 0.9", "want:1: min_confidence wants one number from 0 to 1"},
+		{"want", "min_confidence NaN", "want:1: min_confidence needs one number from 0 to 1"},
+		{"want", "min_confidence 90", "want:1: min_confidence needs one number from 0 to 1"},
+		{"want", "min_confidence at least 0.9", "want:1: min_confidence needs one number from 0 to 1"},
 	} {
 		if code, out := run(c.part, c.text); code != exitFinding || !strings.Contains(out, c.why) {
 			t.Errorf("%s %q: exit %d, want %q:\n%s", c.part, c.text, code, c.why, out)
@@ -308,10 +308,10 @@ incident 1
 looks_like kv_leak
 pods a c
 `, []string{
-			"the case has a file notes,", "alerts.json: alert 1 has no labels", `alerts.json: alert 2: after "soon"`, "workers:1: wants short-name", "workers:2: there is no colour=",
-			"pages:1: wants the short-name", `pages:2: "long" is no age`, "pages:2: open ", `evidence:1: no signal "kv_usge"`, `evidence:1: value "x" is not`, "evidence:1: was wants a number",
-			`evidence:2: no worker "nobody"`, "evidence:3: open ", "evidence:4: wants signal", `want:1: no cause "kv_exhaustoin"`, "want:2: no such line: nott", `want:3: "many" is not a number`,
-			"want:4: min_confidence wants one number", "want:7: looks_like wants a line cause", `want:8: no worker "c"`,
+			"the case has an unknown file notes;", "alerts.json: alert 1 has no labels", `alerts.json: alert 2: after is "soon"`, "workers:1: write short-name", "workers:2: unknown key colour=",
+			"pages:1: write the short name", `pages:2: "long" is not an age`, "pages:2: open ", `evidence:1: no signal "kv_usge"`, `evidence:1: value "x" is not`, "evidence:1: was must be a number",
+			`evidence:2: no worker "nobody"`, "evidence:3: open ", "evidence:4: write signal", `want:1: no cause "kv_exhaustoin"`, "want:2: unknown word nott", `want:3: "many" is not a number`,
+			"want:4: min_confidence needs one number", "want:7: write a line cause", `want:8: no worker "c"`,
 		}},
 		"in what comes out": {"-- alerts.json --\n" + `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]` + `
 -- want --
@@ -324,7 +324,7 @@ title x
 incident 1
 title nothing
 `, []string{
-			"want:2: no such line: nott", "cause unknown (", "no symptom oom", "want:4: there are 1 incidents, none is number 2", "title ",
+			"want:2: unknown word nott", "cause unknown (", "no symptom oom", "want:4: the case has 1 incidents, and none has number 2", "title ",
 		}},
 		"in recorded pages": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\nc llm p-2 p m n\n-- pages --\na x.prom\nb x.prom\nc " +
 			"x.prom\na x.prom 2m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", []string{
@@ -355,20 +355,20 @@ cause concurrency_cap
 		"without want": {"-- alerts.json --\n[]\n", "has no file want"},
 		"with no labels": {"-- alerts.json --\n[{\"label\": {\"alertname\": \"A\"}}]\n-- want --\nincidents 1\n",
 			"alert 1 has no labels"},
-		"without anything": {"-- want --\nincidents 0\n", "neither alerts.json nor evidence nor pages"},
+		"without anything": {"-- want --\nincidents 0\n", "no alerts.json, no evidence and no pages"},
 		"with a page gone": {"-- workers --\na llm p-0 p m n\n-- pages --\na gone.prom\n-- want --\nincidents 0\n", "gone.prom"},
 		"with no such worker": {"-- workers --\na llm p-0 p m n\n-- pages --\nb x.prom\n-- want --\nincidents 0\n",
-			"pages:1: wants the short-name of a worker"},
+			"pages:1: write the short name of a worker"},
 		"with half the pages": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\n-- x.prom " +
 			"--\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", ""},
 		"with an old page": {"-- workers --\na llm p-0 p m n\n-- pages --\na x.prom 5m\n-- x.prom --\nvllm:num_requests_running 1\n-- " +
 			"want --\nincidents 0\n", "case's own time"},
-		"like nothing": {queue + "looks_like gateway_failure\n", "does not look like gateway_failure, which no alert is a sign of"},
+		"like nothing": {queue + "looks_like gateway_failure\n", "the case does not look like gateway_failure: no alert is a sign of it"},
 		"hardly like it": {queue + "looks_like engine_hang\n",
-			"does not look like engine_hang, for which alerts and evidence speak with only 2 dB; 4 are the least"},
+			"the case does not look like engine_hang: alerts and evidence support it with only 2 dB, and 4 is the minimum"},
 		"like no cause": {queue + "looks_like kv_exhausted\n", `want:2: no cause "kv_exhausted"; did you mean kv_exhaustion?`},
 		"like it, named late": {strings.Replace(queue, "cause concurrency_cap\n", "looks_like kv_exhaustion\n", 1),
-			"want:1: looks_like wants a line cause before it"},
+			"want:1: write a line cause before looks_like"},
 		"with pages apart": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\nb x.prom\na x.prom 2m\n-- x.prom " +
 			"--\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "p-1 has no page of 2m before"},
 	} {

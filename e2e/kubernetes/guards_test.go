@@ -38,7 +38,7 @@ func TestEditAfterPlanIsLeftAlone(t *testing.T) {
 	}
 	s.approve()
 	ended := s.becomes(a.ID, 30*time.Second, state.Denied, state.Superseded)
-	if !strings.Contains(ended.Reason, "max_num_seqs is 200 now") {
+	if !strings.Contains(ended.Reason, "and is 200 now") {
 		t.Errorf("%s, but the reason does not name the edit: %s", ended.State, ended.Reason)
 	}
 	s.untouched(200)
@@ -140,7 +140,7 @@ func TestBlockedEvictionReturnsWorkerToService(t *testing.T) {
 	s.budget(workers, 0)
 	s.engines.busy.Store(false)
 	ended := s.becomes(a.ID, 60*time.Second, state.NeedsHuman)
-	if !strings.Contains(ended.Reason, "refused for") || !strings.Contains(ended.Reason, "serves again") {
+	if !strings.Contains(ended.Reason, "refused the eviction for") || !strings.Contains(ended.Reason, "serves again") {
 		t.Errorf("the reason is: %s", ended.Reason)
 	}
 	if err := labelled("true")(); err != nil {

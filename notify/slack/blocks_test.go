@@ -199,7 +199,7 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 // shows that.
 func TestCallToStopIsShown(t *testing.T) {
 	for at, want := range map[state.ActionState]string{
-		state.Intent:  "being cancelled|called off by asha; nothing is written any more, unless it was on its way",
+		state.Intent:  "being cancelled|called off by asha: Paramedic writes nothing more, unless the write is already on its way",
 		state.Applied: "applied, Paramedic verifies it|called off by asha too late",
 	} {
 		n, s := bench(t, Config{}, slacktest.Options{})

@@ -254,7 +254,7 @@ func TestActionCardShowsResultOfCallToStop(t *testing.T) {
 	a := &v.actions[0]
 	a.State, a.Steps, a.Journal = state.Verifying, []state.ActionStep{{State: state.Applied}}, map[string]string{state.CalledOff: "asha"}
 	_, body := get(t, handler(t, v, nil), "/actions", nil)
-	contains(t, body, "called off by asha too late: it was done already")
+	contains(t, body, "called off by asha too late: Paramedic has already written")
 }
 
 func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {

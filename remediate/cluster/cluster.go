@@ -19,9 +19,9 @@ var (
 	// ErrNotFound means that there is no such object.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict means that a precondition of the write did not hold. Nothing was written.
-	ErrConflict = errors.New("the object is not what it was")
+	ErrConflict = errors.New("the object changed since it was read")
 	// ErrBlocked means that a disruption budget refuses the eviction now. Nothing was written.
-	ErrBlocked = errors.New("blocked by a disruption budget")
+	ErrBlocked = errors.New("a PodDisruptionBudget blocks the eviction")
 	// ErrForbidden means that the service account may not do this. Nothing was written.
 	ErrForbidden = errors.New("forbidden")
 	// ErrRefused means that the API server will never accept the request as it is. Nothing was

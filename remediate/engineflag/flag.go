@@ -104,17 +104,17 @@ func appendPlace(containers []cluster.Container, flag string) (Place, error) {
 			continue
 		}
 		if in >= 0 {
-			return Place{}, fmt.Errorf("--%s is not set, and both %s and %s may run the engine", flag,
+			return Place{}, fmt.Errorf("--%s is not set, and containers %s and %s may both run the engine: set it by hand", flag,
 				containers[in].Name, c.Name)
 		}
 		in = i
 	}
 	if in < 0 {
-		return Place{}, fmt.Errorf("--%s is not set, and no container is known to run the engine", flag)
+		return Place{}, fmt.Errorf("--%s is not set, and Paramedic recognises no engine in the containers: set it by hand", flag)
 	}
 	c := containers[in]
 	if shell(c) || len(c.Args) == 0 {
-		return Place{}, fmt.Errorf("--%s is not set in container %s, and there are no plain args to append it to: "+
+		return Place{}, fmt.Errorf("--%s is not set in container %s, which has no plain args to append it to: "+
 			"add it by hand", flag, c.Name)
 	}
 	return Place{Container: in, List: "args", Index: len(c.Args), Absent: true}, nil
@@ -146,7 +146,7 @@ func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
 			p := Place{List: l.name, Index: i, Token: t, from: len(name) + 1, to: len(t)}
 			if !eq {
 				if i+1 >= len(l.tokens) {
-					return Place{}, false, fmt.Errorf("--%s has no value", flag)
+					return Place{}, false, fmt.Errorf("--%s has no value: set it by hand", flag)
 				}
 				value = l.tokens[i+1]
 				p = Place{List: l.name, Index: i + 1, Token: value, to: len(value)}
@@ -201,8 +201,8 @@ func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 			}
 			all := re.FindAllStringSubmatchIndex(t, -1)
 			if len(all) != 1 || said != 1 || ok {
-				return Place{}, false, fmt.Errorf("--%s is in the script more than once or in a form that is not "+
-					"understood: change it by hand", flag)
+				return Place{}, false, fmt.Errorf("--%s is in the script more than once, or in a form that Paramedic "+
+					"cannot edit: change it by hand", flag)
 			}
 			from, to := all[0][2], all[0][3]
 			if to-from >= 2 && (t[from] == '"' || t[from] == '\'') {
@@ -225,7 +225,7 @@ func number(flag, s string) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("--%s has the value %q, which is not a positive number", flag, clip(s))
+		return 0, fmt.Errorf("--%s is %q, and must be a positive number: change it by hand", flag, clip(s))
 	}
 	return n, nil
 }

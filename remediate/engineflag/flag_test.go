@@ -37,7 +37,7 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 		{"comment", script("# --max-num-seqs 256\nvllm serve m"), "comment"},
 		{"twice in a script", script("vllm --max-num-seqs 2 & vllm --max-num-seqs 3"), "more than once"},
 		{"no value", vllm("--max-num-seqs"), "no value"},
-		{"not a number", vllm("--max-num-seqs=many"), "not a positive number"},
+		{"not a number", vllm("--max-num-seqs=many"), "must be a positive number"},
 		{"absent in a script", script("vllm serve m"), "no plain args"},
 		{"SGLang", cluster.Container{Name: "worker", Image: "lmsysorg/sglang:v0.5.7", Args: []string{"--model-path=m", "--max-running-requests", "256"}}, "128"},
 		{"SGLang, absent", cluster.Container{Name: "worker", Image: "registry/llm", Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path=m"}},
@@ -45,7 +45,7 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 		{"vLLM's flag on SGLang is another flag", cluster.Container{Name: "sglang", Args: []string{"--max-num-seqs=256"}}, "--max-running-requests=128"},
 		{"TensorRT-LLM", cluster.Container{Name: "trtllm", Image: "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", Args: []string{"serve", "m", "--max_batch_size=256"}}, "--max_batch_size=128"},
 		{"TensorRT-LLM takes underscores", cluster.Container{Name: "worker", Image: "registry/llm", Command: []string{"trtllm-serve", "m"}, Args: []string{"--port=8000"}}, "--max_batch_size=128"},
-		{"no engine", cluster.Container{Name: "proxy", Image: "envoy", Args: []string{"-c"}}, "no container is known"},
+		{"no engine", cluster.Container{Name: "proxy", Image: "envoy", Args: []string{"-c"}}, "recognises no engine"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			containers := []cluster.Container{{Name: "sidecar", Image: "envoy"}, c.in}

@@ -30,11 +30,12 @@ func TestScalingOfThePoolHolds(t *testing.T) {
 	for _, kind := range []string{playbooks.ActionSetEngineArg, playbooks.ActionRestartWorker} {
 		list = append(list, []guardCase{
 			{name: "it is steady", kind: kind, set: scaler(steady), want: state.Allow},
-			{name: "it adds", kind: kind, set: scaler(scaling), want: state.Hold, says: wants + "6 replicas, saw 5, and 5 are set", free: time.Minute},
+			{name: "it adds", kind: kind, set: scaler(scaling), want: state.Hold, says: wants + "6 replicas, last saw 5, and 5 are set", free: time.Minute},
 			{name: "it removes", kind: kind, set: scaler(func(a *cluster.Autoscaler) { a.Desired = 4 }), want: state.Hold, says: wants + "4 replicas", free: time.Minute},
-			{name: "it has not seen what it set", kind: kind, set: scaler(func(a *cluster.Autoscaler) { a.Current, a.Desired = 4, 5 }), want: state.Hold, says: wants + "5 replicas, saw 4"},
-			{name: "another number is set", kind: kind, set: scaler(func(a *cluster.Autoscaler) { a.Current, a.Desired = 4, 4 }), want: state.Hold, says: wants + "4 replicas, saw 4, and 5 are set"},
-			{name: "it tells nothing", kind: kind, set: scaler(silent), want: state.Hold, says: "HorizontalPodAutoscaler llama sets the replicas of vllm, and does not report how many",
+			{name: "it has not seen what it set", kind: kind, set: scaler(func(a *cluster.Autoscaler) { a.Current, a.Desired = 4, 5 }), want: state.Hold, says: wants + "5 replicas, last saw 4"},
+			{name: "another number is set", kind: kind, set: scaler(func(a *cluster.Autoscaler) { a.Current, a.Desired = 4, 4 }),
+				want: state.Hold, says: wants + "4 replicas, last saw 4, and 5 are set"},
+			{name: "it tells nothing", kind: kind, set: scaler(silent), want: state.Hold, says: "HorizontalPodAutoscaler llama sets the replicas of vllm, but does not report how many",
 				free: time.Minute},
 			{name: "the second one", kind: kind, set: func(s *Scene) { scaler(steady)(s); scaler(scaling)(s) }, want: state.Hold, says: wants},
 			{name: "of another pool", kind: kind, set: of(cluster.Ref{Namespace: "llm", Kind: "Deployment", Name: "other"}, scaling), want: state.Allow},

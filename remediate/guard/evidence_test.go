@@ -29,36 +29,36 @@ func TestEvidenceMustStillHold(t *testing.T) {
 	mode := func(m policy.Mode) func(*Scene) { return func(s *Scene) { s.Rule.Mode = m } }
 	with := func(f state.Finding, change func(*state.Finding)) state.Finding { change(&f); return f }
 	runGuardCases(t, evidenceGuard, []guardCase{
-		{name: "two signals", set: found(nil, leak, memory), want: state.Allow, says: "kv_usage 0.9, container_memory 9"},
-		{name: "one signal", set: found(nil, leak), want: state.Deny, says: "only 1 signals still speak for kv_leak, it takes 2"},
+		{name: "two signals", set: found(nil, leak, memory), want: state.Allow, says: "KV cache in use 0.9, container_memory 9"},
+		{name: "one signal", set: found(nil, leak), want: state.Deny, says: "1 of 2 needed signals still support kv_leak"},
 		{name: "one signal, approved", set: found(mode(policy.Approve), leak), want: state.Allow},
-		{name: "no signal, approved", set: found(mode(policy.Approve)), want: state.Deny, says: "it takes 1"},
-		{name: "no signal is never enough", set: found(func(s *Scene) { s.Rule.Mode, s.Rule.Signals = policy.Approve, 1 }), want: state.Deny, says: "it takes 1"},
-		{name: "one signal, told of twice", set: found(nil, leak, leak), want: state.Deny, says: "only 1 signals"},
+		{name: "no signal, approved", set: found(mode(policy.Approve)), want: state.Deny, says: "0 of 1 needed signals"},
+		{name: "no signal is never enough", set: found(func(s *Scene) { s.Rule.Mode, s.Rule.Signals = policy.Approve, 1 }), want: state.Deny, says: "0 of 1 needed signals"},
+		{name: "one signal, told of twice", set: found(nil, leak, leak), want: state.Deny, says: "1 of 2 needed signals"},
 		{name: "an alert is no signal of its own", set: found(func(s *Scene) { sample(s, "symptom:x", "vllm-0", .9, 0) }, leak, with(leak, func(f *state.Finding) { f.Signal = "symptom:x" })),
-			want: state.Deny, says: "only 1 signals"},
-		{name: "what weighs nothing", set: found(nil, leak, with(memory, func(f *state.Finding) { f.Weight = 0 })), want: state.Deny, says: "only 1 signals"},
-		{name: "what speaks against the cause", set: found(nil, leak, with(memory, func(f *state.Finding) { f.Weight = -2 })), want: state.Deny, says: "only 1 signals"},
+			want: state.Deny, says: "1 of 2 needed signals"},
+		{name: "what weighs nothing", set: found(nil, leak, with(memory, func(f *state.Finding) { f.Weight = 0 })), want: state.Deny, says: "1 of 2 needed signals"},
+		{name: "what speaks against the cause", set: found(nil, leak, with(memory, func(f *state.Finding) { f.Weight = -2 })), want: state.Deny, says: "1 of 2 needed signals"},
 		{name: "more has ended than goes on", set: found(func(s *Scene) {
 			s.Rule.Mode = policy.Approve
 			s.Evidence.Samples[1].Value = 40e9
 			sample(s, "process_rss", "vllm-0", 0, 0)
 		}, leak, memory, with(memory, func(f *state.Finding) { f.Signal = "process_rss" })), want: state.Deny,
-			says: "no longer true: container_memory"},
+			says: "no longer holds: container_memory"},
 		{name: "as much has ended as goes on", set: found(func(s *Scene) {
 			s.Rule.Mode = policy.Approve
 			s.Evidence.Samples[1].Value = 40e9
 		}, leak, memory), want: state.Allow},
 		{name: "a stale value is none", set: found(func(s *Scene) { s.Evidence.Samples[1].At = s.Now.Add(-2*time.Minute - moment) }, leak, memory), want: state.Deny,
-			says: "not fresh: container_memory"},
+			says: "no fresh value: container_memory"},
 		{name: "a value as old as it may be", set: found(func(s *Scene) { s.Evidence.Samples[1].At = s.Now.Add(-2 * time.Minute) }, leak, memory), want: state.Allow},
-		{name: "no number is no value", set: found(func(s *Scene) { s.Evidence.Samples[1].Value = math.NaN() }, leak, memory), want: state.Deny, says: "not fresh: container_memory"},
-		{name: "a text is no value", set: found(func(s *Scene) { s.Evidence.Samples[1].Text = "yes" }, leak, memory), want: state.Deny, says: "not fresh: container_memory"},
-		{name: "another worker's value is none", set: found(func(s *Scene) { s.Evidence.Samples[1].Entity.Pod = "vllm-1" }, leak, memory), want: state.Deny, says: "not fresh: container_memory"},
+		{name: "no number is no value", set: found(func(s *Scene) { s.Evidence.Samples[1].Value = math.NaN() }, leak, memory), want: state.Deny, says: "no fresh value: container_memory"},
+		{name: "a text is no value", set: found(func(s *Scene) { s.Evidence.Samples[1].Text = "yes" }, leak, memory), want: state.Deny, says: "no fresh value: container_memory"},
+		{name: "another worker's value is none", set: found(func(s *Scene) { s.Evidence.Samples[1].Entity.Pod = "vllm-1" }, leak, memory), want: state.Deny, says: "no fresh value: container_memory"},
 		{name: "a later finding of an unread signal counts", set: found(nil, leak, with(memory, func(f *state.Finding) { f.Pod = "vllm-3" }), memory), want: state.Allow},
 		{name: "the incident is resolved", set: found(func(s *Scene) { s.Incident.Status = state.StatusResolved }, leak, memory), want: state.Deny, says: "is resolved"},
 		{name: "no alert fires", set: found(func(s *Scene) { s.Incident.ActiveAlerts = 0 }, leak, memory), want: state.Deny, says: "no alert"},
-		{name: "another verdict", set: found(func(s *Scene) { s.Incident.Diagnosis.Cause = "engine_hang" }, leak, memory), want: state.Deny, says: "the verdict is now engine_hang"},
+		{name: "another verdict", set: found(func(s *Scene) { s.Incident.Diagnosis.Cause = "engine_hang" }, leak, memory), want: state.Deny, says: "the verdict changed to engine_hang"},
 	})
 }
 

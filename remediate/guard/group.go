@@ -27,7 +27,7 @@ func GroupOf(ev state.Evidence, namespace, pod string) string {
 			}
 		}
 		slices.Sort(all)
-		return fmt.Sprintf("pod %s is one of parallel group %s, whose pods run one engine: "+
+		return fmt.Sprintf("pod %s belongs to parallel group %s, and its pods run one engine: "+
 			"restart them together by hand (%s)", pod, w.Group, strings.Join(all, ", "))
 	}
 	return ""
@@ -39,9 +39,9 @@ func multiPod(containers []cluster.Container) string {
 	for _, c := range containers {
 		switch p, ok, err := engineflag.LocateIn(c, "nnodes"); {
 		case err != nil:
-			return fmt.Sprintf("whether the engine runs on this pod alone is not known: %v", err)
+			return fmt.Sprintf("it is unknown whether the engine runs in this pod alone: %v", err)
 		case ok && p.Value > 1:
-			return fmt.Sprintf("its engine runs over several pods (--nnodes %d): restart them together by hand",
+			return fmt.Sprintf("its engine runs in several pods (--nnodes %d): restart them together by hand",
 				p.Value)
 		}
 	}
@@ -69,7 +69,7 @@ func (s *Scene) partOfEngine() string {
 	if s.Action.Target.Kind != "Pod" || inEvidence(s.Evidence, s.Pod) || inEvidence(seen, s.Pod) {
 		return ""
 	}
-	return fmt.Sprintf("whether pod %s runs an engine by itself is not known: Kubernetes' part of the evidence lacks it",
+	return fmt.Sprintf("it is unknown whether pod %s runs an engine by itself: the evidence from Kubernetes does not list it",
 		s.Pod.Name)
 }
 

@@ -62,7 +62,7 @@ func Ask(ctx context.Context, s *Scene, list []Guard) []state.GuardResult {
 	for _, g := range list {
 		var v verdict
 		if g.live && s.Problem != nil {
-			v = deny("not known: %v", s.Problem)
+			v = deny("no fresh reads of the cluster: %v", s.Problem)
 		} else {
 			v = g.check(ctx, s)
 		}

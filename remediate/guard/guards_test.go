@@ -27,7 +27,7 @@ func TestGuardWithoutAClearAnswerDenies(t *testing.T) {
 		"answers nothing":                 {Guard{check: always(verdict{})}, nil, state.Deny, "the guard gave no reason"},
 		"allows without a reason":         {Guard{check: always(verdict{decision: state.Allow})}, nil, state.Deny, "the guard gave no reason"},
 		"answers an unknown word":         {Guard{check: always(verdict{decision: "perhaps", reason: "hm"})}, nil, state.Deny, "hm"},
-		"needs reads that failed":         {Guard{live: true, check: always(allow("yes"))}, errors.New("no route"), state.Deny, "not known: no route"},
+		"needs reads that failed":         {Guard{live: true, check: always(allow("yes"))}, errors.New("no route"), state.Deny, "no fresh reads of the cluster: no route"},
 		"needs reads":                     {Guard{live: true, check: always(allow("yes"))}, nil, state.Allow, "yes"},
 		"needs none of the reads, failed": {Guard{check: always(allow("yes"))}, errors.New("no route"), state.Allow, "yes"},
 	} {
@@ -45,7 +45,7 @@ func TestFailedReadsDeny(t *testing.T) {
 	s.Problem = errors.New("no route")
 	denied := map[string]bool{}
 	for _, g := range Ask(t.Context(), s, All()) {
-		denied[g.Guard] = g.Decision == state.Deny && g.Reason == "not known: no route"
+		denied[g.Guard] = g.Decision == state.Deny && g.Reason == "no fresh reads of the cluster: no route"
 	}
 	for _, name := range []string{"target", "evidence", "shared_cause", "ownership", "budget", "capacity", "verifiability"} {
 		if !denied[name] {
@@ -100,7 +100,7 @@ func TestHaltDeniesEverything(t *testing.T) {
 	}
 	runGuardCases(t, killSwitch, []guardCase{
 		{name: "not halted", want: state.Allow},
-		{name: "halted", set: halted(""), want: state.Deny, says: "halted in prod by asha"},
+		{name: "halted", set: halted(""), want: state.Deny, says: "first aid in cluster prod was halted by asha"},
 		{name: "halted for a reason", set: halted("game day"), want: state.Deny, says: "asha: game day"},
 	})
 }
@@ -132,12 +132,12 @@ func TestFreezeWindowHoldsUntilItEnds(t *testing.T) { // noon is a Monday, 12:00
 	in := func(zone string, w policy.FreezeWindow) policy.FreezeWindow { w.Zone = zone; return w }
 	runGuardCases(t, freezeWindow, []guardCase{
 		{name: "none", want: state.Allow},
-		{name: "once, now", set: frozen(from(-time.Hour, time.Hour)), want: state.Hold, says: "until 2026-03-02 13:00 UTC", free: time.Hour},
+		{name: "once, now", set: frozen(from(-time.Hour, time.Hour)), want: state.Hold, says: "ends at 2026-03-02 13:00 UTC", free: time.Hour},
 		{name: "once, beginning now", set: frozen(from(0, time.Hour)), want: state.Hold, free: time.Hour},
 		{name: "once, ending now", set: frozen(from(-time.Hour, 0)), want: state.Allow},
 		{name: "once, later", set: frozen(from(moment, time.Hour)), want: state.Allow},
-		{name: "once, for no time", set: frozen(from(0, 0)), want: state.Deny, says: "end is not after start"},
-		{name: "once, without an end", set: frozen(policy.FreezeWindow{Start: noon}), want: state.Deny, says: "end is not after start"},
+		{name: "once, for no time", set: frozen(from(0, 0)), want: state.Deny, says: "end must be after start"},
+		{name: "once, without an end", set: frozen(policy.FreezeWindow{Start: noon}), want: state.Deny, says: "end must be after start"},
 		{name: "once, from ever", set: frozen(policy.FreezeWindow{End: noon.Add(time.Hour)}), want: state.Hold, free: time.Hour},
 		{name: "daily, now", set: frozen(daily("11:00", "13:00")), want: state.Hold, free: time.Hour},
 		{name: "daily, beginning now", set: frozen(daily("12:00", "13:00")), want: state.Hold, free: time.Hour},
@@ -151,10 +151,10 @@ func TestFreezeWindowHoldsUntilItEnds(t *testing.T) { // noon is a Monday, 12:00
 		{name: "since yesterday, not of that day", set: frozen(daily("13:00", "12:30", "mon")), want: state.Allow},
 		{name: "another zone, now", set: frozen(in("Asia/Tokyo", daily("20:00", "22:00"))), want: state.Hold, free: time.Hour},
 		{name: "another zone, not now", set: frozen(in("Asia/Tokyo", daily("11:00", "13:00"))), want: state.Allow},
-		{name: "unknown zone", set: frozen(in("Mars/Olympus", daily("11:00", "13:00"))), want: state.Deny, says: "cannot be read"},
+		{name: "unknown zone", set: frozen(in("Mars/Olympus", daily("11:00", "13:00"))), want: state.Deny, says: "is not valid"},
 		{name: "unknown day", set: frozen(daily("01:00", "02:00", "someday")), want: state.Deny, says: "someday"},
-		{name: "no beginning", set: frozen(daily("", "13:00")), want: state.Deny, says: "cannot be read"},
-		{name: "no ending", set: frozen(daily("11:00", "")), want: state.Deny, says: "cannot be read"},
+		{name: "no beginning", set: frozen(daily("", "13:00")), want: state.Deny, says: "is not valid"},
+		{name: "no ending", set: frozen(daily("11:00", "")), want: state.Deny, says: "is not valid"},
 	})
 }
 
@@ -179,9 +179,9 @@ func TestApprovalIsOfThisPlanAndInTime(t *testing.T) {
 	}
 	runGuardCases(t, approval, []guardCase{
 		{name: "approved", set: approved(nil), want: state.Allow, says: "approved by"},
-		{name: "nobody", set: approved(func(s *Scene) { s.Action.DecidedBy = state.Actor{Via: "api", Role: state.Responder} }), want: state.Deny, says: "nobody approved"},
-		{name: "at no time", set: approved(func(s *Scene) { s.Action.DecidedAt = time.Time{} }), want: state.Deny, says: "nobody approved"},
-		{name: "another plan", set: approved(func(s *Scene) { s.Action.Params["to"] = "8" }), want: state.Deny, says: "not the one that was approved"},
+		{name: "nobody", set: approved(func(s *Scene) { s.Action.DecidedBy = state.Actor{Via: "api", Role: state.Responder} }), want: state.Deny, says: "no person has approved it"},
+		{name: "at no time", set: approved(func(s *Scene) { s.Action.DecidedAt = time.Time{} }), want: state.Deny, says: "no person has approved it"},
+		{name: "another plan", set: approved(func(s *Scene) { s.Action.Params["to"] = "8" }), want: state.Deny, says: "the plan changed since its approval"},
 		{name: "just in time", set: expired(-moment, 0), want: state.Allow},
 		{name: "just too late", set: expired(0, 0), want: state.Deny, says: "expired"},
 		{name: "in time, and long ago", set: expired(-30*time.Minute, -15*time.Minute), want: state.Deny, says: "expired"},
@@ -189,8 +189,8 @@ func TestApprovalIsOfThisPlanAndInTime(t *testing.T) {
 		{name: "not proposed yet", set: waiting("", policy.Approve), want: state.Hold, says: "waits for approval"},
 		{name: "proposed", set: waiting(state.Proposed, policy.Approve), want: state.Hold, says: "waits for approval"},
 		{name: "asked", set: waiting(state.AwaitingApproval, policy.Approve), want: state.Hold, says: "waits for approval"},
-		{name: "nothing to ask", set: waiting(state.Proposed, policy.Suggest), want: state.Deny, says: "nobody is asked in mode suggest"},
-		{name: "auto asks nobody", want: state.Allow, says: "asks nobody"},
+		{name: "nothing to ask", set: waiting(state.Proposed, policy.Suggest), want: state.Deny, says: "mode suggest takes no approvals"},
+		{name: "auto asks nobody", want: state.Allow, says: "needs no approval"},
 		{name: "auto by now, planned to be asked", set: func(s *Scene) { s.Action.Mode = "approve" }, want: state.Hold, says: "waits for approval"},
 		{name: "planned as auto, asked by now", set: func(s *Scene) { s.Rule.Mode = policy.Approve }, want: state.Hold, says: "waits for approval"},
 	})

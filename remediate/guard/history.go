@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -54,15 +55,15 @@ func lockGuard(_ context.Context, s *Scene) verdict {
 		}
 		switch {
 		case a.NeedsPerson():
-			return deny("action %s (%s) waits for a person: see to it, then cancel it", a.ID, a.Change)
+			return deny("action %s (%s) waits for a person: take care of it, then cancel it", a.ID, a.Change)
 		case a.State == state.Admitted &&
 			(s.Action.State == state.Intent || s.Action.State == state.Admitted && s.Action.ID < a.ID):
 			continue // both were admitted at once: the one with an intent goes first, else the older
 		case a.State.Running() && a.State != state.Approved:
-			return hold(s.Now.Add(time.Minute), "action %s (%s) is under way: %s", a.ID, a.Change, a.State)
+			return hold(s.Now.Add(time.Minute), "action %s (%s) is in progress: %s", a.ID, a.Change, a.State.Words())
 		}
 	}
-	return allow("no other action is under way on %s", cmp.Or(s.Action.Target.Pool, s.Action.Target.Name))
+	return allow("no other action is in progress on %s", cmp.Or(s.Action.Target.Pool, s.Action.Target.Name))
 }
 
 // history denies an action that failed on this pool within a day, and one that would exceed the
@@ -84,8 +85,8 @@ func history(_ context.Context, s *Scene) verdict {
 		if s.Now.Sub(at) < 24*time.Hour {
 			today++
 			if a.Kind == s.Action.Kind && s.failed(a) {
-				return deny("%s did not help at %s (%s): it is not tried again by itself", a.Change,
-					at.Format("15:04 MST"), a.State)
+				return deny("%s did not help at %s (%s): Paramedic does not repeat it within 24h", a.Change,
+					at.Format("15:04 MST"), a.State.Words())
 			}
 		}
 		if n := len(a.Steps); n > 0 && a.Steps[n-1].At.After(last) {
@@ -94,14 +95,17 @@ func history(_ context.Context, s *Scene) verdict {
 	}
 	switch {
 	case inIncident >= s.Rule.PerIncident:
-		return deny("%d actions were taken in this incident already, the limit is %d", inIncident, s.Rule.PerIncident)
+		return deny("this incident had %s already; the limit is %d (per_incident)", text.Count(inIncident, "action"),
+			s.Rule.PerIncident)
 	case today >= s.Rule.PerTargetDay:
-		return deny("%d actions on this pool within a day, the limit is %d", today, s.Rule.PerTargetDay)
+		return deny("this pool had %s within 24h; the limit is %d (per_target_day)", text.Count(today, "action"),
+			s.Rule.PerTargetDay)
 	case !last.IsZero() && s.Now.Sub(last) < s.Rule.Cooldown:
 		until := last.Add(s.Rule.Cooldown)
-		return hold(until, "cooling down until %s after the last action", until.Format("15:04:05 MST"))
+		return hold(until, "the cooldown of %s after the last action ends at %s", state.FormatDuration(s.Rule.Cooldown),
+			until.Format("15:04:05 MST"))
 	}
-	return allow("%d of %d actions in this incident, %d of %d on this pool today", inIncident, s.Rule.PerIncident,
+	return allow("%d of %d actions in this incident, %d of %d on this pool within 24h", inIncident, s.Rule.PerIncident,
 		today, s.Rule.PerTargetDay)
 }
 
@@ -109,7 +113,7 @@ func history(_ context.Context, s *Scene) verdict {
 // counts the remembered runs, so that it survives a restart of the bot.
 func budget(_ context.Context, s *Scene) verdict {
 	if len(s.Pods) == 0 || s.Workload.Replicas <= 0 {
-		return deny("the pool's size is not known")
+		return deny("%s", s.unsized())
 	}
 	used, allowed, within, noun := 0, 1, s.Rule.RolloutEvery, "rollout"
 	if s.Action.Target.Kind == "Pod" {
@@ -128,10 +132,10 @@ func budget(_ context.Context, s *Scene) verdict {
 		}
 	}
 	if used >= allowed {
-		return deny("%d %s(s) of this pool within %s, the budget is %d; free at %s", used, noun,
+		return deny("this pool had %s within %s; the budget is %d, and the next is possible at %s", text.Count(used, noun),
 			state.FormatDuration(within), allowed, oldest.Add(within).Format("15:04 MST"))
 	}
-	return allow("%d of %d %s(s) within %s", used, allowed, noun, state.FormatDuration(within))
+	return allow("this pool had %d of %s within %s", used, text.Count(allowed, noun), state.FormatDuration(within))
 }
 
 // breaker denies every new action in a cluster after two failed ones within an hour. It counts the
@@ -148,7 +152,9 @@ func breaker(_ context.Context, s *Scene) verdict {
 		}
 	}
 	if n >= 2 {
-		return deny("tripped: %d actions failed within the hour", n)
+		return deny("%s failed in cluster %s within an hour: the breaker stops new actions there", text.Count(n, "action"),
+			s.Action.Target.Cluster)
 	}
-	return allow("%d actions failed within the hour, 2 trip it", n)
+	return allow("%s failed in cluster %s within an hour; 2 trip the breaker", text.Count(n, "action"),
+		s.Action.Target.Cluster)
 }

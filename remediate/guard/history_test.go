@@ -27,7 +27,7 @@ func TestLockHoldsWhileAnotherRunIsUnderWay(t *testing.T) {
 		{name: "itself", set: func(s *Scene) { s.earlier(s.Action.ID, state.Intent, time.Second, 0) }, want: state.Allow},
 		{name: "approved and not begun", set: other(state.Approved), want: state.Allow},
 		{name: "another pool of another incident", set: other(state.Verifying, elsewhere), want: state.Allow},
-		{name: "another pool of this incident", set: other(state.Verifying, elsewhere, func(a *state.Action) { a.Incident = "INC-1" }), want: state.Hold, says: "under way"},
+		{name: "another pool of this incident", set: other(state.Verifying, elsewhere, func(a *state.Action) { a.Incident = "INC-1" }), want: state.Hold, says: "in progress"},
 		{name: "waits for a person", set: other(state.NeedsHuman), want: state.Deny, says: "waits for a person"},
 		{name: "a person took care of it", set: other(state.NeedsHuman, func(a *state.Action) { a.Journal[state.Released] = "asha" }), want: state.Allow},
 		{name: "admitted at once, the older goes", set: func(s *Scene) {
@@ -48,7 +48,7 @@ func TestLockHoldsWhileAnotherRunIsUnderWay(t *testing.T) {
 		}, want: state.Hold},
 	}
 	for _, st := range []state.ActionState{state.Admitted, state.Intent, state.Applied, state.Verifying, state.RollbackIntent} {
-		cases = append(cases, guardCase{name: string(st), set: other(st), want: state.Hold, says: "under way: " + string(st),
+		cases = append(cases, guardCase{name: string(st), set: other(st), want: state.Hold, says: "in progress: " + st.Words(),
 			free: time.Minute})
 	}
 	runGuardCases(t, lockGuard, cases)
@@ -81,18 +81,18 @@ func TestHistoryLimitsActions(t *testing.T) {
 	ok := func(a *state.Action) { a.Kind = "another kind" } // so that what helped or not is not in question
 	in := func(a *state.Action) { ok(a); a.Incident = "INC-1" }
 	runGuardCases(t, history, []guardCase{
-		{name: "nothing was done", want: state.Allow, says: "0 of 2 actions in this incident, 0 of 3 on this pool today"},
+		{name: "nothing was done", want: state.Allow, says: "0 of 2 actions in this incident, 0 of 3 on this pool within 24h"},
 		{name: "as many as an incident may have", set: func(s *Scene) {
 			in(s.earlier("ACT-1", state.Succeeded, 3*time.Hour, 2*time.Hour))
 			in(s.earlier("ACT-2", state.Succeeded, 3*time.Hour, 2*time.Hour))
-		}, want: state.Deny, says: "in this incident already, the limit is 2"},
+		}, want: state.Deny, says: "this incident had 2 actions already; the limit is 2"},
 		{name: "as many, on other pools of the incident", set: func(s *Scene) {
 			for _, id := range []state.ActionID{"ACT-1", "ACT-2"} {
 				a := s.earlier(id, state.Succeeded, 3*time.Hour, 2*time.Hour)
 				in(a)
 				a.Target.Pool, a.Target.Name = "other", "other"
 			}
-		}, want: state.Deny, says: "in this incident already, the limit is 2"},
+		}, want: state.Deny, says: "this incident had 2 actions already; the limit is 2"},
 		{name: "one fewer", set: func(s *Scene) {
 			in(s.earlier("ACT-1", state.Succeeded, 3*time.Hour, 2*time.Hour))
 		}, want: state.Allow, says: "1 of 2 actions in this incident, 1 of 3"},
@@ -113,7 +113,7 @@ func TestHistoryLimitsActions(t *testing.T) {
 			for _, id := range []state.ActionID{"ACT-1", "ACT-2", "ACT-3"} {
 				ok(s.earlier(id, state.Succeeded, 24*time.Hour-moment, 23*time.Hour))
 			}
-		}, want: state.Deny, says: "3 actions on this pool within a day, the limit is 3"},
+		}, want: state.Deny, says: "this pool had 3 actions within 24h; the limit is 3"},
 		{name: "of which one is a day old", set: func(s *Scene) {
 			ok(s.earlier("ACT-1", state.Succeeded, 24*time.Hour, 23*time.Hour))
 			ok(s.earlier("ACT-2", state.Succeeded, 23*time.Hour, 22*time.Hour))
@@ -138,14 +138,14 @@ func TestHistoryLimitsActions(t *testing.T) {
 		}, want: state.Allow},
 		{name: "the last action ended lately", set: func(s *Scene) {
 			ok(s.earlier("ACT-1", state.Succeeded, time.Hour, 30*time.Minute-moment))
-		}, want: state.Hold, says: "cooling down", free: moment},
+		}, want: state.Hold, says: "the cooldown of 30m", free: moment},
 		{name: "the last action is as old as the cooldown", set: func(s *Scene) {
 			ok(s.earlier("ACT-1", state.Succeeded, time.Hour, 30*time.Minute))
 		}, want: state.Allow},
 		{name: "the newest of several decides", set: func(s *Scene) {
 			ok(s.earlier("ACT-1", state.Succeeded, time.Hour, 10*time.Minute))
 			ok(s.earlier("ACT-2", state.Succeeded, time.Hour, 20*time.Minute))
-		}, want: state.Hold, says: "cooling down", free: 20 * time.Minute},
+		}, want: state.Hold, says: "the cooldown of 30m", free: 20 * time.Minute},
 		{name: "nothing was written lately", set: func(s *Scene) {
 			s.earlier("ACT-1", state.Superseded, time.Minute, time.Second)
 		}, want: state.Allow},
@@ -251,10 +251,11 @@ func TestBudgetBoundsDisruptions(t *testing.T) {
 		}
 	}
 	runGuardCases(t, budget, []guardCase{
-		{name: "the pool has no workers", set: func(s *Scene) { s.Pods = nil }, want: state.Deny, says: "size is not known"},
-		{name: "the pool wants no workers", set: func(s *Scene) { s.Workload.Replicas = 0 }, want: state.Deny, says: "size is not known"},
+		{name: "the pool has no workers", set: func(s *Scene) { s.Pods = nil }, want: state.Deny, says: "size is unknown"},
+		{name: "the pool wants no workers", set: func(s *Scene) { s.Workload.Replicas = 0 }, want: state.Deny, says: "size is unknown"},
 		{name: "one worker", set: func(s *Scene) { s.Workload.Replicas, s.Pods = 1, s.Pods[:1] }, want: state.Allow},
-		{name: "rolled out within six hours", set: func(s *Scene) { s.earlier("ACT-1", state.Succeeded, 6*time.Hour-moment, time.Hour) }, want: state.Deny, says: "the budget is 1; free at 12:00"},
+		{name: "rolled out within six hours", set: func(s *Scene) { s.earlier("ACT-1", state.Succeeded, 6*time.Hour-moment, time.Hour) }, want: state.Deny,
+			says: "the budget is 1, and the next is possible at 12:00"},
 		{name: "rolled out six hours ago", set: func(s *Scene) { s.earlier("ACT-1", state.Succeeded, 6*time.Hour, time.Hour) }, want: state.Allow, says: "0 of 1"},
 		{name: "rolled out by this run", set: func(s *Scene) { s.earlier(s.Action.ID, state.Intent, time.Minute, 0) }, want: state.Allow},
 		{name: "another pool was rolled out", set: func(s *Scene) { elsewhere(s.earlier("ACT-1", state.Succeeded, time.Hour, time.Hour)) }, want: state.Allow},
@@ -264,12 +265,12 @@ func TestBudgetBoundsDisruptions(t *testing.T) {
 		{name: "a rollout that wrote nothing", set: func(s *Scene) { s.earlier("ACT-1", state.Superseded, time.Hour, time.Hour) }, want: state.Allow},
 		{name: "one eviction of five workers", kind: playbooks.ActionRestartWorker, set: evicted(1), want: state.Deny, says: "the budget is 1"},
 		{name: "one eviction of eight workers", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Workload.Replicas = 8; evicted(1)(s) }, want: state.Allow, says: "1 of 2"},
-		{name: "two evictions of eight workers", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Workload.Replicas = 8; evicted(2)(s) }, want: state.Deny, says: "free at 12:10"},
+		{name: "two evictions of eight workers", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Workload.Replicas = 8; evicted(2)(s) }, want: state.Deny, says: "possible at 12:10"},
 		{name: "the order of two does not matter", kind: playbooks.ActionRestartWorker, set: func(s *Scene) {
 			s.Workload.Replicas = 8
 			s.earlier("ACT-1", state.Succeeded, 40*time.Minute, time.Minute)
 			s.earlier("ACT-2", state.Succeeded, 50*time.Minute, time.Minute)
-		}, want: state.Deny, says: "free at 12:10"},
+		}, want: state.Deny, says: "possible at 12:10"},
 		{name: "three evictions of many workers", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Workload.Replicas = 100; evicted(3)(s) }, want: state.Deny, says: "the budget is 3"},
 		{name: "evicted an hour ago", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.earlier("ACT-1", state.Succeeded, time.Hour, 0) }, want: state.Allow},
 	})
@@ -288,8 +289,9 @@ func TestBreakerTripsOnTwoFailuresAnHour(t *testing.T) {
 	}
 	runGuardCases(t, breaker, []guardCase{
 		{name: "none", want: state.Allow, says: "0 actions failed"},
-		{name: "one", set: failed(1, time.Minute, nil), want: state.Allow, says: "1 actions failed"},
-		{name: "two, of whatever pool", set: failed(2, time.Hour-moment, func(a *state.Action) { a.Target.Pool, a.Target.Namespace = "b", "chat" }), want: state.Deny, says: "tripped: 2"},
+		{name: "one", set: failed(1, time.Minute, nil), want: state.Allow, says: "1 action failed"},
+		{name: "two, of whatever pool", set: failed(2, time.Hour-moment, func(a *state.Action) { a.Target.Pool, a.Target.Namespace = "b", "chat" }), want: state.Deny,
+			says: "2 actions failed in cluster prod within an hour: the breaker stops new actions there"},
 		{name: "two, an hour ago", set: failed(2, time.Hour, nil), want: state.Allow},
 		{name: "two of another cluster", set: failed(2, time.Minute, func(a *state.Action) { a.Target.Cluster = "staging" }), want: state.Allow},
 		{name: "two that helped", set: failed(2, time.Minute, func(a *state.Action) {

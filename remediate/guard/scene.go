@@ -107,6 +107,9 @@ func ValuesOf(ev state.Evidence, signal string, oldest time.Time, take func(stat
 // finite reports whether a value was measured. A ratio over zero is not a number.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
+// title returns a signal's title for a text.
+func (s *Scene) title(signal string) string { return s.Site.Titles.Of(signal) }
+
 // inPool reports whether an entity is a worker of the scene's pool.
 func (s *Scene) inPool(e state.Entity) bool {
 	return slices.ContainsFunc(s.Pods,

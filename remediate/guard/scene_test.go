@@ -9,6 +9,7 @@ import (
 
 	"paramedic/playbooks"
 	"paramedic/remediate/remediatetest"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -57,10 +58,13 @@ func runGuardCases(t *testing.T, guard func(context.Context, *Scene) verdict, ca
 
 var noon = remediatetest.Noon
 
+// titles has titles as in the catalogue of signals. A signal without one is shown by its ID.
+var titles = verify.Titles{"kv_usage": "KV cache in use", "requests_running": "Requests running"}
+
 // sceneOf returns a scene that every guard allows.
 func sceneOf(kind string) *Scene {
 	c := remediatetest.NewCase(kind)
-	s := &Scene{Site: &Site{Rules: c.Rules, View: c.View}, Now: noon, Incident: c.Incident, Action: c.Action, Namespace: c.Namespace,
+	s := &Scene{Site: &Site{Rules: c.Rules, View: c.View, Titles: titles}, Now: noon, Incident: c.Incident, Action: c.Action, Namespace: c.Namespace,
 		Workload: c.Workload, Pods: c.Pods, Pod: c.Pod, Evidence: c.Evidence}
 	s.Rule = s.Site.For(s.Action.Cause, kind, s.Action.Target)
 	return s

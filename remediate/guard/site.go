@@ -7,6 +7,7 @@ import (
 
 	"paramedic/remediate/cluster"
 	"paramedic/remediate/policy"
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -22,7 +23,8 @@ type Site struct {
 	View     state.View
 	Clusters map[string]cluster.Cluster // by the cluster's name in incidents
 	Gauge    Gauge
-	Clock    state.Clock // nil: the system's
+	Clock    state.Clock   // nil: the system's
+	Titles   verify.Titles // of signals, for texts
 }
 
 // Survey reads the cluster around an action's target, and the signals that the action needs. It
@@ -32,7 +34,7 @@ func (c *Site) Survey(ctx context.Context, in state.Incident, act *state.Action,
 		Rule: c.For(act.Cause, act.Kind, act.Target), Cluster: c.Clusters[act.Target.Cluster]}
 	s.actions = remembered(c.View, act.Incident)
 	if s.Cluster == nil || s.Kind == nil {
-		s.Problem = fmt.Errorf("there is no write access configured for cluster %q", act.Target.Cluster)
+		s.Problem = fmt.Errorf("no access to cluster %q is configured (clusters[].kubernetes)", act.Target.Cluster)
 		s.Unread = s.Problem
 		return s
 	}

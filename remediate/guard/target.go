@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -23,26 +24,26 @@ func targetGuard(_ context.Context, s *Scene) verdict {
 	}
 	switch {
 	case t.Name == "" || t.UID == "":
-		return deny("the target is not one known object")
+		return deny("the plan names no object with a UID")
 	case uid != t.UID:
-		return deny("%s is not the object that was planned for", t)
+		return deny("%s was replaced since the plan: its UID was %s, and is %s", t, t.UID, cmp.Or(uid, "unknown"))
 	case t.Namespace == "kube-system" || t.Namespace == "kube-public" || t.Namespace == "kube-node-lease":
-		return deny("namespace %s belongs to the cluster itself", t.Namespace)
+		return deny("namespace %s belongs to Kubernetes, and Paramedic never writes there", t.Namespace)
 	case s.Site.SelfNamespace != "" && t.Namespace == s.Site.SelfNamespace:
-		return deny("namespace %s is the bot's own", t.Namespace)
+		return deny("Paramedic itself runs in namespace %s, and never writes there", t.Namespace)
 	case t.Kind == "Pod" && s.Pod.Terminating:
-		return deny("%s is terminating already", t)
+		return deny("%s is already terminating", t)
 	case t.Kind == "Pod" && s.Pod.Labels["leaderworkerset.sigs.k8s.io/name"] != "":
-		return deny("%s is one of a gang: its whole group would restart", t)
+		return deny("%s belongs to a LeaderWorkerSet: its whole group would restart", t)
 	}
 	if why := s.partOfEngine(); why != "" {
 		return deny("%s", why)
 	}
 	if !s.Site.OptedIn(s.Namespace.Labels, s.Rule.Mode) {
-		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace,
+		return deny("namespace %s has not opted in: run kubectl label namespace %s %s", t.Namespace, t.Namespace,
 			s.Site.ManagedLabel)
 	}
-	return allow("%s, uid %s", t, t.UID)
+	return allow("%s has the planned UID %s", t, t.UID)
 }
 
 // evidenceGuard allows if an alert still fires and enough independent signals, read just now, still
@@ -53,9 +54,9 @@ func evidenceGuard(_ context.Context, s *Scene) verdict {
 	case !s.Incident.Open():
 		return deny("the incident is resolved")
 	case s.Incident.ActiveAlerts == 0:
-		return deny("no alert of the incident fires any more")
+		return deny("no alert of the incident fires now")
 	case s.Incident.Cause() != s.Action.Cause:
-		return deny("the verdict is now %s", s.Incident.Cause())
+		return deny("the verdict changed to %s", s.Incident.Cause())
 	}
 	var yes, no, blind []string
 	seen := map[string]bool{}
@@ -66,28 +67,28 @@ func evidenceGuard(_ context.Context, s *Scene) verdict {
 		now, still, ok := s.recheck(f)
 		switch {
 		case !ok:
-			blind = append(blind, f.Signal)
+			blind = append(blind, s.title(f.Signal))
 			continue
 		case still:
-			yes = append(yes, fmt.Sprintf("%s %s", f.Signal, state.FormatValue(now, f.Unit)))
+			yes = append(yes, fmt.Sprintf("%s %s", s.title(f.Signal), state.FormatValue(now, f.Unit)))
 		default:
-			no = append(no, fmt.Sprintf("%s is %s, was %s", f.Signal, state.FormatValue(now, f.Unit),
+			no = append(no, fmt.Sprintf("%s is %s, was %s", s.title(f.Signal), state.FormatValue(now, f.Unit),
 				state.FormatValue(f.Value, f.Unit)))
 		}
 		seen[f.Signal] = true
 	}
 	if len(no) > len(yes) {
-		return deny("no longer true: %s", strings.Join(no, ", "))
+		return deny("the evidence no longer holds: %s", strings.Join(no, ", "))
 	}
 	need := s.Rule.Signals
 	if s.Rule.Mode != policy.Auto {
 		need = max(1, need-1)
 	}
 	if len(yes) < need {
-		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s",
-			len(yes), s.Action.Cause, need, orNone(yes), orNone(no), orNone(blind))
+		return deny("%d of %d needed signals still support %s: %s; no longer true: %s; no fresh value: %s",
+			len(yes), need, s.Action.Cause, orNone(yes), orNone(no), orNone(blind))
 	}
-	return allow("still true within %s: %s", state.FormatDuration(s.Rule.EvidenceAge), strings.Join(yes, ", "))
+	return allow("still true in the last %s: %s", state.FormatDuration(s.Rule.EvidenceAge), strings.Join(yes, ", "))
 }
 
 // recheck reads a finding's signal again. For a finding of the whole pool without a value of the
@@ -138,7 +139,7 @@ func orNone(l []string) string {
 // which no restart of one of them removes.
 func sharedCause(_ context.Context, s *Scene) verdict {
 	if s.Action.Target.Kind != "Pod" {
-		return allow("the action is for the pool as a whole")
+		return allow("the action treats the whole pool")
 	}
 	sick := map[string]bool{}
 	nearby := func(in *state.Incident) bool {
@@ -164,10 +165,10 @@ func sharedCause(_ context.Context, s *Scene) verdict {
 		return deny("the pool has no workers")
 	}
 	if n > 1 && (n >= 3 || n*100 >= 30*len(s.Pods)) {
-		return deny("%d of %d workers are in trouble at once (%s): look for what they share", n, len(s.Pods),
+		return deny("%d of %d workers fail at once (%s): find their shared cause first", n, len(s.Pods),
 			strings.Join(names, ", "))
 	}
-	return allow("%d of %d workers are in trouble", n, len(s.Pods))
+	return allow("%d of %d workers have an incident or are not ready", n, len(s.Pods))
 }
 
 // ownership holds during a rollout, while an autoscaler resizes the pool, and after a person's
@@ -180,29 +181,29 @@ func ownership(_ context.Context, s *Scene) verdict {
 		return hold(s.Now.Add(time.Minute), "%s", why)
 	}
 	if m, ok := s.Workload.HumanEdit(s.Now.Add(-s.Rule.HumanEdit)); ok {
-		return hold(m.At.Add(s.Rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.Workload.Name,
+		return hold(m.At.Add(s.Rule.HumanEdit), "%s edited %s at %s: Paramedic changes nothing for %s", m.Name, s.Workload.Name,
 			m.At.Format("15:04:05 MST"), state.FormatDuration(s.Rule.HumanEdit))
 	}
 	if s.Action.Kind != playbooks.ActionSetEngineArg {
-		return allow("no rollout, and no edit by hand within %s", state.FormatDuration(s.Rule.HumanEdit))
+		return allow("no rollout now, and no edit by hand within %s", state.FormatDuration(s.Rule.HumanEdit))
 	}
 	for _, o := range s.Workload.Owners {
 		if o.Controller {
-			return deny("%s is made by %s %s: set %s there", s.Workload.Name, o.Kind, o.Name, s.Action.Change)
+			return deny("%s %s controls %s: set %s there", o.Kind, o.Name, s.Workload.Name, s.Action.Change)
 		}
 	}
 	if owner := s.Workload.Declared(); owner != "" {
-		return deny("%s, which would undo the change: set %s in its source", owner, s.Action.Change)
+		return deny("%s and would undo the change: set %s in its source", owner, s.Action.Change)
 	}
 	if release := s.Workload.HelmRelease(); release != "" {
 		if s.Rule.Mode == policy.Auto {
-			return deny("%s: its next upgrade would undo the change: set %s in the release's values", release,
+			return deny("%s, and its next upgrade would undo the change: set %s in the release's values", release,
 				s.Action.Change)
 		}
 		return allow("%s: set %s in the release's values as well, or its next upgrade undoes it", release,
 			s.Action.Change)
 	}
-	return allow("no rollout, no edit by hand within %s, and nothing else sets the args",
+	return allow("no rollout now, no edit by hand within %s, and no other tool sets the args",
 		state.FormatDuration(s.Rule.HumanEdit))
 }
 
@@ -213,10 +214,10 @@ func (s *Scene) scaling() string {
 		switch {
 		case a.Target != s.Workload.Ref:
 		case !a.Known:
-			return fmt.Sprintf("%s %s sets the replicas of %s, and does not report how many it wants", a.Kind, a.Name,
+			return fmt.Sprintf("%s %s sets the replicas of %s, but does not report how many it wants", a.Kind, a.Name,
 				s.Workload.Name)
 		case a.Desired != a.Current || a.Desired != s.Workload.Replicas:
-			return fmt.Sprintf("%s %s is scaling %s: it wants %d replicas, saw %d, and %d are set", a.Kind, a.Name,
+			return fmt.Sprintf("%s %s is scaling %s: it wants %d replicas, last saw %d, and %d are set", a.Kind, a.Name,
 				s.Workload.Name, a.Desired, a.Current, s.Workload.Replicas)
 		}
 	}

@@ -25,23 +25,24 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 	}
 	pod := func(change func(*cluster.Pod)) func(*Scene) { return func(s *Scene) { change(&s.Pod) } }
 	runGuardCases(t, targetGuard, []guardCase{
-		{name: "a workload", want: state.Allow, says: "uid dep-1"},
-		{name: "a worker", kind: playbooks.ActionRestartWorker, want: state.Allow, says: "uid pod-0"},
-		{name: "no name", set: target(func(t *state.Target) { t.Name = "" }), want: state.Deny, says: "not one known object"},
-		{name: "no UID", set: func(s *Scene) { s.Action.Target.UID, s.Workload.UID = "", "" }, want: state.Deny, says: "not one known object"},
-		{name: "another workload of its name", set: func(s *Scene) { s.Workload.UID = "dep-2" }, want: state.Deny, says: "not the object that was planned for"},
-		{name: "another worker of its name", kind: playbooks.ActionRestartWorker, set: pod(func(p *cluster.Pod) { p.UID = "pod-9" }), want: state.Deny, says: "not the object that was planned for"},
-		{name: "kube-system", set: target(func(t *state.Target) { t.Namespace = "kube-system" }), want: state.Deny, says: "belongs to the cluster itself"},
-		{name: "kube-public", set: target(func(t *state.Target) { t.Namespace = "kube-public" }), want: state.Deny, says: "belongs to the cluster itself"},
-		{name: "kube-node-lease", set: target(func(t *state.Target) { t.Namespace = "kube-node-lease" }), want: state.Deny, says: "belongs to the cluster itself"},
-		{name: "where the bot runs", set: func(s *Scene) { s.Site.SelfNamespace = "llm" }, want: state.Deny, says: "the bot's own"},
+		{name: "a workload", want: state.Allow, says: "UID dep-1"},
+		{name: "a worker", kind: playbooks.ActionRestartWorker, want: state.Allow, says: "UID pod-0"},
+		{name: "no name", set: target(func(t *state.Target) { t.Name = "" }), want: state.Deny, says: "no object with a UID"},
+		{name: "no UID", set: func(s *Scene) { s.Action.Target.UID, s.Workload.UID = "", "" }, want: state.Deny, says: "no object with a UID"},
+		{name: "another workload of its name", set: func(s *Scene) { s.Workload.UID = "dep-2" }, want: state.Deny, says: "was replaced since the plan"},
+		{name: "another worker of its name", kind: playbooks.ActionRestartWorker, set: pod(func(p *cluster.Pod) { p.UID = "pod-9" }), want: state.Deny, says: "was replaced since the plan"},
+		{name: "kube-system", set: target(func(t *state.Target) { t.Namespace = "kube-system" }), want: state.Deny, says: "belongs to Kubernetes"},
+		{name: "kube-public", set: target(func(t *state.Target) { t.Namespace = "kube-public" }), want: state.Deny, says: "belongs to Kubernetes"},
+		{name: "kube-node-lease", set: target(func(t *state.Target) { t.Namespace = "kube-node-lease" }), want: state.Deny, says: "belongs to Kubernetes"},
+		{name: "where the bot runs", set: func(s *Scene) { s.Site.SelfNamespace = "llm" }, want: state.Deny, says: "Paramedic itself runs in namespace llm"},
 		{name: "where the bot does not run", set: func(s *Scene) { s.Site.SelfNamespace = "paramedic" }, want: state.Allow},
-		{name: "a worker that terminates", kind: playbooks.ActionRestartWorker, set: pod(func(p *cluster.Pod) { p.Terminating = true }), want: state.Deny, says: "terminating already"},
-		{name: "a worker that Kubernetes' evidence lacks", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Evidence.Workers = nil }, want: state.Deny, says: "is not known"},
-		{name: "a worker of another UID in the evidence", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Evidence.Workers[0].UID = "pod-9" }, want: state.Deny, says: "is not known"},
+		{name: "a worker that terminates", kind: playbooks.ActionRestartWorker, set: pod(func(p *cluster.Pod) { p.Terminating = true }), want: state.Deny, says: "already terminating"},
+		{name: "a worker that Kubernetes' evidence lacks", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Evidence.Workers = nil }, want: state.Deny, says: "it is unknown whether"},
+		{name: "a worker of another UID in the evidence", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Evidence.Workers[0].UID = "pod-9" }, want: state.Deny,
+			says: "it is unknown whether"},
 		{name: "a worker without a UID", kind: playbooks.ActionRestartWorker, set: func(s *Scene) {
 			s.Evidence.Workers[0].UID, s.Pod.UID, s.Action.Target.UID = "", "pod-0", "pod-0"
-		}, want: state.Deny, says: "is not known"},
+		}, want: state.Deny, says: "it is unknown whether"},
 		{name: "a worker that was seen before", kind: playbooks.ActionRestartWorker, set: func(s *Scene) {
 			s.Site.View.(*remediatetest.View).Seen, s.Evidence = s.Evidence, state.Evidence{}
 		}, want: state.Allow},
@@ -56,7 +57,7 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 		{name: "a pool of groups", set: func(s *Scene) { s.Evidence.Workers[1].Group = "tp" }, want: state.Deny, says: "parallel group tp"},
 		{name: "an engine over two pods", set: func(s *Scene) { s.Workload.Containers[0].Args = []string{"--nnodes=2"} }, want: state.Deny, says: "--nnodes 2"},
 		{name: "an engine over one pod", set: func(s *Scene) { s.Workload.Containers[0].Args = []string{"--nnodes=1"} }, want: state.Allow},
-		{name: "an engine over what is not told", set: func(s *Scene) { s.Workload.Containers[0].Args = []string{"--nnodes=$(N)"} }, want: state.Deny, says: "is not known"},
+		{name: "an engine over what is not told", set: func(s *Scene) { s.Workload.Containers[0].Args = []string{"--nnodes=$(N)"} }, want: state.Deny, says: "it is unknown whether"},
 		{name: "a pool whose namespace opted in", set: labels(map[string]string{"paramedic.dev/managed": "true"}, policy.Auto), want: state.Allow},
 		{name: "no label, mode auto", set: labels(nil, policy.Auto), want: state.Deny, says: "has not opted in"},
 		{name: "no label, mode approve", set: labels(nil, policy.Approve), want: state.Allow},
@@ -99,7 +100,7 @@ func TestOwnershipHoldsDuringOthersChanges(t *testing.T) {
 			{name: "rollout with an old worker left", set: rolling(func(w *cluster.Workload) { w.Current = 6 }), want: state.Hold, says: "a rollout"},
 			{name: "rollout that starts more", set: rolling(func(w *cluster.Workload) { w.Updated, w.Current = 4, 4 }), want: state.Hold, says: "a rollout"},
 			{name: "paused rollout", set: rolling(func(w *cluster.Workload) { w.Paused = true }), want: state.Hold, says: "a rollout"},
-			{name: "edited by hand", set: by(edit), want: state.Hold, says: "kubectl-edit changed vllm at 11:45:00 UTC: hands off for 15m"},
+			{name: "edited by hand", set: by(edit), want: state.Hold, says: "kubectl-edit edited vllm at 11:45:00 UTC: Paramedic changes nothing for 15m"},
 			{name: "edited by hand just now", set: by(as(edit, func(m *cluster.Manager) { m.At = noon })), want: state.Hold, free: 15 * time.Minute},
 			{name: "edited before that", set: by(as(edit, func(m *cluster.Manager) { m.At = m.At.Add(-moment) })), want: state.Allow},
 			{name: "a status is no edit", set: by(as(edit, func(m *cluster.Manager) { m.Status = true })), want: state.Allow},
@@ -132,7 +133,7 @@ func TestFieldOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	}
 	template := []string{"spec.replicas", "spec.template.spec.containers[vllm].args"}
 	list := []guardCase{
-		{name: "made by a controller", set: owner(cluster.Owner{Kind: "LLMInferenceService", Name: "x", Controller: true}), want: state.Deny, says: "is made by LLMInferenceService x"},
+		{name: "made by a controller", set: owner(cluster.Owner{Kind: "LLMInferenceService", Name: "x", Controller: true}), want: state.Deny, says: "LLMInferenceService x controls vllm"},
 		{name: "owned for garbage collection", set: owner(cluster.Owner{Kind: "Thing", Name: "x"}), want: state.Allow},
 		{name: "Argo CD wrote the template", set: by(cluster.Manager{Name: "argocd-controller", Owns: template}), want: state.Deny, says: "sets the pod template"},
 		{name: "Flux wrote the template", set: by(cluster.Manager{Name: "kustomize-controller", Owns: template}), want: state.Deny, says: "sets the pod template"},

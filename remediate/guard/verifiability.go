@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"paramedic/remediate/cluster"
 	"paramedic/remediate/verify"
@@ -15,10 +14,10 @@ import (
 func verifiability(ctx context.Context, s *Scene) verdict {
 	w, err := s.Kind.Write(s, "check")
 	if err != nil {
-		return deny("the write cannot be prepared: %v", err)
+		return deny("Paramedic cannot prepare the write: %v", err)
 	}
 	if w.Inverse == "" {
-		return deny("there is no way back")
+		return deny("the write has no rollback")
 	}
 	now, base := s.Reading(), s.Baseline()
 	leading := s.Leading(base)
@@ -38,25 +37,25 @@ func verifiability(ctx context.Context, s *Scene) verdict {
 		}
 	}
 	if len(unread) > 0 {
-		return deny("%s cannot be read now: without it a success could not be told from trouble that goes on",
-			strings.Join(unread, ", "))
+		return deny("no fresh value or no baseline of %s: verification could not see whether the symptoms end",
+			s.Site.Titles.List(unread))
 	}
 	if !shows {
-		return deny("nothing that the verdict rests on would show an improvement (%s)",
-			strings.Join(verify.Signals(metrics), ", "))
+		return deny("none of the action's metrics supports the verdict, so none would show an improvement (%s)",
+			s.Site.Titles.List(verify.Signals(metrics)))
 	}
 	if !s.Rule.Mode.Writes() {
-		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads",
-			strings.Join(have, ", "), s.Rule.Mode)
+		return allow("the baseline has %s; the rollback is prepared; no dry run, because mode %s only reads",
+			s.Site.Titles.List(have), s.Rule.Mode)
 	}
 	if err := s.Kind.DryRun(ctx, s, w); err != nil {
 		switch {
 		case errors.Is(err, cluster.ErrForbidden):
-			return deny("the service account may not do this: apply the namespaced Role for first aid (%v)", err)
+			return deny("Paramedic's service account lacks a permission: apply the namespaced Role for first aid (%v)", err)
 		case errors.Is(err, cluster.ErrBlocked):
-			return hold(s.Now.Add(s.Site.Timing.Poll), "a dry run of the eviction is refused now: %v", err)
+			return hold(s.Now.Add(s.Site.Timing.Poll), "Kubernetes refuses a dry run of the eviction now: %v", err)
 		}
-		return deny("a dry run failed: %v", err)
+		return deny("the dry run failed: %v", err)
 	}
-	return allow("baseline of %s; the way back is known; the dry run passed", strings.Join(have, ", "))
+	return allow("the baseline has %s; the rollback is prepared; the dry run passed", s.Site.Titles.List(have))
 }

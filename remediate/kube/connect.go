@@ -13,7 +13,7 @@ func Connect(kubeconfig, kubecontext string, o Options) (*Cluster, error) {
 	if kubeconfig == "" && kubecontext == "" {
 		cfg, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("no kubeconfig is set and this is not a pod: %w", err)
+			return nil, fmt.Errorf("no kubeconfig is set, and Paramedic does not run in a pod: %w", err)
 		}
 		return New(cfg, o)
 	}

@@ -78,7 +78,7 @@ func (c *Cluster) Workload(ctx context.Context, ref cluster.Ref) (cluster.Worklo
 		}
 		return statefulSet(s), nil
 	}
-	return cluster.Workload{}, fmt.Errorf("a %s is not a workload that first aid can treat: %w", ref.Kind,
+	return cluster.Workload{}, fmt.Errorf("first aid treats Deployments and StatefulSets, not a %s: %w", ref.Kind,
 		cluster.ErrRefused)
 }
 
@@ -100,7 +100,7 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (cluster.Pod,
 // controller is the workload or one of its ReplicaSets.
 func (c *Cluster) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, error) {
 	if len(w.Selector) == 0 {
-		return nil, fmt.Errorf("%s selects its pods by no plain label: %w", w.Name, cluster.ErrRefused)
+		return nil, fmt.Errorf("the selector of %s has no matchLabels: %w", w.Name, cluster.ErrRefused)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -162,7 +162,7 @@ func (c *Cluster) PatchWorkload(
 	ctx context.Context, ref cluster.Ref, patch []byte, dryRun bool,
 ) (cluster.Workload, error) {
 	if ref.Kind != "Deployment" {
-		return cluster.Workload{}, fmt.Errorf("only Deployments are patched, not a %s: %w", ref.Kind,
+		return cluster.Workload{}, fmt.Errorf("first aid patches only Deployments, not a %s: %w", ref.Kind,
 			cluster.ErrRefused)
 	}
 	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
@@ -201,7 +201,7 @@ func patching(client rest.Interface, resource, ns, name string, patch []byte, dr
 // Evict evicts the pod if it has this UID.
 func (c *Cluster) Evict(ctx context.Context, ns, name, uid string, dryRun bool) error {
 	if uid == "" {
-		return fmt.Errorf("a pod is never evicted by name alone: %w", cluster.ErrRefused)
+		return fmt.Errorf("an eviction needs the pod's UID: %w", cluster.ErrRefused)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

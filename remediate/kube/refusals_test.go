@@ -226,7 +226,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 
 func TestConnectSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	if _, err := kube.Connect("", "", kube.Options{}); err == nil || !strings.Contains(err.Error(), "this is not a pod") {
+	if _, err := kube.Connect("", "", kube.Options{}); err == nil || !strings.Contains(err.Error(), "does not run in a pod") {
 		t.Errorf("%v", err)
 	}
 	dir := t.TempDir()

@@ -25,7 +25,7 @@ type FreezeWindow struct {
 func (w FreezeWindow) Covers(now time.Time) (bool, time.Time, error) {
 	if !w.Start.IsZero() || !w.End.IsZero() {
 		if !w.End.After(w.Start) {
-			return false, time.Time{}, errors.New("end is not after start")
+			return false, time.Time{}, errors.New("end must be after start")
 		}
 		return !now.Before(w.Start) && now.Before(w.End), w.End, nil
 	}
@@ -36,7 +36,7 @@ func (w FreezeWindow) Covers(now time.Time) (bool, time.Time, error) {
 	from, err1 := time.Parse("15:04", w.From)
 	to, err2 := time.Parse("15:04", w.To)
 	if err := errors.Join(err1, err2); err != nil {
-		return false, time.Time{}, fmt.Errorf("from and to are times such as 22:00: %w", err)
+		return false, time.Time{}, fmt.Errorf("from and to must be times such as 22:00: %w", err)
 	}
 	for _, d := range w.Days {
 		if !slices.Contains(days, strings.ToLower(d)) {

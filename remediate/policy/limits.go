@@ -141,7 +141,7 @@ func (l Limits) Wrong() []LimitProblem {
 	}
 	if all := l.OrDefaults(); len(out) == 0 && all.Floor > all.Ceiling {
 		out = append(out, LimitProblem{"floor",
-			fmt.Sprintf("%d is above the ceiling of %d, so that no value could be set: lower floor or raise ceiling",
+			fmt.Sprintf("%d is above the ceiling of %d, so no value is allowed: lower floor or raise ceiling",
 				all.Floor, all.Ceiling)})
 	}
 	return out
@@ -159,14 +159,15 @@ func (l Limits) WrongIn(general Limits) []LimitProblem {
 			out = append(out, LimitProblem{d.Key, d.OutOfBounds(v)})
 		case d.looser(v, most):
 			out = append(out, LimitProblem{d.Key,
-				fmt.Sprintf("%s would have no effect, for a policy only tightens and %s holds everywhere: "+
-					"set remediate.limits.%s to %[1]s, or take it out",
+				fmt.Sprintf("%s has no effect, because a policy only tightens and remediate.limits.%[3]s is %[2]s: "+
+					"set that to %[1]s, or remove this",
 					d.Text(v), d.Text(most), d.Key)})
 		}
 	}
 	if all := strictest(general, l); len(out) == 0 && all.Floor > all.Ceiling && general.Floor <= general.Ceiling {
 		out = append(out, LimitProblem{"floor",
-			fmt.Sprintf("with it the floor of %d is above the ceiling of %d, so that no value could be set", all.Floor,
+			fmt.Sprintf("with this policy the floor of %d is above the ceiling of %d, so no value is allowed: "+
+				"lower floor or raise ceiling", all.Floor,
 				all.Ceiling)})
 	}
 	return out

@@ -95,7 +95,8 @@ func (all *Rules) Validate() error {
 		}
 		for _, k := range p.Actions {
 			if !slices.Contains(playbooks.Actions(), k) {
-				wrong = append(wrong, fmt.Errorf("%s: there is no action %q", at, k))
+				wrong = append(wrong, fmt.Errorf("%s: actions: %q is not one of %s", at, k,
+					strings.Join(playbooks.Actions(), ", ")))
 			}
 		}
 		for _, w := range p.Freeze {

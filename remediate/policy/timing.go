@@ -37,8 +37,8 @@ func (t Timing) OrDefaults() Timing {
 func (t Timing) Verifiable() error {
 	t = t.OrDefaults()
 	if most := 1 + int((t.Window+t.Interval-1)/t.Interval); t.Samples > most {
-		return fmt.Errorf("%d samples are needed, and a window of %s at an interval of %s has %d, "+
-			"so that nothing could ever be verified: ask for fewer, lengthen window, or shorten interval",
+		return fmt.Errorf("verification needs %d samples, and a window of %s at an interval of %s has only %d: "+
+			"lower min_samples, lengthen window, or shorten interval",
 			t.Samples, t.Window, t.Interval, most)
 	}
 	return nil

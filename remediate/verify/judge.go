@@ -31,7 +31,7 @@ func (t *tally) add(a *state.Action, m Metric, enough int) {
 	c, known := m.change(&a.Verify, a.Verify.Samples, enough)
 	switch {
 	case !known && (leading || m.Guardrail && measured(a, m)):
-		t.unread = append(t.unread, m.Signal)
+		t.unread = append(t.unread, m.name())
 	case !known:
 	case c.worse && m.Guardrail:
 		t.breach = append(t.breach, c.text)
@@ -67,17 +67,17 @@ func (t *tally) verdict(enough int) (state.Verdict, string) {
 	case len(t.worse) > len(t.better):
 		return state.Worse, "worse: " + strings.Join(t.worse, ", ")
 	case len(t.unread) > 0 && len(t.better)+len(t.worse)+len(t.same) > 0:
-		return state.Inconclusive, strings.Join(t.unread, ", ") + " could not be read often enough after the change; " + text
+		return state.Inconclusive, "too few samples of " + strings.Join(t.unread, ", ") + " after the change; " + text
 	case t.leads && !t.stays && len(t.worse) == 0:
-		return state.Better, "better: " + strings.Join(t.better, ", ")
+		return state.Better, strings.Join(t.better, ", ")
 	case t.stays && len(t.better) > 0:
-		return state.Inconclusive, "the trouble goes on: " + text
+		return state.Inconclusive, "the symptoms continue: " + text
 	case len(t.better) > 0 && len(t.worse) == 0:
-		return state.Inconclusive, "nothing that the verdict rests on shows it; " + text
+		return state.Inconclusive, "no signal that supports the verdict improved; " + text
 	case text != "":
 		return state.Inconclusive, text
 	}
-	return state.Inconclusive, fmt.Sprintf("fewer than %d samples of anything that would show an improvement", enough)
+	return state.Inconclusive, fmt.Sprintf("every signal that would show an improvement has fewer than %d samples", enough)
 }
 
 // measured reports whether a metric was read before the write.
@@ -86,14 +86,14 @@ func measured(a *state.Action, m Metric) bool {
 	return ok
 }
 
-// Unseen lists the signals that a success needs and that a reading lacks. Earlier samples do not
+// Unseen names the signals that a success needs and that a reading lacks. Earlier samples do not
 // show how it ended.
 func Unseen(a *state.Action, metrics []Metric, got map[string]float64) (out []string) {
 	for _, m := range Applying(metrics, a) {
 		_, seen := got[m.Signal]
 		leading := slices.Contains(a.Verify.Leading, m.Signal)
 		if !seen && (leading || m.Guardrail && measured(a, m)) {
-			out = append(out, m.Signal)
+			out = append(out, m.name())
 		}
 	}
 	return out
@@ -148,12 +148,12 @@ func Recovered(a *state.Action, metrics []Metric, enough, watched int) (again, s
 		value := state.FormatValue(now.now, m.Unit)
 		switch {
 		case !known:
-			unread = append(unread, m.Signal)
+			unread = append(unread, m.name())
 		case now.worse:
-			still = append(still, fmt.Sprintf("%s is still %s, and was %s", m.Signal, value,
+			still = append(still, fmt.Sprintf("%s is still %s, and was %s", m.name(), value,
 				state.FormatValue(v.Baseline[m.Signal], m.Unit)))
 		default:
-			again = append(again, fmt.Sprintf("%s is %s again", m.Signal, value))
+			again = append(again, fmt.Sprintf("%s is %s again", m.name(), value))
 		}
 	}
 	return again, still, unread

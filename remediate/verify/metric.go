@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -41,7 +42,12 @@ type Metric struct {
 	Rolling              Rolling     // the harm while the change takes effect
 	Cause                state.Cause // only for this cause
 	Direction            string      // only for this direction of the remedy
+
+	title string // of the signal, from Titles; empty: unknown
 }
+
+// name returns the signal's title, or its ID.
+func (m Metric) name() string { return cmp.Or(m.title, m.Signal) }
 
 // Rolling holds the Worse and the Noise of a guardrail while a change takes effect. A guardrail
 // without it is not watched then, because the change itself costs it.
@@ -119,11 +125,16 @@ func (m Metric) change(v *state.Verification, samples map[string][]float64, enou
 	if m.Guardrail && c.better || better(c.now) && !better(end) {
 		c.now = end
 	}
-	c.text = fmt.Sprintf("%s %s → %s", m.Signal, state.FormatValue(base, m.Unit), state.FormatValue(c.now, m.Unit))
+	c.text = m.Moved(base, c.now)
 	if math.Abs(corrected-base) > 1e-9 {
-		c.text += fmt.Sprintf(" (by its peers it would be %s untouched)", state.FormatValue(corrected, m.Unit))
+		c.text += fmt.Sprintf(" (without the change it would be %s, by its peers)", state.FormatValue(corrected, m.Unit))
 	}
 	return c, true
+}
+
+// Moved returns the text of a metric's movement.
+func (m Metric) Moved(from, to float64) string {
+	return fmt.Sprintf("%s %s → %s", m.name(), state.FormatValue(from, m.Unit), state.FormatValue(to, m.Unit))
 }
 
 // Compare reports whether a value is better or worse than the baseline, by more than the noise.

@@ -45,7 +45,7 @@ func (a alertJSON) after() (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(a.After)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("after %q: want a duration such as 9m", a.After)
+		return 0, fmt.Errorf("after is %q: it must be a duration such as 9m", a.After)
 	}
 	return d, nil
 }
@@ -56,7 +56,7 @@ func (k *caseRun) alerts(files map[string]string) []alertJSON {
 	raw, ok := files["alerts.json"]
 	if !ok {
 		if files["evidence"]+files["pages"] == "" {
-			k.fail("the case has neither alerts.json nor evidence nor pages")
+			k.fail("the case has no alerts.json, no evidence and no pages: add one of these files")
 		}
 		return nil
 	}
@@ -84,8 +84,8 @@ func jsonText(err error) string {
 	case !ok:
 		return err.Error()
 	case wrong.Field == "":
-		return fmt.Sprintf("it wants a list of alerts, [{…}, {…}], and there is %s: of a webhook's body take what "+
-			"stands in \"alerts\"", wrong.Value)
+		return fmt.Sprintf("it must be a list of alerts, [{…}, {…}], and is %s: from a webhook's body copy the value of "+
+			"\"alerts\"", wrong.Value)
 	case strings.HasPrefix(wrong.Field, "labels") || strings.HasPrefix(wrong.Field, "annotations"):
 		return fmt.Sprintf("%s wants texts in quotes, as {\"severity\": \"warning\"}, and there is %s", wrong.Field,
 			wrong.Value)
@@ -104,11 +104,11 @@ func (k *caseRun) alertKeys(raw []byte) {
 	for i, a := range alerts {
 		for _, key := range slices.Sorted(maps.Keys(a)) {
 			if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, key) }) {
-				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key,
+				k.fail("alerts.json: alert %d has an unknown key %s; %s", i+1, key,
 					text.DidYouMean(key, known))
 			}
 			if strings.EqualFold(key, "status") && string(a[key]) == `"resolved"` {
-				k.fail("alerts.json: alert %d is resolved, and a case is of alerts that fire: leave it out", i+1)
+				k.fail("alerts.json: alert %d is resolved, and a case takes only firing alerts: remove it", i+1)
 			}
 		}
 	}

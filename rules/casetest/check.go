@@ -44,7 +44,7 @@ func (k *caseRun) parts(ar *txtar.Archive) map[string]string {
 	out := map[string]string{}
 	for _, f := range ar.Files {
 		if _, twice := out[f.Name]; twice {
-			k.fail("the case has two files %s: put them together", f.Name)
+			k.fail("the case has two files %s: merge them", f.Name)
 			continue
 		}
 		out[f.Name] = string(f.Data)
@@ -57,7 +57,7 @@ func (k *caseRun) parts(ar *txtar.Archive) map[string]string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		if !slices.Contains(known, name) {
-			k.fail("the case has a file %s, which nothing reads; %s", name, text.DidYouMean(name, known))
+			k.fail("the case has an unknown file %s; %s", name, text.DidYouMean(name, known))
 		}
 	}
 	return out
@@ -74,7 +74,7 @@ type wantLine struct {
 func (k *caseRun) wanted(s string) (out []wantLine, certain bool) {
 	certain = true
 	if strings.TrimSpace(s) == "" {
-		k.fail("the case has no file want, so that nothing can fail")
+		k.fail("the case has no file want: add one, or the case cannot fail")
 	}
 	cause := false
 	for i, f := range lines(s) {
@@ -89,7 +89,7 @@ func (k *caseRun) wanted(s string) (out []wantLine, certain bool) {
 			cause = cause && f[0] == "incidents"
 		case "looks_like":
 			if !cause {
-				k.fail("want:%d: looks_like wants a line cause before it", l.n)
+				k.fail("want:%d: write a line cause before looks_like", l.n)
 			}
 			k.spelt(l)
 		default:
@@ -106,7 +106,7 @@ func (k *caseRun) wanted(s string) (out []wantLine, certain bool) {
 // numbered reports a line without exactly one number.
 func (k *caseRun) numbered(l wantLine) {
 	if len(l.words) != 2 {
-		k.fail("want:%d: %s wants one number", l.n, l.words[0])
+		k.fail("want:%d: %s needs one number", l.n, l.words[0])
 		return
 	}
 	if n, err := strconv.Atoi(l.words[1]); err != nil || n < 0 {
@@ -135,14 +135,14 @@ func (k *caseRun) spelt(l wantLine) {
 		k.free(l)
 		return
 	default:
-		k.fail("want:%d: no such line: %s", l.n, l.words[0])
+		k.fail("want:%d: unknown word %s", l.n, l.words[0])
 		return
 	}
 	switch {
 	case len(l.words) < 2 && what != "worker": // the expected list of pods may be empty
-		k.fail("want:%d: %s of which %s? Without a word it says nothing", l.n, l.words[0], what)
+		k.fail("want:%d: %s needs the ID of a %s", l.n, l.words[0], what)
 	case l.words[0] == "cause" && len(l.words) > 2:
-		k.fail("want:%d: cause wants one ID", l.n)
+		k.fail("want:%d: cause needs one ID", l.n)
 	}
 	for _, word := range l.words[1:] {
 		if !slices.Contains(known, word) {
@@ -154,14 +154,14 @@ func (k *caseRun) spelt(l wantLine) {
 // free reports errors in lines whose words are not names.
 func (k *caseRun) free(l wantLine) {
 	if len(l.words) < 2 {
-		k.fail("want:%d: %s of what? Without a word it says nothing", l.n, l.words[0])
+		k.fail("want:%d: %s needs a value", l.n, l.words[0])
 		return
 	}
 	if l.words[0] != "min_confidence" {
 		return
 	}
 	if x, err := finite(l.words[1]); err != nil || x < 0 || x > 1 || len(l.words) > 2 {
-		k.fail("want:%d: min_confidence wants one number from 0 to 1", l.n)
+		k.fail("want:%d: min_confidence needs one number from 0 to 1", l.n)
 	}
 }
 

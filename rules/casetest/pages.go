@@ -37,14 +37,14 @@ func (k *caseRun) pages(files map[string]string) {
 		}
 		w, ok := k.short[f[0]]
 		if !ok || len(f) < 2 || len(f) > 3 {
-			k.fail("pages:%d: wants the short-name of a worker, a file and perhaps an age such as 5m", i+1)
+			k.fail("pages:%d: write the short name of a worker, a file, and if needed an age such as 5m", i+1)
 			continue
 		}
 		p := CasePage{Worker: w, At: caseTime, Body: []byte(files[f[1]])}
 		if len(f) == 3 {
 			age, err := time.ParseDuration(f[2])
 			if err != nil || age < 0 {
-				k.fail("pages:%d: %q is no age such as 5m", i+1, f[2])
+				k.fail("pages:%d: %q is not an age: write one such as 5m", i+1, f[2])
 			}
 			p.At = caseTime.Add(-age)
 		}

@@ -21,7 +21,7 @@ func Places(root string) ([]string, error) {
 		case err != nil || d.IsDir():
 			return err
 		case path == root && filepath.Ext(path) != ".txtar":
-			return fmt.Errorf("%s is no case: the name of a case ends in .txtar", path)
+			return fmt.Errorf("%s is not a case: the name of a case must end in .txtar", path)
 		case path == root:
 			found[path] = true
 		case filepath.Ext(path) == ".txtar":

@@ -161,17 +161,17 @@ func (k *caseRun) workers(s string) {
 			continue
 		}
 		if len(f) < 6 {
-			k.fail("workers:%d: wants short-name namespace pod pool model node [gpus] [key=value…]", i+1)
+			k.fail("workers:%d: write short-name namespace pod pool model node [gpus] [key=value…]", i+1)
 			k.short[f[0]] = state.Worker{} // so that lines that refer to it are not reported, too
 			continue
 		}
 		w := state.Worker{Namespace: f[1], Pod: f[2], Pool: f[3], Model: f[4], Node: f[5], Ready: true, Engine: "vllm"}
 		if _, twice := k.short[f[0]]; twice {
-			k.fail("workers:%d: there is a worker %s already: give each a short name of its own", i+1, f[0])
+			k.fail("workers:%d: the short name %s is used twice: give each worker its own", i+1, f[0])
 		}
 		if slices.ContainsFunc(k.ev.Workers,
 			func(o state.Worker) bool { return o.Namespace == w.Namespace && o.Pod == w.Pod }) {
-			k.fail("workers:%d: there is a worker with the pod %s already", i+1, w.Pod)
+			k.fail("workers:%d: the pod %s is used twice: give each worker its own", i+1, w.Pod)
 		}
 		for _, word := range f[6:] {
 			key, value, option := strings.Cut(word, "=")
@@ -184,7 +184,7 @@ func (k *caseRun) workers(s string) {
 			case key == "group":
 				w.Group = value
 			case key == "role" && value != "prefill" && value != "decode":
-				k.fail("workers:%d: role is %q: there are prefill and decode", i+1, value)
+				k.fail("workers:%d: role is %q: use prefill or decode", i+1, value)
 			case key == "role":
 				w.Role = value
 			case key == "owner":
@@ -194,7 +194,7 @@ func (k *caseRun) workers(s string) {
 			case key == "job":
 				w.Jobs = append(w.Jobs, state.ScrapeJob{Job: value})
 			default:
-				k.fail("workers:%d: there is no %s=; there are group, role, owner, route and job", i+1, key)
+				k.fail("workers:%d: unknown key %s=: use group, role, owner, route or job", i+1, key)
 			}
 		}
 		k.short[f[0]] = w
@@ -225,7 +225,7 @@ func (k *caseRun) evidence(s, file string, depth int) {
 			k.ev.Missing = append(k.ev.Missing, state.Missing{Signal: f[1], Reason: strings.Join(f[2:], " ")})
 			k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(s state.Sample) bool { return s.Signal == f[1] })
 		case len(f) < 3:
-			k.fail("%s: wants signal entity value", at)
+			k.fail("%s: write signal entity value", at)
 		default:
 			k.sample(at, f)
 		}
@@ -263,9 +263,9 @@ func (k *caseRun) sample(at string, f []string) {
 		case key == "age" && err == nil:
 			s.At = caseTime.Add(-time.Duration(n) * time.Second)
 		case slices.Contains([]string{"was", "day", "week", "z", "age"}, key):
-			k.fail("%s: %s wants a number, and is %q", at, key, val)
+			k.fail("%s: %s must be a number, and is %q", at, key, val)
 		default:
-			k.fail("%s: %q is none of was=, day=, week=, z=, age=, text=", at, opt)
+			k.fail("%s: unknown option %q: use was=, day=, week=, z=, age= or text=", at, opt)
 		}
 	}
 	for _, e := range k.entities(at, f[1]) {
@@ -316,9 +316,9 @@ func (k *caseRun) entities(at, name string) []state.Entity {
 	switch {
 	case len(out) > 0 || known && w.Pod == "": // its own line has been reported
 	case short == "*" && len(k.short) == 0:
-		k.fail("%s: there is no worker that * could stand for: name them in a file workers, or write pool", at)
+		k.fail("%s: * matches no worker: list workers in a file workers, or write pool", at)
 	case onGPU && (known || short == "*"):
-		k.fail("%s: no worker has the GPU of %q: workers:1 and so on say which they have", at, name)
+		k.fail("%s: no worker has the GPU of %q: add it to a line of the file workers", at, name)
 	case short != "*":
 		k.fail("%s: no worker %q; %s", at, name,
 			text.DidYouMean(name, append(slices.Collect(maps.Keys(k.short)), "*", "pool")))

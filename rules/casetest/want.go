@@ -26,7 +26,7 @@ func (k *caseRun) want(wanted []wantLine) {
 			n, _ := strconv.Atoi(l.words[1])
 			k.cause = ""
 			if in, told = nil, n < 1 || n > len(k.result.Incidents); told {
-				k.fail("want:%d: there are %d incidents, none is number %d", l.n, len(k.result.Incidents), n)
+				k.fail("want:%d: the case has %d incidents, and none has number %d", l.n, len(k.result.Incidents), n)
 				continue
 			}
 			in = k.result.Incidents[n-1]
@@ -36,7 +36,7 @@ func (k *caseRun) want(wanted []wantLine) {
 				k.check(in, l.words)
 			case !told: // report it only once
 				told = true
-				k.fail("want:%d: there is no incident", l.n)
+				k.fail("want:%d: the case has no incident", l.n)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (k *caseRun) not(d state.Diagnosis, id string) {
 		}
 	}
 	if string(d.Cause) == id {
-		k.fail("cause is %s", id)
+		k.fail("the cause is %s, and must not be", id)
 	}
 }
 
@@ -117,9 +117,9 @@ func (k *caseRun) looksLike(in *state.Incident, ids []string) {
 	for _, id := range ids {
 		switch s := supports[state.Cause(id)]; {
 		case s.Alerts == 0:
-			k.fail("it does not look like %s, which no alert is a sign of", id)
+			k.fail("the case does not look like %s: no alert is a sign of it", id)
 		case s.All < diagnose.Margin:
-			k.fail("it does not look like %s, for which alerts and evidence speak with only %g dB; %d are the least",
+			k.fail("the case does not look like %s: alerts and evidence support it with only %g dB, and %d is the minimum",
 				id, condition.Round(s.All, 2), diagnose.Margin)
 		}
 		k.not(in.Diagnosis, id)

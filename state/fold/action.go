@@ -90,12 +90,16 @@ func (x *step) moveAction(in *state.Incident, a *state.Action, to state.ActionSt
 // announceAction records and shows a run's new state.
 func (x *step) announceAction(in *state.Incident, a *state.Action) {
 	last := a.Steps[len(a.Steps)-1]
-	text := fmt.Sprintf("%s: %s", a.Change, strings.ReplaceAll(string(a.State), "_", " "))
-	if last.Text != "" && last.Text != a.Change {
+	text := a.State.Words()
+	switch {
+	case strings.HasPrefix(last.Text, text+" by "): // approved by Ada
+		text = last.Text
+	case last.Text != "" && last.Text != a.Change:
 		text += ": " + last.Text
 	}
 	quiet := a.State == state.Admitted || a.State == state.Intent
-	x.record(in, state.Entry{Kind: "action", Actor: last.Actor, Action: a.ID, Text: text, Quiet: quiet})
+	x.record(in, state.Entry{Kind: "action", Actor: last.Actor, Action: a.ID, Text: a.Change + ": " + text,
+		Quiet: quiet})
 	if in.Status == state.StatusOpen || in.Status == state.StatusAcked || in.Status == state.StatusMitigating {
 		in.Status = x.activeStatus(in)
 	}
@@ -113,7 +117,7 @@ func (x *step) announceHold(in *state.Incident, a *state.Action) {
 		return // written by another version
 	}
 	x.record(in, state.Entry{Kind: "action", Actor: state.Actor{ID: "paramedic", Via: "paramedic"}, Action: a.ID,
-		Text: fmt.Sprintf("%s: held until %s: %s", a.Change, until.UTC().Format("2006-01-02 15:04 MST"),
+		Text: fmt.Sprintf("%s: a guard holds it until %s: %s", a.Change, until.UTC().Format("2006-01-02 15:04 MST"),
 			a.Journal[state.HeldBy])})
 	x.publish(in)
 }

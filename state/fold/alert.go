@@ -27,8 +27,8 @@ func (x *step) applyAlerts(batch state.AlertBatch) {
 		x.recordDelivery(in, batch)
 		if batch.Truncated > 0 {
 			x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
-				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): what is not here may "+
-					"still be firing", batch.Truncated, batch.Receiver)})
+				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): more alerts may fire "+
+					"than this incident shows", batch.Truncated, batch.Receiver)})
 		}
 		x.updateStatus(in)
 	}
@@ -158,7 +158,7 @@ func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
 	x.setTimer(in, in.NotifyBy)
 	x.incidents[in.ID] = in
-	text := fmt.Sprintf("opened by alert %s (%s)", orDash(rec.Alert.Name()), rec.Sign.Symptom)
+	text := fmt.Sprintf("opened by alert %s: %s", orDash(rec.Alert.Name()), state.MidSentence(x.title(rec.Sign.Symptom)))
 	x.record(in, state.Entry{Kind: "opened", Text: text})
 	return in
 }
@@ -181,7 +181,7 @@ func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 	if in.Count(rec, counted, x.now) {
 		if in.Entries > 1 {
 			x.record(in, state.Entry{Kind: "symptom", Quiet: true,
-				Text: fmt.Sprintf("%s: %s", rec.Sign.Symptom, orDash(rec.Alert.Name()))})
+				Text: fmt.Sprintf("alert %s: %s", orDash(rec.Alert.Name()), state.MidSentence(x.title(rec.Sign.Symptom)))})
 		}
 		in.EnrichAt = sooner(in.EnrichAt, x.now.Add(x.Settings.Settle))
 		in.Rev++
@@ -209,7 +209,7 @@ func (x *step) updateStatus(in *state.Incident) {
 		}
 	}
 	if in.Diagnosis.Title == "" {
-		in.Title = provisionalTitle(in)
+		in.Title = x.provisionalTitle(in)
 	}
 	switch {
 	case in.ActiveAlerts == 0 && in.Status != state.StatusMonitoring:
@@ -221,14 +221,15 @@ func (x *step) updateStatus(in *state.Incident) {
 		}
 		x.setTimer(in, in.HoldUntil)
 		x.record(in, state.Entry{Kind: "monitoring", Quiet: true,
-			Text: "all alerts are gone; held open in case they come back"})
+			Text: fmt.Sprintf("no alert fires any more: it is resolved if none returns within %s",
+				state.FormatDuration(x.Settings.ResolveHold))})
 		in.Rev++
 	case in.ActiveAlerts > 0 && in.Status == state.StatusMonitoring:
 		in.HoldUntil = time.Time{}
 		in.Status = x.activeStatus(in)
 		// No channel has reported the end: messages show the status, and a flapping alert needs no
 		// entry in the thread.
-		x.record(in, state.Entry{Kind: "reopened", Quiet: true, Text: "alerts came back within the hold"})
+		x.record(in, state.Entry{Kind: "reopened", Quiet: true, Text: "alerts fire again, before it was resolved"})
 		in.Rev++
 	}
 	x.changedIncident(in)
@@ -274,7 +275,7 @@ func orDash(s string) string {
 }
 
 // provisionalTitle returns a title for an incident without a verdict: its symptoms and their place.
-func provisionalTitle(in *state.Incident) string {
+func (f *Fold) provisionalTitle(in *state.Incident) string {
 	if in.Everywhere != "" {
 		return oneLine(fmt.Sprintf("%s, %d alerts, on %s", in.Everywhere, in.ActiveAlerts, in.Cluster))
 	}
@@ -284,7 +285,7 @@ func provisionalTitle(in *state.Incident) string {
 			names = append(names, s.Rules[0])
 			continue
 		}
-		names = append(names, strings.ReplaceAll(string(s.Symptom), "_", " "))
+		names = append(names, state.MidSentence(strings.ReplaceAll(f.title(s.Symptom), "_", " ")))
 	}
 	if more := len(in.Symptoms) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))

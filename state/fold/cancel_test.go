@@ -152,7 +152,7 @@ func TestDenialStopsAutoRun(t *testing.T) {
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbApprove, Action: a.ID, PlanHash: a.PlanHash,
 		Actor: state.Actor{ID: "ben"}}})
 	s.apply(no)
-	if a.State != state.Approved || !strings.Contains(s.entries[len(s.entries)-1].Text, "denial by ana came when the action was approved") {
+	if a.State != state.Approved || !strings.Contains(s.entries[len(s.entries)-1].Text, "denial by ana came too late (state: approved)") {
 		t.Errorf("%s: %q", a.State, s.threadTexts(in))
 	}
 }
@@ -165,7 +165,7 @@ func TestLateCallOffIsReportedAsLate(t *testing.T) {
 		if first == "person" {
 			s.apply(no)
 			if last := s.threadTexts(in); !strings.Contains(last[len(last)-1],
-				"called off by ana; nothing is written any more, unless it was on its way") {
+				"called off by ana: Paramedic writes nothing more, unless the write is already on its way") {
 				t.Errorf("the write is under way, and people are told %q", last[len(last)-1])
 			}
 		}
@@ -199,7 +199,7 @@ func TestCallOffDoesNotReleaseTheLock(t *testing.T) {
 	if by := a.Journal[state.Released]; by != "" {
 		t.Errorf("the lock was released by %s, who did not know that it needs a person", by)
 	}
-	if last := s.threadTexts(in); !strings.Contains(last[len(last)-1], "came when the action was needs human") {
+	if last := s.threadTexts(in); !strings.Contains(last[len(last)-1], "came too late (state: needs a person)") {
 		t.Errorf("%q", last[len(last)-1])
 	}
 	s.apply(s.commandFor(state.VerbCancel, *a))

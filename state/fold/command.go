@@ -3,7 +3,6 @@ package fold
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"paramedic/state"
@@ -27,7 +26,7 @@ func (x *step) applyCommand(c state.Command) {
 	}
 	if c.Refused != "" {
 		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: c.Action,
-			Text: fmt.Sprintf("refused %s by %s: %s", c.Verb, c.Actor, c.Refused)})
+			Text: fmt.Sprintf("Paramedic refused %s by %s: %s", c.Verb, c.Actor, c.Refused)})
 		return
 	}
 	switch c.Verb {
@@ -90,7 +89,7 @@ func (x *step) resolve(in *state.Incident, by state.Actor, reason string) {
 	}
 	text := fmt.Sprintf("resolved by %s%s", by, withReason(reason))
 	if a := x.runNeedingPerson(in); a != nil {
-		text += fmt.Sprintf("; %s (%s) still locks %s: see to it, then cancel it", a.Change, a.ID, a.Target)
+		text += fmt.Sprintf("; %s (%s) needs a person and locks %s: take care of it, then cancel it", a.Change, a.ID, a.Target)
 	}
 	x.record(in, state.Entry{Kind: "resolved", Actor: by, Text: text})
 	for _, id := range in.Actions {
@@ -114,7 +113,7 @@ func (x *step) halt(c state.Command) {
 	for _, in := range x.incidents {
 		if in.Open() && in.Cluster == x.in.Cluster && len(in.Actions) > 0 {
 			x.record(in, state.Entry{Kind: verbText(c), Actor: c.Actor,
-				Text: fmt.Sprintf("first aid in cluster %s: %s by %s%s", x.in.Cluster, verbText(c), c.Actor,
+				Text: fmt.Sprintf("%s %s first aid in cluster %s%s", c.Actor, verbText(c), x.in.Cluster,
 					withReason(c.Reason))})
 		}
 	}
@@ -133,12 +132,12 @@ func (x *step) approve(in *state.Incident, a *state.Action, c state.Command) {
 	case a == nil:
 	case a.State != state.AwaitingApproval:
 		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: a.ID, Quiet: true,
-			Text: fmt.Sprintf("approval by %s came when the action was %s", c.Actor, a.State)})
+			Text: fmt.Sprintf("%s: the approval by %s came too late (state: %s)", a.Change, c.Actor, a.State.Words())})
 	case !x.now.Before(a.ExpiresAt):
-		x.moveAction(in, a, state.Expired, "nobody approved it in time", state.Actor{ID: "paramedic", Via: "paramedic"})
+		x.moveAction(in, a, state.Expired, "no person approved it in time", state.Actor{ID: "paramedic", Via: "paramedic"})
 	case c.PlanHash != a.PlanHash:
 		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: a.ID,
-			Text: fmt.Sprintf("approval by %s was for another plan than the present one: look again", c.Actor)})
+			Text: fmt.Sprintf("%s: %s approved another plan: read the present plan, then approve it", a.Change, c.Actor)})
 	case !in.Open():
 		x.moveAction(in, a, state.Cancelled, "the incident was resolved before the approval",
 			state.Actor{ID: "paramedic", Via: "paramedic"})
@@ -220,8 +219,8 @@ func (x *step) recordTooLate(in *state.Incident, a *state.Action, c state.Comman
 		what = "denial"
 	}
 	x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: a.ID,
-		Text: fmt.Sprintf("%s: the %s by %s came when the action was %s", a.Change, what, c.Actor,
-			strings.ReplaceAll(string(a.State), "_", " "))})
+		Text: fmt.Sprintf("%s: the %s by %s came too late (state: %s)", a.Change, what, c.Actor,
+			a.State.Words())})
 }
 
 func (x *step) setJournal(a *state.Action, key, value string) {

@@ -68,12 +68,12 @@ func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome)
 	switch {
 	case o.Done && o.Error != "":
 		x.record(in, state.Entry{Kind: "notified", Quiet: true,
-			Text: fmt.Sprintf("%s could not be told, and it will not be tried again: %s", e.Channel, o.Error)})
+			Text: fmt.Sprintf("Paramedic could not notify %s, and does not try again: %s", e.Channel, o.Error)})
 	case o.Done && before == 0 && e.Channel != state.ChannelConsole:
-		x.record(in, state.Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("%s was told", e.Channel)})
+		x.record(in, state.Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("Paramedic notified %s", e.Channel)})
 	case !o.Done && e.Attempts == 2:
 		x.record(in, state.Entry{Kind: "notified", Quiet: true,
-			Text: fmt.Sprintf("%s does not take the message, it is tried again: %s", e.Channel, o.Error)})
+			Text: fmt.Sprintf("%s refuses the message, and Paramedic tries again: %s", e.Channel, o.Error)})
 	}
 }
 

@@ -75,8 +75,8 @@ func (x *step) everywhereIncident(rec *state.AlertRecord) *state.Incident {
 	x.indexEverywhere(in)
 	x.index(in, x.signKeys(rec))
 	x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
-		"no rule here knows %s, and it opened %d incidents within %s: this one counts its alerts from now on", rule,
-		len(alone), sameRuleWindow)})
+		"Paramedic does not know alert %s, which opened %d incidents within %s: this one takes its next alerts", rule,
+		len(alone), state.FormatDuration(sameRuleWindow))})
 	x.mergeSameRule(in, alone)
 	return in
 }

@@ -300,7 +300,7 @@ func (x *step) merge(root, other *state.Incident) {
 	x.inheritExternals(root, other)
 	x.index(root, slices.Collect(maps.Keys(x.keysOf[other.ID])))
 	x.record(root, state.Entry{Kind: "merged",
-		Text: fmt.Sprintf("%s (%s) is the same trouble and was merged into this incident", other.ID, other.Title)})
+		Text: fmt.Sprintf("%s (%s) belongs to this incident and was merged into it", other.ID, other.Title)})
 	x.record(other, state.Entry{Kind: "merged", Text: fmt.Sprintf("merged into %s: %s", root.ID, root.Title)})
 	other.MergedInto = root.ID
 	other.ActiveAlerts = 0

@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ type Fold struct {
 	Triage   state.Triage
 	Routing  state.Routing
 	Settings state.Settings
+	// Titles holds the titles of symptoms, for texts. A symptom without one is shown by its ID.
+	Titles map[state.Symptom]string
 }
 
 // Apply applies one input. An input that does not fit (an unknown incident, an outcome of an older
@@ -55,6 +58,9 @@ type step struct {
 
 	ruleMerges int // incidents merged because their rule fires everywhere
 }
+
+// title returns a symptom's title.
+func (f *Fold) title(s state.Symptom) string { return cmp.Or(f.Titles[s], string(s)) }
 
 // changedIncident marks the incident for the next commit.
 func (x *step) changedIncident(in *state.Incident) { x.touch(kindIncident, string(in.ID)) }

@@ -52,7 +52,7 @@ func (x *step) applyForeign(fo state.Foreign) {
 		in.External = append(in.External, state.External{Source: fo.Source, ID: fo.ID, URL: fo.URL,
 			Title: oneLine(fo.Title)})
 		x.record(in, state.Entry{Kind: "note",
-			Text: fmt.Sprintf("%s incident %s is about this: %s", fo.Source, fo.ID, fo.Title)})
+			Text: fmt.Sprintf("incident %[2]s of %[1]s is about the same trouble: %[3]s", fo.Source, fo.ID, fo.Title)})
 	}
 	x.updateStatus(in)
 	x.noteExternals(in)
@@ -139,9 +139,9 @@ func (x *step) unack(in *state.Incident, by state.Actor) {
 	}
 	text := fmt.Sprintf("no longer acknowledged by %s", was)
 	if by.ID != "" {
-		text += fmt.Sprintf(": %s took it back in PagerDuty", by)
+		text += fmt.Sprintf(": %s unacknowledged it in PagerDuty", by)
 	} else {
-		text += ": PagerDuty took it back, it pages again"
+		text += ": its acknowledgement ended in PagerDuty, which pages again"
 	}
 	x.record(in, state.Entry{Kind: "unacked", Actor: by, Text: text})
 	x.publish(in)
@@ -153,7 +153,7 @@ func (x *step) reopenFromPage(in *state.Incident, by state.Actor) {
 	keys := x.countActive(in)
 	if in.ActiveAlerts == 0 {
 		x.record(in, state.Entry{Kind: "note", Actor: by,
-			Text: fmt.Sprintf("reopened in PagerDuty%s; it stays resolved here: none of its alerts fires", byWhom(by))})
+			Text: fmt.Sprintf("reopened in PagerDuty%s: it stays resolved here, because none of its alerts fires", byWhom(by))})
 		return
 	}
 	x.reopen(in, keys)

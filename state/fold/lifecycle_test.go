@@ -194,7 +194,7 @@ func TestHoldIsAnnouncedOnce(t *testing.T) {
 		s.apply(state.Input{Action: &state.ActionEvent{From: state.Approved, Action: next}})
 	}
 	got := s.threadTexts(in)[lines:]
-	if len(got) != 1 || got[0] != "max_num_seqs 256 → 128: held until 2026-11-21 07:00 UTC: freeze_window: night" || in.Rev != rev+1 {
+	if len(got) != 1 || got[0] != "max_num_seqs 256 → 128: a guard holds it until 2026-11-21 07:00 UTC: freeze_window: night" || in.Rev != rev+1 {
 		t.Errorf("told %q in %d revisions", got, in.Rev-rev)
 	}
 }

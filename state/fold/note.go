@@ -56,9 +56,9 @@ func (x *step) recordNote(in *state.Incident, e *state.Effect, o state.Outcome) 
 			ext.Notes++
 		}
 	}
-	text := "the diagnosis was written into " + e.Ref
+	text := "Paramedic wrote the diagnosis into " + e.Ref
 	if o.Error != "" {
-		text = fmt.Sprintf("the diagnosis could not be written into %s: %s", e.Ref, o.Error)
+		text = fmt.Sprintf("Paramedic could not write the diagnosis into %s: %s", e.Ref, o.Error)
 	}
 	x.record(in, state.Entry{Kind: "notified", Quiet: true, Text: text})
 	x.noteExternals(in)

@@ -29,7 +29,7 @@ func (x *step) requestPerson(in *state.Incident, a *state.Action) {
 	x.reopen(in, x.countActive(in))
 	x.setPageStatus(in, "")
 	x.record(in, state.Entry{Kind: "reopened", Action: a.ID,
-		Text: fmt.Sprintf("reopened: a person has to see to %s", a.Change)})
+		Text: fmt.Sprintf("reopened: %s needs a person", a.Change)})
 }
 
 // endHold lets a monitoring incident end when no run of it needs a person any more.

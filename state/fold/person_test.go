@@ -136,7 +136,7 @@ func TestResolvingReleasesNoLock(t *testing.T) {
 	in, a := s.handedOver()
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
 	if last := s.threadTexts(in); in.Open() || !a.NeedsPerson() ||
-		!strings.Contains(last[len(last)-1], "max_num_seqs 256 → 128 (ACT-1) still locks Deployment llm/llama") {
+		!strings.Contains(last[len(last)-1], "max_num_seqs 256 → 128 (ACT-1) needs a person and locks Deployment llm/llama") {
 		t.Errorf("%s, needs a person: %v, %q", in.Status, a.NeedsPerson(), last)
 	}
 	s.fold.Settings.Retain = time.Hour
@@ -229,7 +229,7 @@ func TestUnreadableActionStopsItsTargetAlone(t *testing.T) {
 				t.Errorf("it locks %s of %s", a.Target, a.Incident)
 			}
 			s.apply(state.Input{})
-			if last := s.threadTexts(in); in.HandedAt.IsZero() || !strings.Contains(last[len(last)-1], "its record cannot be read ("+c.lost+")") {
+			if last := s.threadTexts(in); in.HandedAt.IsZero() || !strings.Contains(last[len(last)-1], "cannot read its record ("+c.lost+")") {
 				t.Errorf("handed over at %s, people are told %q", in.HandedAt, last)
 			}
 			s.apply(s.commandFor(state.VerbCancel, *a))

@@ -229,7 +229,7 @@ func TestHoldIsAnnouncedOncePerEnd(t *testing.T) {
 		before, next := len(s.entries), a.Clone()
 		next.Journal = map[string]string{state.HeldUntil: c.until, state.HeldBy: "freeze window night"}
 		s.apply(state.Input{Action: &state.ActionEvent{From: a.State, Action: next}})
-		if told := len(s.entries) > before; told != c.told || told && !strings.Contains(s.entries[before].Text, "held until 2026-11-21 0") {
+		if told := len(s.entries) > before; told != c.told || told && !strings.Contains(s.entries[before].Text, "holds it until 2026-11-21 0") {
 			t.Errorf("held until %s: told %t", c.until, told)
 		}
 	}

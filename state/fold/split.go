@@ -46,7 +46,7 @@ func (x *step) split(in *state.Incident, ev state.Evidence) {
 	x.diagnose(other, ev)
 	other = x.root(other.ID) // it may have been merged into an incident of the same trouble
 	x.record(in, state.Entry{Kind: "split",
-		Text: fmt.Sprintf("%s (%s) is another trouble and has the alerts that tell of it", other.ID, other.Title)})
+		Text: fmt.Sprintf("%s (%s) is another problem: its alerts were moved there", other.ID, other.Title)})
 	x.publish(in) // even if the next verdict is not applied
 }
 

@@ -94,7 +94,7 @@ func TestSecondTroubleGetsItsOwnIncident(t *testing.T) {
 	}
 	if !slices.ContainsFunc(s.entries, func(e state.Entry) bool {
 		return e.Incident == first.ID && e.Kind == "split" && !e.Quiet &&
-			e.Text == string(second.ID)+" (kv_leak on llama) is another trouble and has the alerts that tell of it"
+			e.Text == string(second.ID)+" (kv_leak on llama) is another problem: its alerts were moved there"
 	}) {
 		t.Error("the first incident does not say that the second was split off")
 	}

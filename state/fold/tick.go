@@ -38,7 +38,7 @@ func (x *step) tick() {
 func (x *step) expireApproval(a *state.Action) {
 	if a.State == state.AwaitingApproval && !x.now.Before(a.ExpiresAt) {
 		if in := x.root(a.Incident); in != nil {
-			x.moveAction(in, a, state.Expired, "nobody approved it in time",
+			x.moveAction(in, a, state.Expired, "no person approved it in time",
 				state.Actor{ID: "paramedic", Via: "paramedic"})
 		}
 	}
@@ -49,7 +49,7 @@ func (x *step) expireTimers(in *state.Incident) {
 	if a := x.runNeedingPerson(in); a != nil && in.HandedAt.IsZero() && in.MergedInto == "" {
 		x.requestPerson(in, a)
 		x.record(in, state.Entry{Kind: "action", Action: a.ID,
-			Text: fmt.Sprintf("%s: needs human: %s", a.Change, a.Reason)})
+			Text: fmt.Sprintf("%s: %s: %s", a.Change, state.NeedsHuman.Words(), a.Reason)})
 		in.Rev++
 	}
 	if !in.HoldUntil.IsZero() && in.Status == state.StatusMonitoring && !x.now.Before(in.HoldUntil) {
@@ -57,14 +57,14 @@ func (x *step) expireTimers(in *state.Incident) {
 		case a != nil:
 			in.HoldUntil = time.Time{} // only a person ends it
 			x.record(in, state.Entry{Kind: "note", Action: a.ID, Quiet: true,
-				Text: fmt.Sprintf("no alert for %s; it stays open, since a person has to see to %s",
-					x.Settings.ResolveHold, a.Change)})
+				Text: fmt.Sprintf("no alert for %s: it stays open, because %s needs a person",
+					state.FormatDuration(x.Settings.ResolveHold), a.Change)})
 		case x.hasOpenWrite(in):
 			in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // a run is being verified: the incident stays open
 			x.setTimer(in, in.HoldUntil)
 		default:
 			x.record(in, state.Entry{Kind: "resolved",
-				Text: fmt.Sprintf("resolved: no alert for %s", x.Settings.ResolveHold)})
+				Text: fmt.Sprintf("resolved: no alert for %s", state.FormatDuration(x.Settings.ResolveHold))})
 			x.resolveIncident(in, "alerts")
 			return
 		}
@@ -94,7 +94,8 @@ func (x *step) sweep() {
 	x.touch(kindMeta, "board")
 	goOn := func() { x.meta.SweptAt = x.now.Add(-sweepEvery) }
 	if x.Settings.StaleAfter > 0 {
-		ended := x.endAlerts(fmt.Sprintf("not mentioned for %s, taken for gone", x.Settings.StaleAfter),
+		ended := x.endAlerts(fmt.Sprintf("Alertmanager has not reported it for %s, so it counts as resolved",
+			state.FormatDuration(x.Settings.StaleAfter)),
 			func(rec *state.AlertRecord) bool {
 				return x.now.Sub(rec.LastAt) > x.Settings.StaleAfter
 			})

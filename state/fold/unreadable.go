@@ -59,7 +59,7 @@ func decodeAction(r state.Record) *state.Action {
 		a.Change = "action " + string(a.ID)
 	}
 	a.State = state.NeedsHuman
-	a.Reason = "its record cannot be read (" + a.Journal[unreadable] + "): see what it did, then cancel it"
+	a.Reason = "Paramedic cannot read its record (" + a.Journal[unreadable] + "): check what it did, then cancel it"
 	return a
 }
 

@@ -38,7 +38,7 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 		return nil
 	}
 	if len(inputs) > maxBatch {
-		return fmt.Errorf("appending %d inputs at once: %d is the most", len(inputs), maxBatch)
+		return fmt.Errorf("appending %d inputs at once: the limit is %d", len(inputs), maxBatch)
 	}
 	msgs, err := s.encode(inputs)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 		if w.taken.CompareAndSwap(false, true) { // it still waits, and will not be written
 			return unavailable("waiting for the log", ctx.Err())
 		}
-		return unavailable("waiting for the log's answer (the inputs may have been kept)", ctx.Err())
+		return unavailable("waiting for the log's answer (the log may have the inputs)", ctx.Err())
 	}
 }
 
@@ -71,7 +71,7 @@ func (s *Store) encode(inputs []state.Input) ([]*nats.Msg, error) {
 			return nil, fmt.Errorf("encoding input %q: %w", inputs[i].ID, err)
 		}
 		if int64(len(data)) > most {
-			return nil, fmt.Errorf("input %q has %d bytes, more than the log takes (%d): split it, or raise the "+
+			return nil, fmt.Errorf("input %q has %d bytes, and the log takes at most %d: split it, or raise the "+
 				"NATS server's max_payload",
 				inputs[i].ID, len(data), most)
 		}

@@ -100,7 +100,7 @@ func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.M
 			return nil, fmt.Errorf("record key %q: want dot-separated tokens of letters, digits, '-' and '_'", r.Key)
 		}
 		if most := min(s.nc.MaxPayload(), MaxValue); int64(len(r.Value)) > most {
-			return nil, fmt.Errorf("record %s has %d bytes, more than the store takes (%d)", r.Key, len(r.Value), most)
+			return nil, fmt.Errorf("record %s has %d bytes, and the store takes at most %d", r.Key, len(r.Value), most)
 		}
 		m := nats.NewMsg(recordSubject(partition, r.Key))
 		m.Data = r.Value

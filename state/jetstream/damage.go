@@ -52,9 +52,9 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 	d.Inputs = have.Subjects[subject]
 	switch {
 	case have.FirstSeq > 1:
-		d.Gap = fmt.Sprintf("it begins at input %d, what came before is older than state.retain", have.FirstSeq)
+		d.Gap = fmt.Sprintf("it begins at input %d, and older inputs are past state.retain", have.FirstSeq)
 	case have.LastSeq < pos.Position:
-		d.Gap = fmt.Sprintf("it ends at input %d, and the records were made of inputs up to %d", have.LastSeq,
+		d.Gap = fmt.Sprintf("it ends at input %d, and the records need inputs up to %d", have.LastSeq,
 			pos.Position)
 	case have.NumDeleted > 0 || have.Subjects[lostSubject] > 0:
 		d.Gap = fmt.Sprintf("%d inputs of stream %s are lost", uint64(have.NumDeleted)+have.Subjects[lostSubject],
@@ -67,7 +67,7 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 		d.Last = last.Sequence
 	}
 	if s.server == nil && d.Gap == "" && strings.Contains(wrong, unreadableRecord) {
-		d.Gap = "the NATS server keeps a record that it cannot read, and would stop writing at it"
+		d.Gap = "the NATS server holds a record that it cannot read, and its writes would stop there"
 	}
 	return d
 }
@@ -237,8 +237,8 @@ func (s *Store) continueLog(ctx context.Context) error {
 		return nil
 	}
 	s.lost.Add(ended - max(min(ended, applied), info.State.LastSeq))
-	s.log.Error("the end of the log is lost, the disk may be damaged: inputs that were not applied yet cannot be "+
-		"got back, the log goes on behind them",
+	s.log.Error("the end of the log is lost, the disk may be damaged: inputs that were not applied are lost, "+
+		"and the log continues after them",
 		"stream", inputStream, "ends", info.State.LastSeq, "ended", ended, "applied", applied)
 	for missing > 0 {
 		n := min(missing, maxBatch)
@@ -280,8 +280,8 @@ func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) erro
 	}
 	if gone > 0 {
 		s.lost.Add(gone)
-		s.log.Error("inputs that were accepted are gone from the log, the disk may be damaged: those that were not "+
-			"applied yet cannot be got back",
+		s.log.Error("accepted inputs are missing from the log, the disk may be damaged: those that were not "+
+			"applied are lost",
 			"stream", inputStream, "inputs", gone, "after", from)
 	}
 	return nil

@@ -50,7 +50,7 @@ func (e *embedded) start() error {
 		srv.Shutdown()
 		return err
 	case last+1 < upTo:
-		e.log.Warn("the end of the state stream is lost, the disk may be damaged: reading again which records expire",
+		e.log.Warn("the end of the state stream is lost, the disk may be damaged: Paramedic reads again which records expire",
 			"stream", stateStream, "ends", last, "ended", upTo-1)
 		srv.Shutdown()
 		srv.WaitForShutdown()

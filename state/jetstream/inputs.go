@@ -29,8 +29,8 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 		return nil, unavailable("asking the input stream", err)
 	}
 	if info.State.LastSeq < after {
-		return nil, fmt.Errorf("the records were made of inputs up to %d, but the log (stream %s) ends at %d: it "+
-			"was lost or replaced, restore both streams together",
+		return nil, fmt.Errorf("the records need inputs up to %d, but the log (stream %s) ends at %d: it was lost "+
+			"or replaced; restore both streams from one backup",
 			after, inputStream, info.State.LastSeq)
 	}
 	cons, err := s.js.OrderedConsumer(asking, inputStream, natsjs.OrderedConsumerConfig{
@@ -163,7 +163,7 @@ func (r *reader) count(seq uint64) {
 	}
 	if seq >= r.end && r.waiting > 0 {
 		r.store.lost.Add(r.waiting)
-		r.store.log.Error("inputs that were accepted cannot be read, the disk may be damaged: going on behind them",
+		r.store.log.Error("accepted inputs cannot be read, the disk may be damaged: Paramedic skips them",
 			"stream", inputStream, "partition", r.partition, "inputs", r.waiting, "before", seq)
 		r.waiting = 0
 	}

@@ -50,7 +50,7 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 		return nil, state.Fence{}, s.empty(ctx, partition)
 	}
 	if pos.Partial {
-		return nil, state.Fence{}, s.damaged(ctx, partition, pos, rev, "writing it anew did not come to its end")
+		return nil, state.Fence{}, s.damaged(ctx, partition, pos, rev, "an earlier rewrite did not finish")
 	}
 	if pos.Draft != nil {
 		return nil, state.Fence{}, s.finishDraft(ctx, partition, rev, pos)

@@ -7,7 +7,7 @@ import "errors"
 type dirLock struct{}
 
 func lockDir(string) (*dirLock, error) {
-	return nil, errors.New("embedded state needs a Unix-like system; on this one set state.nats.url")
+	return nil, errors.New("embedded state needs a Unix-like system: set state.nats.url on this one")
 }
 
 func (l *dirLock) release() error { return nil }

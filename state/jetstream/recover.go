@@ -88,14 +88,14 @@ func (s *Store) watch() {
 		}
 		if err := checkRoom(s.server.dir); err != nil {
 			if !full {
-				s.log.Error("the state takes no writes, and the disk has no room: it goes on by itself when there is",
+				s.log.Error("the state takes no writes, because the disk is full: it continues when the disk has room",
 					"err", cause, "disk", err)
 			}
 			full = true
 			continue
 		}
 		full = false
-		s.log.Warn("the state takes no writes though the disk has room, opening it again", "err", cause)
+		s.log.Warn("the state takes no writes, although the disk has room: Paramedic opens it again", "err", cause)
 		meanwhile := func() error { return nil }
 		// Not enough: damaged files stop the server at every write that meets them.
 		if time.Since(helped) < recoverAgain {

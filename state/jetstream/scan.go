@@ -47,7 +47,7 @@ func (s *Store) scan(ctx context.Context, filters []string, first, last uint64,
 		if pauses == maxPauses {
 			return 0, unavailable("reading", err)
 		}
-		s.log.Warn("a read of the state was interrupted, going on", "sequence", first, "err", err)
+		s.log.Warn("a read of the state was interrupted, and continues", "sequence", first, "err", err)
 		select {
 		case <-time.After(retryPause):
 		case <-s.closed:
@@ -135,7 +135,7 @@ func (s *Store) await(ctx context.Context, came <-chan natsjs.Msg, idle *time.Ti
 	case m := <-came:
 		return m, nil
 	case <-idle.C:
-		return nil, fmt.Errorf("nothing came for %s", scanPause)
+		return nil, fmt.Errorf("the server sent no record for %s", scanPause)
 	case <-s.closed:
 		return nil, errClosed
 	case <-ctx.Done():
@@ -171,7 +171,7 @@ func (s *Store) checkComplete(ctx context.Context, filters []string, seen uint64
 	if seen >= there {
 		return nil
 	}
-	err := s.stallReason(ctx, filters, fmt.Errorf("%d of %d records came", seen, there))
+	err := s.stallReason(ctx, filters, fmt.Errorf("the server sent %d of %d records", seen, there))
 	if errors.Is(err, errPaused) {
 		return unavailable("reading", err)
 	}

@@ -75,7 +75,7 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
 	}
 	if have := nc.MaxPayload(); have < MaxValue {
-		log.Warn("the NATS server's max_payload is small; a larger webhook payload will be refused",
+		log.Warn("the NATS server's max_payload is small: it refuses a larger webhook payload",
 			"max_payload", have, "advised", MaxValue)
 	}
 	return nc, nil

@@ -56,7 +56,7 @@ func (c *Config) validate() error {
 	case c.URL == "" && c.CredentialsFile != "":
 		return errors.New("state.nats.credentials_file needs state.nats.url")
 	case c.Replicas < 0 || c.Replicas > 5:
-		return fmt.Errorf("state.nats.replicas is %d, and may be 1 to 5", c.Replicas)
+		return fmt.Errorf("state.nats.replicas is %d, and must be from 1 to 5", c.Replicas)
 	case c.Retain < 0:
 		return fmt.Errorf("state.retain is %s, and must be positive", c.Retain)
 	}

@@ -68,7 +68,7 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	var err error
 	s.in, err = s.stream(ctx, natsjs.StreamConfig{
 		Name:        inputStream,
-		Description: "Paramedic: everything that happened, in order",
+		Description: "Paramedic: all inputs, in order",
 		Subjects:    []string{"paramedic.in.*"},
 		Retention:   natsjs.LimitsPolicy, MaxAge: cfg.Retain,
 		Storage: natsjs.FileStorage, Replicas: cfg.Replicas,
@@ -80,7 +80,7 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	}
 	s.st, err = s.stream(ctx, natsjs.StreamConfig{
 		Name:        stateStream,
-		Description: "Paramedic: what was made of the inputs; the newest value of each record",
+		Description: "Paramedic: the newest value of each record, made from the inputs",
 		Subjects: []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>",
 			"paramedic.probe.*"},
 		Retention:         natsjs.LimitsPolicy,
@@ -121,7 +121,7 @@ func (s *Store) answered(ctx context.Context, stream string, msgs ...*nats.Msg) 
 		select {
 		case <-retry.C:
 		case <-ctx.Done():
-			return fmt.Errorf("stream %s has no leader: are enough servers of the NATS cluster up? %w", stream, err)
+			return fmt.Errorf("stream %s has no leader: check that most servers of the NATS cluster are up: %w", stream, err)
 		}
 	}
 }
@@ -131,8 +131,8 @@ func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Str
 	switch {
 	case err == nil:
 		if was := have.CachedInfo().Config.Metadata[layoutKey]; was != cfg.Metadata[layoutKey] {
-			return nil, fmt.Errorf("stream %s has %q partitions and this Paramedic %s: it belongs to another "+
-				"version or another program",
+			return nil, fmt.Errorf("stream %s has %q partitions, and this Paramedic needs %s: it belongs to another "+
+				"version or to another program",
 				cfg.Name, was, cfg.Metadata[layoutKey])
 		}
 	case !errors.Is(err, natsjs.ErrStreamNotFound):

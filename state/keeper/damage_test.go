@@ -301,7 +301,7 @@ func TestDamagedBacklogIsReported(t *testing.T) {
 			until(t, "what is left is counted", counted(payloads))
 			storm(t, b, payloads, 1, clock.Now())
 			until(t, "a new alert is counted", counted(payloads+1))
-			if b.store.Lost() == 0 || !strings.Contains(log.String(), "inputs that were accepted") {
+			if b.store.Lost() == 0 || !strings.Contains(log.String(), "accepted inputs") {
 				t.Errorf("%d inputs are reported as lost, and the log says\n%s", b.store.Lost(), log)
 			}
 		})

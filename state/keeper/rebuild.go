@@ -36,7 +36,7 @@ type rebuilding struct {
 // are inputs, and are applied before anything takes effect.
 func (k *Keeper) rebuild(ctx context.Context, p *partition,
 	damage *state.DamagedError) (*fold.Board, state.Fence, error) {
-	k.cfg.Logger.Error("the state is damaged, making it again from the log", "partition", p.n, "wrong", damage.Wrong,
+	k.cfg.Logger.Error("the state is damaged, Paramedic rebuilds it from the log", "partition", p.n, "wrong", damage.Wrong,
 		"inputs", damage.Inputs)
 	r := &rebuilding{Keeper: k, p: p, damage: damage, board: fold.NewBoard(), records: map[string][]byte{}}
 	for {
@@ -66,7 +66,7 @@ func (k *Keeper) rebuild(ctx context.Context, p *partition,
 		return nil, state.Fence{}, fmt.Errorf("writing partition %d again: %w", p.n, err)
 	}
 	k.rebuilt.Add(1)
-	k.cfg.Logger.Warn("the state was made again from the log", "partition", p.n, "inputs", r.applied,
+	k.cfg.Logger.Warn("Paramedic rebuilt the state from the log", "partition", p.n, "inputs", r.applied,
 		"records", len(list), "proven_equal", r.same)
 	return r.board, fence, nil
 }
@@ -105,14 +105,14 @@ func (r *rebuilding) fold(ctx context.Context) error {
 			return err
 		}
 		if r.applied++; r.applied%progressEvery == 0 {
-			r.p.setReason(fmt.Sprintf("%v; making it again from the log: %d of %d inputs are applied", r.damage,
+			r.p.setReason(fmt.Sprintf("%v; Paramedic rebuilds it from the log: %d of %d inputs are applied", r.damage,
 				r.applied, r.damage.Inputs))
 		}
 	}
 	r.compare()
 	if r.applied != r.damage.Inputs || r.last != r.damage.Last {
 		broken := *r.damage
-		broken.Gap = fmt.Sprintf("of its %d inputs %d can be read", r.damage.Inputs, r.applied)
+		broken.Gap = fmt.Sprintf("only %[2]d of its %[1]d inputs can be read", r.damage.Inputs, r.applied)
 		return &broken
 	}
 	return nil
@@ -167,7 +167,7 @@ func (r *rebuilding) appendCautions(ctx context.Context) (appended int, err erro
 			clusters[in.Cluster] = true
 			inputs = append(inputs, state.Input{At: now, Cluster: in.Cluster,
 				Command: &state.Command{Verb: state.VerbHalt, Actor: state.Actor{ID: "paramedic", Via: "paramedic"},
-					Reason: "the state was damaged and made again from the log: look at what was under way, then resume"}})
+					Reason: "the state was damaged and rebuilt from the log: check the runs in progress, then resume"}})
 		}
 	}
 	for e := range r.board.EveryEffect() {
@@ -177,7 +177,7 @@ func (r *rebuilding) appendCautions(ctx context.Context) (appended int, err erro
 		if in := r.board.Incident(e.Incident); in == nil || !in.Open() {
 			inputs = append(inputs,
 				state.Input{At: now, Cluster: e.Cluster, Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
-					Error: "the state was made again from the log, and this is over"}})
+					Error: "the state was rebuilt from the log, and its incident has ended"}})
 		}
 	}
 	for batch := range slices.Chunk(inputs, maxUncommitted) {

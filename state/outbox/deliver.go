@@ -41,7 +41,7 @@ func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool)
 func (d *Dispatcher) attempt(ctx context.Context, e state.Effect) (res Result, panicked bool) {
 	h := d.cfg.Handlers[e.Kind]
 	if h == nil {
-		return Result{Outcome: state.Outcome{Done: true, Error: fmt.Sprintf("nothing here delivers %s effects",
+		return Result{Outcome: state.Outcome{Done: true, Error: fmt.Sprintf("this Paramedic has no handler of %s effects",
 			e.Kind)}}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.lanes[e.Kind].Deadline)
@@ -50,7 +50,7 @@ func (d *Dispatcher) attempt(ctx context.Context, e state.Effect) (res Result, p
 		if p := recover(); p != nil {
 			d.cfg.Logger.Error("a handler panicked", "effect", e.ID, "incident", e.Incident, "action", e.Action,
 				"err", fmt.Sprint(p), "stack", string(debug.Stack()))
-			res, panicked = Result{Outcome: state.Outcome{Error: "the handler panicked; the log has the details"}}, true
+			res, panicked = Result{Outcome: state.Outcome{Error: "the handler panicked: see Paramedic's log"}}, true
 		}
 	}()
 	return h.Deliver(ctx, e), false
@@ -103,7 +103,7 @@ func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) boo
 		if !errors.Is(err, state.ErrUnavailable) && len(res.Inputs) > 0 {
 			// The log will never take them. An error in the outcome is visible, a stuck effect is
 			// not.
-			res = Result{Outcome: state.Outcome{Error: "its result could not be recorded: " + err.Error()}}
+			res = Result{Outcome: state.Outcome{Error: "Paramedic could not record its result: " + err.Error()}}
 			d.complete(&res, e, d.cfg.Clock.Now())
 		}
 		select {

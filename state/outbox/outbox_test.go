@@ -438,7 +438,7 @@ func TestKindWithoutHandlerIsGivenUp(t *testing.T) {
 		stop := run(t, w, done)
 		synctest.Wait()
 		stop()
-		if all := w.outcomes(); len(all) != 2 || !all[0].Done || !strings.Contains(all[0].Error, "nothing here delivers") {
+		if all := w.outcomes(); len(all) != 2 || !all[0].Done || !strings.Contains(all[0].Error, "has no handler of") {
 			t.Errorf("outcomes %+v", all)
 		}
 	})

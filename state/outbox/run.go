@@ -91,7 +91,7 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 			if stopped {
 				left := d.inFlight
 				go d.discard() // so that the goroutine of a late handler can end
-				return fmt.Errorf("%d deliveries did not end with their context; they are made again after the "+
+				return fmt.Errorf("%d deliveries did not end in time: Paramedic repeats them after the "+
 					"next start", left)
 			}
 			stop()

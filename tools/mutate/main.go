@@ -47,8 +47,8 @@ func main() {
 	root := flag.String("root", "../..", "the repository")
 	only := flag.String("only", "", "regular expression of the mutants to run")
 	workers := flag.Int("workers", 2, "mutants at a time")
-	slow := flag.Duration("slow", 5*time.Second, "leave out tests that take longer than this by themselves")
-	list := flag.String("explained", "survivors.txt", "the survivors that are explained")
+	slow := flag.Duration("slow", 5*time.Second, "leave out tests that take longer than this alone")
+	list := flag.String("explained", "survivors.txt", "the file of explained survivors")
 	flag.Parse()
 	explained, err := readExplained(*list)
 	if err != nil {
@@ -71,7 +71,7 @@ func main() {
 	}
 	for _, key := range slices.Sorted(maps.Keys(explained)) {
 		if pick.MatchString(key) {
-			fmt.Println("explained, but there is no such mutant:", key)
+			fmt.Println("survivors.txt explains a mutant that does not exist: remove it:", key)
 			ok = false
 		}
 	}
@@ -101,7 +101,7 @@ func readExplained(path string) (map[string]string, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(out)) {
 		if out[key] == "" {
-			return nil, fmt.Errorf("%s: %s has no explanation", path, key)
+			return nil, fmt.Errorf("%s: %s has no reason: add an indented line", path, key)
 		}
 	}
 	return out, nil
@@ -379,7 +379,7 @@ func (r *run) report(explained map[string]string) bool {
 		delete(explained, m.key)
 		switch {
 		case r.verdicts[m.key] && listed:
-			fmt.Printf("explained, but a test notices it by now: %s\n", m.key)
+			fmt.Printf("survivors.txt explains a mutant that a test notices: remove it: %s\n", m.key)
 			ok = false
 		case r.verdicts[m.key]:
 			noticed++

@@ -68,16 +68,16 @@ func TestTokensAndSecretsReloadAndRefuseBadFiles(t *testing.T) {
 		t.Errorf("an invalid file was applied (%v)", err)
 	}
 	for text, want := range map[string]string{
-		"":               "1: it has no tokens",
-		"[]":             "1: it has no tokens",
-		"a: b":           "1: it must be a list",
+		"":               "1: the file has no tokens",
+		"[]":             "1: the file has no tokens",
+		"a: b":           "1: the file must be a list",
 		"- just-a-token": "1: entry 1: it must be {token",
-		"\t-":            "1: it is not valid YAML",
-		"- {token: secret-token, role: viewer}\n- : [":                                "it is not valid YAML",
+		"\t-":            "1: the file is not valid YAML",
+		"- {token: secret-token, role: viewer}\n- : [":                                "the file is not valid YAML",
 		"# mine\n- {token: short, role: admin}":                                       "2: entry 1: a token needs at least 8 characters",
 		"- {token: secret-token, role: king}":                                         "1: entry 1: role must be viewer, responder or admin",
 		"- {token: [secret-token], role: admin}":                                      "1: entry 1: token must be text",
-		"- {token: secret-token, role: viewer}\n- {token: secret-token, role: admin}": "2: entry 2: same token as entry 1",
+		"- {token: secret-token, role: viewer}\n- {token: secret-token, role: admin}": "2: entry 2: it has the token of entry 1",
 		"- {token: secret-token, rolle: viewer}":                                      `1: entry 1: unknown key "rolle"`,
 	} {
 		put(text, 10*time.Second)

@@ -62,10 +62,10 @@ func (a AlertmanagerAuth) Allow(r *http.Request) (deny, cause error) {
 	case ok:
 		return nil, nil
 	case cause != nil:
-		return httpio.Fail(http.StatusServiceUnavailable, "the secret for alerts cannot be read now; try again"), cause
+		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read the secret for alerts now: try again"), cause
 	}
 	return httpio.Fail(http.StatusUnauthorized,
-		"not authenticated: give Alertmanager's webhook_config the http_config that auth.alertmanager asks for"), nil
+		"not authenticated: set http_config in Alertmanager's webhook_config to the credentials of auth.alertmanager"), nil
 }
 
 func bearer(r *http.Request) (string, bool) {

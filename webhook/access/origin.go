@@ -13,9 +13,9 @@ import (
 // loopback. So requests without authentication must name this machine and come from no other site.
 
 const (
-	refusedName = "the bot is open to this machine only and was asked under another name: use 127.0.0.1 or " +
-		"localhost, set public_url to the name, or configure auth"
-	refusedSite = "refused: the request came from another site"
+	refusedName = "without auth Paramedic answers only as 127.0.0.1 or localhost, and this request used another name: use one of " +
+		"them, set public_url to the name, or configure auth"
+	refusedSite = "refused: the request came from another site; send it from Paramedic's own pages"
 )
 
 // newOrigins returns the check of a write's origin. The origin of the bot's public URL is trusted,

@@ -44,7 +44,7 @@ func (s *Secret) String() string { return "<secret>" }
 // secret is an error, never "".
 func (s *Secret) Value() (string, error) {
 	if s == nil {
-		return "", errors.New("secret is not configured")
+		return "", errors.New("the secret is not configured")
 	}
 	value, from := s.literal, "the secret"
 	switch {
@@ -68,14 +68,14 @@ func (s *Secret) read() (string, error) {
 	defer s.mu.Unlock()
 	info, err := os.Stat(s.path)
 	if err != nil {
-		return "", fmt.Errorf("reading secret: %w", err)
+		return "", fmt.Errorf("reading the secret: %w", err)
 	}
 	if !changed(s.info, info) {
 		return s.value, nil
 	}
 	data, err := os.ReadFile(s.path)
 	if err != nil {
-		return "", fmt.Errorf("reading secret: %w", err)
+		return "", fmt.Errorf("reading the secret: %w", err)
 	}
 	s.info, s.value = info, strings.TrimSpace(string(data))
 	return s.value, nil

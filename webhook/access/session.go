@@ -84,6 +84,6 @@ func (s *Sessions) end(id string) {
 // ErrLogin reports an unknown token. ErrGuesses reports that too many wrong tokens were tried, and
 // that this one was not compared.
 var (
-	ErrLogin   = errors.New("the token is not known")
-	ErrGuesses = errors.New("too many tokens were tried that are not known: wait a minute")
+	ErrLogin   = errors.New("the token is not in auth.api.tokens_file")
+	ErrGuesses = errors.New("too many attempts with unknown tokens: wait a minute")
 )

@@ -143,7 +143,7 @@ func TestWrongTokensOfOneSourceAreBounded(t *testing.T) {
 	r := hooktest.Request("GET", "127.0.0.1", "/api/v1/incidents", "", "Cookie", session)
 	r.RemoteAddr = "192.0.2.1:5000"
 	hooktest.Expect(t, hooktest.Answer(s, r), 200)
-	if n := strings.Count(log.String(), "a token was tried"); n != guessesAtOnce || strings.Contains(log.String(), "guess-number") ||
+	if n := strings.Count(log.String(), "a client sent a token"); n != guessesAtOnce || strings.Contains(log.String(), "guess-number") ||
 		!strings.Contains(log.String(), "source=192.0.2.1") {
 		t.Errorf("logged %d times:\n%s", n, log.String())
 	}

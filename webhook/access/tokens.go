@@ -51,14 +51,14 @@ func LoadTokens(path string) (*Tokens, error) {
 func (t *Tokens) refresh() error {
 	info, err := os.Stat(t.path)
 	if err != nil {
-		return fmt.Errorf("reading tokens file: %w", err)
+		return fmt.Errorf("reading the tokens file: %w", err)
 	}
 	if !changed(t.info, info) {
 		return nil
 	}
 	data, err := os.ReadFile(t.path)
 	if err != nil {
-		return fmt.Errorf("reading tokens file: %w", err)
+		return fmt.Errorf("reading the tokens file: %w", err)
 	}
 	t.info = info // an invalid file is reported once, not at every request
 	tokens, problems := parseTokens(data)
@@ -98,13 +98,13 @@ func parseTokens(data []byte) ([]Token, []strictyaml.Problem) {
 		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 			line, _ = strconv.Atoi(m[1])
 		}
-		return nil, []strictyaml.Problem{{Line: line, Text: "it is not valid YAML"}}
+		return nil, []strictyaml.Problem{{Line: line, Text: "the file is not valid YAML"}}
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Kind == yaml.SequenceNode && len(doc.Content[0].Content) == 0 {
-		return nil, []strictyaml.Problem{{Line: 1, Text: "it has no tokens: write a list of {token, name, role, slack_user}"}}
+		return nil, []strictyaml.Problem{{Line: 1, Text: "the file has no tokens: write a list of {token, name, role, slack_user}"}}
 	}
 	if doc.Content[0].Kind != yaml.SequenceNode {
-		return nil, []strictyaml.Problem{{Line: doc.Content[0].Line, Text: "it must be a list of {token, name, role, slack_user}"}}
+		return nil, []strictyaml.Problem{{Line: doc.Content[0].Line, Text: "the file must be a list of {token, name, role, slack_user}"}}
 	}
 	var tokens []Token
 	var problems []strictyaml.Problem
@@ -112,7 +112,7 @@ func parseTokens(data []byte) ([]Token, []strictyaml.Problem) {
 	for i, node := range doc.Content[0].Content {
 		t, wrong := parseToken(node)
 		if n, ok := first[t.Token]; ok && t.Token != "" {
-			wrong = append(wrong, fmt.Sprintf("same token as entry %d", n))
+			wrong = append(wrong, fmt.Sprintf("it has the token of entry %d: each entry needs its own", n))
 		} else {
 			first[t.Token] = i + 1
 		}

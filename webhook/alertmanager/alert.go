@@ -33,7 +33,7 @@ func (p *payloadAlert) alert() (state.Alert, error) {
 		Annotations: trimAnnotations(p.Annotations), GeneratorURL: httpio.Cut(p.GeneratorURL, maxURL),
 	}
 	if p.malformed != nil {
-		return a, reject(reasonMalformed, "it is not an alert as Alertmanager sends it: %s", p.malformed)
+		return a, reject(reasonMalformed, "it is not an Alertmanager alert: %s", p.malformed)
 	}
 	if a.Status != state.Firing && a.Status != state.Resolved {
 		return a, reject(reasonStatus, "status must be firing or resolved, not %q", httpio.Cut(string(a.Status), 32))
@@ -74,7 +74,7 @@ func checkLabels(labels map[string]string) error {
 		return reject(reasonNoLabels, "it has no labels")
 	}
 	if len(labels) > maxLabels {
-		return reject(reasonManyLabels, "it has %d labels; at most %d are taken", len(labels), maxLabels)
+		return reject(reasonManyLabels, "it has %d labels, and the limit is %d", len(labels), maxLabels)
 	}
 	size := 0
 	for name, value := range labels {
@@ -89,7 +89,7 @@ func checkLabels(labels map[string]string) error {
 		}
 	}
 	if size > maxLabelBytes {
-		return reject(reasonLargeLabels, "its labels are %d bytes; at most %d are taken", size, maxLabelBytes)
+		return reject(reasonLargeLabels, "its labels have %d bytes, and the limit is %d", size, maxLabelBytes)
 	}
 	return nil
 }

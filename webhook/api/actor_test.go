@@ -44,7 +44,7 @@ func TestActorAndTokenMustAgree(t *testing.T) {
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
 	auth := []string{"Authorization", "Bearer responder-token"}
 	for _, path := range []string{"/api/v1/incidents/42/ack", "/api/v1/actions/ACT-01KA/approve", "/api/v1/halt"} {
-		hooktest.Expect(t, hooktest.Do(s, "POST", path, `{"actor":"root"}`, auth...), 403, "that of ana", "names the actor root", "leave actor out")
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, `{"actor":"root"}`, auth...), 403, "belongs to ana", "names the actor root", "omit actor")
 	}
 	if !w.Incidents[hooktest.Incident].AckedAt.IsZero() || w.Actions[hooktest.Action].State != state.AwaitingApproval || len(w.Halts) > 0 {
 		t.Error("a refused request did something")

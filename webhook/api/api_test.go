@@ -97,7 +97,7 @@ func TestAnsweredWritesAreApplied(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/actions/ACT-01KA/deny", ``, auth...), 409, "decided by ana")
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/resolve", `{}`, auth...), 200, `"status":"resolved"`)
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{`, auth...), 400)
-	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{"recommend":1}`, auth...), 400, `there is no field \"recommend\" here: ack takes actor, reason`)
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{"recommend":1}`, auth...), 400, `unknown field \"recommend\": ack takes actor, reason`)
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `[]`, auth...), 400, "must be a JSON object")
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{"duration":"2h"}`, auth...), 400, `\"duration\"`)
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/silence", `{"until":"tomorrow"}`, auth...), 400, "until must be a time such as")
@@ -117,9 +117,9 @@ func TestApprovalAfterExpiryIsRefused(t *testing.T) {
 	path := "/api/v1/actions/" + string(hooktest.Action) + "/approve"
 	hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 409, "expired at", "ask for a new diagnosis")
 	a := w.Actions[hooktest.Action]
-	a.State, a.Reason = state.Expired, "nobody approved it in time"
+	a.State, a.Reason = state.Expired, "no person approved it in time"
 	w.Actions[hooktest.Action] = a
-	hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 409, "it is expired: nobody approved it in time", "ask for a new diagnosis")
+	hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 409, "it is expired: no person approved it in time", "ask for a new diagnosis")
 	a.State, a.Reason, a.DecidedBy = state.Denied, "capacity: no other worker would be ready", state.Actor{ID: "ana"}
 	w.Actions[hooktest.Action] = a
 	hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 409, "it is denied: capacity: no other worker would be ready")
@@ -167,7 +167,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("%d appends, halts %v", w.Calls, w.Halts)
 	}
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/resume", ``, "Authorization", "Bearer admin-token"), 200, `"halted":false`)
-	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", ``, "Authorization", "Bearer shared-token"), 400, "who you are")
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", ``, "Authorization", "Bearer shared-token"), 400, "name yourself")
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{"actor":"bo"}`, "Authorization", "Bearer shared-token"), 200, `"acked_by":"bo (unverified)"`)
 }
 

@@ -34,18 +34,18 @@ func TestDenialReportsFinalState(t *testing.T) {
 		"the write was on its way":      {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, applied)), 409, tooLate},
 		"it was written before":         {"cancel", state.Admitted, hooktest.After(intent, applied), 409, tooLate},
 		"it is not known yet": {"cancel", intent, hooktest.CalledOff(hooktest.After(intent)), 202,
-			[]string{"called off by ana; nothing is written any more, unless it was on its way"}},
+			[]string{"called off by ana: Paramedic writes nothing more, unless the write is already on its way"}},
 		"it goes on and nothing is known": {"cancel", state.Approved, hooktest.After(state.Admitted), 202,
-			[]string{"will be applied shortly"}},
+			[]string{"applies it shortly"}},
 		"it needs a person meanwhile": {"cancel", intent, hooktest.After(human), 409, []string{"needs a person"}},
 		"it is being verified when asked": {"cancel", state.Verifying, nil, 409,
 			[]string{"it is verifying", "Paramedic verifies the write"}},
 		"it was called off when asked": {"cancel", state.Denied, nil, 409, []string{"it is denied"}},
 		"a denial of what went on":     {"deny", state.Proposed, hooktest.After(intent, applied), 409, tooLate},
 		"a denial of what is about to go": {"deny", state.Proposed, hooktest.CalledOff(hooktest.After(intent)), 202,
-			[]string{"unless it was on its way"}},
+			[]string{"unless the write is already on its way"}},
 		"a denial of what goes on unheard": {"deny", state.Proposed, hooktest.After(state.Admitted), 202,
-			[]string{"will be applied shortly"}},
+			[]string{"applies it shortly"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -79,11 +79,11 @@ func TestActionShowsLateCallOff(t *testing.T) {
 	s, _ := hooktest.Serve(t, w, nil)
 	w.Actions[hooktest.Action] = hooktest.CalledOff(hooktest.After(state.Intent, state.Applied, state.Verifying,
 		state.Succeeded))(w.Actions[hooktest.Action])
-	const says = "called off by ana too late: it was done already, and is verified as usual"
+	const says = "called off by ana too late: Paramedic has already written, and verifies the change as usual"
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions/"+string(hooktest.Action), ""), 200, says)
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, says)
 	if report := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: w.ActionsOf(hooktest.Incident)},
-		hooktest.Start); !strings.Contains(report, "- **Cancelled:** by ana too late: it was done already") {
+		hooktest.Start); !strings.Contains(report, "- **Cancelled:** by ana too late: Paramedic has already written") {
 		t.Errorf("%s", report)
 	}
 }

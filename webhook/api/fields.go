@@ -34,7 +34,7 @@ func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
 	if err := httpio.DecodeOne(body, &given); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) {
-			err = errors.New("it is no object")
+			err = errors.New("it is not an object")
 		}
 		return out, httpio.Fail(http.StatusBadRequest, `the body must be a JSON object such as {"actor": …, "reason": …}: %s`, err)
 	}
@@ -49,7 +49,7 @@ func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
 	allowed := append([]string{"actor", "reason"}, fieldsOf[verb]...)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(allowed, name) {
-			return out, httpio.Fail(http.StatusBadRequest, "there is no field %q here: %s takes %s",
+			return out, httpio.Fail(http.StatusBadRequest, "unknown field %q: %s takes %s",
 				httpio.Cut(name, 32), verb, strings.Join(allowed, ", "))
 		}
 		if err := json.Unmarshal(given[name], fields[name].into); err != nil {
@@ -73,7 +73,7 @@ func parseUntil(duration string, until time.Time, now time.Time) (time.Time, err
 		until = now.Add(time.Hour)
 	}
 	if !until.After(now) || until.Sub(now) > most {
-		return until, fmt.Errorf("a silence must end in the future, within 30 days")
+		return until, fmt.Errorf("a silence must end in the future, at most 30 days from now")
 	}
 	return until.UTC(), nil
 }

@@ -92,8 +92,8 @@ func (s *API) showTimeline(w http.ResponseWriter, r *http.Request) error {
 	}
 	entries, err := s.View.Timeline(r.Context(), in.ID)
 	if err != nil {
-		s.Logger.Error("timeline was not read", "incident", in.ID, "err", err)
-		return httpio.Fail(http.StatusServiceUnavailable, "the timeline cannot be read now; try again")
+		s.Logger.Error("the timeline could not be read", "incident", in.ID, "err", err)
+		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read the timeline now: try again")
 	}
 	out := TimelineJSON{Incident: in.ID, Timeline: []EntryJSON{}}
 	for _, e := range entries {
@@ -109,8 +109,8 @@ func (s *API) showReport(w http.ResponseWriter, r *http.Request) error {
 	}
 	entries, err := s.View.Timeline(r.Context(), in.ID)
 	if err != nil {
-		s.Logger.Error("timeline was not read", "incident", in.ID, "err", err)
-		return httpio.Fail(http.StatusServiceUnavailable, "the timeline cannot be read now; try again")
+		s.Logger.Error("the timeline could not be read", "incident", in.ID, "err", err)
+		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read the timeline now: try again")
 	}
 	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
 	ev, _ := s.View.Evidence(in.ID)
@@ -149,8 +149,8 @@ func (s *API) fleet(w http.ResponseWriter, r *http.Request) error {
 	}
 	v, err := s.Fleet(r.Context())
 	if err != nil {
-		s.Logger.Error("fleet was not read", "err", err)
-		return httpio.Fail(http.StatusServiceUnavailable, "the fleet's health cannot be read now; try again")
+		s.Logger.Error("the fleet's health could not be read", "err", err)
+		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read the fleet's health now: try again")
 	}
 	return httpio.WriteJSON(w, http.StatusOK, v)
 }

@@ -24,7 +24,7 @@ func pageOf(r *http.Request) (limit int, after *state.Place, err error) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > pageMost {
 			return 0, nil, httpio.Fail(http.StatusBadRequest,
-				"limit %q is not a size of a page; give a number from 1 to %d, and follow next for more",
+				"limit %q is not a page size: give a number from 1 to %d, and follow next for more",
 				httpio.Cut(text, 32), pageMost)
 		}
 	}
@@ -32,7 +32,7 @@ func pageOf(r *http.Request) (limit int, after *state.Place, err error) {
 		p, err := readCursor(text)
 		if err != nil {
 			return 0, nil, httpio.Fail(http.StatusBadRequest,
-				"cursor %q is not one of this API; give the next of the page before, or leave it out to begin with "+
+				"cursor %q is not valid: give the field next of the page before, or omit it to begin with "+
 					"the newest", httpio.Cut(text, 64))
 		}
 		after = &p

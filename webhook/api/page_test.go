@@ -82,7 +82,7 @@ func TestInvalidPageParametersAreRefused(t *testing.T) {
 			hooktest.Expect(t, hooktest.Do(s, "GET", path+"?limit="+limit, ""), 400, "from 1 to 500")
 		}
 		for _, cursor := range []string{"x", "djF8", "MTIz", "%00"} {
-			hooktest.Expect(t, hooktest.Do(s, "GET", path+"?cursor="+cursor, ""), 400, "next", "leave it out")
+			hooktest.Expect(t, hooktest.Do(s, "GET", path+"?cursor="+cursor, ""), 400, "next", "omit it")
 		}
 	}
 }

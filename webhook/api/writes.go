@@ -53,7 +53,7 @@ func (s *API) readWrite(w http.ResponseWriter, r *http.Request, verb state.Verb)
 	case out.Actor != "":
 		out.who.ID, out.who.Name = out.Actor, out.Actor
 	case s.Access.API.Tokens != nil:
-		a := httpio.Fail(http.StatusBadRequest, `the token has no name: say who you are in the body, {"actor": "…"}`)
+		a := httpio.Fail(http.StatusBadRequest, `the token has no name: name yourself in the body, {"actor": "…"}`)
 		a.Missing = "actor"
 		return write{}, a
 	}
@@ -68,8 +68,8 @@ func (s *API) prepare(r *http.Request, o *command.Request, in write, need state.
 	var reason string
 	switch by := in.who; {
 	case !by.Unverified && in.Actor != "" && !strings.EqualFold(in.Actor, by.Name):
-		reason = fmt.Sprintf("the token is that of %s and the body names the actor %s: leave actor out, or use a "+
-			"token of that person", by, in.Actor)
+		reason = fmt.Sprintf("the token belongs to %s, and the body names the actor %s: omit actor, or use "+
+			"that person's token", by, in.Actor)
 	case !by.Role.Allows(need):
 		reason = access.RoleTooLow(by, need)
 	default:
@@ -81,7 +81,7 @@ func (s *API) prepare(r *http.Request, o *command.Request, in write, need state.
 
 func pending(w http.ResponseWriter, note string) error {
 	if note == "" {
-		note = "it is recorded and will be applied shortly"
+		note = "Paramedic recorded it and applies it shortly"
 	}
 	return httpio.WriteJSON(w, http.StatusAccepted, PendingJSON{Status: "accepted", Note: note})
 }
@@ -115,11 +115,11 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 		case state.VerbFeedback:
 			if req.Right == nil {
 				return httpio.Fail(http.StatusBadRequest,
-					`say whether the diagnosis was right: {"right": true} or {"right": false, "cause": "…"}`)
+					`the body lacks right: send {"right": true}, or {"right": false, "cause": "…"}`)
 			}
 			if req.Cause != "" &&
 				(!httpio.PlainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause)) {
-				return httpio.Fail(http.StatusBadRequest, "cause must be one of the cause IDs, such as kv_exhaustion")
+				return httpio.Fail(http.StatusBadRequest, "cause must be the ID of a cause, such as kv_exhaustion")
 			}
 			o.Right, o.Cause = *req.Right, req.Cause
 		}

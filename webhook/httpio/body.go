@@ -29,11 +29,11 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 	case errors.As(err, &big):
 		return nil, tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		return nil, Fail(http.StatusServiceUnavailable, "the body did not arrive within %s; send it again", timeout)
+		return nil, Fail(http.StatusServiceUnavailable, "the body did not arrive within %s: send it again", timeout)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, Fail(http.StatusBadRequest, "the body is shorter than its Content-Length")
 	case err != nil:
-		return nil, Fail(http.StatusBadRequest, "the body could not be read")
+		return nil, Fail(http.StatusBadRequest, "the body could not be read: send it again")
 	}
 	// The body is complete. From now on the deadline would only end the request's context.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -44,7 +44,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 }
 
 func tooLarge(limit int64) error {
-	return Fail(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes; send less at once", limit)
+	return Fail(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send less at once", limit)
 }
 
 // DecodeOne decodes a body that holds exactly one JSON value. It ignores unknown fields.
@@ -57,7 +57,7 @@ func DecodeOne(body []byte, into any) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more follows after the JSON value")
+		return errors.New("it has more after the JSON value")
 	}
 	return nil
 }

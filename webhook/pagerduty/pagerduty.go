@@ -81,7 +81,7 @@ func Decode(body []byte, now time.Time, clusterOf func(*state.Foreign) string) (
 	switch {
 	case e.EventType == "":
 		return nil, httpio.Fail(http.StatusBadRequest,
-			"the webhook has no event_type; subscribe with webhook version 3")
+			"the webhook has no event_type: subscribe with webhook version 3")
 	case !ok || !slices.Contains(pagerEvents, kind):
 		return nil, nil
 	}

@@ -274,7 +274,7 @@ paramedic.yaml:20: remediate.policies[0].limits.max_load: must be from 0.1 to 0.
 paramedic.yaml:21: remediate.verify.min_samples: is -1: it must not be negative
 DIR/tokens.yaml:2: entry 2: a token needs at least 8 characters and no spaces
 DIR/tokens.yaml:2: entry 2: role must be viewer, responder or admin
-DIR/tokens.yaml:3: entry 3: same token as entry 1`, "DIR", dir)
+DIR/tokens.yaml:3: entry 3: it has the token of entry 1: each entry needs its own`, "DIR", dir)
 	if err == nil {
 		t.Fatal("nothing was found")
 	}
@@ -300,13 +300,13 @@ func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 // A verification that cannot take enough samples would escalate every action to a person.
 func TestVerificationWindowFitsItsSamples(t *testing.T) {
 	for verify, want := range map[string]string{
-		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are " +
-			"needed, and a window of 1m0s at an interval of 30s has 3",
-		"{window: 4m}":      "remediate.verify.min_samples: 10 samples are needed, and a window of 4m0s at an interval of 30s has 9",
-		"{interval: 5m}":    "a window of 10m0s at an interval of 5m0s has 3",
+		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: verification " +
+			"needs 1000 samples, and a window of 1m0s at an interval of 30s has only 3",
+		"{window: 4m}":      "remediate.verify.min_samples: verification needs 10 samples, and a window of 4m0s at an interval of 30s has only 9",
+		"{interval: 5m}":    "a window of 10m0s at an interval of 5m0s has only 3",
 		"{window: 270s}":    "",
 		"{min_samples: 21}": "",
-		"{min_samples: 22}": "has 21",
+		"{min_samples: 22}": "has only 21",
 		"{window: 50s, interval: 20s, min_samples: 4}": "", // 0, 20, 40 and 50 s
 	} {
 		_, err := Parse("paramedic.yaml", []byte("remediate: {mode: auto, verify: "+verify+"}\n"))

@@ -17,12 +17,12 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 		"limits: {cooldown: 5m}, policies: [{limits: {cooldown: 10m}}]": "",
 		"policies: [{limits: {cooldown: 30m}}]":                         "", // what holds anyway
 		"policies: [{limits: {cooldown: 5m}}]": "remediate.policies[0].limits.cooldown: " +
-			"5m would have no effect, for a policy only tightens and 30m holds everywhere: set remediate.limits.cooldown to 5m, or " +
-			"take it out",
-		"policies: [{limits: {approval_expires: 1h}}]": "remediate.policies[0].limits.approval_expires: 1h would have no effect, for a " +
-			"policy only tightens and 15m holds everywhere: set remediate.limits.approval_expires to 1h",
-		"limits: {approval_expires: 1h}, policies: [{limits: {approval_expires: 2h}}]": "2h would have no effect, for a policy " +
-			"only tightens and 1h holds everywhere",
+			"5m has no effect, because a policy only tightens and remediate.limits.cooldown is 30m: set that to 5m, or " +
+			"remove this",
+		"policies: [{limits: {approval_expires: 1h}}]": "remediate.policies[0].limits.approval_expires: 1h has no effect, because a " +
+			"policy only tightens and remediate.limits.approval_expires is 15m: set that to 1h",
+		"limits: {approval_expires: 1h}, policies: [{limits: {approval_expires: 2h}}]": "2h has no effect, because a policy " +
+			"only tightens and remediate.limits.approval_expires is 1h",
 		"limits: {per_incident: 0}": "remediate.limits.per_incident: must be " +
 			"from 1 to 6, and is 0; to stop all writes of first aid, set mode: suggest",
 		"policies: [{limits: {cooldown: 0s}}]": "remediate.policies[0].limits.cooldown: " +
@@ -34,13 +34,13 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 		"limits: {floor: 512, ceiling: 256}": "remediate.limits.floor: 512 is above " +
 			"the ceiling of 256",
 		"limits: {ceiling: 256}, policies: [{limits: {floor: 512}}]": "remediate.policies[0].limits.floor: " +
-			"with it the floor of 512 is above the ceiling of 256",
+			"with this policy the floor of 512 is above the ceiling of 256",
 		"mode: suggest, policies: [{mode: auto}]": "remediate.policies[0].mode: auto has " +
 			"no effect: a policy can only tighten remediate.mode, which is suggest. Set remediate.mode to auto and the stricter mode " +
 			"in policies, or remove this line",
 		"mode: auto, policies: [{mode: approve}, {mode: auto}]": "",
 		"mode: approve, policies: [{limits: {ready_percent: 70, signals: 2, " +
-			"human_edit: 5m}}]": "remediate.policies[0].limits.human_edit: 5m would have no effect",
+			"human_edit: 5m}}]": "remediate.policies[0].limits.human_edit: 5m has no effect",
 	} {
 		_, err := Parse("paramedic.yaml", []byte("remediate: {"+text+"}\n"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "paramedic.yaml:1: ") || err != nil &&
