@@ -137,7 +137,20 @@ type Diagnosis struct {
 	Explains []Symptom `json:"explains,omitempty"`
 	// LeadsTo lists the causes that this cause can bring about.
 	LeadsTo []Cause `json:"leads_to,omitempty"`
+	// Impact is empty if no evidence was judged.
+	Impact Impact `json:"impact,omitempty"`
 }
+
+// An Impact is the effect of an incident on the users of its pool, or of every pool that its alerts
+// can mean.
+type Impact string
+
+// The impacts. Signals that are missing or stale leave the impact unknown.
+const (
+	ImpactNone    Impact = "none" // first tokens, token gaps, queue, failures and preemptions are measured and healthy
+	ImpactFelt    Impact = "felt" // one of them is not healthy
+	ImpactUnknown Impact = "unknown"
+)
 
 // A Finding is one piece of evidence with its weight in decibans: positive for the cause, negative
 // against it.
