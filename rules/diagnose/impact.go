@@ -13,13 +13,14 @@ import (
 
 const (
 	// unusual is the factor above the baseline from which users feel a change, if the value is also
-	// above its floor. It is the one at which benign_alert rules itself out.
+	// above its floor. It is the one at which late tokens rule out benign_alert.
 	unusual = 2
 	// shortQueue is the number of waiting requests up to which a queue is usual at any baseline.
 	shortQueue = 5
 )
 
-// impactSignals groups the signals that show what users feel. One signal of each group has to be measured.
+// impactSignals groups the signals that show what users feel. One signal of each group has to be
+// measured.
 var impactSignals = [][]string{
 	{"ttft_p99", "ttft_p95"},
 	{"itl_p95"},

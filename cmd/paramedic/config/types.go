@@ -121,7 +121,7 @@ type NotifyConfig struct {
 	Slack     SlackConfig     `yaml:"slack" json:"slack,omitzero"`
 	PagerDuty PagerDutyConfig `yaml:"pagerduty" json:"pagerduty,omitzero"`
 	Templates []string        `yaml:"templates" json:"templates,omitempty" jsonschema_description:"Patterns of files with your own wording, in Alertmanager's template language (docs/templates.md)."`
-	Routes    []RouteConfig   `yaml:"routes" json:"routes,omitempty" jsonschema_description:"The first route that matches decides. Default: critical pages, warning posts, info is logged."`
+	Routes    []RouteConfig   `yaml:"routes" json:"routes,omitempty" jsonschema_description:"The first route that matches decides. Default: critical pages, warning posts, info is logged. A benign_alert never pages. A gpu_underutilization does not, nor an unknown whose users are measured and well, unless the route has a cause."`
 }
 
 // SlackConfig configures a Slack app.
