@@ -78,40 +78,63 @@ func NewRouter(routes []Route, enabled []state.Channel) (*Router, error) {
 }
 
 // Channels returns the channels of an incident. Without routes, critical incidents page, warnings
-// post and info is logged. An alert that fires on a healthy engine never pages, even if a route
-// names a pager. While first aid needs a person, the incident also goes to the channels of a
-// critical one, because a write may be unfinished. A channel that has shown the incident keeps
-// getting it, so that its message stays true and its page is closed.
+// post and info is logged.
+//
+// Some incidents post instead of paging. A benign_alert never pages, even if a route names a pager.
+// A gpu_underutilization does not, nor does an incident of unknown cause while [state.ImpactNone]
+// holds for its pool. If a route that names the cause also names a pager, these two page. An
+// incident pages once its impact is no longer none.
+//
+// While first aid needs a person, the incident also goes to the channels of a critical one, because
+// a write may be unfinished. A channel that has shown the incident keeps getting it, so that its
+// message stays true and its page is closed.
 func (r *Router) Channels(in *state.Incident) []state.Channel {
-	want := r.routed(in)
+	want, named := r.routed(in)
 	handed := !in.HandedAt.IsZero()
+	if quiet := isQuiet(in, named); quiet && !handed && slices.Contains(want, state.ChannelPagerDuty) {
+		want = slices.DeleteFunc(slices.Clone(want), func(c state.Channel) bool { return c == state.ChannelPagerDuty })
+		if len(want) == 0 {
+			want = standard(state.Warning)
+		}
+	}
 	if handed {
 		urgent := *in
 		urgent.Severity = state.Critical
-		want = append(slices.Clone(want), r.routed(&urgent)...)
+		more, _ := r.routed(&urgent)
+		want = append(slices.Clone(want), more...)
 	}
 	var out []state.Channel
 	for _, c := range known {
-		told := in.Told[c].Rev > 0
-		if !slices.Contains(r.enabled, c) || !told && !slices.Contains(want, c) {
-			continue
+		if told := in.Told[c].Rev > 0; slices.Contains(r.enabled, c) && (told || slices.Contains(want, c)) {
+			out = append(out, c)
 		}
-		if c == state.ChannelPagerDuty && in.Cause() == state.BenignAlert && !told && !handed {
-			continue
-		}
-		out = append(out, c)
 	}
 	return out
 }
 
-// routed returns the channels of the first route that matches.
-func (r *Router) routed(in *state.Incident) []state.Channel {
+// isQuiet reports whether an incident posts and does not page. The argument named means that its
+// route names its cause.
+func isQuiet(in *state.Incident, named bool) bool {
+	switch in.Cause() {
+	case state.BenignAlert:
+		return true
+	case state.GPUUnderutilization:
+		return !named
+	case state.Unknown:
+		return !named && in.Diagnosis.Impact == state.ImpactNone
+	}
+	return false
+}
+
+// routed returns the channels of the first route that matches, and whether that route names the
+// incident's cause.
+func (r *Router) routed(in *state.Incident) (channels []state.Channel, named bool) {
 	for _, route := range r.routes {
 		if route.matches(in) {
-			return route.Channels
+			return route.Channels, len(route.Cause) > 0
 		}
 	}
-	return standard(in.Severity)
+	return standard(in.Severity), false
 }
 
 func standard(s state.Severity) []state.Channel {

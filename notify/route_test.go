@@ -37,6 +37,50 @@ func TestDefaultRoutes(t *testing.T) {
 	}
 }
 
+// Undiagnosed incidents of healthy users, idle GPUs and benign alerts post. A route that names the
+// cause decides otherwise, except for benign alerts.
+func TestQuietIncidentsPostInsteadOfPaging(t *testing.T) {
+	page, post := []state.Channel{"pagerduty", "slack", "console"}, []state.Channel{"slack", "console"}
+	pager := []state.Channel{"pagerduty"}
+	of := func(cause state.Cause, i state.Impact) state.Incident {
+		return state.Incident{Severity: state.Critical, Diagnosis: state.Diagnosis{Cause: cause, Impact: i}}
+	}
+	told := of(state.Unknown, state.ImpactNone)
+	told.Told = map[state.Channel]state.Told{state.ChannelPagerDuty: {Rev: 1}}
+	handed := of(state.Unknown, state.ImpactNone)
+	handed.HandedAt = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	critical := []Route{{Severity: []state.Severity{state.Critical}, Channels: pager}}
+	named := []Route{{Cause: []state.Cause{state.Unknown, state.GPUUnderutilization, state.BenignAlert}, Channels: pager}}
+	for name, c := range map[string]struct {
+		routes []Route
+		in     state.Incident
+		want   []state.Channel
+	}{
+		"unknown, users are well":            {nil, of(state.Unknown, state.ImpactNone), post},
+		"unknown, users suffer":              {nil, of(state.Unknown, state.ImpactFelt), page},
+		"unknown, users are not measured":    {nil, of(state.Unknown, state.ImpactUnknown), page},
+		"no verdict yet":                     {nil, of("", ""), page},
+		"a named cause, users are well":      {nil, of("gpu_fault", state.ImpactNone), page},
+		"idle GPUs":                          {nil, of(state.GPUUnderutilization, state.ImpactFelt), post},
+		"it paged before":                    {nil, told, page},
+		"first aid needs a person":           {nil, handed, page},
+		"the pager is the only channel":      {critical, of(state.Unknown, state.ImpactNone), post},
+		"a route names unknown":              {named, of(state.Unknown, state.ImpactNone), pager},
+		"a route names idle GPUs":            {named, of(state.GPUUnderutilization, state.ImpactNone), pager},
+		"a route names benign alerts":        {named, of(state.BenignAlert, state.ImpactFelt), post},
+		"only a severity, and users suffer":  {critical, of(state.Unknown, state.ImpactFelt), pager},
+		"only a severity, and GPUs are idle": {critical, of(state.GPUUnderutilization, state.ImpactFelt), post},
+	} {
+		r, err := NewRouter(c.routes, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Channels(&c.in); !cmp.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // An unfinished write is urgent at any severity of the incident. The routes decide whom it pages.
 func TestRunThatNeedsAPersonIsRoutedAsCritical(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)

@@ -141,6 +141,8 @@ type Diagnosis struct {
 	Explains []Symptom `json:"explains,omitempty"`
 	// LeadsTo lists the causes that this cause can bring about.
 	LeadsTo []Cause `json:"leads_to,omitempty"`
+	// Impact is empty if no evidence was judged.
+	Impact Impact `json:"impact,omitempty"`
 }
 
 // A Likely is the leading candidate of a verdict that names no cause.
@@ -157,6 +159,17 @@ func (l *Likely) Words() string {
 	}
 	return fmt.Sprintf("probably %s (%s)", l.Cause.Words(), FormatShare(l.Confidence))
 }
+
+// An Impact is the effect of an incident on the users of its pool, or of every pool that its alerts
+// can mean.
+type Impact string
+
+// The impacts. Signals that are missing or stale leave the impact unknown.
+const (
+	ImpactNone    Impact = "none" // first tokens, token gaps, queue, failures and preemptions are measured and healthy
+	ImpactFelt    Impact = "felt" // one of them is not healthy
+	ImpactUnknown Impact = "unknown"
+)
 
 // A Finding is one piece of evidence with its weight in decibans: positive for the cause, negative
 // against it.

@@ -33,6 +33,8 @@ const (
 	Unknown Cause = "unknown"
 	// BenignAlert is the cause of an alert rule that fires on a healthy engine. It never pages.
 	BenignAlert Cause = "benign_alert"
+	// GPUUnderutilization is the cause of idle GPUs that are paid for. It waits for working hours.
+	GPUUnderutilization Cause = "gpu_underutilization"
 )
 
 // Words returns the cause in plain words, for sentences: kv_exhaustion is "KV exhaustion".

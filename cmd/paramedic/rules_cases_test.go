@@ -260,6 +260,9 @@ func TestCaseFilesAreReadInFull(t *testing.T) {
 		{"want", "min_confidence NaN", "want:1: min_confidence needs one number from 0 to 1"},
 		{"want", "min_confidence 90", "want:1: min_confidence needs one number from 0 to 1"},
 		{"want", "min_confidence at least 0.9", "want:1: min_confidence needs one number from 0 to 1"},
+		{"want", "impact nonne", `want:1: no impact "nonne"; did you mean none?`},
+		{"want", "impact none felt", "want:1: impact needs one word"},
+		{"want", "impact felt", "impact unknown, want felt"},
 	} {
 		if code, out := run(c.part, c.text); code != exitFinding || !strings.Contains(out, c.why) {
 			t.Errorf("%s %q: exit %d, want %q:\n%s", c.part, c.text, code, c.why, out)

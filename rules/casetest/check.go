@@ -127,6 +127,8 @@ func (k *caseRun) spelt(l wantLine) {
 		what, known = "symptom", catalog.Words(k.cat.SymptomTable())
 	case "missing":
 		what, known = "signal", catalog.Words(k.cat.Units())
+	case "impact":
+		what, known = "impact", []string{string(state.ImpactNone), string(state.ImpactFelt), string(state.ImpactUnknown)}
 	case "pods":
 		what, known = "worker", slices.Sorted(maps.Keys(k.short))
 	case "nodes", "gpus":
@@ -143,6 +145,8 @@ func (k *caseRun) spelt(l wantLine) {
 		k.fail("want:%d: %s needs the ID of a %s", l.n, l.words[0], what)
 	case l.words[0] == "cause" && len(l.words) > 2:
 		k.fail("want:%d: cause needs one ID", l.n)
+	case l.words[0] == "impact" && len(l.words) > 2:
+		k.fail("want:%d: impact needs one word", l.n)
 	}
 	for _, word := range l.words[1:] {
 		if !slices.Contains(known, word) {

@@ -63,6 +63,10 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 		if d.Confidence < x {
 			k.fail("confidence %g, want at least %g; %s", d.Confidence, x, sumOf(d))
 		}
+	case "impact":
+		if string(d.Impact) != f[1] {
+			k.fail("impact %s, want %s", d.Impact, f[1])
+		}
 	case "pods":
 		var want []string
 		for _, s := range f[1:] {

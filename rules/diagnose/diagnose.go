@@ -14,6 +14,7 @@ func Diagnose(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, now ti
 	best := bestVerdict(c, in, ev)
 	defer best.release()
 	d := diagnosis(c, in, ev, best, now)
+	d.Impact = impact(c, in, ev)
 	d.Story.Time = bottleneck.WhereTimeGoes(in, best.view)
 	return d
 }

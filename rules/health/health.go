@@ -255,6 +255,20 @@ func (r healthRule) judge(most map[string]state.Sample) Check {
 	return checkOf(s, Healthy, "")
 }
 
+// Rate returns the status of a signal's value by itself. It is Unknown if no check has a threshold
+// for the signal. Preemptions delay requests from the rate at which they matter for a full cache.
+func Rate(signal string, value float64) Status {
+	if signal == "preemption_rate" {
+		return healthRule{signal: signal, warn: preempting}.judge(map[string]state.Sample{signal: {Value: value}}).Status
+	}
+	for _, r := range healthRules {
+		if r.signal == signal {
+			return r.judge(map[string]state.Sample{signal: {Value: value}}).Status
+		}
+	}
+	return Unknown
+}
+
 func checkOf(s state.Sample, status Status, note string) Check {
 	return Check{Status: status, Signal: s.Signal, Value: &s.Value, Unit: s.Unit, Pod: s.Entity.Pod, Note: note}
 }

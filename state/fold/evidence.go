@@ -55,8 +55,12 @@ func (x *step) diagnose(in *state.Incident, ev state.Evidence) {
 func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 	first := in.DiagnosedAt.IsZero()
 	before := in.Cause()
+	moved := !first && x.takeImpact(in, &d)
 	if !first && !x.supersedes(in, d) {
 		x.changedIncident(in)
+		if moved {
+			x.notifyChannels(in)
+		}
 		return
 	}
 	if first {

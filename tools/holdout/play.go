@@ -402,8 +402,8 @@ func (r *run) about(in *state.Incident) bool {
 
 func describe(b *strings.Builder, in *state.Incident) {
 	d := in.Diagnosis
-	fmt.Fprintf(b, "  #%d %s %+g dB (%.2f): %s pool=%q pods=%d [", in.Number, in.Cause(), d.Score, d.Confidence, in.Title, in.Scope.Pool,
-		len(in.Scope.Pods))
+	fmt.Fprintf(b, "  #%d %s %+g dB (%.2f), impact %s: %s pool=%q pods=%d [", in.Number, in.Cause(), d.Score, d.Confidence, d.Impact,
+		in.Title, in.Scope.Pool, len(in.Scope.Pods))
 	for _, s := range in.Symptoms {
 		fmt.Fprintf(b, " %s(%s)", s.Symptom, strings.Join(s.Rules, ","))
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"time"
 
 	"paramedic/state"
@@ -15,6 +16,7 @@ type IncidentJSON struct {
 	Severity        state.Severity    `json:"severity"`
 	Cause           state.Cause       `json:"cause"`
 	Confidence      float64           `json:"confidence"`
+	Impact          state.Impact      `json:"impact"`
 	Title           string            `json:"title"`
 	Scope           state.Scope       `json:"scope"`
 	Alternatives    []AlternativeJSON `json:"alternatives"`
@@ -197,7 +199,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	d := in.Diagnosis
 	out := IncidentJSON{
 		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
-		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
+		Cause: in.Cause(), Confidence: d.Confidence, Impact: cmp.Or(d.Impact, state.ImpactUnknown), Title: in.Title, Scope: in.Scope,
 		Alternatives: []AlternativeJSON{}, Likely: d.Likely, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: listOrEmpty(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
 		StartedAt: timeOrNull(in.StartedAt), OpenedAt: timeOrNull(in.OpenedAt), DiagnosedAt: timeOrNull(in.DiagnosedAt),

@@ -121,7 +121,7 @@ type NotifyConfig struct {
 	Slack     SlackConfig     `yaml:"slack" json:"slack,omitzero"`
 	PagerDuty PagerDutyConfig `yaml:"pagerduty" json:"pagerduty,omitzero"`
 	Templates []string        `yaml:"templates" json:"templates,omitempty" jsonschema_description:"Patterns of files with your own message texts, in Alertmanager's template language (docs/templates.md)."`
-	Routes    []RouteConfig   `yaml:"routes" json:"routes,omitempty" jsonschema_description:"The first route that matches decides. Default: the bot pages for critical, posts for warning, and logs info."`
+	Routes    []RouteConfig   `yaml:"routes" json:"routes,omitempty" jsonschema_description:"The first route that matches decides. Default: the bot pages for critical, posts for warning, and logs info. It never pages for benign_alert. For gpu_underutilization, and for unknown while its users are measured and well, it pages only if the route names the cause."`
 }
 
 // SlackConfig configures a Slack app.
