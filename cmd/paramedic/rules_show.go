@@ -174,7 +174,8 @@ func (p rulePage) head() {
 	fmt.Fprintf(p.out, "%s: a cause in a %s (%s; playbook %s)\n\n", c.ID, strings.Replace(c.Scope, "gpu", "GPU", 1), from, c.Playbook)
 	p.lines(0, "", sentence(c.What))
 	fmt.Fprintln(p.out)
-	p.lines(0, "", fmt.Sprintf("Its score is the sum of its prior (%+g dB) and the weights below. The bot names it from %+d dB on, if it is %d dB ahead "+
+	p.lines(0, "", fmt.Sprintf("Its score is the sum of its prior (%+g dB) and the weights below. The bot names it from %+d dB "+
+		"on, if it is %d dB ahead "+
 		"of the next cause. 10 dB multiply the odds by ten.", c.Prior, diagnose.Threshold, diagnose.Margin))
 	if len(c.LeadsTo) > 0 {
 		then := "and then explains their symptoms."
