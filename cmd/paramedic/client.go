@@ -145,9 +145,8 @@ func (c *client) approve(ctx context.Context, args []string) error {
 	if a.State != state.AwaitingApproval {
 		return c.post(ctx, actionPath(string(a.ID), "approve"), nil, decidedOn) // the bot's error has the reason
 	}
-	return fmt.Errorf("the plan is missing, so nothing is approved. The plan: %s (%s). To approve it: paramedic approve %s %s",
-		a.Change, a.Target, a.ID,
-		state.ShortPlan(a.PlanHash))
+	return fmt.Errorf("nothing is approved: say which plan you approve. To approve %s (%s): paramedic approve %s %s",
+		a.Change, a.Target, a.ID, state.ShortPlan(a.PlanHash))
 }
 
 // listPage is the number of incidents of one request: the largest page that the API returns.

@@ -178,13 +178,17 @@ func (p rulePage) head() {
 		"on, if it is %d dB ahead "+
 		"of the next cause. 10 dB multiply the odds by ten.", c.Prior, diagnose.Threshold, diagnose.Margin))
 	if len(c.LeadsTo) > 0 {
-		then := "and then explains their symptoms."
+		it := "it"
+		if len(c.LeadsTo) > 1 {
+			it = "them"
+		}
+		then := "and then explains " + it + "."
 		if len(c.LeadsAfter) > 0 {
 			var first []string
 			for _, s := range c.LeadsAfter {
 				first = append(first, string(s))
 			}
-			then = "and explains their symptoms after one of " + strings.Join(first, ", ") + "."
+			then = "and explains " + it + " if its incident has one of " + strings.Join(first, ", ") + "."
 		}
 		p.lines(0, "", "It leads to "+causeNames(c.LeadsTo)+", "+then)
 	}
