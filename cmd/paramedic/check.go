@@ -37,8 +37,8 @@ func (c *cli) checkCommand() *cobra.Command {
 			return c.check(cmd.Context(), path, online)
 		},
 	}
-	cmd.Flags().StringVar(&path, "config", "", "configuration `file`; without it, check validates the defaults and the built-in rules "+
-		"and playbooks")
+	cmd.Flags().StringVar(&path, "config", "", "configuration `file`; without it, check validates the defaults and the built-in "+
+		"rules and playbooks")
 	cmd.Flags().BoolVar(&online, "online", false,
 		"also call every configured service, and check your alert rules")
 	return cmd

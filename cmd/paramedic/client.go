@@ -60,8 +60,8 @@ func (c *cli) clientCommands() []*cobra.Command {
 			}
 			return cl.post(ctx, incidentPath(args[0], "silence"), map[string]any{"until": time.Now().Add(forTime).UTC()}, silenced)
 		})
-	silence.Flags().DurationVar(&forTime, "for", time.Hour, "`time` without notifications, such as 45m; the bot notifies before that "+
-		"if the incident gets more severe")
+	silence.Flags().DurationVar(&forTime, "for", time.Hour, "`time` without notifications, such as 45m; the bot notifies before "+
+		"that if the incident gets more severe")
 	approve := cl.verb("approve ACTION PLAN", "Approve an action with the plan that you have read", 2, cl.approve)
 	approve.Args = cobra.RangeArgs(1, 2) // without the plan, the error has the full command
 	commands := []*cobra.Command{incidents, silence,
@@ -145,8 +145,8 @@ func (c *client) approve(ctx context.Context, args []string) error {
 	if a.State != state.AwaitingApproval {
 		return c.post(ctx, actionPath(string(a.ID), "approve"), nil, decidedOn) // the bot's error has the reason
 	}
-	return fmt.Errorf("the plan is missing, so nothing is approved. The plan: %s (%s). To approve it: "+
-		"paramedic approve %s %s", a.Change, a.Target, a.ID, state.ShortPlan(a.PlanHash))
+	return fmt.Errorf("nothing is approved: say which plan you approve. To approve %s (%s): paramedic approve %s %s",
+		a.Change, a.Target, a.ID, state.ShortPlan(a.PlanHash))
 }
 
 // listPage is the number of incidents of one request: the largest page that the API returns.

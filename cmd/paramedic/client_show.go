@@ -198,8 +198,8 @@ func acknowledged(answer []byte) (string, error) {
 func silenced(answer []byte) (string, error) {
 	var in api.IncidentJSON
 	err := json.Unmarshal(answer, &in)
-	return fmt.Sprintf("%s sends no notifications until %s, unless it gets more severe: "+
-		"%s", called(in), opened(in.SilencedUntil), in.Title), err
+	return fmt.Sprintf("%s sends no notifications until %s, unless it gets more severe: %s", called(in),
+		opened(in.SilencedUntil), in.Title), err
 }
 
 func decidedOn(answer []byte) (string, error) {

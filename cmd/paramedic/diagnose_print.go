@@ -128,10 +128,10 @@ func printMarkdown(out io.Writer, f survey.Report) {
 	}
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
-		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | reason of the weight |\n|---:|---|---|\n| %+.1f | prior | how "+
-			"common the "+
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | reason of the weight |\n|---:|---|---|\n| %+.1f | prior "+
+			"| how common the "+
 			"cause is, before any evidence |\n",
-			md(d.Title), md(string(d.Cause)), sure(d.Cause, d.Confidence), report.StoryMarkdown(d.Story), d.Prior)
+			md(d.Title), md(string(d.Cause)), cmp.Or(d.Likely.Words(), sure(d.Cause, d.Confidence)), report.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {
 			fmt.Fprintf(w, "| %+.1f | %s | %s |\n", x.Weight, md(x.Text), md(x.Why))
 		}

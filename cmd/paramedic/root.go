@@ -64,8 +64,8 @@ func (c *cli) root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.PersistentFlags().StringVarP(&c.output, "output", "o", "text", "output `format`: text, json or markdown; not every command "+
-		"has all")
+	root.PersistentFlags().StringVarP(&c.output, "output", "o", "text", "output `format`: text, json or markdown; not every "+
+		"command has all")
 	root.PersistentFlags().BoolVarP(&c.verbose, "verbose", "v", false, "log each step to standard error")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return canPrint(cmd, c.output) }
 	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),

@@ -174,17 +174,21 @@ func (p rulePage) head() {
 	fmt.Fprintf(p.out, "%s: a cause in a %s (%s; playbook %s)\n\n", c.ID, strings.Replace(c.Scope, "gpu", "GPU", 1), from, c.Playbook)
 	p.lines(0, "", sentence(c.What))
 	fmt.Fprintln(p.out)
-	p.lines(0, "", fmt.Sprintf("Its score is the sum of its prior (%+g dB) and the weights below. The bot names it from %+d dB on, if "+
-		"it is %d dB ahead "+
+	p.lines(0, "", fmt.Sprintf("Its score is the sum of its prior (%+g dB) and the weights below. The bot names it from %+d dB "+
+		"on, if it is %d dB ahead "+
 		"of the next cause. 10 dB multiply the odds by ten.", c.Prior, diagnose.Threshold, diagnose.Margin))
 	if len(c.LeadsTo) > 0 {
-		then := "and then explains their symptoms."
+		it := "it"
+		if len(c.LeadsTo) > 1 {
+			it = "them"
+		}
+		then := "and then explains " + it + "."
 		if len(c.LeadsAfter) > 0 {
 			var first []string
 			for _, s := range c.LeadsAfter {
 				first = append(first, string(s))
 			}
-			then = "and explains their symptoms after one of " + strings.Join(first, ", ") + "."
+			then = "and explains " + it + " if its incident has one of " + strings.Join(first, ", ") + "."
 		}
 		p.lines(0, "", "It leads to "+causeNames(c.LeadsTo)+", "+then)
 	}

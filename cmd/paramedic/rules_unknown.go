@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-const unknownWhat = "The evidence does not decide between the causes, or there is too little of it. An unknown with its evidence is " +
-	"better " +
+const unknownWhat = "The evidence does not decide between the causes, or there is too little of it. An unknown with its " +
+	"evidence is better " +
 	"than a wrong cause."
 
 // An unknownVerdict replaces a cause if none is named. It is weighed like a cause at 0 dB without
@@ -49,8 +49,8 @@ func (c *cli) showUnknown(catalog *catalog.Catalog) error {
 	fmt.Fprintf(p.out, "%s: the verdict if no cause stands out (built in; playbook %s)\n\n", u.ID, u.Playbook)
 	p.lines(0, "", u.What+" The bot changes nothing in the fleet.")
 	fmt.Fprintln(p.out, "\nThe bot returns it if")
-	p.lines(4, "  -", fmt.Sprintf("the best cause stays below %+d dB. Missing evidence weighs nothing, and the incident "+
-		"lists it;", u.Threshold))
+	p.lines(4, "  -", fmt.Sprintf("the best cause stays below %+d dB. Missing evidence weighs nothing, and the incident lists "+
+		"it;", u.Threshold))
 	p.lines(4, "  -", fmt.Sprintf("or the best cause is less than %d dB ahead of the next one, if that is not its consequence. 10 dB "+
 		"multiply the odds by ten.", u.Margin))
 	fmt.Fprintln(p.out)

@@ -55,8 +55,8 @@ func (c *cli) tuneCommand() *cobra.Command {
 	f.StringVar(&t.Weights, "weights", "", "`size` of the model's weights, such as 141GB")
 	f.Float64Var(&t.Params, "params", 0, "`billions` of parameters, instead of --weights")
 	f.Float64Var(&t.ActiveParams, "active-params", 0, "`billions` of active parameters of a mixture of experts")
-	f.StringVar(&t.WeightDtype, "weight-dtype", "", "number `type` of the weights: bf16, fp16, fp8, int8, int4 or fp32; default: the "+
-		"model's")
+	f.StringVar(&t.WeightDtype, "weight-dtype", "", "number `type` of the weights: bf16, fp16, fp8, int8, int4 or fp32; "+
+		"default: the model's")
 	f.StringVar(&t.KvDtype, "kv-dtype", "auto", "number `type` of the KV cache, as in --kv-cache-dtype; auto: the model's")
 	f.StringVar(&t.Gpu, "gpu", "", "`name` of the GPU: "+tune.GPUs())
 	f.StringVar(&t.GpuMemory, "gpu-memory", "", "memory `size` of one GPU, such as 80GiB; a number without a unit is in GiB")

@@ -269,8 +269,8 @@ func (l *linter) habits(uses []promql.MetricUse) {
 			if u.Is == "above" && !anew && !l.before(u.Metric) {
 				l.report(state.Critical, "never resolves: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is "+
 					"reloaded",
-					"use `"+newXid+"`, or `DCGM_EXP_XID_ERRORS_COUNT > 0` if the exporter is new: it puts the code into labels, and "+
-						"each code is "+
+					"use `"+newXid+"`, or `DCGM_EXP_XID_ERRORS_COUNT > 0` if the exporter is new: it puts the code into labels, "+
+						"and each code is "+
 						"a series")
 			}
 		case "DCGM_FI_DEV_GPU_UTIL":

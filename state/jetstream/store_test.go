@@ -145,7 +145,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"needs a directory":     {},
 		"not both":              {Dir: "d", URL: "u"},
 		"needs state.nats.url":  {Dir: "d", CredentialsFile: "c"},
-		"must be from 1 to 5":         {URL: "u", Replicas: 9},
+		"must be from 1 to 5":   {URL: "u", Replicas: 9},
 		"must be positive":      {Dir: "d", Retain: -1},
 		"connecting to NATS":    {URL: "nats://127.0.0.1:1"},
 		"making the state dire": {Dir: filepath.Join(os.Args[0], "d")},

@@ -151,7 +151,7 @@ func LoadTLS(cfg Config) (*tls.Config, error) {
 	}
 	conf.ClientCAs, conf.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
 	if !conf.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %s holds no certificate", ca)
+		return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %s has no certificate in PEM format", ca)
 	}
 	return conf, nil
 }

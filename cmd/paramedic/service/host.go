@@ -55,7 +55,7 @@ func (h *Host) Use(s *Service) {
 func (h *Host) Listen(cfg config.Config, log *slog.Logger) (net.Listener, error) {
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w (is another bot running there? set listen)", cfg.Listen, err)
+		return nil, fmt.Errorf("cannot listen on %s: %w. If another program uses this address, set listen", cfg.Listen, err)
 	}
 	h.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	if cfg.TLS.CertFile != "" {

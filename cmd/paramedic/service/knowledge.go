@@ -47,7 +47,7 @@ func LoadRules(dir string) (*catalog.Catalog, error) {
 		for i, p := range problems {
 			lines[i] = p.String()
 		}
-		return nil, fmt.Errorf("the rules are not valid:\n%s", strings.Join(lines, "\n"))
+		return nil, fmt.Errorf("the rules are invalid:\n%s", strings.Join(lines, "\n"))
 	}
 	return cat, nil
 }

@@ -8,23 +8,23 @@ import (
 
 var (
 	waitingInputs = prometheus.NewDesc("paramedic_backlog_inputs",
-		"Inputs that were accepted and are not applied yet, by partition.", []string{"partition"}, nil)
-	waitingAlerts = prometheus.NewDesc("paramedic_backlog_alerts", "Alerts in the inputs that wait, by partition.",
+		"Accepted inputs that are not applied yet, by partition.", []string{"partition"}, nil)
+	waitingAlerts = prometheus.NewDesc("paramedic_backlog_alerts", "Alerts in the waiting inputs, by partition.",
 		[]string{"partition"}, nil)
 	waitingAge = prometheus.NewDesc("paramedic_backlog_oldest_seconds",
-		"Time since the oldest input that waits was accepted, by partition.", []string{"partition"}, nil)
+		"Age of the oldest waiting input, by partition.", []string{"partition"}, nil)
 	waitingWork = prometheus.NewDesc("paramedic_backlog_work_seconds",
-		"Time that what waits will take at the speed of late, by partition; triage.max_lag "+
-			"bounds it.", []string{"partition"}, nil)
-	effectsDue = prometheus.NewDesc("paramedic_outbox_due", "Effects that are due and not done.", nil, nil)
+		"Time to apply the waiting inputs at the recent speed, by partition. triage.max_lag "+
+			"limits it.", []string{"partition"}, nil)
+	effectsDue = prometheus.NewDesc("paramedic_outbox_due", "Effects that are due but not done.", nil, nil)
 	effectsAge = prometheus.NewDesc("paramedic_outbox_oldest_seconds",
-		"Time since the oldest effect that is not done fell due.", nil, nil)
+		"Time since the oldest such effect was due.", nil, nil)
 	storeReopened = prometheus.NewDesc("paramedic_store_reopened_total",
-		"Times that the embedded store was opened again because it took no writes.", nil, nil)
+		"How often the bot reopened the embedded store because it accepted no writes.", nil, nil)
 	inputsLost = prometheus.NewDesc("paramedic_inputs_lost_total",
 		"Accepted inputs that a damaged disk lost before they were applied.", nil, nil)
 	stateRebuilt = prometheus.NewDesc("paramedic_partitions_rebuilt_total",
-		"Times that a damaged partition was made again from its log.", nil, nil)
+		"How often the bot rebuilt a damaged partition from its log.", nil, nil)
 )
 
 // damageCounts is implemented by a store that counts damage. *jetstream.Store does.

@@ -30,9 +30,9 @@ func newMetrics() *metrics {
 			Help: "Time to answer a request, by route and status code.", Buckets: prometheus.ExponentialBuckets(0.001,
 				4, 8)}, []string{"route", "code"}),
 		alerts: prometheus.NewCounter(prometheus.CounterOpts{Name: "paramedic_alerts_accepted_total",
-			Help: "Alerts that were answered with 200 and are durable."}),
+			Help: "Alerts that the bot stored and answered with 200."}),
 		setAside: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "paramedic_alerts_set_aside_total",
-			Help: "Alerts that could not be taken, by reason; /api/v1/status lists the last."}, []string{"reason"}),
+			Help: "Alerts that the bot did not accept, by reason. /api/v1/status lists the last ones."}, []string{"reason"}),
 		deliveries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "paramedic_effect_duration_seconds",
 			Help: "Time to deliver an effect, by kind, channel and outcome (done, retry, " +
 				"failed).", Buckets: prometheus.ExponentialBuckets(0.005, 4, 8)},

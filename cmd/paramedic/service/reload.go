@@ -35,7 +35,7 @@ func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps)
 			last = raw
 			next, err := reload(path, raw, cfg, deps)
 			if err != nil {
-				deps.Logger.Error("the changed configuration is refused, the old one stays", "err", err)
+				deps.Logger.Error("the changed configuration is invalid; the bot keeps the old one", "err", err)
 				continue
 			}
 			select {
@@ -60,8 +60,8 @@ func reload(path string, raw []byte, running config.Config, deps Deps) (*Service
 		deps.Logger.Warn("listen, state and tls take effect at the next start")
 		cfg.Listen, cfg.State, cfg.TLS = running.Listen, running.State, running.TLS
 		if err := config.Validate(path, &cfg); err != nil {
-			return nil, fmt.Errorf("it is not valid with the listen, state and tls that the bot runs with until "+
-				"then:\n%w", err)
+			return nil, fmt.Errorf("it is invalid together with the present listen, state and tls, which stay until "+
+				"the next start:\n%w", err)
 		}
 	}
 	return New(cfg, deps)

@@ -157,7 +157,7 @@ func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanage
 		case <-s.deps.Clock.After(reconcileEvery):
 		}
 		if err := s.endVanished(ctx, cluster, am); err != nil && ctx.Err() == nil {
-			s.deps.Logger.Warn("alerts that went without a word were not looked for", "cluster", cluster, "err", err)
+			s.deps.Logger.Warn("cannot ask Alertmanager for alerts without a resolved message", "cluster", cluster, "err", err)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmana
 	asked := s.deps.Clock.Now()
 	held, err := am.Present(ctx)
 	if err != nil {
-		return fmt.Errorf("asking what alertmanager holds: %w", err)
+		return fmt.Errorf("asking Alertmanager for its alerts: %w", err)
 	}
 	gone := slices.DeleteFunc(firing, func(fp state.Fingerprint) bool {
 		_, found := slices.BinarySearch(held, fp)

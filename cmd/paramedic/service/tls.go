@@ -22,7 +22,7 @@ func serverTLS(cfg config.Config, log *slog.Logger) (*tls.Config, error) {
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			now, err := config.LoadTLS(cfg)
 			if err != nil {
-				log.Warn("the changed certificates cannot be used, the old ones stay", "err", err)
+				log.Warn("the changed certificates are invalid; the bot keeps the old ones", "err", err)
 				return last.Load(), nil
 			}
 			last.Store(now)

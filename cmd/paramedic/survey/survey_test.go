@@ -33,7 +33,7 @@ func TestUnmeasuredPoolIsNotHealthy(t *testing.T) {
 		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, health.Unknown,
 			"Too little was measured to rate the fleet's health."},
 		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, health.HealthCritical,
-			"No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
+			"There is no symptom yet, but a pool is not healthy: see HEALTH."},
 	} {
 		f := Report{Pools: service.MarkUnmeasured(health.Of("default", state.Evidence{Samples: c.samples})),
 			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p99", Reason: "no requests"},
