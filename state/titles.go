@@ -54,11 +54,11 @@ func (t Titles) Text(s string) string {
 }
 
 // InSentence returns a title for use within a sentence. Its first letter is small, unless the title
-// begins with an abbreviation such as KV.
+// begins with an abbreviation such as KV, or with Xid.
 func InSentence(title string) string {
 	first, n := utf8.DecodeRuneInString(title)
 	second, _ := utf8.DecodeRuneInString(title[n:])
-	if !unicode.IsUpper(first) || unicode.IsUpper(second) || unicode.IsDigit(second) {
+	if !unicode.IsUpper(first) || unicode.IsUpper(second) || unicode.IsDigit(second) || strings.HasPrefix(title, "Xid") {
 		return title
 	}
 	return string(unicode.ToLower(first)) + title[n:]

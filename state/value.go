@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // FormatValue writes a value with its unit: 98 %, 850 ms, 2.5 min, 41.5 GiB, yes. Stories,
@@ -28,16 +26,6 @@ func FormatValue(v float64, unit string) string {
 		suffix = strings.TrimSuffix(suffix, "s") // 1 request
 	}
 	return FormatNumber(v*factor) + suffix
-}
-
-// MidSentence returns a title as within a sentence: its first letter is small, unless the second is
-// a capital, as in "KV cache".
-func MidSentence(title string) string {
-	_, n := utf8.DecodeRuneInString(title)
-	if second, _ := utf8.DecodeRuneInString(title[n:]); unicode.IsUpper(second) {
-		return title
-	}
-	return strings.ToLower(title[:n]) + title[n:]
 }
 
 // FormatDuration writes a duration as in a configuration: 2m and 1h30m, without the empty parts

@@ -65,8 +65,9 @@ func TestFormatShareIsNeverCertain(t *testing.T) {
 
 func TestTitleWithinASentenceBeginsSmall(t *testing.T) {
 	for title, want := range map[string]string{"Requests queue up": "requests queue up", "KV cache in use": "KV cache in use",
-		"ttft_p95": "ttft_p95", "A GPU is throttled": "a GPU is throttled", "X": "x", "": ""} {
-		if got := state.MidSentence(title); got != want {
+		"ttft_p95": "ttft_p95", "A GPU is throttled": "a GPU is throttled", "Xid 79": "Xid 79",
+		"Überlast": "überlast", "ÜÖ": "ÜÖ", "負荷が高い": "負荷が高い", "X": "x", "": ""} {
+		if got := state.InSentence(title); got != want {
 			t.Errorf("%q: %q, want %q", title, got, want)
 		}
 	}

@@ -61,7 +61,7 @@ func TestCommandsReportCurrentState(t *testing.T) {
 	says(t, ask(t, exitOK, "resume", server), "first aid is allowed again in default")
 	says(t, ask(t, exitOK, "incidents", "report", "1", "-o", "json", server), `"report": "# Incident INC-`)
 	for _, verb := range []string{"approve", "deny", "cancel"} {
-		says(t, ask(t, exitError, verb, "NOPE", server), `no action "NOPE"; give its ID or a unique beginning of it (404)`)
+		says(t, ask(t, exitError, verb, "NOPE", server), `no action "NOPE": give its ID or the unique beginning of it (404)`)
 	}
 	for _, line := range strings.Split(ask(t, exitOK, "incidents", server), "\n") {
 		if n := len([]rune(line)); n > 170 {

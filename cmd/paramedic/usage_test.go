@@ -79,7 +79,7 @@ func TestUnreachablePrometheusIsNamed(t *testing.T) {
 	gone.Close()
 	for base, want := range map[string]string{
 		gone.URL + "?token=s3cret":  "nothing listens there. Check host and port",
-		"http://prometheus.invalid": "its name",
+		"http://prometheus.invalid": "host name is not found",
 		answering(404):              "this is not a Prometheus query API. Use the part of the URL before /api/v1/query",
 		answering(401):              "it needs a login",
 		answering(500):              "try `curl ",

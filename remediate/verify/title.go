@@ -13,7 +13,7 @@ type Titles map[string]string
 
 // Of returns a signal's title in the form that it has within a sentence.
 func (t Titles) Of(signal string) string {
-	return state.MidSentence(cmp.Or(t[signal], signal))
+	return state.InSentence(cmp.Or(t[signal], signal))
 }
 
 // List returns the titles of signals, joined by commas.

@@ -96,7 +96,7 @@ func moved(c *catalog.Catalog, t movement, with []movement, both *values) (state
 		out = state.Correlation{Signal: t.signal, With: u.signal, R: condition.Round(r, 2), Points: len(both.x),
 			Lead: lead(t, u).Seconds()}
 		out.Text = fmt.Sprintf("%s %s %s %s %s (r = %s over %d points)", c.Titles()[t.signal], t.verb(), order(out.Lead),
-			midSentence(c.Titles()[u.signal]), u.verb(), state.FormatNumber(out.R), out.Points)
+			state.InSentence(c.Titles()[u.signal]), u.verb(), state.FormatNumber(out.R), out.Points)
 	}
 	return out, out.Signal != ""
 }

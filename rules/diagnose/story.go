@@ -234,7 +234,7 @@ func why(d state.Diagnosis) string {
 // reason writes a finding as a sentence.
 func reason(f state.Finding) string {
 	if f.Weight < 0 && !strings.HasPrefix(f.Signal, "symptom:") {
-		return "Against it: " + midSentence(strings.TrimSuffix(f.Text, ".")) + "."
+		return "Against it: " + state.InSentence(strings.TrimSuffix(f.Text, ".")) + "."
 	}
 	return sentence(f.Text)
 }
@@ -360,7 +360,7 @@ func symptomTitles(c *catalog.Catalog, in *state.Incident) []string {
 	var titles []string
 	for _, s := range in.Symptoms {
 		if t := c.SymptomTitle(s); t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
-			titles = append(titles, midSentence(t))
+			titles = append(titles, state.InSentence(t))
 		}
 	}
 	return titles
@@ -423,7 +423,7 @@ func missingTitles(c *catalog.Catalog, missing []string) string {
 func titles(c *catalog.Catalog, ids []string) string {
 	out := make([]string, len(ids))
 	for i, id := range ids {
-		out[i] = midSentence(cmp.Or(c.Titles()[id], strings.ReplaceAll(id, "_", " ")))
+		out[i] = state.InSentence(cmp.Or(c.Titles()[id], strings.ReplaceAll(id, "_", " ")))
 	}
 	return text.List(out)
 }
@@ -473,15 +473,4 @@ func eitherOf(causes []state.Cause) string {
 		return strings.Join(words[:n], ", ") + " or " + words[n]
 	}
 	return words[0]
-}
-
-// midSentence returns a title for use within a sentence: without its capital, unless it begins with
-// an abbreviation such as KV.
-func midSentence(title string) string {
-	first, n := utf8.DecodeRuneInString(title)
-	second, _ := utf8.DecodeRuneInString(title[n:])
-	if !unicode.IsUpper(first) || unicode.IsUpper(second) {
-		return title
-	}
-	return string(unicode.ToLower(first)) + title[n:]
 }

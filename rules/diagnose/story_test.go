@@ -11,18 +11,6 @@ import (
 	"paramedic/state"
 )
 
-func TestTitleWithinASentence(t *testing.T) {
-	for title, want := range map[string]string{
-		"Queue grows": "queue grows", "KV cache is full": "KV cache is full", "A worker is down": "a worker is down",
-		"Überlast": "überlast",
-		"ÜÖ":       "ÜÖ", "負荷が高い": "負荷が高い", "": "",
-	} {
-		if got := midSentence(title); got != want {
-			t.Errorf("%q: %q, want %q", title, got, want)
-		}
-	}
-}
-
 // A text is shown whenever its condition holds, so it has to be true at the condition's threshold.
 func TestTextMatchesConditionAtThresholds(t *testing.T) {
 	c := mustLoadOnce()

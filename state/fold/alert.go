@@ -158,7 +158,7 @@ func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
 	x.setTimer(in, in.NotifyBy)
 	x.incidents[in.ID] = in
-	text := fmt.Sprintf("opened by alert %s: %s", orDash(rec.Alert.Name()), state.MidSentence(x.title(rec.Sign.Symptom)))
+	text := fmt.Sprintf("opened by alert %s: %s", orDash(rec.Alert.Name()), state.InSentence(x.title(rec.Sign.Symptom)))
 	x.record(in, state.Entry{Kind: "opened", Text: text})
 	return in
 }
@@ -181,7 +181,7 @@ func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 	if in.Count(rec, counted, x.now) {
 		if in.Entries > 1 {
 			x.record(in, state.Entry{Kind: "symptom", Quiet: true,
-				Text: fmt.Sprintf("alert %s: %s", orDash(rec.Alert.Name()), state.MidSentence(x.title(rec.Sign.Symptom)))})
+				Text: fmt.Sprintf("alert %s: %s", orDash(rec.Alert.Name()), state.InSentence(x.title(rec.Sign.Symptom)))})
 		}
 		in.EnrichAt = sooner(in.EnrichAt, x.now.Add(x.Settings.Settle))
 		in.Rev++
@@ -285,7 +285,11 @@ func (f *Fold) provisionalTitle(in *state.Incident) string {
 			names = append(names, s.Rules[0])
 			continue
 		}
-		names = append(names, state.MidSentence(strings.ReplaceAll(f.title(s.Symptom), "_", " ")))
+		name := strings.ReplaceAll(f.title(s.Symptom), "_", " ")
+		if len(names) > 0 {
+			name = state.InSentence(name)
+		}
+		names = append(names, name)
 	}
 	if more := len(in.Symptoms) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))

@@ -45,7 +45,7 @@ func TestArrivalsMoveWithWhatUsersFeel(t *testing.T) {
 		told[a.Signal] = a
 	}
 	a := told["arrival_rate"]
-	if a.Z == nil || *a.Z < 3 || a.Baseline == nil || a.DayAgo != nil || !strings.Contains(a.Text, " of what it was (") {
+	if a.Z == nil || *a.Z < 3 || a.Baseline == nil || a.DayAgo != nil || !strings.Contains(a.Text, " vs before (") {
 		t.Errorf("arrivals against the usual: %+v", a)
 	}
 }

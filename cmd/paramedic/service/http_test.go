@@ -70,7 +70,7 @@ func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 		t.Fatal(resp.Status)
 	}
 	awaitAlerts(t, bot, 1)
-	for path, want := range map[string]string{"/": "Some alerts could not be taken", "/metrics": `paramedic_alerts_set_aside_total{reason="control_character"} 1`,
+	for path, want := range map[string]string{"/": "Paramedic could not read some alerts", "/metrics": `paramedic_alerts_set_aside_total{reason="control_character"} 1`,
 		"/api/v1/status": `"reason":"control_character"`} {
 		resp, err := http.Get(base + path)
 		if err != nil {
