@@ -33,7 +33,7 @@ func TestShowListsAdviceByXid(t *testing.T) {
 		t.Errorf("rules show oom_killed lacks %q", want)
 	}
 	fault := show("gpu_fault")
-	for _, want := range []string{"After Xid 13, 31:", "After Xid 94:", "After Xid 154:", "Tuning the engine; no setting mends hardware."} {
+	for _, want := range []string{"After Xid 13, 31:", "After Xid 94:", "After Xid 154:", "Tuning the engine; no setting repairs hardware."} {
 		if !strings.Contains(fault, want) {
 			t.Errorf("rules show gpu_fault lacks %q:\n%s", want, fault)
 		}
