@@ -28,7 +28,7 @@ func TestPathologiesAreListedBesidePoolHealth(t *testing.T) {
 	}
 	f := survey.Report{Pools: service.MarkUnmeasured(health.OfCatalog(catalog, "default", state.Evidence{Samples: samples}))}
 	want := []string{"vllm: KV cache: full, and users feel it",
-		"vllm: KV cache thrashes: vllm-0 preempts 0.4/s with its KV cache 97 % full, and first tokens take 4 s (p95). Looks like " +
+		"vllm: KV cache thrashes: vllm-0 preempts 0.4/s, KV cache 97 % full, time to first token p95 4 s. Looks like " +
 			"kv_exhaustion, kv_leak, long_context_burst, traffic_surge"}
 	if d := cmp.Diff(want, f.Notes()); d != "" {
 		t.Error(d)
