@@ -209,7 +209,7 @@ func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
 			t.Errorf("no %q in %q", want, d.Story.Why)
 		}
 	}
-	if do := fmt.Sprint(d.Story.Do); !strings.Contains(do, "aborts account for them") || !strings.Contains(do, "(retry storm)") {
+	if do := fmt.Sprint(d.Story.Do); !strings.Contains(do, "retries of aborted requests") || !strings.Contains(do, "(retry storm)") {
 		t.Errorf("it does not say how they are told apart: %s", do)
 	}
 }

@@ -39,25 +39,25 @@ func TestEveryXidHasCauseAndAction(t *testing.T) {
 		spares []string // not in what to do
 	}
 	hardware := func(action string) told {
-		return told{"GPU fault on node-1", []string{action, "Cordon node-1 before anything restarts", "elsewhere"},
-			[]string{"while its node is not cordoned"}, []string{"restart the pod"}}
+		return told{"GPU fault on node-1", []string{action, "Cordon node-1 before any restart", "on another node"},
+			[]string{"before its node is cordoned"}, []string{"restart the pod"}}
 	}
 	wants := map[string]told{
 		"RESTART_APP": {"CUDA error on node-1",
-			[]string{"restart the pod", "Restart vllm-llama-7d9f8b6c5-aaaaa", "Only where it comes back on the same GPU"},
-			[]string{"opening a hardware case for the first one"},
-			[]string{"Cordon node-1 before", "hand the node to the hardware team"}},
+			[]string{"restart the pod", "Restart vllm-llama-7d9f8b6c5-aaaaa", "Only if the error returns on the same GPU"},
+			[]string{"opening a hardware case after the first error"},
+			[]string{"Cordon node-1 before", "to the hardware team"}},
 		"RESTART_APP, RESET_LATER": {"GPU memory error on node-1",
-			[]string{"restart the pod", "Restart vllm-llama-7d9f8b6c5-aaaaa", "Reset the GPU when it suits"},
+			[]string{"restart the pod", "Restart vllm-llama-7d9f8b6c5-aaaaa", "Reset the GPU later"},
 			[]string{"Looking for the fault in the engine"},
-			[]string{"Cordon node-1 before", "hand the node to the hardware team", "come from the application"}},
+			[]string{"Cordon node-1 before", "to the hardware team", "the application usually causes"}},
 		"RESTART_FM": {"CUDA error on node-1", []string{"the Xid that came with it", "restart the fabric manager"},
-			[]string{"it follows from another error"}, []string{"Cordon node-1 before", "hand the node"}},
+			[]string{"it follows from another error"}, []string{"Cordon node-1 before", "the hardware team"}},
 		"RESET_GPU":  hardware("reset the GPU"),
 		"RESTART_BM": hardware("reboot the machine"),
 		"NVLINK":     hardware("NVLink"),
 		"DRIVER": {"GPU asks for recovery on node-1", []string{"kernel log", "nvidia-smi -q | grep -i 'recovery action'",
-			"Cordon node-1 until the answer is known"}, []string{"while its node is not cordoned"}, []string{"restart the pod"}},
+			"Cordon node-1 until the answer is known"}, []string{"before its node is cordoned"}, []string{"restart the pod"}},
 	}
 	c := rulestest.MustLoad(t)
 	if len(c.XidTable()) != len(nvidia) {
