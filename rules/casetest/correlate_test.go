@@ -61,6 +61,15 @@ func TestCorrelate(t *testing.T) {
 		"two models": {
 			[]labels{{"alertname": "KVCacheNearFull", "model_name": "llama-70b"},
 				{"alertname": "KVCacheNearFull", "model_name": "qwen-32b"}}, false},
+		"two addresses of one job, by two rules": {
+			[]labels{{"alertname": "VLLMWorkerDown", "job": "llm/vllm-llama", "instance": "10.0.9.1:8000"},
+				{"alertname": "InstanceDown", "job": "llm/vllm-llama", "instance": "10.0.9.2:8000"}}, true},
+		"two addresses of two jobs": {
+			[]labels{{"alertname": "InstanceDown", "job": "llm/vllm-llama", "instance": "10.0.9.1:8000"},
+				{"alertname": "InstanceDown", "job": "db/postgres", "instance": "10.0.9.2:9187"}}, false},
+		"two symptoms of one job": {
+			[]labels{{"alertname": "InstanceDown", "job": "kubernetes-pods", "instance": "10.0.9.1:8000"},
+				{"alertname": "CertExpiry", "job": "kubernetes-pods", "instance": "10.0.9.2:9187"}}, false},
 		"two pools on one node": {
 			[]labels{{"alertname": "KVCacheNearFull", "pod": "vllm-llama-7d9f8b6c5-bbbbb", "namespace": "llm"},
 				{"alertname": "KVCacheNearFull", "pod": "vllm-qwen-5c8d7f6b9-mmmmm", "namespace": "llm"}}, false},

@@ -120,6 +120,9 @@ func closeness(c *catalog.Catalog, s state.Sign, e state.Entity, in *state.Incid
 				about = true
 			}
 			best = max(best, proximity(e, top.Resolve(other), top))
+			if sc.Symptom == s.Symptom && ofOneJob(e, other) {
+				best = max(best, linkPool)
+			}
 		}
 	}
 	for _, other := range scopeEntities(in) {
@@ -190,6 +193,13 @@ func proximity(a, b state.Entity, top *topology.Topology) link {
 		return linkModel
 	}
 	return linkNone
+}
+
+// ofOneJob reports whether both entities are targets of one scrape job, and neither names another
+// place than its address.
+func ofOneJob(a, b state.Entity) bool {
+	return a.Job != "" && a.Job == b.Job && topology.Placeless(a) && topology.Placeless(b) &&
+		!topology.Conflict(a.Service, b.Service) && !topology.Conflict(a.Namespace, b.Namespace)
 }
 
 // samePod reports whether two entities are of one pod, one address, or pods that are ranks of one
