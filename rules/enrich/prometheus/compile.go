@@ -24,6 +24,9 @@ var (
 	ownerLabels = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
 )
 
+// podInfo is the metric of kube-state-metrics with the pods' addresses and nodes.
+const podInfo = "kube_pod_info"
+
 // weekOffset is the time from a day ago to a week ago. One query reads both, the week with an
 // offset.
 const weekOffset = 6 * 24 * time.Hour
@@ -163,6 +166,9 @@ func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 	by = by[:len(by):len(by)]
 	if src.Engine == target {
 		by = append(by, "service")
+	}
+	if src.Metric == podInfo {
+		by = append(by, "pod_ip") // the address of pages that do not name their pod
 	}
 	for _, extra := range []string{src.Label, src.Value} {
 		if extra != "" {
