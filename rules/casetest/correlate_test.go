@@ -286,6 +286,15 @@ func TestTwoUnknownIncidentsOfAPoolMerge(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}
+	bare := func(id, model string) *state.Incident { // its workers have an address only
+		in := incident(id, late)
+		in.Diagnosis.Scope = state.Scope{Model: model}
+		return in
+	}
+	if !correlate.Absorbs(c, bare("1", "llama"), bare("2", "Llama")) || correlate.Absorbs(c, bare("1", "llama"), bare("2", "qwen")) ||
+		correlate.Absorbs(c, bare("1", ""), bare("2", "")) {
+		t.Error("where no pool is known, incidents of one model merge and no others")
+	}
 }
 
 // A worker that is lost to memory, a crash or a rollout leaves its load to the others and comes

@@ -288,12 +288,15 @@ func compatible(c *catalog.Catalog, s state.Sign, l link, in *state.Incident, no
 	return c.Explains("", symptoms...)
 }
 
-// bothUnknown reports whether two incidents without a verdict are about one pool. Alerts that use
+// bothUnknown reports whether two incidents without a verdict are about one pool, or about one model
+// whose pool is unknown. Alerts that use
 // different names for a pool open one incident each until the evidence resolves the names. With
 // resolved names, the older incident would have taken the younger's alerts.
 func bothUnknown(root, other *state.Incident) bool {
 	r, o := root.Diagnosis, other.Diagnosis
-	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool ||
+	// Workers that have only an address belong to no known pool.
+	same := r.Scope.Pool != "" || r.Scope.Model != "" && strings.EqualFold(r.Scope.Model, o.Scope.Model)
+	if r.Cause != state.Unknown || o.Cause != state.Unknown || !same || r.Scope.Pool != o.Scope.Pool ||
 		topology.Conflict(r.Scope.Namespace, o.Scope.Namespace) {
 		return false
 	}

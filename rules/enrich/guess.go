@@ -34,6 +34,7 @@ func (m *merge) guessWorkers() {
 	m.guessRanks(found)
 	m.guessSilent(found)
 	m.guessByJob(found)
+	m.guessPools(found)
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
 			w := found[WorkerKey(s.Entity)]

@@ -28,11 +28,11 @@ func TestSilentWorkersAreFoundInThePast(t *testing.T) {
 		want    string
 	}{
 		"all are silent": {Reading{Samples: []state.Sample{up(1, 0), up(2, 0), up(7, 1)}, Scraped: all,
-			Earlier: []state.Entity{ran(1), ran(2), ran(5)}}, "10.0.0.1:8000 llama false, 10.0.0.2:8000 llama false"},
+			Earlier: []state.Entity{ran(1), ran(2), ran(5)}}, "llm/chat 10.0.0.1:8000 llama false, llm/chat 10.0.0.2:8000 llama false"},
 		"one never answered": {Reading{Samples: []state.Sample{sampleOf("kv_usage", ran(1), 0.2), up(1, 1), up(3, 0), up(7, 0)},
-			Scraped: all}, "10.0.0.1:8000 llama true, 10.0.0.3:8000 llama false"},
+			Scraped: all}, "llm/chat 10.0.0.1:8000 llama true, llm/chat 10.0.0.3:8000 llama false"},
 		"the job reads something else": {Reading{Samples: []state.Sample{sampleOf("kv_usage", ran(1), 0.2), up(1, 1), up(2, 1), up(3, 0)},
-			Scraped: all}, "10.0.0.1:8000 llama true"},
+			Scraped: all}, "llm/chat 10.0.0.1:8000 llama true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request("up", "kv_usage")
@@ -40,7 +40,7 @@ func TestSilentWorkersAreFoundInThePast(t *testing.T) {
 			ev := gatherer(t, Cluster{Prometheus: &fixed{reading: c.reading}}).Gather(t.Context(), r)
 			var got []string
 			for _, w := range ev.Workers {
-				got = append(got, fmt.Sprintf("%s %s %v", w.Instance, w.Model, w.Ready))
+				got = append(got, fmt.Sprintf("%s/%s %s %s %v", w.Namespace, w.Pool, w.Instance, w.Model, w.Ready))
 			}
 			if d := cmp.Diff(c.want, strings.Join(got, ", ")); d != "" {
 				t.Error(d)
