@@ -288,8 +288,8 @@ func compatible(c *catalog.Catalog, s state.Sign, l link, in *state.Incident, no
 	return c.Explains("", symptoms...)
 }
 
-// bothUnknown reports whether two incidents without a verdict are about one pool, or about one model
-// whose pool is unknown. Alerts that use
+// bothUnknown reports whether two incidents without a verdict are about one pool, or one model of
+// unknown pool. Alerts that use
 // different names for a pool open one incident each until the evidence resolves the names. With
 // resolved names, the older incident would have taken the younger's alerts.
 func bothUnknown(root, other *state.Incident) bool {

@@ -28,8 +28,8 @@ func (m *merge) scraped() {
 	}
 }
 
-// guessPools sets the pool of workers that have only an address, if a PodMonitor of their model alone
-// scrapes them. Its job is namespace/name.
+// guessPools sets the pool of workers that have only an address, if a PodMonitor of their model
+// alone scrapes them. Its job is namespace/name.
 func (m *merge) guessPools(found map[string]*state.Worker) {
 	models, several := map[string]string{}, map[string]bool{}
 	each := func(do func(w *state.Worker, job string)) {

@@ -46,8 +46,8 @@ func (t *Topology) ScrapedPools(in *state.Incident, pools []state.Scope) []state
 	return out
 }
 
-// ScrapedModel returns the model of the workers without a known pool that the alerts' jobs scrape or
-// that are at the alerts' addresses. It returns "" if there are none, or if they serve several.
+// ScrapedModel returns the model of the workers without a known pool that the alerts' jobs scrape
+// or that are at the alerts' addresses. It returns "" if there are none, or if they serve several.
 func (t *Topology) ScrapedModel(in *state.Incident) string {
 	model := ""
 	for _, s := range in.Symptoms {
@@ -101,7 +101,7 @@ func (t *Topology) Scrapers(e state.Entity) []*state.Worker {
 	return out
 }
 
-// ofJob sets the pool, the namespace and the model of an entity if its job scrapes exactly one pool.
+// ofJob sets the pool, namespace and model of an entity if its job scrapes exactly one pool.
 func (t *Topology) ofJob(e state.Entity) state.Entity {
 	read := t.Scrapers(e)
 	if len(read) == 0 || slices.ContainsFunc(read,

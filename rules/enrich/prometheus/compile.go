@@ -20,7 +20,8 @@ var (
 		"hostname"}
 	podLabels   = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
 	nodeLabels  = []string{"node", "exported_node"}
-	routeLabels = []string{"destination_service_namespace", "exported_namespace", "namespace"}
+	routeLabels = []string{"destination_service_namespace", "destination_service_name", "destination_workload_namespace",
+		"destination_workload", "envoy_cluster_name", "exported_namespace", "exported_service", "namespace", "service", "ingress"}
 	ownerLabels = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
 )
 
@@ -146,6 +147,8 @@ func subset(some, all []string) bool {
 func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 	var by []string
 	switch {
+	case src.Engine == "ingress":
+		by = routeLabels
 	case pool:
 		by = poolLabels
 	case src.Engine == "dcgm":
@@ -154,8 +157,6 @@ func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 		by = nodeLabels
 	case sig.Per == signals.PerPool && src.Engine == "kube_state":
 		by = ownerLabels
-	case src.Engine == "ingress":
-		by = routeLabels
 	case sig.Per == signals.PerPool:
 		by = poolLabels
 	case src.Engine == "kube_state" || src.Engine == "cadvisor":
