@@ -61,6 +61,15 @@ func TestCorrelate(t *testing.T) {
 		"two models": {
 			[]labels{{"alertname": "KVCacheNearFull", "model_name": "llama-70b"},
 				{"alertname": "KVCacheNearFull", "model_name": "qwen-32b"}}, false},
+		"two addresses of one job, by two rules": {
+			[]labels{{"alertname": "VLLMWorkerDown", "job": "llm/vllm-llama", "instance": "10.0.9.1:8000"},
+				{"alertname": "InstanceDown", "job": "llm/vllm-llama", "instance": "10.0.9.2:8000"}}, true},
+		"two addresses of two jobs": {
+			[]labels{{"alertname": "InstanceDown", "job": "llm/vllm-llama", "instance": "10.0.9.1:8000"},
+				{"alertname": "InstanceDown", "job": "db/postgres", "instance": "10.0.9.2:9187"}}, false},
+		"two symptoms of one job": {
+			[]labels{{"alertname": "InstanceDown", "job": "kubernetes-pods", "instance": "10.0.9.1:8000"},
+				{"alertname": "CertExpiry", "job": "kubernetes-pods", "instance": "10.0.9.2:9187"}}, false},
 		"two pools on one node": {
 			[]labels{{"alertname": "KVCacheNearFull", "pod": "vllm-llama-7d9f8b6c5-bbbbb", "namespace": "llm"},
 				{"alertname": "KVCacheNearFull", "pod": "vllm-qwen-5c8d7f6b9-mmmmm", "namespace": "llm"}}, false},
@@ -276,6 +285,15 @@ func TestTwoUnknownIncidentsOfAPoolMerge(t *testing.T) {
 		if got := correlate.Absorbs(c, incident("1", tt.root), incident("2", tt.other)); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
+	}
+	bare := func(id, model string) *state.Incident { // its workers have an address only
+		in := incident(id, late)
+		in.Diagnosis.Scope = state.Scope{Model: model}
+		return in
+	}
+	if !correlate.Absorbs(c, bare("1", "llama"), bare("2", "Llama")) || correlate.Absorbs(c, bare("1", "llama"), bare("2", "qwen")) ||
+		correlate.Absorbs(c, bare("1", ""), bare("2", "")) {
+		t.Error("where no pool is known, incidents of one model merge and no others")
 	}
 }
 

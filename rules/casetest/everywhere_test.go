@@ -75,6 +75,27 @@ func TestUnclassifiedRuleOnFleetIsOneIncident(t *testing.T) {
 	}
 }
 
+// An alert that names only an address has the address as its only place. The job is what it shares
+// with the others.
+func TestAddressesOfOneJobAreOneIncident(t *testing.T) {
+	w := newEverywhereWorld(t)
+	down := func(rule, job, address string) {
+		w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: state.Fingerprint(rule + address),
+			Status: state.Firing, StartsAt: rulestest.Now,
+			Labels: map[string]string{"alertname": rule, "severity": "warning", "job": job, "instance": address}}}}})
+	}
+	down("InstanceDown", "llm/chat", "10.0.0.1:8000")
+	down("InstanceDown", "llm/chat", "10.0.0.2:8000")
+	down("TargetDown", "llm/chat", "")
+	if n := len(w.open()); n != 1 {
+		t.Errorf("%d incidents for one job, want 1", n)
+	}
+	down("InstanceDown", "db/postgres", "10.0.0.3:9187")
+	if n := len(w.open()); n != 2 {
+		t.Errorf("%d incidents for two jobs, want 2", n)
+	}
+}
+
 func TestUnclassifiedRuleOnFewPoolsStaysThere(t *testing.T) {
 	w := newEverywhereWorld(t)
 	known := podAlert("VLLMKVCacheExhaustion", 3)

@@ -243,6 +243,16 @@ func TestEntityFromLabels(t *testing.T) {
 			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-llama", "job": "kube-state-metrics",
 				"service": "kube-state-metrics"}, state.Entity{Cluster: "c", Namespace: "llm", Pod: "vllm-llama"},
 		},
+		"a gateway's upstream": {
+			map[string]string{"alertname": "X", "envoy_cluster_name": "httproute/llm/chat/rule/0", "namespace": "envoy-gateway-system",
+				"pod": "envoy-7c9d8f6b5-x2x4z", "instance": "10.0.0.9:19001", "job": "envoy"},
+			state.Entity{Cluster: "c", Namespace: "llm", Pool: "chat"},
+		},
+		"a sidecar beside a worker": {
+			map[string]string{"alertname": "X", "reporter": "destination", "destination_workload": "vllm-llama", "namespace": "llm",
+				"pod": "vllm-llama-7d9f8b6c5-abcde"},
+			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-llama", Pod: "vllm-llama-7d9f8b6c5-abcde"},
+		},
 		"an address only": {
 			map[string]string{"alertname": "TargetDown", "instance": "10.1.1.1:8000", "job": "vllm"},
 			state.Entity{Cluster: "c", Instance: "10.1.1.1:8000", Job: "vllm"},

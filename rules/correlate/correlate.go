@@ -120,6 +120,9 @@ func closeness(c *catalog.Catalog, s state.Sign, e state.Entity, in *state.Incid
 				about = true
 			}
 			best = max(best, proximity(e, top.Resolve(other), top))
+			if sc.Symptom == s.Symptom && ofOneJob(e, other) {
+				best = max(best, linkPool)
+			}
 		}
 	}
 	for _, other := range scopeEntities(in) {
@@ -190,6 +193,13 @@ func proximity(a, b state.Entity, top *topology.Topology) link {
 		return linkModel
 	}
 	return linkNone
+}
+
+// ofOneJob reports whether both entities are targets of one scrape job, and neither names another
+// place than its address.
+func ofOneJob(a, b state.Entity) bool {
+	return a.Job != "" && a.Job == b.Job && topology.Placeless(a) && topology.Placeless(b) &&
+		!topology.Conflict(a.Service, b.Service) && !topology.Conflict(a.Namespace, b.Namespace)
 }
 
 // samePod reports whether two entities are of one pod, one address, or pods that are ranks of one
@@ -278,12 +288,15 @@ func compatible(c *catalog.Catalog, s state.Sign, l link, in *state.Incident, no
 	return c.Explains("", symptoms...)
 }
 
-// bothUnknown reports whether two incidents without a verdict are about one pool. Alerts that use
+// bothUnknown reports whether two incidents without a verdict are about one pool, or one model of
+// unknown pool. Alerts that use
 // different names for a pool open one incident each until the evidence resolves the names. With
 // resolved names, the older incident would have taken the younger's alerts.
 func bothUnknown(root, other *state.Incident) bool {
 	r, o := root.Diagnosis, other.Diagnosis
-	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool ||
+	// Workers that have only an address belong to no known pool.
+	same := r.Scope.Pool != "" || r.Scope.Model != "" && strings.EqualFold(r.Scope.Model, o.Scope.Model)
+	if r.Cause != state.Unknown || o.Cause != state.Unknown || !same || r.Scope.Pool != o.Scope.Pool ||
 		topology.Conflict(r.Scope.Namespace, o.Scope.Namespace) {
 		return false
 	}

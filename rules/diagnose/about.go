@@ -28,6 +28,14 @@ func subject(c *catalog.Catalog, in *state.Incident, scope state.Scope, top *top
 	if scope.Pool != "" || len(scope.Nodes) > 0 {
 		return about{scopes: whole, known: true}
 	}
+	if model := top.ScrapedModel(in); scope.Model == "" && model != "" {
+		scope.Model = model
+		return about{scopes: []state.Scope{scope}, known: true}
+	}
+	if scope.Model == "" && ofInference(in) {
+		scope.Model = top.OnlyModel()
+		whole[0] = scope
+	}
 	known := scope.Model != "" || ofInference(in)
 	if len(top.Pools) == 0 {
 		return about{scopes: whole, known: known || top.Placed(in)}

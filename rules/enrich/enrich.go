@@ -58,6 +58,7 @@ type Reading struct {
 	Workers []state.Worker
 	Engines map[string]string
 	Scraped []Scraped
+	Earlier []state.Entity // engines that reported a model since the hour before the onset, and do not now
 	Failed  map[string]string
 	Notes   []state.Missing
 	Began   time.Time

@@ -35,7 +35,11 @@ func Identify(cluster string, sig signals.Signal, src signals.Source, labels map
 		e.Node, e.GPU = first("node", "Hostname", "hostname"), first("gpu", "UUID")
 	case "ingress":
 		// The namespace of the proxy does not count, but that of the backend.
-		e.Namespace = first("destination_service_namespace", "exported_namespace", "namespace")
+		up := topology.UpstreamOf(labels)
+		e.Namespace, e.Pool = up.Namespace, up.Name
+		if e.Namespace == "" {
+			e.Namespace = first("destination_service_namespace", "exported_namespace", "namespace")
+		}
 	case "kube_state", "cadvisor":
 		e.Namespace = first("exported_namespace", "namespace")
 		if per == signals.PerPod {

@@ -30,11 +30,14 @@ func (m *merge) guessWorkers() {
 				cmp.Or(w.Node, e.Node)
 		}
 	}
+	m.guessEarlier(found)
 	m.guessRanks(found)
 	m.guessSilent(found)
+	m.guessByJob(found)
+	m.guessPools(found)
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
-			w := found[s.Entity.Namespace+"/"+s.Entity.Pod]
+			w := found[WorkerKey(s.Entity)]
 			switch {
 			case w == nil:
 			case s.Signal == "pod_node":
@@ -52,6 +55,28 @@ func (m *merge) guessWorkers() {
 	for _, k := range slices.Sorted(maps.Keys(found)) {
 		slices.Sort(found[k].GPUs)
 		m.workers = append(m.workers, *found[k])
+	}
+}
+
+// guessEarlier finds workers that reported a model before the onset, and are silent now. Their
+// targets or pods still exist, so they were not scaled down.
+func (m *merge) guessEarlier(found map[string]*state.Worker) {
+	exists := map[string]bool{}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			switch s.Signal {
+			case "up", "pod_ready", "pod_node":
+				exists[WorkerKey(s.Entity)] = true
+			}
+		}
+	}
+	for _, r := range m.readings {
+		for _, e := range r.Earlier {
+			if key := WorkerKey(e); exists[key] && found[key] == nil {
+				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: topology.PoolOf(e.Pod), Model: e.Model,
+					Instance: e.Instance, Node: e.Node, Ready: true}
+			}
+		}
 	}
 }
 
@@ -122,6 +147,46 @@ func (m *merge) guessSilent(found map[string]*state.Worker) {
 		!slices.ContainsFunc(silent, func(w *state.Worker) bool { return w.Pool != silent[0].Pool }) {
 		for _, w := range silent {
 			w.Model = model
+		}
+	}
+}
+
+// guessByJob finds workers that never answered and have only an address. The job that scrapes them
+// reads workers of one model, and nothing else that answers.
+func (m *merge) guessByJob(found map[string]*state.Worker) {
+	up := map[string]float64{}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			if s.Signal == "up" {
+				up[WorkerKey(s.Entity)] = s.Value
+			}
+		}
+	}
+	hosts, models := map[string]bool{}, map[state.ScrapeJob]string{}
+	for _, w := range found {
+		hosts[host(w.Instance)] = true
+	}
+	silent := map[string]state.ScrapeJob{}
+	const mixed = "\x00" // no model has this name
+	for _, r := range m.readings {
+		for _, s := range r.Scraped {
+			key := WorkerKey(s.Entity)
+			value, scraped := up[key]
+			w := found[key]
+			switch {
+			case w != nil && differ(models[s.By], w.Model), w == nil && scraped && value > 0:
+				models[s.By] = mixed
+			case w != nil && w.Model != "":
+				models[s.By] = w.Model
+			case w == nil && scraped && s.Entity.Pod == "" && !hosts[host(s.Entity.Instance)]:
+				silent[key] = s.By
+			}
+		}
+	}
+	for key, job := range silent {
+		if model := models[job]; model != "" && model != mixed && job.Job != "" {
+			_, address, _ := strings.Cut(key, "/")
+			found[key] = &state.Worker{Model: model, Instance: address, Ready: true}
 		}
 	}
 }
@@ -202,6 +267,9 @@ func (m *merge) locate() {
 		}
 		for j := range m.readings[i].Scraped {
 			place(&m.readings[i].Scraped[j].Entity)
+		}
+		for j := range m.readings[i].Earlier {
+			place(&m.readings[i].Earlier[j])
 		}
 	}
 }

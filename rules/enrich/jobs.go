@@ -3,6 +3,7 @@ package enrich
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"paramedic/rules/topology"
 	"paramedic/state"
@@ -25,6 +26,32 @@ func (m *merge) scraped() {
 			return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Service, b.Service))
 		})
 	}
+}
+
+// guessPools sets the pool of workers that have only an address, if a PodMonitor of their model
+// alone scrapes them. Its job is namespace/name.
+func (m *merge) guessPools(found map[string]*state.Worker) {
+	models, several := map[string]string{}, map[string]bool{}
+	each := func(do func(w *state.Worker, job string)) {
+		for _, r := range m.readings {
+			for _, s := range r.Scraped {
+				if w := found[WorkerKey(s.Entity)]; w != nil {
+					do(w, s.By.Job)
+				}
+			}
+		}
+	}
+	each(func(w *state.Worker, job string) {
+		several[job] = several[job] || differ(models[job], w.Model)
+		models[job] = w.Model
+	})
+	each(func(w *state.Worker, job string) {
+		namespace, name, ok := strings.Cut(job, "/")
+		if ok && namespace != "" && name != "" && !strings.Contains(name, "/") && !several[job] && w.Pod == "" &&
+			w.Pool == "" && !differ(w.Namespace, namespace) {
+			w.Namespace, w.Pool = namespace, name
+		}
+	})
 }
 
 // readBy returns the worker of a page, or else the workers of the pool that its pod belonged to.

@@ -33,6 +33,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.findWorkers()
 	m.index()
 	m.scraped()
+	m.follow()
 	m.query.Scope = m.ownPool(m.query.Scope)
 	type what struct {
 		signal string

@@ -3,12 +3,51 @@ package enrich
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/state"
 )
+
+// When all engine metrics vanish, the workers are those that reported a model before and are still
+// targets. Neither a target of another kind nor one that was removed is a worker.
+func TestSilentWorkersAreFoundInThePast(t *testing.T) {
+	at := func(n int) state.Entity { return state.Entity{Instance: fmt.Sprintf("10.0.0.%d:8000", n)} }
+	ran := func(n int) state.Entity {
+		e := at(n)
+		e.Model = "llama"
+		return e
+	}
+	chat, kubelet := state.ScrapeJob{Job: "llm/chat"}, state.ScrapeJob{Job: "kubelet"}
+	all := []Scraped{{at(1), chat}, {at(2), chat}, {at(3), chat}, {at(7), kubelet}}
+	up := func(n int, v float64) state.Sample { return sampleOf("up", at(n), v) }
+	for name, c := range map[string]struct {
+		reading Reading
+		want    string
+	}{
+		"all are silent": {Reading{Samples: []state.Sample{up(1, 0), up(2, 0), up(7, 1)}, Scraped: all,
+			Earlier: []state.Entity{ran(1), ran(2), ran(5)}}, "llm/chat 10.0.0.1:8000 llama false, llm/chat 10.0.0.2:8000 llama false"},
+		"one never answered": {Reading{Samples: []state.Sample{sampleOf("kv_usage", ran(1), 0.2), up(1, 1), up(3, 0), up(7, 0)},
+			Scraped: all}, "llm/chat 10.0.0.1:8000 llama true, llm/chat 10.0.0.3:8000 llama false"},
+		"the job reads something else": {Reading{Samples: []state.Sample{sampleOf("kv_usage", ran(1), 0.2), up(1, 1), up(2, 1), up(3, 0)},
+			Scraped: all}, "llm/chat 10.0.0.1:8000 llama true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request("up", "kv_usage")
+			r.Scope = state.Scope{}
+			ev := gatherer(t, Cluster{Prometheus: &fixed{reading: c.reading}}).Gather(t.Context(), r)
+			var got []string
+			for _, w := range ev.Workers {
+				got = append(got, fmt.Sprintf("%s/%s %s %s %v", w.Namespace, w.Pool, w.Instance, w.Model, w.Ready))
+			}
+			if d := cmp.Diff(c.want, strings.Join(got, ", ")); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
 
 // A worker whose page never answered is still listed if Kubernetes counts it to its peers' pool, or
 // if it holds GPUs. Samples of its page and its node are then evidence on the pool.

@@ -113,8 +113,8 @@ func (s Signal) OnlyTraced() bool {
 // that has data for an entity wins.
 type Source struct {
 	// Engine is one of vllm, sglang, dynamo, trtllm, dcgm, cadvisor, kube_state, process, target,
-	// epp (llm-d's router), ingress (a proxy before it: Istio, nginx), client (its callers) and slo
-	// (recorded by deploy/prometheus/slo.yml).
+	// epp (llm-d's router), ingress (a proxy before it: Istio, nginx, Envoy), client (its callers)
+	// and slo (recorded by deploy/prometheus/slo.yml).
 	Engine string `yaml:"engine"`
 	Note   string `yaml:"note"` // the versions that export it, and its pitfalls
 	Metric string `yaml:"metric"`

@@ -46,6 +46,39 @@ func (t *Topology) ScrapedPools(in *state.Incident, pools []state.Scope) []state
 	return out
 }
 
+// ScrapedModel returns the model of the workers without a known pool that the alerts' jobs scrape
+// or that are at the alerts' addresses. It returns "" if there are none, or if they serve several.
+func (t *Topology) ScrapedModel(in *state.Incident) string {
+	model := ""
+	for _, s := range in.Symptoms {
+		for _, e := range s.Entities {
+			if e.Pod != "" || e.Pool != "" {
+				continue
+			}
+			read := t.Scrapers(e)
+			if w := t.byInstance[e.Instance]; w != nil {
+				read = []*state.Worker{w}
+			}
+			for _, w := range read {
+				if w.Pool != "" || w.Model == "" || model != "" && !strings.EqualFold(model, w.Model) {
+					return ""
+				}
+				model = w.Model
+			}
+		}
+	}
+	return model
+}
+
+// OnlyModel returns the model that all workers serve if no pool is known; else it returns "".
+func (t *Topology) OnlyModel() string {
+	if len(t.all) == 0 || len(t.Pools) > 0 || slices.ContainsFunc(t.all,
+		func(w *state.Worker) bool { return !strings.EqualFold(w.Model, t.all[0].Model) }) {
+		return ""
+	}
+	return t.all[0].Model
+}
+
 // Scrapers returns the workers that the entity's job scrapes through the entity's Service. If a
 // worker's jobs are unknown, its Kubernetes Services count: a ServiceMonitor's job is named after
 // the Service.
@@ -68,14 +101,17 @@ func (t *Topology) Scrapers(e state.Entity) []*state.Worker {
 	return out
 }
 
-// ofJob sets the pool and the namespace of an entity if its job scrapes exactly one pool.
+// ofJob sets the pool, namespace and model of an entity if its job scrapes exactly one pool.
 func (t *Topology) ofJob(e state.Entity) state.Entity {
 	read := t.Scrapers(e)
 	if len(read) == 0 || slices.ContainsFunc(read,
 		func(w *state.Worker) bool { return w.Pool != read[0].Pool || w.Namespace != read[0].Namespace }) {
 		return e
 	}
-	e.Namespace, e.Pool = read[0].Namespace, read[0].Pool
+	e.Namespace, e.Pool = cmp.Or(read[0].Namespace, e.Namespace), read[0].Pool
+	if !slices.ContainsFunc(read, func(w *state.Worker) bool { return w.Model != read[0].Model }) {
+		e.Model = cmp.Or(e.Model, read[0].Model)
+	}
 	return e
 }
 

@@ -25,6 +25,9 @@ func EntityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	e.Model = first(l, "model_name", "model", "served_model_name", "model_id", "target_model_name")
 	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "model_server_pod")
 	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name")
+	if up, ok := proxied(l); ok && !gpu {
+		return state.Entity{Cluster: cluster, Namespace: up.Namespace, Pool: up.Name, Model: e.Model}
+	}
 	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" ||
 		strings.Contains(strings.ToLower(l["job"]), "dcgm")
 	if gpu {

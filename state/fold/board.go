@@ -25,7 +25,8 @@ type Board struct {
 	effects           map[state.EffectID]*state.Effect
 	effectsByIncident map[state.IncidentID][]state.EffectID // the effects of an incident
 	evidence          map[state.IncidentID]*state.Evidence
-	workers           map[string]*workerRecord // by cluster, namespace and pod
+	workers           map[string]*workerRecord // by cluster, namespace and pod or address
+	atAddress         map[string]string        // cluster/address → the worker's key
 	halts             map[string]*state.Halt   // by cluster
 	meta              boardMeta
 
@@ -66,6 +67,7 @@ func NewBoard() *Board {
 		effectsByIncident: map[state.IncidentID][]state.EffectID{},
 		evidence:          map[state.IncidentID]*state.Evidence{},
 		workers:           map[string]*workerRecord{},
+		atAddress:         map[string]string{},
 		halts:             map[string]*state.Halt{},
 		byKey:             map[string]incidentList{},
 		keysOf:            map[state.IncidentID]map[string]bool{},

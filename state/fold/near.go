@@ -27,6 +27,7 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 	add("model", e.Model)
 	add("node", e.Node)
 	add("instance", e.Instance)
+	add(jobKey, e.Job)
 	// An alert may call the pool by the name of its owner, or of an object that routes to it.
 	addPool := func(w *state.Worker) {
 		add("pool", w.Pool)
@@ -37,7 +38,7 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 			add("pool", name)
 		}
 	}
-	if w := b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)]; w != nil {
+	if w := b.workerOf(e); w != nil {
 		addPool(&w.Worker)
 		add("node", w.Worker.Node)
 	}
@@ -51,15 +52,18 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 	return slices.Compact(keys)
 }
 
-// An incident about an unknown rule is also found by that rule. An incident without a place is
-// found by noPlaceKey.
+// An incident about an unknown rule is also found by that rule, and one about a scrape by its job.
+// An incident without a place is found by noPlaceKey.
 const (
 	ruleKey    = "rule"
+	jobKey     = "job"
 	noPlaceKey = "nowhere:"
 )
 
 // namesPlace reports whether a key names a place.
-func namesPlace(key string) bool { return key != noPlaceKey && !strings.HasPrefix(key, ruleKey+":") }
+func namesPlace(key string) bool {
+	return key != noPlaceKey && !strings.HasPrefix(key, ruleKey+":") && !strings.HasPrefix(key, jobKey+":")
+}
 
 // signKeys returns the index keys of an alert's incident.
 func (b *Board) signKeys(rec *state.AlertRecord) []string {
@@ -179,8 +183,8 @@ func (b *Board) unindex(in *state.Incident) {
 }
 
 // candidates returns the open incidents that a sign with these keys may belong to, newest first.
-// Those with a common entity come first, then those with the same rule or without a place. A sign
-// without a place may belong to any incident.
+// Those with a common entity come first, then those with the same rule, the same job or without a
+// place. A sign without a place may belong to any incident.
 func (b *Board) candidates(keys []string) []*state.Incident {
 	seen := map[*state.Incident]bool{}
 	var out []*state.Incident
@@ -232,7 +236,7 @@ func (b *Board) workersAround(e state.Entity, open []*state.Incident) []state.Wo
 			out = append(out, w.Worker)
 		}
 	}
-	add(b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)])
+	add(b.workerOf(e))
 	for key := range b.onNode[e.Cluster+"/"+e.Node] {
 		add(b.workers[key])
 	}
@@ -254,6 +258,19 @@ func workerKey(cluster, namespace, pod string) string {
 	return cluster + "/" + namespace + "/" + pod
 }
 
+// ownKey returns the key of a worker. A worker without a pod has its address.
+func ownKey(cluster string, w state.Worker) string {
+	return workerKey(cluster, w.Namespace, cmp.Or(w.Pod, w.Instance))
+}
+
+// workerOf returns the worker that an entity names by its pod or by its address, or nil.
+func (b *Board) workerOf(e state.Entity) *workerRecord {
+	if e.Pod == "" && e.Instance != "" {
+		return b.workers[b.atAddress[e.Cluster+"/"+e.Instance]]
+	}
+	return b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)]
+}
+
 // maxLearned bounds the workers that one gathering writes. A commit of more than 999 records
 // (jetstream.MaxRecords) is written twice.
 const maxLearned = 250
@@ -264,7 +281,7 @@ const maxLearned = 250
 func (b *Board) rememberWorkers(cluster string, workers []state.Worker, at time.Time) {
 	n := 0
 	for _, w := range workers {
-		key := workerKey(cluster, w.Namespace, w.Pod)
+		key := ownKey(cluster, w)
 		if old := b.workers[key]; old != nil && at.Sub(old.At) < workerKept/2 && sameWorker(old.Worker, w) {
 			continue
 		}
@@ -288,9 +305,12 @@ func sameWorker(x, y state.Worker) bool {
 const workerKept = 6 * time.Hour
 
 func (b *Board) putWorker(rec *workerRecord) {
-	key := workerKey(rec.Cluster, rec.Worker.Namespace, rec.Worker.Pod)
+	key := ownKey(rec.Cluster, rec.Worker)
 	b.dropWorker(key)
 	b.workers[key] = rec
+	if rec.Worker.Instance != "" {
+		b.atAddress[rec.Cluster+"/"+rec.Worker.Instance] = key
+	}
 	if rec.Worker.Node != "" {
 		node := rec.Cluster + "/" + rec.Worker.Node
 		if b.onNode[node] == nil {
@@ -303,6 +323,9 @@ func (b *Board) putWorker(rec *workerRecord) {
 func (b *Board) dropWorker(key string) {
 	if old := b.workers[key]; old != nil {
 		delete(b.onNode[old.Cluster+"/"+old.Worker.Node], key)
+		if address := old.Cluster + "/" + old.Worker.Instance; b.atAddress[address] == key {
+			delete(b.atAddress, address)
+		}
 		delete(b.workers, key)
 	}
 }

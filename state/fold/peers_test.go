@@ -659,3 +659,21 @@ func TestKeep6300AlertCostIsConstant(t *testing.T) {
 			fewRecords, few)
 	}
 }
+
+func TestWorkerIsFoundByAddress(t *testing.T) {
+	s := newStory(t)
+	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.onlyIncident()
+	workers := []state.Worker{{Instance: "10.0.0.1:8000", Model: "llama"}, {Instance: "10.0.0.2:8000", Model: "qwen"},
+		{Namespace: "llm", Pod: "llama-1", Pool: "llama", Instance: "10.0.0.3:8000"}}
+	s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Workers: workers}})
+	for _, w := range workers {
+		found := s.board.workerOf(state.Entity{Cluster: in.Cluster, Instance: w.Instance})
+		if found == nil || found.Worker.Model != w.Model || found.Worker.Pod != w.Pod {
+			t.Errorf("the worker at %s: %+v", w.Instance, found)
+		}
+	}
+	if w := s.board.workerOf(state.Entity{Cluster: in.Cluster, Instance: "10.0.0.9:8000"}); w != nil {
+		t.Errorf("an unknown address: %+v", w)
+	}
+}

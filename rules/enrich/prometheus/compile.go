@@ -20,9 +20,13 @@ var (
 		"hostname"}
 	podLabels   = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
 	nodeLabels  = []string{"node", "exported_node"}
-	routeLabels = []string{"destination_service_namespace", "exported_namespace", "namespace"}
+	routeLabels = []string{"destination_service_namespace", "destination_service_name", "destination_workload_namespace",
+		"destination_workload", "envoy_cluster_name", "exported_namespace", "exported_service", "namespace", "service", "ingress"}
 	ownerLabels = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
 )
+
+// podInfo is the metric of kube-state-metrics with the pods' addresses and nodes.
+const podInfo = "kube_pod_info"
 
 // weekOffset is the time from a day ago to a week ago. One query reads both, the week with an
 // offset.
@@ -143,6 +147,8 @@ func subset(some, all []string) bool {
 func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 	var by []string
 	switch {
+	case src.Engine == "ingress":
+		by = routeLabels
 	case pool:
 		by = poolLabels
 	case src.Engine == "dcgm":
@@ -151,8 +157,6 @@ func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 		by = nodeLabels
 	case sig.Per == signals.PerPool && src.Engine == "kube_state":
 		by = ownerLabels
-	case src.Engine == "ingress":
-		by = routeLabels
 	case sig.Per == signals.PerPool:
 		by = poolLabels
 	case src.Engine == "kube_state" || src.Engine == "cadvisor":
@@ -163,6 +167,9 @@ func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 	by = by[:len(by):len(by)]
 	if src.Engine == target {
 		by = append(by, "service")
+	}
+	if src.Metric == podInfo {
+		by = append(by, "pod_ip") // the address of pages that do not name their pod
 	}
 	for _, extra := range []string{src.Label, src.Value} {
 		if extra != "" {

@@ -329,6 +329,7 @@ func (g *gathering) finish(r *enrich.Reading) {
 		r.Samples = append(r.Samples, g.sample(sm))
 		r.Runs(sm.entity, sm.member.source.Engine)
 	}
+	r.Earlier = g.earlier(r)
 	r.Gone = g.gone()
 }
 

@@ -42,3 +42,28 @@ func (g *gathering) gone() []state.Sample {
 	})
 	return out
 }
+
+// earlier returns the engines that reported a model in the past that was read, and do not now. It
+// records which engine each of them ran.
+func (g *gathering) earlier(r *enrich.Reading) []state.Entity {
+	living, silent := map[string]bool{}, map[string]*sample{}
+	for _, sm := range g.samples {
+		key := enrich.WorkerKey(sm.entity)
+		switch {
+		case sm.entity.Model == "" || sm.member.pool || !slices.Contains(engines, sm.member.source.Engine):
+		case sm.now != nil:
+			living[key] = true
+		case silent[key] == nil || enrich.CompareEntities(sm.entity, silent[key].entity) < 0:
+			silent[key] = sm
+		}
+	}
+	var out []state.Entity
+	for key, sm := range silent {
+		if !living[key] && (sm.entity.Pod != "" || sm.entity.Instance != "") {
+			out = append(out, sm.entity)
+			r.Runs(sm.entity, sm.member.source.Engine)
+		}
+	}
+	slices.SortFunc(out, enrich.CompareEntities)
+	return out
+}

@@ -1,9 +1,11 @@
 package prometheus
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"paramedic/rules/enrich"
 	"paramedic/state"
 )
 
@@ -35,5 +37,24 @@ func TestReplacedWorkersKeepTheirCharts(t *testing.T) {
 				t.Errorf("%s: %s has a value now", name, s.Entity.Pod)
 			}
 		}
+	}
+}
+
+// An engine whose series have ended is listed if it reported a model before the onset.
+func TestSilentEnginesAreListed(t *testing.T) {
+	s := &store{}
+	for i, end := range []time.Duration{10 * time.Minute, 0} {
+		for at := now.Add(-2 * time.Hour); at.Before(now.Add(-end)); at = at.Add(30 * time.Second) {
+			s.add(map[string]string{"__name__": "vllm:num_requests_running", "model_name": "llama", "job": "llm/chat",
+				"instance": fmt.Sprintf("10.0.0.%d:8000", i+1)}, at, 5)
+		}
+	}
+	client, err := New(Config{URL: (&fakeAPI{t: t, store: s}).serve().URL, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := client.Read(t.Context(), enrich.Query{Cluster: "default", Onset: now.Add(-5 * time.Minute), Now: now, Signals: builtIn(t)})
+	if len(r.Earlier) != 1 || r.Earlier[0].Instance != "10.0.0.1:8000" || r.Earlier[0].Model != "llama" {
+		t.Errorf("silent engines %+v, want that of 10.0.0.1:8000", r.Earlier)
 	}
 }

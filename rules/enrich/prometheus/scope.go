@@ -54,8 +54,9 @@ func (n scopeFilter) matchers(src signals.Source, per signals.Per) [][]string {
 	case "ingress":
 		return [][]string{
 			{namespace("destination_service_namespace")},
-			{`destination_service_namespace=""`, namespace("exported_namespace")},
-			{`destination_service_namespace=""`, `exported_namespace=""`, namespace("namespace")},
+			{`destination_service_namespace=""`, "envoy_cluster_name=~" + strconv.Quote(clustersIn(n.Namespace))},
+			{`destination_service_namespace=""`, `envoy_cluster_name=""`, namespace("exported_namespace")},
+			{`destination_service_namespace=""`, `envoy_cluster_name=""`, `exported_namespace=""`, namespace("namespace")},
 		}
 	case "cadvisor":
 		return [][]string{n.ofPods([]string{namespace("namespace")})}
@@ -72,6 +73,14 @@ func (n scopeFilter) matchers(src signals.Source, per signals.Per) [][]string {
 		return [][]string{n.ofPods([]string{absentOr("namespace")})}
 	}
 	return [][]string{{absentOr("namespace")}}
+}
+
+// clustersIn returns a regular expression for the names of Envoy's clusters that lead to a
+// namespace.
+// [topology.UpstreamOf] reads the same forms.
+func clustersIn(namespace string) string {
+	ns := regexp.QuoteMeta(namespace)
+	return `[a-z]+route/` + ns + `/.*|outbound\|.*\.` + ns + `\.svc.*|` + ns + `/.*|kube_` + ns + `_.*`
 }
 
 func (n scopeFilter) ofPods(matchers []string) []string {

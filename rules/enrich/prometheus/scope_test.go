@@ -38,7 +38,7 @@ func TestGatewayCodesBelongToTheBackend(t *testing.T) {
 	for to, denied := range map[string]float64{"llm": 3, "shop": 9} {
 		istio := func(code string) map[string]string {
 			return map[string]string{"__name__": "istio_requests_total", "namespace": "istio-system", "pod": "gateway-0",
-				"reporter": "source", "destination_service_namespace": to, "response_code": code}
+				"reporter": "source", "destination_service_namespace": to, "destination_service_name": "vllm-llama", "response_code": code}
 		}
 		count(istio("200"), 10-denied)
 		count(istio("403"), denied/3)
@@ -46,17 +46,29 @@ func TestGatewayCodesBelongToTheBackend(t *testing.T) {
 	}
 	for _, code := range []string{"200", "504"} { // half and half
 		count(map[string]string{"__name__": "nginx_ingress_controller_requests", "namespace": "ingress-nginx", "exported_namespace": "llm",
-			"pod": "nginx-0", "ingress": "llm", "status": code}, 5)
+			"pod": "nginx-0", "ingress": "llm", "exported_service": "vllm-llama", "status": code}, 5)
+		count(map[string]string{"__name__": "envoy_cluster_upstream_rq", "namespace": "envoy-gateway-system", "pod": "envoy-0",
+			"envoy_cluster_name": "httproute/llm/other/rule/0", "envoy_response_code": code}, 5)
+		count(map[string]string{"__name__": "envoy_cluster_upstream_rq", "namespace": "envoy-gateway-system", "pod": "envoy-0",
+			"envoy_cluster_name": "httproute/shop/other/rule/0", "envoy_response_code": code}, 5)
 	}
 	r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
-	got := map[string][]float64{}
+	got, envoy := map[string][]float64{}, false
 	for _, x := range r.Samples {
-		if strings.HasPrefix(x.Signal, "gateway_") && x.Entity.Namespace == "llm" {
+		if strings.HasPrefix(x.Signal, "gateway_") && x.Entity.Namespace == "llm" && x.Entity.Pool != "other" {
 			got[x.Signal] = append(got[x.Signal], math.Round(x.Value*100)/100)
 		}
 		if strings.HasPrefix(x.Signal, "gateway_") && x.Entity.Namespace == "shop" {
 			t.Errorf("%s of another namespace: %v", x.Signal, x.Value)
 		}
+	}
+	for _, x := range r.Samples {
+		if x.Signal == "gateway_timeout_ratio" && x.Entity.Pool == "other" && x.Value == 0.5 {
+			envoy = true
+		}
+	}
+	if !envoy {
+		t.Error("Envoy's 504 for a route are missing")
 	}
 	if !slices.Equal(got["gateway_denied_ratio"], []float64{0.3}) || !slices.Equal(got["gateway_timeout_ratio"], []float64{0}) {
 		t.Errorf("Istio's: %v; where it has no 504, nginx before the same namespace does not count twice", got)

@@ -1,0 +1,59 @@
+package enrich
+
+import (
+	"slices"
+	"strings"
+
+	"paramedic/rules/signals"
+	"paramedic/state"
+)
+
+// follow replaces the Services and routes that proxies count by the pools behind them.
+func (m *merge) follow() {
+	routed := map[string]bool{}
+	for _, s := range m.wanted {
+		routed[s.ID] = slices.ContainsFunc(s.Sources, func(src signals.Source) bool { return src.Engine == "ingress" })
+	}
+	strangers := map[string][]string{} // by namespace
+	each := func(do func(e *state.Entity)) {
+		for i := range m.readings {
+			for j := range m.readings[i].Samples {
+				s := &m.readings[i].Samples[j]
+				if e := &s.Entity; routed[s.Signal] && e.Pod == "" && e.Instance == "" && e.Pool != "" {
+					do(e)
+				}
+			}
+		}
+	}
+	each(func(e *state.Entity) {
+		pools := m.behind(*e)
+		switch {
+		case len(pools) == 1:
+			e.Pool = pools[0]
+		case len(pools) == 0 && !slices.Contains(strangers[e.Namespace], e.Pool):
+			strangers[e.Namespace] = append(strangers[e.Namespace], e.Pool)
+		}
+	})
+	each(func(e *state.Entity) {
+		only := m.onlyPool(e.Namespace)
+		// The only name leads to the only pool of the namespace if routes are unknown.
+		if m.guessed && only != "" && slices.Equal(strangers[e.Namespace], []string{e.Pool}) {
+			e.Pool = only
+		}
+	})
+}
+
+// behind returns the pools that the name of a pool, its owner, a route or a scraped Service stands
+// for.
+func (m *merge) behind(e state.Entity) []string {
+	var out []string
+	for _, w := range m.workers {
+		known := w.Pool == e.Pool || w.Owner == e.Pool ||
+			slices.ContainsFunc(w.Routes, func(r string) bool { return strings.HasSuffix(r, "/"+e.Pool) }) ||
+			slices.ContainsFunc(w.Jobs, func(j state.ScrapeJob) bool { return j.Service == e.Pool })
+		if known && w.Pool != "" && !differ(w.Namespace, e.Namespace) && !slices.Contains(out, w.Pool) {
+			out = append(out, w.Pool)
+		}
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+package enrich
+
+import (
+	"testing"
+
+	"paramedic/state"
+)
+
+// A proxy counts requests to a Service or a route. Both lead to the pool behind them. A name that
+// leads nowhere is another workload.
+func TestProxyCountsForThePoolBehind(t *testing.T) {
+	worker := state.Worker{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Model: "llama", Routes: []string{"Service/front"}}
+	denied := func(pool string) state.Sample {
+		return sampleOf("gateway_denied_ratio", state.Entity{Namespace: "llm", Pool: pool}, 0.3)
+	}
+	scraped := []Scraped{{state.Entity{Namespace: "llm", Pod: pod0}, state.ScrapeJob{Job: "x", Service: "llama-svc"}}}
+	engine := sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama"}, 0.2)
+	for name, c := range map[string]struct {
+		workers []state.Worker
+		names   []string
+		want    int
+	}{
+		"its own name":                     {nil, []string{"vllm-llama"}, 1},
+		"a route":                          {[]state.Worker{worker}, []string{"front"}, 1},
+		"a Service that is scraped":        {nil, []string{"llama-svc", "shop"}, 1},
+		"another Service, routes known":    {[]state.Worker{worker}, []string{"shop"}, 0},
+		"the only name, routes unknown":    {nil, []string{"chat"}, 1},
+		"one of two names, routes unknown": {nil, []string{"chat", "shop"}, 0},
+	} {
+		prom := Reading{Samples: []state.Sample{engine}, Scraped: scraped}
+		for _, pool := range c.names {
+			prom.Samples = append(prom.Samples, denied(pool))
+		}
+		r := request("kv_usage", "gateway_denied_ratio")
+		r.Scope = state.Scope{Namespace: "llm", Pool: "vllm-llama"}
+		ev := gatherer(t, Cluster{Prometheus: &fixed{reading: prom}, Kubernetes: &fixed{reading: Reading{Workers: c.workers}}}).
+			Gather(t.Context(), r)
+		n := 0
+		for _, s := range ev.Samples {
+			if s.Signal == "gateway_denied_ratio" && s.Entity.Pool == "vllm-llama" {
+				n++
+			}
+		}
+		if n != c.want {
+			t.Errorf("%s: %d samples of the pool, want %d", name, n, c.want)
+		}
+	}
+}
