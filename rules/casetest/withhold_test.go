@@ -195,7 +195,7 @@ func readBy(c *catalog.Catalog, cause state.Cause) map[string]bool {
 
 func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
 	c := rulestest.MustLoad(t)
-	k := namedIncidents(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
+	k := namedIncidents(t, c, "testdata/cases/retry_storm_given_up_first.txtar")[0]
 	d := diagnose.Diagnose(c, k.in, k.without(nil, "abort_rate"), rulestest.Now)
 	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" ||
 		d.Alternatives[1].Cause != "retry_storm" {

@@ -14,7 +14,8 @@
 // If a signal swings with the traffic, its baseline is the value of the hour before the onset that
 // is nearest to the present one and older than the incident. If a signal is younger than an hour,
 // its baseline is the mean of its first minutes. In an expression with the baselines of several
-// signals, each baseline is hour_ago, so that all are of one moment.
+// signals, each baseline is hour_ago, so that all are of one moment. If the pool was already in
+// trouble an hour before the onset, the baseline and hour_ago are the value a day ago.
 //
 // These functions and variables read the alerts and the scope:
 //

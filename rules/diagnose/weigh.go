@@ -131,12 +131,14 @@ func weighCause(c *catalog.Cause, v *evidence.View, signs []sign, cat *catalog.C
 	w := causeScore{cause: c, score: c.Prior, seen: mem.seen.Take(len(signs) + 2 + len(c.Evidence))[:0],
 		unmet:      mem.unmet.Take(len(c.Evidence))[:0],
 		unanswered: mem.evidence.Take(len(c.Evidence))[:0]}
-	strange := 0
-	for _, s := range signs {
+	strange, queue := 0, loudestOfQueue(c, signs)
+	for i, s := range signs {
 		if d, ok := c.Explains[s.Symptom]; !ok {
-			w.add(observation{observed: observed{Signal: s.finding, Weight: unexplained, Text: s.strange, Why: whyUnexplained}})
 			strange++
-		} else if d != 0 {
+			if queue.counts(i) {
+				w.add(observation{observed: observed{Signal: s.finding, Weight: unexplained, Text: s.strange, Why: whyUnexplained}})
+			}
+		} else if d != 0 && queue.counts(i) {
 			w.add(observation{observed: observed{Signal: s.finding, Weight: d, Text: s.explained, Why: s.common}})
 		}
 	}

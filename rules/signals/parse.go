@@ -81,7 +81,7 @@ var (
 		"epp", "ingress", "client", "slo"}
 	// windowed and instant are the functions with and without a window.
 	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnNews, FnQuantile, FnMean, FnRatio, FnRest,
-		FnSlope, FnFlow}
+		FnSlope, FnFlow, FnRollout}
 	instant = []Fn{FnLast, FnShare, FnLess, FnTotal, FnExcess, FnAge}
 )
 
@@ -150,7 +150,7 @@ func (r rawSource) source() (Source, error) {
 	default:
 		errs = append(errs, fmt.Errorf("fn %q is not known", s.Fn))
 	}
-	if slices.Contains([]Fn{FnRatio, FnRest, FnShare, FnLess, FnExcess}, s.Fn) != (s.Over != "") {
+	if slices.Contains([]Fn{FnRatio, FnRest, FnShare, FnLess, FnExcess, FnRollout}, s.Fn) != (s.Over != "") {
 		errs = append(errs, errors.New("over is for ratio, rest, share, less and excess, which need it"))
 	}
 	if (s.Fn == FnQuantile) != (s.Q > 0 && s.Q < 1) {

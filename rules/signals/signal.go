@@ -58,7 +58,10 @@ const (
 	FnExcess Fn = "excess" // sum of metric and the gauges in with, minus over; at least zero
 	FnSlope  Fn = "slope"  // the least-squares slope per second over the window, from at least ten points
 	FnAge    Fn = "age"    // seconds since the Unix time in the metric
-	FnFlow   Fn = "flow"   // arrivals: the rate at which requests end, plus the growth of the gauges in with
+	// Seconds since the Unix time in the metric, or since the gauge over last was zero within the
+	// window, if that is later. Only a ReplicaSet beside another one of its Deployment counts.
+	FnRollout Fn = "rollout"
+	FnFlow    Fn = "flow" // arrivals: the rate at which requests end, plus the growth of the gauges in with
 )
 
 // Combine is the aggregation of several series of one entity: data-parallel ranks, finish reasons,
@@ -121,7 +124,7 @@ type Source struct {
 	Fn     Fn     `yaml:"fn"`
 	Q      float64
 	Window time.Duration
-	// Over is the second metric of ratio, rest, share, less and excess. OverMatch are its own
+	// Over is the second metric of ratio, rest, share, less, excess and rollout. OverMatch are its own
 	// matchers (Match if empty).
 	Over      string
 	OverMatch []Matcher
@@ -222,7 +225,7 @@ func (s Signal) Compared() bool {
 	}
 	for _, src := range s.Sources {
 		switch src.Fn {
-		case FnSlope, FnChanges, FnNews, FnIncrease, FnMax, FnMin, FnShare, FnLess, FnAge:
+		case FnSlope, FnChanges, FnNews, FnIncrease, FnMax, FnMin, FnShare, FnLess, FnAge, FnRollout:
 			continue
 		}
 		if src.Engine != "kube_state" {

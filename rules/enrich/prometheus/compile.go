@@ -256,6 +256,8 @@ func (b builder) build() string {
 		return "clamp_min(" + b.total(one) + " - " + b.agg("sum", b.at(divisor())) + ", 0)"
 	case signals.FnAge:
 		return "(" + b.clock() + " - " + b.agg("max", b.at(one)) + ")"
+	case signals.FnRollout:
+		return b.rollout(one, divisor())
 	case signals.FnFlow:
 		expr := b.rate(one)
 		for _, gauge := range s.With {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -128,12 +129,15 @@ func aggregate(e *parser.AggregateExpr, in []element) []element {
 		}
 		k := signature(by)
 		g := groups[k]
+		if e.Op == parser.COUNT {
+			x.v = 1
+		}
 		if g == nil {
 			groups[k], order = &element{by, x.v}, append(order, k)
 			continue
 		}
 		switch e.Op {
-		case parser.SUM:
+		case parser.SUM, parser.COUNT:
 			g.v += x.v
 		case parser.MAX:
 			g.v = math.Max(g.v, x.v)
@@ -152,7 +156,16 @@ func aggregate(e *parser.AggregateExpr, in []element) []element {
 
 func (s *store) binary(e *parser.BinaryExpr, t time.Time) []element {
 	l, r := s.eval(e.LHS, t), s.eval(e.RHS, t)
-	plain := func(x element) string { return signature(without(x.labels, "__name__")) }
+	plain := func(x element) string {
+		if m := e.VectorMatching; m != nil && m.On {
+			kept := map[string]string{}
+			for _, name := range m.MatchingLabels {
+				kept[name] = x.labels[name]
+			}
+			return signature(kept)
+		}
+		return signature(without(x.labels, "__name__"))
+	}
 	right := map[string]element{}
 	for _, x := range r {
 		right[plain(x)] = x
@@ -240,14 +253,22 @@ func (s *store) call(e *parser.Call, t time.Time) []element {
 	case "label_replace":
 		var out []element
 		for _, x := range s.eval(e.Args[0], t) {
-			l := maps.Clone(x.labels)
-			l[str(1)] = str(2)
+			l, from := maps.Clone(x.labels), regexp.MustCompile("^(?s:"+str(4)+")$")
+			if at := from.FindStringSubmatchIndex(x.labels[str(3)]); at != nil {
+				l[str(1)] = string(from.ExpandString(nil, str(2), x.labels[str(3)], at))
+			}
 			out = append(out, element{l, x.v})
 		}
 		return out
 	case "timestamp":
-		sel := e.Args[0].(*parser.VectorSelector)
 		var out []element
+		sel, ok := e.Args[0].(*parser.VectorSelector)
+		if !ok { // of a computed vector, the time of the evaluation
+			for _, x := range s.eval(e.Args[0], t) {
+				out = append(out, element{without(x.labels, "__name__"), float64(t.UnixMilli()) / 1000})
+			}
+			return out
+		}
 		for _, sr := range s.selected(sel) {
 			if p, ok := sr.newest(t); ok {
 				out = append(out, element{without(sr.labels, "__name__"), float64(p.at.UnixMilli()) / 1000})

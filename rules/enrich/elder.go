@@ -1,0 +1,109 @@
+package enrich
+
+import (
+	"slices"
+
+	"paramedic/state"
+)
+
+// A trouble is a signal that shows that a pool was already in trouble before the hour that is its
+// usual baseline.
+type trouble struct {
+	signal string
+	// felt is the least value of an hour ago that users feel. Zero means a cause of trouble, such as
+	// demand, which may be unfelt at first.
+	felt float64
+	// factor is the least factor from a day ago to now.
+	factor float64
+	falls  bool // less of it is worse; below 0.2 there was nothing to lose
+}
+
+var troubles = []trouble{
+	{signal: "requests_waiting", felt: 5, factor: 3}, {signal: "ttft_p95", felt: 0.5, factor: 2},
+	{signal: "preemption_rate", felt: 0.05, factor: 3}, {signal: "error_rate", felt: 0.02, factor: 3},
+	{signal: "arrival_rate", factor: 2}, {signal: "prompt_length_mean", factor: 2},
+	{signal: "output_length_mean", factor: 2}, {signal: "prefix_hit_ratio", factor: 2, falls: true},
+}
+
+// ramped is the least factor from a day ago to the hour before the onset at which the change had
+// begun by then.
+const ramped = 1.25
+
+// The moments of a signal in a pool, as the mean over its entities that have all of them.
+type moments struct{ now, hour, day, week, n, weeks float64 }
+
+// older is the note that baselines are of a day ago.
+var older = state.Missing{Signal: "baseline", Reason: "the trouble began more than an hour before the first alert; " +
+	"values are compared with a day ago"}
+
+// compareWithYesterday makes the values of a day ago the baselines of pools that were already in
+// trouble an hour before the onset. A trouble would otherwise be its own baseline. All baselines of
+// such a pool are then of one moment: a signal that is not read a day ago has none. What a week ago
+// was the same is usual on that weekday.
+func compareWithYesterday(ev *state.Evidence) {
+	old := map[place]bool{}
+	for pool, signals := range momentsOf(ev.Samples) {
+		old[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.isOld(signals[t.signal]) })
+	}
+	moved := false
+	for i := range ev.Samples {
+		s := &ev.Samples[i]
+		if !old[poolPlace(s.Entity)] || s.Entity.GPU != "" || !slices.Contains(ofTraffic, s.Unit) {
+			continue
+		}
+		s.Baseline, s.HourAgo, moved = s.DayAgo, nil, true
+	}
+	if moved {
+		ev.Missing = append(ev.Missing, older)
+	}
+}
+
+// ofTraffic are the units of signals that follow the traffic and its lengths.
+var ofTraffic = append([]string{"ratio", "tokens"}, swinging...)
+
+func poolPlace(e state.Entity) place { return place{namespace: e.Namespace, pool: e.Pool} }
+
+// momentsOf returns the moments of each pool's signals.
+func momentsOf(samples []state.Sample) map[place]map[string]moments {
+	out := map[place]map[string]moments{}
+	for _, s := range samples {
+		if s.Entity.Pool == "" || s.Baseline == nil || s.DayAgo == nil {
+			continue
+		}
+		pool, hour := poolPlace(s.Entity), *s.Baseline
+		if s.HourAgo != nil {
+			hour = *s.HourAgo
+		}
+		if out[pool] == nil {
+			out[pool] = map[string]moments{}
+		}
+		m := out[pool][s.Signal]
+		m.now, m.hour, m.day, m.n = m.now+s.Value, m.hour+hour, m.day+*s.DayAgo, m.n+1
+		if s.WeekAgo != nil {
+			m.week, m.weeks = m.week+*s.WeekAgo, m.weeks+1
+		}
+		out[pool][s.Signal] = m
+	}
+	return out
+}
+
+// isOld reports whether the trouble had begun an hour before the onset and goes on.
+func (t trouble) isOld(m moments) bool {
+	if m.n == 0 || m.hour < t.felt*m.n || t.falls && m.day < 0.2*m.n {
+		return false
+	}
+	worse := func(a, b, factor float64) bool {
+		if t.falls {
+			a, b = b, a
+		}
+		return a > factor*b
+	}
+	begun := ramped
+	if t.felt > 0 {
+		begun = t.factor
+	}
+	usualThatWeekday := m.weeks == m.n && !worse(m.now, m.week, t.factor)
+	// Without any value a day ago, a pool was idle or new, and yesterday is no measure of demand.
+	known := t.felt > 0 || m.day > 0
+	return known && worse(m.now, m.day, t.factor) && worse(m.hour, m.day, begun) && !usualThatWeekday
+}

@@ -1,0 +1,62 @@
+package enrich
+
+import (
+	"slices"
+	"testing"
+
+	"paramedic/state"
+)
+
+// past returns a pool's sample with its values now, an hour, a day and a week ago; a negative value
+// is missing.
+func past(signal, unit string, now, hour, day, week float64) state.Sample {
+	at := func(v float64) *float64 {
+		if v < 0 {
+			return nil
+		}
+		return &v
+	}
+	s := sampleOf(signal, state.Entity{Namespace: "llm", Pool: "vllm-llama"}, now)
+	s.Unit, s.Baseline, s.DayAgo, s.WeekAgo = unit, at(hour), at(day), at(week)
+	return s
+}
+
+// The alert fires hours after the trouble began. An hour before the alert the pool was as bad as
+// now, and a day ago it was healthy.
+func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
+	for name, c := range map[string]struct {
+		sign state.Sample
+		old  bool
+	}{
+		"a queue for hours":                  {past("requests_waiting", "requests", 40, 38, 0, -1), true},
+		"a late first token for hours":       {past("ttft_p95", "s", 9, 8, 0.4, 0.5), true},
+		"demand that grows for hours":        {past("arrival_rate", "1/s", 20, 13, 9, 8), true},
+		"prefixes that are lost for hours":   {past("prefix_hit_ratio", "ratio", 0.1, 0.2, 0.6, 0.6), true},
+		"a queue since the alert":            {past("requests_waiting", "requests", 40, 1, 0, 0), false},
+		"a queue as on this weekday":         {past("requests_waiting", "requests", 40, 38, 0, 41), false},
+		"a queue as a day ago":               {past("requests_waiting", "requests", 40, 38, 35, -1), false},
+		"a first token that users never see": {past("ttft_p95", "s", 0.12, 0.12, 0.04, -1), false},
+		"the demand of a Monday":             {past("arrival_rate", "1/s", 20, 19, 9, 19), false},
+		"demand since the alert":             {past("arrival_rate", "1/s", 20, 9, 9, 9), false},
+		"no traffic a day ago":               {past("arrival_rate", "1/s", 20, 19, 0, -1), false},
+		"no value a day ago":                 {past("requests_waiting", "requests", 40, 38, -1, -1), false},
+		"a queue that went":                  {past("requests_waiting", "requests", 0, 38, 0, -1), false},
+	} {
+		ev := state.Evidence{Samples: []state.Sample{c.sign, past("generation_tokens_rate", "1/s", 900, 880, 500, -1),
+			past("process_rss", "bytes", 9e9, 5e9, -1, -1), past("queue_time_mean", "s", 9, 8, -1, -1)}}
+		compareWithYesterday(&ev)
+		tokens, memory, unread := ev.Samples[1], ev.Samples[2], ev.Samples[3]
+		if moved := *tokens.Baseline == 500; moved != c.old {
+			t.Errorf("%s: the baseline of tokens is %g", name, *tokens.Baseline)
+		}
+		if *memory.Baseline != 5e9 {
+			t.Errorf("%s: memory does not follow the traffic, but its baseline is %g", name, *memory.Baseline)
+		}
+		if (unread.Baseline == nil) != c.old {
+			t.Errorf("%s: a signal without a value a day ago has the baseline %v", name, unread.Baseline)
+		}
+		if noted := slices.Contains(ev.Missing, older); noted != c.old {
+			t.Errorf("%s: notes %v", name, ev.Missing)
+		}
+	}
+}
