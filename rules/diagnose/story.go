@@ -369,7 +369,8 @@ func symptomTitles(c *catalog.Catalog, in *state.Incident) []string {
 // whyUnknown says why no cause is named.
 func whyUnknown(c *catalog.Catalog, v verdict) string {
 	best := &v.ranked[0]
-	name, out := best.cause.ID.Words(), ""
+	name := best.cause.ID.Words()
+	var out string
 	switch {
 	case v.unseen:
 		out = fmt.Sprintf("The alert is typical of %s, but %s was not measured. All measured signals are healthy, so it can also be "+

@@ -10,8 +10,8 @@ import (
 // usual baseline.
 type trouble struct {
 	signal string
-	// felt is the least value of an hour ago that users feel. Zero means a cause of trouble, such as
-	// demand, which may be unfelt at first.
+	// felt is the least value of an hour ago that users feel. Zero means a cause of trouble, such
+	// as demand, which may be unfelt at first.
 	felt float64
 	// factor is the least factor from a day ago to now.
 	factor float64

@@ -124,8 +124,8 @@ type Source struct {
 	Fn     Fn     `yaml:"fn"`
 	Q      float64
 	Window time.Duration
-	// Over is the second metric of ratio, rest, share, less, excess and rollout. OverMatch are its own
-	// matchers (Match if empty).
+	// Over is the second metric of ratio, rest, share, less, excess and rollout. OverMatch are its
+	// own matchers (Match if empty).
 	Over      string
 	OverMatch []Matcher
 	// With are gauges: flow adds their growth, total and excess add their values, and min counts
