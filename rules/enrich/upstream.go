@@ -14,7 +14,7 @@ func (m *merge) follow() {
 	for _, s := range m.wanted {
 		routed[s.ID] = slices.ContainsFunc(s.Sources, func(src signals.Source) bool { return src.Engine == "ingress" })
 	}
-	strangers := map[string][]string{} // by namespace
+	strangers, known := map[string][]string{}, map[string]bool{} // by namespace
 	each := func(do func(e *state.Entity)) {
 		for i := range m.readings {
 			for j := range m.readings[i].Samples {
@@ -29,7 +29,7 @@ func (m *merge) follow() {
 		pools := m.behind(*e)
 		switch {
 		case len(pools) == 1:
-			e.Pool = pools[0]
+			e.Pool, known[e.Namespace] = pools[0], true
 		case len(pools) == 0 && !slices.Contains(strangers[e.Namespace], e.Pool):
 			strangers[e.Namespace] = append(strangers[e.Namespace], e.Pool)
 		}
@@ -37,7 +37,7 @@ func (m *merge) follow() {
 	each(func(e *state.Entity) {
 		only := m.onlyPool(e.Namespace)
 		// The only name leads to the only pool of the namespace if routes are unknown.
-		if m.guessed && only != "" && slices.Equal(strangers[e.Namespace], []string{e.Pool}) {
+		if m.guessed && only != "" && !known[e.Namespace] && slices.Equal(strangers[e.Namespace], []string{e.Pool}) {
 			e.Pool = only
 		}
 	})

@@ -11,7 +11,11 @@ import (
 func TestProxyCountsForThePoolBehind(t *testing.T) {
 	worker := state.Worker{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Model: "llama", Routes: []string{"Service/front"}}
 	denied := func(pool string) state.Sample {
-		return sampleOf("gateway_denied_ratio", state.Entity{Namespace: "llm", Pool: pool}, 0.3)
+		s := sampleOf("gateway_denied_ratio", state.Entity{Namespace: "llm", Pool: pool}, 0.3)
+		if pool == "beside" {
+			s.Value = 0
+		}
+		return s
 	}
 	scraped := []Scraped{{state.Entity{Namespace: "llm", Pod: pod0}, state.ScrapeJob{Job: "x", Service: "llama-svc"}}}
 	engine := sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama"}, 0.2)
@@ -21,6 +25,7 @@ func TestProxyCountsForThePoolBehind(t *testing.T) {
 		want    int
 	}{
 		"its own name":                     {nil, []string{"vllm-llama"}, 1},
+		"its own name, after another's":    {nil, []string{"beside", "vllm-llama"}, 1},
 		"a route":                          {[]state.Worker{worker}, []string{"front"}, 1},
 		"a Service that is scraped":        {nil, []string{"llama-svc", "shop"}, 1},
 		"another Service, routes known":    {[]state.Worker{worker}, []string{"shop"}, 0},
@@ -37,7 +42,7 @@ func TestProxyCountsForThePoolBehind(t *testing.T) {
 			Gather(t.Context(), r)
 		n := 0
 		for _, s := range ev.Samples {
-			if s.Signal == "gateway_denied_ratio" && s.Entity.Pool == "vllm-llama" {
+			if s.Signal == "gateway_denied_ratio" && s.Entity.Pool == "vllm-llama" && s.Value == 0.3 {
 				n++
 			}
 		}
