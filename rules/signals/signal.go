@@ -60,6 +60,7 @@ const (
 	FnAge    Fn = "age"    // seconds since the Unix time in the metric
 	// Seconds since the Unix time in the metric, or since the gauge over last was zero within the
 	// window, if that is later. Only a ReplicaSet beside another one of its Deployment counts.
+	// On scraped pages it is FnAge.
 	FnRollout Fn = "rollout"
 	FnFlow    Fn = "flow" // arrivals: the rate at which requests end, plus the growth of the gauges in with
 )

@@ -81,7 +81,7 @@ func (e *evaluation) run(targets []*target) values {
 		out = e.pair(targets)
 	case signals.FnTotal, signals.FnExcess:
 		out = e.total(targets)
-	case signals.FnAge:
+	case signals.FnAge, signals.FnRollout:
 		out = e.collect(targets, s.Metric, s.Match, signals.CombineMax, signals.FnLast)
 		for k, v := range out {
 			out[k] = float64(e.to.UnixMilli())/1000 - v
