@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
 	"paramedic/state"
 	"paramedic/webhook/api"
@@ -52,23 +53,23 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	for _, e := range in.Evidence {
 		printFinding(w, e.Weight, e.Text, e.Why)
 	}
-	for _, m := range missingLines(in.MissingEvidence) {
+	for _, m := range service.MissingLines(in.MissingEvidence) {
 		fmt.Fprintf(w, "  missing   %s\n", m)
 	}
 	printUsual(w, in.Anomalies, in.Correlations)
 	for _, s := range in.Symptoms {
-		fmt.Fprintf(w, "\n  symptom: %s, %s", symptomTitle(s.Symptom), text.Count(s.Alerts, "alert"))
+		fmt.Fprintf(w, "\n  symptom: %s, %s", service.SymptomTitle(s.Symptom), text.Count(s.Alerts, "alert"))
 	}
 	fmt.Fprintln(w)
 	for _, a := range in.Actions {
 		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, spaced(a.State), a.Change)
 		for _, text := range []string{a.CalledOff, a.Reason} {
 			if text != "" {
-				fmt.Fprintf(w, "    %s\n", withTitles(text))
+				fmt.Fprintf(w, "    %s\n", service.WithTitles(text))
 			}
 		}
 		for _, g := range a.Guards {
-			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, withTitles(g.Reason))
+			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, service.WithTitles(g.Reason))
 		}
 		switch {
 		case a.State == state.AwaitingApproval:
@@ -88,7 +89,7 @@ func outcome(in api.IncidentJSON) string {
 	for _, a := range in.Actions {
 		text := a.Change + " " + spaced(a.State)
 		if a.Reason != "" {
-			text += ": " + withTitles(strings.TrimPrefix(a.Reason, "better: "))
+			text += ": " + service.WithTitles(strings.TrimPrefix(a.Reason, "better: "))
 		}
 		switch a.State {
 		case state.Succeeded:

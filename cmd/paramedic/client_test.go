@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
 	"paramedic/internal/text"
 	"paramedic/state"
@@ -177,7 +178,7 @@ func TestMissingSignalsFoldByReason(t *testing.T) {
 		"KV cache in use: no data\nPreemptions, Requests waiting: no series": {"kv_usage", "preemption_rate (no series)", "requests_waiting (no series)"},
 		"6 signals: 5 no series; 1 no data":                                  {"a (no series)", "b (no series)", "c (no series)", "d (no series)", "e (no series)", "f"},
 	} {
-		if got := strings.Join(missingLines(missing), "\n"); got != want {
+		if got := strings.Join(service.MissingLines(missing), "\n"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

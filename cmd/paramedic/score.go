@@ -79,9 +79,9 @@ func (c *cli) score(ctx context.Context, s score.Selection) error {
 		}
 		f.Close()
 	}
-	shown := c.scoreProgress(len(s.Trials()))
-	trials, err := s.Play(ctx, shown.done)
-	shown.end()
+	shown := score.NewProgress(c.err, len(s.Trials()))
+	trials, err := s.Play(ctx, shown.Done)
+	shown.End()
 	if err != nil {
 		return err
 	}

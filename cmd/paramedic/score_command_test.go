@@ -57,20 +57,3 @@ func TestScoreChecksItsFlagsFirst(t *testing.T) {
 		}
 	}
 }
-
-// On a terminal, one line is overwritten after every trial, and removed before the result.
-func TestScoreShowsProgressOnATerminal(t *testing.T) {
-	var line bytes.Buffer
-	told := &progress{out: &line, all: 2}
-	s := score.Selection{Seeds: 2, First: 3, Faults: []string{"engine_hang"}, Options: score.Options{Engine: "vllm"}}
-	if _, err := s.Play(t.Context(), told.done); err != nil {
-		t.Fatal(err)
-	}
-	told.end()
-	if got, want := line.String(), "\r1 of 2 runs done\r2 of 2 runs done\r\x1b[K"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if (&cli{err: &line}).scoreProgress(2) != nil {
-		t.Error("a buffer is no terminal")
-	}
-}

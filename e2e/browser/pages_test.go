@@ -27,7 +27,7 @@ func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
 
 	tb.shows(`[data-testid=title]`, "KV cache exhausted on llama-70b")
 	tb.shows(`[data-testid=cause]`, "kv exhaustion")
-	tb.shows(`[data-testid=sum]`, "preempted", "Score")
+	tb.shows(`[data-testid=sum]`, "Preemptions", "Score")
 	tb.shows(`[data-testid=checks]`, "Are the KV blocks used up?", "%")
 	tb.shows(`[data-testid=first-aid]`, "Lower max_num_seqs")
 	tb.shows(`[data-testid=action]`, "max_num_seqs 256 →", "guards allow it")

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"fmt"
@@ -6,13 +6,12 @@ import (
 	"strings"
 	"sync"
 
-	"paramedic/cmd/paramedic/service"
 	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
-// signalTitles returns the titles of the built-in signals by ID.
-var signalTitles = sync.OnceValue(func() map[string]string {
+// builtInSignals returns the titles of the built-in signals by ID.
+var builtInSignals = sync.OnceValue(func() map[string]string {
 	titles := map[string]string{}
 	all, err := signals.LoadSignals()
 	if err != nil {
@@ -24,10 +23,10 @@ var signalTitles = sync.OnceValue(func() map[string]string {
 	return titles
 })
 
-// symptomTitles returns the titles of the built-in symptoms by ID.
-var symptomTitles = sync.OnceValue(func() map[state.Symptom]string {
+// builtInSymptoms returns the titles of the built-in symptoms by ID.
+var builtInSymptoms = sync.OnceValue(func() map[state.Symptom]string {
 	titles := map[state.Symptom]string{}
-	catalog, err := service.LoadRules("")
+	catalog, err := LoadRules("")
 	if err != nil {
 		return titles // the IDs are shown instead
 	}
@@ -37,9 +36,9 @@ var symptomTitles = sync.OnceValue(func() map[state.Symptom]string {
 	return titles
 })
 
-// symptomTitle returns the title of a symptom, or its ID with spaces.
-func symptomTitle(id state.Symptom) string {
-	if title := symptomTitles()[id]; title != "" {
+// SymptomTitle returns the title of a symptom, or its ID with spaces.
+func SymptomTitle(id state.Symptom) string {
+	if title := builtInSymptoms()[id]; title != "" {
 		return title
 	}
 	return strings.ReplaceAll(string(id), "_", " ")
@@ -48,9 +47,9 @@ func symptomTitle(id state.Symptom) string {
 // signalTitle returns the title of a signal or of "symptom:ID", or the ID with spaces.
 func signalTitle(id string) string {
 	if symptom, ok := strings.CutPrefix(id, "symptom:"); ok {
-		return symptomTitle(state.Symptom(symptom))
+		return SymptomTitle(state.Symptom(symptom))
 	}
-	if title := signalTitles()[id]; title != "" {
+	if title := builtInSignals()[id]; title != "" {
 		return title
 	}
 	return strings.ReplaceAll(id, "_", " ")
@@ -59,10 +58,10 @@ func signalTitle(id string) string {
 // signalID matches a word that may be a signal's ID.
 var signalID = regexp.MustCompile(`\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b`)
 
-// withTitles returns a text with the titles of signals in place of their IDs.
-func withTitles(s string) string {
+// WithTitles returns a text with the titles of signals in place of their IDs.
+func WithTitles(s string) string {
 	return signalID.ReplaceAllStringFunc(s, func(id string) string {
-		title := signalTitles()[id]
+		title := builtInSignals()[id]
 		if title == "" {
 			return id
 		}
@@ -76,9 +75,9 @@ func withTitles(s string) string {
 // fewMissing is the number of missing signals up to which each is named.
 const fewMissing = 5
 
-// missingLines returns the missing signals of a verdict, one line per reason. More than five
+// MissingLines returns the missing signals of a verdict, one line per reason. More than five
 // signals are one line with their number by reason. An entry is "signal" or "signal (reason)".
-func missingLines(missing []string) []string {
+func MissingLines(missing []string) []string {
 	var reasons []string
 	titles := map[string][]string{}
 	for _, m := range missing {
