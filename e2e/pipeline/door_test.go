@@ -150,7 +150,7 @@ func TestBadPayloadsLeaveNoIncident(t *testing.T) {
 		{"a NUL in a label's name", raw(good(map[string]string{"x\x00y": "z"})), nil, 200, "control"},
 		{"a path as fingerprint", raw(good(nil), `"fingerprint":"`, `"fingerprint":"../../`), nil, 200, "fingerprint"},
 		{"9 MiB", bytes.Repeat([]byte(" "), 9<<20), nil, 413, "larger"},
-		{"60000 alerts", []byte(`{"version":"4","alerts":[` + strings.Repeat("{},", 60000) + `{}]}`), nil, 413, "at most"},
+		{"60000 alerts", []byte(`{"version":"4","alerts":[` + strings.Repeat("{},", 60000) + `{}]}`), nil, 413, "the limit is"},
 		{"no credentials", raw(good(nil)), map[string]string{"Authorization": ""}, 401, "authenticated"},
 		{"a wrong token", raw(good(nil)), map[string]string{"Authorization": "Bearer guess"}, 401, "authenticated"},
 		{"the token as basic authentication", raw(good(nil)), map[string]string{"Authorization": "Basic " + intakeToken}, 401,

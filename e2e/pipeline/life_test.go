@@ -48,7 +48,7 @@ func TestChangedConfigurationIsAppliedOrRefused(t *testing.T) {
 		" mode: yolo\nnotify:\n  slack: {api_url: 'ftp://slack'}\n"))
 	bot.Eventually(t, soon, "the refusal is in the log", func() error {
 		out := b.Output()
-		for _, want := range []string{"refused", "paramedic.yaml:2: ", "paramedic.yaml:4: ", "paramedic.yaml:6: ", "paramedic.yaml:8: ",
+		for _, want := range []string{"keeps the old one", "paramedic.yaml:2: ", "paramedic.yaml:4: ", "paramedic.yaml:6: ", "paramedic.yaml:8: ",
 			"settle", "soonish", "yolo"} {
 			if !strings.Contains(out, want) {
 				return fmt.Errorf("the log has no %q", want)
@@ -170,7 +170,7 @@ func TestCheckReportsProblems(t *testing.T) {
 	b.ConfigureRaw([]byte("listen: 0.0.0.0:8080\ntriage: {settle: soonish}\nclusters:\n- {name: a}\n- {name: a}\n"))
 	out, errs, code := bot.Run(t, b.Dir(), "check", "--config", b.ConfigPath())
 	for _, want := range []string{"paramedic.yaml:1: ", "paramedic.yaml:2: ", "paramedic.yaml:5: ", "bearer_token_file", "soonish",
-		"twice"} {
+		"is the name of another cluster"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output has no %q", want)
 		}

@@ -19,8 +19,8 @@ type Progress struct {
 	n  int
 }
 
-// NewProgress returns a progress on a terminal, or nil if the writer is none. A log must not have an
-// overwritten line.
+// NewProgress returns a progress on a terminal, or nil if the writer is none. A log must not have
+// an overwritten line.
 func NewProgress(out io.Writer, runs int) *Progress {
 	if !console.Attended(out) {
 		return nil
