@@ -277,3 +277,6 @@ func (m Message) MoreEvidence() []string {
 	}
 	return out
 }
+
+// GuardsSay returns the sentence of [state.GuardsSay] for the offer.
+func (o Offer) GuardsSay() string { return state.GuardsSay(o.Guards, o.State) }

@@ -11,6 +11,3 @@ func Outcome(in *state.Incident, actions []state.Action, title func(signal strin
 func Effects(actions []state.Action, title func(signal string) string) string {
 	return line(state.Effects(actions, title), maxText)
 }
-
-// Lower returns [state.InSentence] of a title.
-func Lower(s string) string { return state.InSentence(s) }

@@ -59,26 +59,3 @@ func TestOutcomeBeginsWithWhatHelped(t *testing.T) {
 		}
 	}
 }
-
-func TestEveryGuardIsCounted(t *testing.T) {
-	allow, hold := state.GuardResult{Guard: "mode", Decision: state.Allow}, state.GuardResult{Guard: "approval", Decision: state.Hold}
-	deny := state.GuardResult{Guard: "capacity", Decision: state.Deny}
-	for _, c := range []struct {
-		in     state.ActionState
-		guards []state.GuardResult
-		want   string
-	}{
-		{state.AwaitingApproval, nil, ""},
-		{state.AwaitingApproval, []state.GuardResult{allow, allow, hold}, "2 of 3 guards allow it. Only the approval is missing."},
-		{state.AwaitingApproval, []state.GuardResult{allow, deny, hold}, "1 of 3 guards allow it."},
-		{state.Approved, []state.GuardResult{allow, allow, hold}, "2 of 3 guards allow it."},
-		{state.Admitted, []state.GuardResult{allow, allow, allow}, "All 3 guards allow it."},
-		{state.Admitted, []state.GuardResult{allow}, "1 guard allows it."},
-		{state.Succeeded, []state.GuardResult{allow, allow}, "All 2 guards allowed it."},
-		{state.Expired, []state.GuardResult{allow, hold}, "1 of 2 guards allowed it."},
-	} {
-		if got := GuardsSay(c.guards, c.in); got != c.want {
-			t.Errorf("%s, %d guards: %q, want %q", c.in, len(c.guards), got, c.want)
-		}
-	}
-}

@@ -68,3 +68,26 @@ func TestMoreThanFiveMissingSignalsFold(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestEveryGuardIsCounted(t *testing.T) {
+	allow, hold := GuardResult{Guard: "mode", Decision: Allow}, GuardResult{Guard: "approval", Decision: Hold}
+	deny := GuardResult{Guard: "capacity", Decision: Deny}
+	for _, c := range []struct {
+		in     ActionState
+		guards []GuardResult
+		want   string
+	}{
+		{AwaitingApproval, nil, ""},
+		{AwaitingApproval, []GuardResult{allow, allow, hold}, "2 of 3 guards allow it. Only the approval is missing."},
+		{AwaitingApproval, []GuardResult{allow, deny, hold}, "1 of 3 guards allow it."},
+		{Approved, []GuardResult{allow, allow, hold}, "2 of 3 guards allow it."},
+		{Admitted, []GuardResult{allow, allow, allow}, "All 3 guards allow it."},
+		{Admitted, []GuardResult{allow}, "1 guard allows it."},
+		{Succeeded, []GuardResult{allow, allow}, "All 2 guards allowed it."},
+		{Expired, []GuardResult{allow, hold}, "1 of 2 guards allowed it."},
+	} {
+		if got := GuardsSay(c.guards, c.in); got != c.want {
+			t.Errorf("%s, %d guards: %q, want %q", c.in, len(c.guards), got, c.want)
+		}
+	}
+}

@@ -2,14 +2,14 @@ package state
 
 import "strings"
 
-// fewMissing is the number of missing signals up to which each is named. More fold by reason.
-const fewMissing = 5
+// FewMissing is the number of missing signals up to which each is named. More fold by reason.
+const FewMissing = 5
 
 // MissingLines returns the verdict's missing signals for people: one line per reason with the
 // signals' titles, or a single line that counts them by reason.
 func (d Diagnosis) MissingLines(t Titles) []string {
 	groups := d.MissingByReason()
-	if len(d.Missing) > fewMissing {
+	if len(d.Missing) > FewMissing {
 		return []string{SummarizeMissing(groups)}
 	}
 	var lines []string

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -37,20 +36,47 @@ func (t Titles) Symptom(id Symptom) string {
 // capFlag is the ID of a signal that is also an engine's flag. A text means the flag.
 const capFlag = "max_num_seqs"
 
-// signalID matches a word that may be a signal's ID.
-var signalID = regexp.MustCompile(`\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b`)
-
 // Text returns s with the titles of signals in place of their IDs.
 func (t Titles) Text(s string) string {
-	if len(t.Signals) == 0 {
-		return s
-	}
-	return signalID.ReplaceAllStringFunc(s, func(id string) string {
-		if title := t.Signals[id]; title != "" && id != capFlag {
+	return MapNames(s, func(id string, _ bool) string {
+		if title := t.Signals[id]; title != "" {
 			return InSentence(title)
 		}
 		return id
 	})
+}
+
+// MapNames returns s with f applied to every name that has an underscore, such as the ID of a signal
+// or a cause. first is set for the first word of s. A name within a path or a pod's name stays, and
+// so does max_num_seqs.
+func MapNames(s string, f func(name string, first bool) string) string {
+	var out strings.Builder
+	for rest := s; rest != ""; {
+		n := strings.IndexFunc(rest, isNamePart)
+		if n < 0 {
+			n = len(rest)
+		}
+		out.WriteString(rest[:n])
+		rest = rest[n:]
+		n = strings.IndexFunc(rest, func(r rune) bool { return !isNamePart(r) })
+		if n < 0 {
+			n = len(rest)
+		}
+		word := strings.TrimRight(rest[:n], ".:")
+		end := rest[len(word):n]
+		if strings.Contains(word, "_") && word != capFlag {
+			word = f(word, strings.TrimSpace(out.String()) == "")
+		}
+		out.WriteString(word + end)
+		rest = rest[n:]
+	}
+	return out.String()
+}
+
+// isNamePart reports whether a letter may be part of a name, a path or a pod's name.
+func isNamePart(r rune) bool {
+	return r == '_' || r == '-' || r == '/' || r == '.' || r == ':' || r == '=' || r >= '0' && r <= '9' ||
+		r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127 && r != '→' && r != '×' && r != '…'
 }
 
 // InSentence returns a title for use within a sentence. Its first letter is small, unless the title

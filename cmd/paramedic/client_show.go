@@ -53,23 +53,23 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	for _, e := range in.Evidence {
 		printFinding(w, e.Weight, e.Text, e.Why)
 	}
-	for _, m := range service.MissingLines(in.MissingEvidence) {
+	for _, m := range (state.Diagnosis{Missing: in.MissingEvidence}).MissingLines(service.BuiltInTitles()) {
 		fmt.Fprintf(w, "  missing   %s\n", m)
 	}
 	printUsual(w, in.Anomalies, in.Correlations)
 	for _, s := range in.Symptoms {
-		fmt.Fprintf(w, "\n  symptom: %s, %s", service.SymptomTitle(s.Symptom), text.Count(s.Alerts, "alert"))
+		fmt.Fprintf(w, "\n  symptom: %s, %s", service.BuiltInTitles().Symptom(s.Symptom), text.Count(s.Alerts, "alert"))
 	}
 	fmt.Fprintln(w)
 	for _, a := range in.Actions {
-		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, spaced(a.State), a.Change)
+		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, a.State.Words(), a.Change)
 		for _, text := range []string{a.CalledOff, a.Reason} {
 			if text != "" {
-				fmt.Fprintf(w, "    %s\n", service.WithTitles(text))
+				fmt.Fprintf(w, "    %s\n", service.BuiltInTitles().Text(text))
 			}
 		}
 		for _, g := range a.Guards {
-			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, service.WithTitles(g.Reason))
+			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, service.BuiltInTitles().Text(g.Reason))
 		}
 		switch {
 		case a.State == state.AwaitingApproval:
@@ -87,9 +87,9 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 func outcome(in api.IncidentJSON) string {
 	var helped, others []string
 	for _, a := range in.Actions {
-		text := a.Change + " " + spaced(a.State)
+		text := a.Change + " " + a.State.Words()
 		if a.Reason != "" {
-			text += ": " + service.WithTitles(strings.TrimPrefix(a.Reason, "better: "))
+			text += ": " + service.BuiltInTitles().Text(strings.TrimPrefix(a.Reason, "better: "))
 		}
 		switch a.State {
 		case state.Succeeded:
@@ -101,11 +101,8 @@ func outcome(in api.IncidentJSON) string {
 	return strings.Join(append(helped, others...), "; ")
 }
 
-// spaced returns the state of an action in words.
-func spaced(s state.ActionState) string { return strings.ReplaceAll(string(s), "_", " ") }
-
-// printStory prints the explanation, with the same lines as the page, Slack and the API. If the
-// incident is over, the advice is not for now.
+// printStory prints the explanation, with the same lines as the page, Slack and the API. For a
+// resolved incident it labels the advice in the past.
 func printStory(w io.Writer, indent string, s state.Story, over bool) {
 	row := func(label, text string) {
 		if text != "" {
@@ -206,7 +203,7 @@ func silenced(answer []byte) (string, error) {
 func decidedOn(answer []byte) (string, error) {
 	var a api.ActionJSON
 	err := json.Unmarshal(answer, &a)
-	text := fmt.Sprintf("%s is %s: %s", a.ID, spaced(a.State), a.Change)
+	text := fmt.Sprintf("%s is %s: %s", a.ID, a.State.Words(), a.Change)
 	if a.DecidedBy != "" {
 		text += ", decided by " + a.DecidedBy
 	}
@@ -219,7 +216,7 @@ func cancelled(answer []byte) (string, error) {
 	if a.ReleasedBy != "" {
 		return fmt.Sprintf("%s is taken care of by %s: %s", a.ID, a.ReleasedBy, a.Change), err
 	}
-	return fmt.Sprintf("%s is %s: %s", a.ID, spaced(a.State), a.Change), err
+	return fmt.Sprintf("%s is %s: %s", a.ID, a.State.Words(), a.Change), err
 }
 
 func haltedNow(answer []byte) (string, error) {

@@ -163,7 +163,7 @@ func TestTerminalShowsAnomalies(t *testing.T) {
 	}
 }
 
-// A resolved incident begins with what helped, and its advice is not for now.
+// A resolved incident begins with what helped. Its advice no longer says "do now".
 func TestResolvedIncidentBeginsWithWhatHelped(t *testing.T) {
 	var out bytes.Buffer
 	printIncident(&out, api.IncidentJSON{Status: state.StatusResolved, Story: api.StoryJSON{Do: []string{"Scale out."}, Avoid: []string{"Restarting."}},
@@ -176,9 +176,9 @@ func TestResolvedIncidentBeginsWithWhatHelped(t *testing.T) {
 func TestMissingSignalsFoldByReason(t *testing.T) {
 	for want, missing := range map[string][]string{
 		"KV cache in use: no data\nPreemptions, Requests waiting: no series": {"kv_usage", "preemption_rate (no series)", "requests_waiting (no series)"},
-		"6 signals: 5 no series; 1 no data":                                  {"a (no series)", "b (no series)", "c (no series)", "d (no series)", "e (no series)", "f"},
+		"6 signals missing: 5 no series, 1 no data":                          {"a (no series)", "b (no series)", "c (no series)", "d (no series)", "e (no series)", "f"},
 	} {
-		if got := strings.Join(service.MissingLines(missing), "\n"); got != want {
+		if got := strings.Join(state.Diagnosis{Missing: missing}.MissingLines(service.BuiltInTitles()), "\n"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

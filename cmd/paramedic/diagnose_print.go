@@ -86,12 +86,12 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 		fmt.Fprint(w, "\n  other candidates:\n")
 	}
 	for _, a := range v.Alternatives {
-		fmt.Fprintf(w, "    %s, %s: would win with %s\n", a.Cause, state.FormatShare(a.Confidence), service.WithTitles(a.WouldWinIf))
+		fmt.Fprintf(w, "    %s, %s: would win with %s\n", a.Cause, state.FormatShare(a.Confidence), service.BuiltInTitles().Text(a.WouldWinIf))
 	}
 	if len(v.Missing) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, line := range service.MissingLines(v.Missing) {
+	for _, line := range v.MissingLines(service.BuiltInTitles()) {
 		fmt.Fprintf(w, "  missing: %s\n", line)
 	}
 	printUsual(w, v.Anomalies, v.Correlations)
@@ -145,7 +145,7 @@ func printMarkdown(out io.Writer, f survey.Report) {
 		if len(d.Missing) > 0 {
 			fmt.Fprintln(w)
 		}
-		for _, line := range service.MissingLines(d.Missing) {
+		for _, line := range d.MissingLines(service.BuiltInTitles()) {
 			fmt.Fprintf(w, "- missing: %s\n", md(line))
 		}
 		if len(d.Anomalies)+len(d.Correlations) > 0 {

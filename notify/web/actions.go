@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/notify"
 	"paramedic/state"
 )
 
@@ -98,7 +97,7 @@ func (c actionCard) Verified() string {
 }
 
 // GuardsSay returns how many guards allow the action. Every channel shows the same sentence.
-func (c actionCard) GuardsSay() string { return notify.GuardsSay(c.Guards, c.State) }
+func (c actionCard) GuardsSay() string { return state.GuardsSay(c.Guards, c.State) }
 
 // tone returns the colour of a state.
 func tone(s state.ActionState) string {

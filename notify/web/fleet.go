@@ -117,7 +117,7 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 }
 
 // Folds reports whether there are too many missing signals to list all of them.
-func (d fleetData) Folds() bool { return d.Missed > fewMissing }
+func (d fleetData) Folds() bool { return d.Missed > state.FewMissing }
 
 // healthRank orders pools by urgency.
 func healthRank(status string) int {

@@ -129,7 +129,7 @@ func (h *Handler) actionsOf(in state.Incident) (out []state.Action) {
 }
 
 // Folds reports whether there are too many missing signals to list all of them.
-func (d incidentData) Folds() bool { return d.Missed > fewMissing }
+func (d incidentData) Folds() bool { return d.Missed > state.FewMissing }
 
 func (h *Handler) incidentLink(id state.IncidentID) link {
 	l := link{URL: "/incidents/" + url.PathEscape(string(id)), Text: string(id)}

@@ -6,12 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"paramedic/notify"
 	"paramedic/state"
 )
-
-// capFlag is the ID of a signal that is an engine's flag, too. In a text it is the flag.
-const capFlag = "max_num_seqs"
 
 // symptomPrefix marks the ID of a symptom among the IDs of signals.
 const symptomPrefix = "symptom:"
@@ -39,43 +35,12 @@ func spaced(id string) string { return strings.ReplaceAll(id, "_", " ") }
 // prose returns a text with the titles of signals and symptoms in place of their IDs, and with the
 // words of causes and of the states of runs. Other names with underscores, such as flags and
 // configuration keys, stay.
-func (h *Handler) prose(text string) string {
-	var out strings.Builder
-	for rest := text; rest != ""; {
-		n := strings.IndexFunc(rest, isWord)
-		if n < 0 {
-			n = len(rest)
-		}
-		out.WriteString(rest[:n])
-		rest = rest[n:]
-		n = strings.IndexFunc(rest, func(r rune) bool { return !isWord(r) })
-		if n < 0 {
-			n = len(rest)
-		}
-		word, end := rest[:n], ""
-		if trimmed := strings.TrimRight(word, ".:"); trimmed != word {
-			word, end = trimmed, word[len(trimmed):]
-		}
-		out.WriteString(h.titled(word, strings.TrimSpace(out.String()) == "") + end)
-		rest = rest[n:]
-	}
-	return out.String()
-}
-
-// isWord reports whether a letter may be part of a name. A name of a pod or a path may contain an
-// ID.
-func isWord(r rune) bool {
-	return r == '_' || r == '-' || r == '/' || r == '.' || r == ':' || r == '=' || r >= '0' && r <= '9' ||
-		r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127 && r != '→' && r != '×' && r != '…'
-}
+func (h *Handler) prose(text string) string { return state.MapNames(text, h.titled) }
 
 // titled returns the title of a word that is an ID, for the beginning or the middle of a sentence.
 func (h *Handler) titled(word string, first bool) string {
-	if !strings.Contains(word, "_") || word == capFlag {
-		return word
-	}
 	if strings.HasPrefix(word, peerPrefix) {
-		return notify.Lower(h.signalTitle(word))
+		return state.InSentence(h.signalTitle(word))
 	}
 	title := cmp.Or(h.cfg.Titles[word], h.cfg.Titles[symptomPrefix+word])
 	if title == "" {
@@ -87,7 +52,7 @@ func (h *Handler) titled(word string, first bool) string {
 	if first {
 		return title
 	}
-	return notify.Lower(title)
+	return state.InSentence(title)
 }
 
 // told returns the text of an entry of the timeline. An entry of a symptom begins with its ID, and
@@ -100,7 +65,7 @@ func (h *Handler) told(e state.Entry) string {
 		}
 	case "opened":
 		if head, id, ok := strings.Cut(e.Text, " ("); ok && strings.HasSuffix(id, ")") {
-			return head + " (" + notify.Lower(h.symptomTitle(state.Symptom(strings.TrimSuffix(id, ")")))) + ")"
+			return head + " (" + state.InSentence(h.symptomTitle(state.Symptom(strings.TrimSuffix(id, ")")))) + ")"
 		}
 	}
 	return h.prose(e.Text)
@@ -111,10 +76,6 @@ type missingGroup struct {
 	Reason  string
 	Signals []string // titles, sorted
 }
-
-// fewMissing is the number of missing signals up to which all of them are listed. More fold by
-// reason.
-const fewMissing = 5
 
 // missing groups the missing signals by reason, the largest group first. A diagnosis lists "signal"
 // or "signal (reason)". The evidence has the reasons, too.

@@ -12,8 +12,3 @@ func Sureness(cause state.Cause, confidence float64) string {
 	}
 	return state.FormatShare(confidence)
 }
-
-// MissingLines returns the lines of [state.Diagnosis.MissingLines] without titles.
-func MissingLines(missing []string) []string {
-	return state.Diagnosis{Missing: missing}.MissingLines(state.Titles{})
-}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"paramedic/state"
 )
 
 func TestMissingEvidenceIsGroupedByReason(t *testing.T) {
@@ -21,10 +23,10 @@ func TestMissingEvidenceIsGroupedByReason(t *testing.T) {
 	want := []string{
 		"27 signals missing: 23 " + none + ", 2 no data, 1 no baseline, 1 Prometheus: bad_data (query 1)",
 	}
-	if diff := cmp.Diff(want, MissingLines(missing)); diff != "" {
+	if diff := cmp.Diff(want, state.Diagnosis{Missing: missing}.MissingLines(state.Titles{})); diff != "" {
 		t.Error(diff)
 	}
-	if got := MissingLines(nil); len(got) != 0 {
+	if got := (state.Diagnosis{}).MissingLines(state.Titles{}); len(got) != 0 {
 		t.Errorf("nothing is missing, and it says %q", got)
 	}
 }

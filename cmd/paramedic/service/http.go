@@ -50,7 +50,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 	}
 	server = webhook.New(webhook.Config{
 		Log: s.Keeper, View: s.Keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
-		Titles: s.titles(),
+		Titles: titlesOf(s.catalog),
 		Alertmanager: access.AlertmanagerAuth{
 			Bearer:        access.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
 			BasicUser:     c.Auth.Alertmanager.BasicAuth.Username,
@@ -133,7 +133,7 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 			Token: access.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
 	}
 	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links,
-		Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor, Titles: s.titles()}
+		Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor, Titles: titlesOf(s.catalog)}
 	if len(n.Templates) > 0 {
 		templates, problems := wording.Load(n.Templates, s.deps.Logger)
 		if len(problems) > 0 {
@@ -157,15 +157,6 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 		}
 	}
 	return notify.NewHandler(handler), nil
-}
-
-// titles returns the titles of signals and symptoms.
-func (s *Service) titles() state.Titles {
-	t := state.Titles{Signals: s.catalog.Titles(), Symptoms: map[state.Symptom]string{}}
-	for _, symptom := range s.catalog.Symptoms() {
-		t.Symptoms[symptom.ID] = symptom.Title
-	}
-	return t
 }
 
 // NewRouter creates the routes. The default routes use configured channels only.

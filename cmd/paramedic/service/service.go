@@ -99,7 +99,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	s.Keeper = keeper.New(keeper.Config{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
 		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router,
-			Settings: cfg.Settings(), Titles: symptomTitles(s.catalog)},
+			Settings: cfg.Settings(), Titles: titlesOf(s.catalog).Symptoms},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -157,15 +157,6 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 
 // CloseStreams ends the event streams, which otherwise stay open.
 func (s *Service) CloseStreams() { s.closeStreams() }
-
-// symptomTitles returns the titles of the catalogue's symptoms.
-func symptomTitles(c *catalog.Catalog) map[state.Symptom]string {
-	out := map[state.Symptom]string{}
-	for _, s := range c.Symptoms() {
-		out[s.ID] = s.Title
-	}
-	return out
-}
 
 // ownNamespace returns the namespace of the bot's own pod. It is empty outside Kubernetes.
 func ownNamespace() string {
