@@ -248,8 +248,8 @@ func (m Message) Verdict() string {
 	return fmt.Sprintf("%s, %s sure", m.Cause, state.FormatShare(m.Confidence))
 }
 
-// Gravity returns how bad and how sure it is: "critical, 93 % sure". The title of an undiagnosed
-// incident says that its cause is unknown.
+// Gravity returns the severity and the confidence: "critical, 93 % sure". For an unknown cause it
+// has the likely one, or only the severity: the title already begins with "Undiagnosed".
 func (m Message) Gravity() string {
 	switch {
 	case !m.Diagnosed:

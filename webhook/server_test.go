@@ -79,5 +79,5 @@ func TestOpenAPIDescribesEveryPath(t *testing.T) {
 		t.Errorf("described %q\nrouted %q", described, routed)
 	}
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/openapi.yaml", ""), 200, "openapi: 3",
-		"For unknown it is what the candidates leave")
+		"For unknown it is one minus the sum of the candidates' probabilities")
 }

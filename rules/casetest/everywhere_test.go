@@ -75,8 +75,7 @@ func TestUnclassifiedRuleOnFleetIsOneIncident(t *testing.T) {
 	}
 }
 
-// An alert that names only an address has the address as its only place. The job is what it shares
-// with the others.
+// Alerts that name only an address share nothing but their scrape job, so the job joins them.
 func TestAddressesOfOneJobAreOneIncident(t *testing.T) {
 	w := newEverywhereWorld(t)
 	down := func(rule, job, address string) {

@@ -102,8 +102,8 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 	}
 }
 
-// not checks that a cause is not named and has at most half of the winner's confidence. If the
-// winner is unknown, that is what the leading candidate leaves.
+// not checks that a cause is not named and has at most half of the winner's confidence. For an
+// unknown winner it uses one minus the confidence of the leading candidate.
 func (k *caseRun) not(d state.Diagnosis, id string) {
 	winner := d.Confidence
 	if d.Cause == state.Unknown && len(d.Alternatives) > 0 {

@@ -24,7 +24,7 @@ func likely(c *catalog.Catalog, v verdict) *state.Likely {
 	return &state.Likely{Cause: best.cause.ID, Confidence: best.confidence, Lacks: needs(c, v, best)}
 }
 
-// unknownShare returns the confidence of unknown: what the candidates leave.
+// unknownShare returns the confidence of unknown: one minus the sum of the candidates'.
 func (v verdict) unknownShare() float64 {
 	left := 1.0
 	for i := range v.ranked {

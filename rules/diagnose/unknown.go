@@ -44,7 +44,8 @@ func strangeStory(strange string) state.Story {
 	}
 }
 
-// unknownStory says what is seen, why no cause is named, and what to check first.
+// unknownStory returns the story of a verdict without a cause: the symptoms, the reason why no
+// cause is named, and the first checks.
 func unknownStory(c *catalog.Catalog, in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
 	where := text.Phrase(topology.Target(in.Scope))

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// Unknown's confidence is what the candidates leave. A cause that only an alert supports is part of
-// unknown, so it does not lead.
+// The confidence of unknown is one minus the sum of the candidates' confidences. A cause that only
+// an alert supports is no candidate, so it does not lead.
 func TestUnknownConfidenceIsItsOwnShare(t *testing.T) {
 	c := rulestest.MustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}

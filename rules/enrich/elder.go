@@ -18,6 +18,8 @@ type trouble struct {
 	falls  bool // less of it is worse; below 0.2 there was nothing to lose
 }
 
+// The factors are those from which the catalogue counts a change of the signal, and the felt values
+// lie below the thresholds of common alert rules. None of them is fitted to data.
 var troubles = []trouble{
 	{signal: "requests_waiting", felt: 5, factor: 3}, {signal: "ttft_p95", felt: 0.5, factor: 2},
 	{signal: "preemption_rate", felt: 0.05, factor: 3}, {signal: "error_rate", felt: 0.02, factor: 3},

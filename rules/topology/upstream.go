@@ -2,8 +2,8 @@ package topology
 
 import "strings"
 
-// An Upstream is what a proxy's series or alert counts requests to: a workload, a Service or a
-// route. Its name leads to the pool behind it.
+// An Upstream names the destination of a proxy's requests: a workload, a Service or a route. Its
+// name leads to the pool behind it.
 type Upstream struct{ Namespace, Name string }
 
 // UpstreamOf returns the upstream that the labels of Envoy, Istio or the nginx ingress controller

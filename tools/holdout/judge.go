@@ -10,14 +10,14 @@ import (
 
 // judge counts what the incidents are called at the end.
 func (r *run) judge(res *result) {
-	res.Alerts = r.alerts
+	res.Alerts = r.Alerts
 	var b strings.Builder
 	res.Outcome = "silent"
 	if res.Decoy {
 		res.Outcome = "right"
 	}
-	for _, in := range r.board.Incidents() {
-		res.Paged = res.Paged || r.paged[in.ID]
+	for _, in := range r.Board.Incidents() {
+		res.Paged = res.Paged || r.Paged[in.ID]
 		if in.MergedInto != "" {
 			continue
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -17,22 +16,15 @@ import (
 	"paramedic/cmd/paramedic/score"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
-	"paramedic/lab/alerting"
-	"paramedic/notify"
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/rules/enrich/prometheus"
 	"paramedic/rules/signals"
-	"paramedic/state"
-	"paramedic/state/fold"
-	"paramedic/webhook/alertmanager"
 )
 
 const (
-	cluster = "default"
-	before  = 70 * time.Minute // healthy, before the scenario starts
-	sparse  = time.Minute      // scrape interval of that time
+	before = 70 * time.Minute // healthy, before the scenario starts
+	sparse = time.Minute      // scrape interval of that time
 )
 
 // A result is the outcome of a run.
@@ -54,24 +46,11 @@ type result struct {
 
 // A run plays one fault on one fleet.
 type run struct {
+	*score.Bot
 	world   *world
 	ruler   *ruler
-	manager *alerting.Alertmanager
 	scraper *engine.Client // nil: evidence comes through PromQL
-	gather  *enrich.Gatherer
-	fold    *fold.Fold
-	board   *fold.Board
-	now     time.Time
-	seq     uint64
-	alerts  int
-	paged   map[state.IncidentID]bool
 }
-
-// Now implements state.Clock with the simulated time.
-func (r *run) Now() time.Time { return r.now }
-
-// After implements state.Clock. Nothing in a run waits.
-func (*run) After(time.Duration) <-chan time.Time { return nil }
 
 // play plays a fault or decoy and returns the outcome.
 func play(ctx context.Context, fault string, seed uint64, c convention) (result, error) {
@@ -141,9 +120,9 @@ func newRun(s lab.Scenario, seed uint64, c convention) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("knowledge: %w", err)
 	}
-	router, err := notify.NewRouter(nil, []state.Channel{state.ChannelPagerDuty, state.ChannelSlack, state.ChannelConsole})
+	bot, err := score.NewBot(catalog)
 	if err != nil {
-		return nil, fmt.Errorf("routes: %w", err)
+		return nil, fmt.Errorf("bot: %w", err)
 	}
 	fleet, err := s.Build()
 	if err != nil {
@@ -155,9 +134,8 @@ func newRun(s lab.Scenario, seed uint64, c convention) (*run, error) {
 		return nil, err
 	}
 	a := newAPI(w.store)
-	r := &run{world: w, ruler: newRuler(loaded, a, clusterLabel(seed)), manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}),
-		board: fold.NewBoard(), paged: map[state.IncidentID]bool{}, now: fleet.Start(),
-		fold: &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: config.Default().Settings()}}
+	r := &run{Bot: bot, world: w, ruler: newRuler(loaded, a, clusterLabel(seed))}
+	r.At = fleet.Start()
 	sources := enrich.Cluster{}
 	if c["kubernetes"] != "none" {
 		sources.Kubernetes = score.LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })
@@ -168,12 +146,13 @@ func newRun(s lab.Scenario, seed uint64, c convention) (*run, error) {
 			return nil, fmt.Errorf("prometheus: %w", err)
 		}
 	} else {
-		r.scraper = engine.New(engine.Config{Signals: known, Interval: 15 * time.Second, Clock: r, Timeout: time.Minute,
+		r.scraper = engine.New(engine.Config{Signals: known, Interval: 15 * time.Second, Clock: r.Bot, Timeout: time.Minute,
 			Transport: pages{w}, Discover: w.pageTargets})
 		sources.Engines = r.scraper
 	}
-	r.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{cluster: sources}, Signals: known, Deadline: 5 * time.Minute,
-		Log: slog.New(slog.DiscardHandler)})
+	r.Gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{score.Cluster: sources}, Signals: known,
+		Deadline: 5 * time.Minute,
+		Log:      slog.New(slog.DiscardHandler)})
 	return r, nil
 }
 
@@ -182,7 +161,7 @@ func clusterLabel(seed uint64) string {
 	if seed%3 == 0 {
 		return ""
 	}
-	return cluster
+	return score.Cluster
 }
 
 // neighbour returns the healthy fleet of the convention, or nil.
@@ -259,21 +238,21 @@ func (p pages) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // toEnd plays the run.
 func (r *run) toEnd(ctx context.Context, length time.Duration) error {
-	start := r.now
+	start := r.At
 	interval, err := time.ParseDuration(r.world.convention["interval"])
 	if err != nil {
 		return fmt.Errorf("interval: %w", err)
 	}
 	const step = 5 * time.Second
 	for since := time.Duration(0); since <= length; since += step {
-		r.now = start.Add(since)
+		r.At = start.Add(since)
 		dense := since >= before-5*time.Minute
 		if !dense && since%sparse != 0 {
 			continue
 		}
-		r.world.eachFleet(func(f *lab.Fleet) { f.Advance(r.now) })
+		r.world.eachFleet(func(f *lab.Fleet) { f.Advance(r.At) })
 		if !dense || since%interval == 0 {
-			r.world.scrape(r.now)
+			r.world.scrape(r.At)
 		}
 		if r.scraper != nil && (!dense || since%(15*time.Second) == 0) {
 			r.scraper.Scrape(ctx)
@@ -282,71 +261,15 @@ func (r *run) toEnd(ctx context.Context, length time.Duration) error {
 			continue
 		}
 		if since%(15*time.Second) == 0 {
-			alerts, err := r.ruler.evaluate(ctx, r.now)
+			alerts, err := r.ruler.evaluate(ctx, r.At)
 			if err != nil {
 				return err
 			}
-			r.manager.Receive(r.now, alerts)
+			r.Receive(alerts)
 		}
-		if err := r.deliver(); err != nil {
-			return err
+		if err := r.Step(ctx); err != nil {
+			return fmt.Errorf("%s after the start: %w", since, err)
 		}
-		if due, _ := r.board.NextDue(); !due.IsZero() && !due.After(r.now) {
-			r.apply(state.Input{Cluster: cluster})
-		}
-		r.effects(ctx)
 	}
 	return ctx.Err()
-}
-
-func (r *run) deliver() error {
-	for _, n := range r.manager.Due(r.now) {
-		body, err := json.Marshal(n.Webhook)
-		if err != nil {
-			return fmt.Errorf("encoding the webhook: %w", err)
-		}
-		p, err := alertmanager.Decode(body, []string{cluster}, r.now)
-		if err != nil {
-			return fmt.Errorf("decoding the webhook: %w", err)
-		}
-		for _, in := range p.Inputs {
-			r.alerts += len(in.Alerts.Alerts)
-			r.apply(in)
-		}
-		r.manager.Sent(n, r.now)
-	}
-	return nil
-}
-
-func (r *run) apply(in state.Input) {
-	r.seq++
-	in.Seq, in.At = r.seq, r.now
-	r.fold.Apply(r.board, in)
-}
-
-// effects gathers evidence that is due, and accepts every message.
-func (r *run) effects(ctx context.Context) {
-	for _, e := range r.board.Due(r.now) {
-		out := state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}
-		switch e.Kind {
-		case state.EffectEnrich:
-			r.enrich(ctx, e.Incident)
-		case state.EffectNotify:
-			out.Rev = e.Want
-			r.paged[e.Incident] = r.paged[e.Incident] || e.Channel == state.ChannelPagerDuty
-		}
-		r.apply(state.Input{Cluster: e.Cluster, Outcome: &out})
-	}
-}
-
-func (r *run) enrich(ctx context.Context, id state.IncidentID) {
-	list := r.board.Incidents()
-	i := slices.IndexFunc(list, func(in state.Incident) bool { return in.ID == id })
-	if i < 0 || !list[i].Open() {
-		return
-	}
-	in := list[i]
-	ev := r.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: r.now,
-		Jobs: enrich.JobsOf(in)})
-	r.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
 }

@@ -9,12 +9,10 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
@@ -29,7 +27,7 @@ type store struct {
 
 type series struct {
 	labels labels.Labels
-	points []chunks.Sample
+	points []promql.FPoint
 }
 
 func newStore(want func(string) bool) *store {
@@ -42,7 +40,7 @@ func (s *store) scrape(at time.Time, target string, set map[string]string, famil
 	before, now := s.targets[target], map[*series]bool{}
 	add := func(name string, with map[string]string, v float64) {
 		x := s.find(name, with)
-		x.points = append(x.points, sampleAt{at.UnixMilli(), v})
+		x.points = append(x.points, promql.FPoint{T: at.UnixMilli(), F: v})
 		now[x] = true
 	}
 	up := 0.0
@@ -57,7 +55,7 @@ func (s *store) scrape(at time.Time, target string, set map[string]string, famil
 	}
 	for x := range before {
 		if !now[x] {
-			x.points = append(x.points, sampleAt{at.UnixMilli(), math.Float64frombits(value.StaleNaN)})
+			x.points = append(x.points, promql.FPoint{T: at.UnixMilli(), F: math.Float64frombits(value.StaleNaN)})
 		}
 	}
 	s.targets[target] = now
@@ -98,7 +96,7 @@ func (s *store) vanish(at time.Time, present map[string]bool) {
 			continue
 		}
 		for x := range all {
-			x.points = append(x.points, sampleAt{at.UnixMilli(), math.Float64frombits(value.StaleNaN)})
+			x.points = append(x.points, promql.FPoint{T: at.UnixMilli(), F: math.Float64frombits(value.StaleNaN)})
 		}
 		delete(s.targets, target)
 	}
@@ -170,10 +168,10 @@ func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, match
 		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(x.labels.Get(m.Name)) }) {
 			continue
 		}
-		i := sort.Search(len(x.points), func(i int) bool { return x.points[i].T() >= q.from })
-		j := sort.Search(len(x.points), func(i int) bool { return x.points[i].T() > q.to })
+		i := sort.Search(len(x.points), func(i int) bool { return x.points[i].T >= q.from })
+		j := sort.Search(len(x.points), func(i int) bool { return x.points[i].T > q.to })
 		if i < j {
-			out = append(out, storage.NewListSeries(x.labels, x.points[i:j]))
+			out = append(out, promql.NewStorageSeries(promql.Series{Metric: x.labels, Floats: x.points[i:j]}))
 		}
 	}
 	slices.SortFunc(out, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
@@ -196,30 +194,3 @@ func (*seriesSet) Err() error { return nil }
 
 // Warnings implements storage.SeriesSet.
 func (*seriesSet) Warnings() annotations.Annotations { return nil }
-
-// A sampleAt is a value at a Unix time in milliseconds.
-type sampleAt struct {
-	t int64
-	v float64
-}
-
-// ST implements chunks.Sample.
-func (s sampleAt) ST() int64 { return 0 }
-
-// T implements chunks.Sample.
-func (s sampleAt) T() int64 { return s.t }
-
-// F implements chunks.Sample.
-func (s sampleAt) F() float64 { return s.v }
-
-// H implements chunks.Sample.
-func (sampleAt) H() *histogram.Histogram { return nil }
-
-// FH implements chunks.Sample.
-func (sampleAt) FH() *histogram.FloatHistogram { return nil }
-
-// Copy implements chunks.Sample.
-func (s sampleAt) Copy() chunks.Sample { return s }
-
-// Type implements chunks.Sample.
-func (sampleAt) Type() chunkenc.ValueType { return chunkenc.ValFloat }

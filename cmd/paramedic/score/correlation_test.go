@@ -31,7 +31,7 @@ func TestArrivalsMoveWithWhatUsersFeel(t *testing.T) {
 	if _, err := tr.play(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ins := tr.board.Incidents()
+	ins := tr.Board.Incidents()
 	if len(ins) != 1 || ins[0].Diagnosis.Cause != lab.TrafficSurge {
 		t.Fatalf("%+v", ins)
 	}

@@ -105,7 +105,7 @@ func TestGPUFaultIsDiagnosedOnEveryExporter(t *testing.T) {
 				t.Fatal(err)
 			}
 			var title string
-			for _, in := range run.board.Incidents() {
+			for _, in := range run.Board.Incidents() {
 				if in.Cause() == "gpu_fault" {
 					title = in.Title
 				}

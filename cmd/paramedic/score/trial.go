@@ -2,7 +2,6 @@ package score
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,19 +14,15 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
-	"paramedic/notify"
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/rules/signals"
 	"paramedic/state"
-	"paramedic/state/fold"
-	"paramedic/webhook/alertmanager"
 )
 
-// A trial runs scenarios against the bot's own parts, on simulated time and in one goroutine,
-// without a listener. Several pools in one cluster share one bot and one Alertmanager.
+// A trial runs scenarios. Several pools in one cluster share one bot and one Alertmanager.
 type trial struct {
+	*Bot
 	kind, name string
 	seed       uint64
 	watched    time.Duration // since when the bot reads pages, from the fleet's start
@@ -35,24 +30,15 @@ type trial struct {
 	length     time.Duration
 	enough     time.Duration // it ends so long after the right verdicts; zero: at the scenario's end
 	pools      []*trialPool
-	manager    *alerting.Alertmanager
 	alone      *plainAlertmanager
 	advice     *adviser
 	scraper    *engine.Client
-	gather     *enrich.Gatherer
-	fold       *fold.Fold
-	board      *fold.Board
-	now        time.Time
-	seq        uint64
 
-	alerts     int
-	firstAlert time.Time
-	truths     []*truth
-	verdicts   map[state.IncidentID]state.Cause
-	misled     []string
-	harmful    []string
-	paged      map[state.IncidentID]bool
-	trace      strings.Builder
+	truths   []*truth
+	verdicts map[state.IncidentID]state.Cause
+	misled   []string
+	harmful  []string
+	trace    strings.Builder
 }
 
 // A trialPool is one fleet of a trial.
@@ -71,11 +57,8 @@ type truth struct {
 	at    time.Time // when it was first named
 }
 
-// trialCluster names the lab's cluster. trialScrapes is the bot's default interval of scrapes.
-const (
-	trialCluster = "default"
-	trialScrapes = 15 * time.Second
-)
+// trialScrapes is the bot's default interval of scrapes.
+const trialScrapes = 15 * time.Second
 
 // If the traffic varies by itself, the bot watches the healthy pool for longer. A minute and a half
 // is too short a baseline then.
@@ -113,18 +96,13 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options
 	if err != nil {
 		return nil, err
 	}
-	router, err := notify.NewRouter(nil,
-		[]state.Channel{state.ChannelPagerDuty, state.ChannelSlack, state.ChannelConsole})
+	bot, err := NewBot(catalog)
 	if err != nil {
-		return nil, fmt.Errorf("routes: %w", err)
+		return nil, err
 	}
-	t := &trial{kind: kind, name: name, seed: seed, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}),
-		alone:  newPlainAlertmanager(o.Kind),
-		advice: &adviser{catalog, library}, board: fold.NewBoard(),
-		fold: &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router,
-			Settings: config.Default().Settings()},
-		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{},
-		paged: map[state.IncidentID]bool{}}
+	t := &trial{Bot: bot, kind: kind, name: name, seed: seed, alone: newPlainAlertmanager(o.Kind),
+		advice: &adviser{catalog, library}, verdicts: map[state.IncidentID]state.Cause{}, misled: []string{},
+		harmful: []string{}}
 	t.watched = 5*time.Minute - HealthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched
 	if o.varies() {
@@ -138,10 +116,10 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options
 			return nil, err
 		}
 	}
-	t.now = t.pools[0].fleet.Start()
-	t.scraper = engine.New(engine.Config{Signals: known, Interval: trialScrapes, Clock: trialClock{t},
+	t.At = t.pools[0].fleet.Start()
+	t.scraper = engine.New(engine.Config{Signals: known, Interval: trialScrapes, Clock: t.Bot,
 		Timeout: time.Minute, Transport: t, Discover: t.targets})
-	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper,
+	t.Gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{Cluster: {Engines: t.scraper,
 		Kubernetes: LastWords(t.fleets)}}, Signals: known,
 		Deadline: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	return t, nil
@@ -186,15 +164,6 @@ func (t *trial) addPool(i int, s lab.Scenario) error {
 	return nil
 }
 
-// A trialClock is the simulated time of a trial. Nothing in a trial waits.
-type trialClock struct{ *trial }
-
-// Now returns the simulated time.
-func (c trialClock) Now() time.Time { return c.now }
-
-// After returns nil: nothing in a trial waits.
-func (trialClock) After(time.Duration) <-chan time.Time { return nil }
-
 // RoundTrip answers a scrape with the page of the addressed fleet.
 func (t *trial) RoundTrip(r *http.Request) (*http.Response, error) {
 	for _, p := range t.pools {
@@ -227,109 +196,49 @@ func (t *trial) targets() []engine.Target {
 func (t *trial) play(ctx context.Context) (TrialResult, error) {
 	start := t.pools[0].fleet.Start()
 	end := start.Add(t.length)
-	for t.now = start.Add(t.watched); t.now.Before(start.Add(t.begin)) &&
-		ctx.Err() == nil; t.now = t.now.Add(sparsely) {
+	for t.At = start.Add(t.watched); t.At.Before(start.Add(t.begin)) &&
+		ctx.Err() == nil; t.At = t.At.Add(sparsely) {
 		for _, p := range t.pools {
-			p.fleet.Advance(t.now)
+			p.fleet.Advance(t.At)
 		}
 		t.scraper.Scrape(ctx)
 	}
-	for beat := 0; !t.now.After(end); beat++ {
+	for beat := 0; !t.At.After(end); beat++ {
 		if err := ctx.Err(); err != nil {
 			return TrialResult{}, err
 		}
 		for _, p := range t.pools {
-			p.fleet.Advance(t.now)
+			p.fleet.Advance(t.At)
 		}
 		if beat%int(trialScrapes/alerting.ScrapeInterval) == 0 {
 			t.scraper.Scrape(ctx)
 		}
-		if err := t.evaluate(); err != nil {
+		t.evaluate()
+		if err := t.Step(ctx); err != nil {
 			return TrialResult{}, err
 		}
-		if due, cluster := t.board.NextDue(); !due.IsZero() && !due.After(t.now) {
-			t.apply(state.Input{Cluster: cluster})
-		}
-		t.answer(ctx)
 		t.look()
 		if t.enough > 0 && t.settled() {
 			break
 		}
-		t.now = t.now.Add(alerting.ScrapeInterval)
+		t.At = t.At.Add(alerting.ScrapeInterval)
 	}
 	return t.result(), nil
 }
 
 // evaluate evaluates every pool's rules, and sends the same alerts to both Alertmanagers.
-func (t *trial) evaluate() error {
+func (t *trial) evaluate() {
 	var alerts []alerting.Alert
 	for _, p := range t.pools {
 		fired := p.ruler.Evaluate()
 		p.alerted = p.alerted || len(fired) > 0
 		alerts = append(alerts, fired...)
 	}
-	t.alone.receive(t.now, alerts)
-	t.manager.Receive(t.now, alerts)
-	return t.deliver()
+	t.alone.receive(t.At, alerts)
+	t.Receive(alerts)
 }
 
 // settled reports whether every fault was named long enough ago.
 func (t *trial) settled() bool {
-	return !slices.ContainsFunc(t.truths, func(x *truth) bool { return x.at.IsZero() || t.now.Sub(x.at) < t.enough })
-}
-
-// deliver decodes due notifications with the webhook's own decoder, and applies them.
-func (t *trial) deliver() error {
-	for _, n := range t.manager.Due(t.now) {
-		body, err := json.Marshal(n.Webhook)
-		if err != nil {
-			return fmt.Errorf("encoding the webhook: %w", err)
-		}
-		p, err := alertmanager.Decode(body, []string{trialCluster}, t.now)
-		if err != nil {
-			return fmt.Errorf("decoding the webhook: %w", err)
-		}
-		for _, in := range p.Inputs {
-			t.alerts += len(in.Alerts.Alerts)
-			if t.firstAlert.IsZero() {
-				t.firstAlert = t.now
-			}
-			t.apply(in)
-		}
-		t.manager.Sent(n, t.now)
-	}
-	return nil
-}
-
-func (t *trial) apply(in state.Input) {
-	t.seq++
-	in.Seq, in.At = t.seq, t.now
-	t.fold.Apply(t.board, in)
-}
-
-// answer handles due effects: it gathers evidence, and accepts every message.
-func (t *trial) answer(ctx context.Context) {
-	for _, e := range t.board.Due(t.now) {
-		out := state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}
-		switch e.Kind {
-		case state.EffectEnrich:
-			t.enrich(ctx, e.Incident)
-		case state.EffectNotify:
-			out.Rev = e.Want
-			t.paged[e.Incident] = t.paged[e.Incident] || e.Channel == state.ChannelPagerDuty
-		}
-		t.apply(state.Input{Cluster: e.Cluster, Outcome: &out})
-	}
-}
-
-func (t *trial) enrich(ctx context.Context, id state.IncidentID) {
-	list := t.board.Incidents()
-	i := slices.IndexFunc(list, func(in state.Incident) bool { return in.ID == id })
-	if i < 0 || !list[i].Open() {
-		return
-	}
-	in := list[i]
-	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt,
-		Now: t.now, Jobs: enrich.JobsOf(in)})
-	t.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
+	return !slices.ContainsFunc(t.truths, func(x *truth) bool { return x.at.IsZero() || t.At.Sub(x.at) < t.enough })
 }

@@ -89,14 +89,14 @@ func (t *trial) wrong(in *state.Incident) bool {
 
 // look records the current verdict of every incident, and its harmful advice.
 func (t *trial) look() {
-	for _, in := range t.board.Incidents() {
+	for _, in := range t.Board.Incidents() {
 		if in.DiagnosedAt.IsZero() || t.verdicts[in.ID] == in.Cause() {
 			continue
 		}
 		t.verdicts[in.ID] = in.Cause()
-		fmt.Fprintf(&t.trace, "  %s #%d %s\n", t.now.Sub(t.pools[0].fleet.Start()), in.Number, traceOf(&in))
+		fmt.Fprintf(&t.trace, "  %s #%d %s\n", t.At.Sub(t.pools[0].fleet.Start()), in.Number, traceOf(&in))
 		if x := t.truth(&in); x != nil && x.at.IsZero() {
-			x.at = t.now
+			x.at = t.At
 		}
 		if cause := string(in.Cause()); t.wrong(&in) && !slices.Contains(t.misled, cause) {
 			t.misled = append(t.misled, cause)
@@ -113,12 +113,12 @@ func (t *trial) look() {
 }
 
 func (t *trial) result() TrialResult {
-	p := TrialResult{Kind: t.kind, Fault: t.name, Seed: t.seed, Alerts: t.alerts, Misled: t.misled, Named: []naming{},
+	p := TrialResult{Kind: t.kind, Fault: t.name, Seed: t.seed, Alerts: t.Alerts, Misled: t.misled, Named: []naming{},
 		False: []string{},
 		Alone: t.alone.count}
 	var left []state.Incident
-	for _, in := range t.board.Incidents() {
-		if t.paged[in.ID] {
+	for _, in := range t.Board.Incidents() {
+		if t.Paged[in.ID] {
 			p.Pages++
 		}
 		fmt.Fprintf(&t.trace, "  end #%d %s\n", in.Number, traceOf(&in))
@@ -142,7 +142,7 @@ func (t *trial) result() TrialResult {
 			p.Outcome = n.As
 		}
 		if !x.at.IsZero() {
-			p.ToDiagnosis = max(p.ToDiagnosis, x.at.Sub(t.firstAlert))
+			p.ToDiagnosis = max(p.ToDiagnosis, x.at.Sub(t.FirstAlert))
 		}
 	}
 	if slices.ContainsFunc(t.truths, func(x *truth) bool { return x.at.IsZero() }) {
