@@ -46,9 +46,9 @@ func (t Titles) Text(s string) string {
 	})
 }
 
-// MapNames returns s with f applied to every name that has an underscore, such as the ID of a signal
-// or a cause. first is set for the first word of s. A name within a path or a pod's name stays, and
-// so does max_num_seqs.
+// MapNames returns s with f applied to every name that has an underscore, such as the ID of a
+// signal or a cause. first is set for the first word of s. A name within a path or a pod's name
+// stays, and so does max_num_seqs.
 func MapNames(s string, f func(name string, first bool) string) string {
 	var out strings.Builder
 	for rest := s; rest != ""; {

@@ -86,7 +86,8 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 		fmt.Fprint(w, "\n  other candidates:\n")
 	}
 	for _, a := range v.Alternatives {
-		fmt.Fprintf(w, "    %s, %s: would win with %s\n", a.Cause, state.FormatShare(a.Confidence), service.BuiltInTitles().Text(a.WouldWinIf))
+		fmt.Fprintf(w, "    %s, %s: would win with %s\n", a.Cause, state.FormatShare(a.Confidence),
+			service.BuiltInTitles().Text(a.WouldWinIf))
 	}
 	if len(v.Missing) > 0 {
 		fmt.Fprintln(w)
