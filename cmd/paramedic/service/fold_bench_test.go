@@ -22,7 +22,7 @@ type trouble struct {
 // troubles returns the shapes of alerts. In pools, every 64 alerts have a pool and a model of their
 // own. In onemodel, all pools serve the same model, so that every open incident is a candidate for
 // every alert. In storm, one pool has very many pods. In foreign, no rule knows the alerts, and
-// nothing names inference.
+// nothing names inference. In addresses, the targets of one job have nothing but an address.
 func troubles() []trouble {
 	vllm := func(n int, pool, model string) map[string]string {
 		return map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": model,
@@ -36,6 +36,10 @@ func troubles() []trouble {
 		{"storm", func(n int) map[string]string { return vllm(n, "vllm-llama", "llama-70b") }},
 		{"foreign", func(n int) map[string]string {
 			return map[string]string{"alertname": fmt.Sprintf("DiskFull%d", n%200), "severity": "warning", "device": fmt.Sprint(n)}
+		}},
+		{"addresses", func(n int) map[string]string {
+			return map[string]string{"alertname": "TargetDown", "severity": "warning", "job": "vllm",
+				"instance": fmt.Sprintf("10.%d.%d.%d:8000", n>>16, n>>8&255, n&255)}
 		}},
 	}
 }
