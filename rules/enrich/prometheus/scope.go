@@ -58,8 +58,8 @@ func (n scopeFilter) matchers(src signals.Source, per signals.Per) [][]string {
 			{`destination_service_namespace=""`, `envoy_cluster_name=""`, namespace("exported_namespace")},
 			{`destination_service_namespace=""`, `envoy_cluster_name=""`, `exported_namespace=""`, namespace("namespace")},
 		}
-	case "cadvisor":
-		return [][]string{n.ofPods([]string{namespace("namespace")})}
+	case "cadvisor": // the kubelet's target may have a namespace of its own, but has no pod
+		return [][]string{n.ofPods([]string{namespace("namespace")}), n.ofPods([]string{namespace("exported_namespace")})}
 	case "dcgm":
 		m := []string{absentOr("exported_namespace")}
 		if n.pods != "" && len(n.Nodes) == 0 { // all GPUs of a node count

@@ -26,6 +26,25 @@ func TestGPUsOfANodeAreReadForAllItsPods(t *testing.T) {
 	}
 }
 
+// Without honor_labels, cAdvisor's namespace of a container is exported_namespace, and the kubelet's
+// target has the label namespace.
+func TestContainersAreReadWithoutHonorLabels(t *testing.T) {
+	s := fleet()
+	for at := now.Add(-10 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+		for pod, namespace := range map[string]string{"vllm-llama-7d9f8b6c5-aaaaa": "llm", "web-5c6f7d8b9-bbbbb": "shop"} {
+			s.add(map[string]string{"__name__": "container_memory_working_set_bytes", "namespace": "kube-system", "service": "kubelet",
+				"exported_namespace": namespace, "pod": pod, "container": "main"}, at, 7e9)
+		}
+	}
+	r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
+	if x := find(r, "container_memory", "vllm-llama-7d9f8b6c5-aaaaa"); x == nil || x.Entity.Namespace != "llm" {
+		t.Errorf("the worker's memory: %+v", x)
+	}
+	if x := find(r, "container_memory", "web-5c6f7d8b9-bbbbb"); x != nil {
+		t.Errorf("memory of another namespace: %+v", x)
+	}
+}
+
 // The namespace of a proxy is not the one that it serves. Its codes count for the namespace of the
 // backend only.
 func TestGatewayCodesBelongToTheBackend(t *testing.T) {
