@@ -23,14 +23,23 @@ type world struct {
 	scraped    time.Time
 }
 
-// scrape scrapes every target at the fleets' present.
+// scrape scrapes every target at the fleets' present. Two fleets have one kube-state-metrics.
 func (w *world) scrape(now time.Time) {
-	present := map[string]bool{}
+	type scraped struct {
+		set      map[string]string
+		families []*dto.MetricFamily
+	}
+	present, all := map[string]bool{}, map[string]*scraped{}
 	record := func(t lab.Target, families []*dto.MetricFamily) {
 		set := w.targetLabels(t)
 		key := fmt.Sprint(set)
-		present[key] = true
-		w.store.scrape(now, key, set, w.relabelled(t, set, families))
+		if all[key] == nil {
+			present[key], all[key] = true, &scraped{set: set}
+		}
+		if families != nil && all[key].families == nil {
+			all[key].families = []*dto.MetricFamily{} // it answers
+		}
+		all[key].families = append(all[key].families, w.relabelled(t, set, families)...)
 	}
 	w.eachFleet(func(f *lab.Fleet) {
 		_, _, pages := f.Scrape()
@@ -47,6 +56,9 @@ func (w *world) scrape(now time.Time) {
 		for _, p := range platform(w.fleet) {
 			record(p.Target, p.Families)
 		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		w.store.scrape(now, key, all[key].set, all[key].families)
 	}
 	w.store.vanish(now, present)
 	w.scraped = now
@@ -125,7 +137,7 @@ func (w *world) relabelled(t lab.Target, set map[string]string, families []*dto.
 	for i, f := range families {
 		metrics := make([]*dto.Metric, len(f.Metric))
 		for j, m := range f.Metric {
-			metrics[j] = &dto.Metric{Label: w.sampleLabels(t, set, m.Label), Gauge: m.Gauge, Counter: m.Counter,
+			metrics[j] = &dto.Metric{Label: w.sampleLabels(t, set, f.GetName(), m.Label), Gauge: m.Gauge, Counter: m.Counter,
 				Histogram: m.Histogram}
 		}
 		out[i] = &dto.MetricFamily{Name: f.Name, Type: f.Type, Metric: metrics}
@@ -135,7 +147,7 @@ func (w *world) relabelled(t lab.Target, set map[string]string, families []*dto.
 
 // sampleLabels returns the labels of a sample. The lab has already added its own target's labels,
 // and moved those of the page with the same names to exported_….
-func (w *world) sampleLabels(t lab.Target, set map[string]string, pairs []*dto.LabelPair) []*dto.LabelPair {
+func (w *world) sampleLabels(t lab.Target, set map[string]string, metric string, pairs []*dto.LabelPair) []*dto.LabelPair {
 	all := map[string]string{}
 	for _, l := range pairs {
 		all[l.GetName()] = l.GetValue()
@@ -148,6 +160,9 @@ func (w *world) sampleLabels(t lab.Target, set map[string]string, pairs []*dto.L
 		maps.Copy(all, set)
 	case t.Job == "dcgm":
 		w.gpuLabels(all)
+	case t.Job == "kube" && w.convention["kubernetes"] == "exported" && strings.HasPrefix(metric, "container_"):
+		// The kubelet's target has a namespace, but no pod.
+		all["exported_namespace"], all["namespace"], all["service"] = all["namespace"], "kube-system", "kubelet"
 	case t.Job == "kube" && w.convention["kubernetes"] == "exported":
 		for _, name := range []string{"namespace", "pod", "node", "container", "service"} {
 			if v := all[name]; v != "" {
