@@ -89,9 +89,23 @@ func (f *Fleet) broken(w *worker) {
 	case w.phase == podReady && f.now-w.failing > fatalAfter,
 		w.phase == podLoading && f.now-w.started > crashLoading:
 		f.event(w.name, "Error", "CUDA error: the engine core died")
-		w.words = f.cfg.Kind.defaults().dead
+		w.words = gpuWords(bad.fault, w.phase == podLoading) + f.cfg.Kind.defaults().dead
 		w.die(f, "Error", 1)
 	}
+}
+
+// gpuWords returns the log line that names the error of a GPU with this Xid. A GPU that fell off
+// the bus gives no error of its own until a process starts again.
+func gpuWords(xid int, starting bool) string {
+	switch {
+	case xid == 48, xid == 64, xid == 95:
+		return "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
+	case xid == 74:
+		return "torch.AcceleratorError: CUDA error: uncorrectable NVLink error detected during the execution\n"
+	case xid == 79 && starting:
+		return "pynvml.NVMLError_GpuIsLost: GPU is lost\n"
+	}
+	return ""
 }
 
 // advance moves a pod to its next phase if that is due.

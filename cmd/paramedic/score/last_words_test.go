@@ -12,7 +12,7 @@ import (
 // The last log line of a simulated container is classified as an API server's status would be, for
 // its pod only.
 func TestContainerExitsAreClassified(t *testing.T) {
-	for fault, want := range map[string]string{lab.CUDAOOM: "cuda_oom", lab.GPUFault: "engine_dead", lab.OOMKilled: ""} {
+	for fault, want := range map[string]string{lab.CUDAOOM: "cuda_oom", lab.GPUFault: "gpu_error", lab.OOMKilled: ""} {
 		s, err := lab.NewScenario(fault, 8)
 		if err != nil {
 			t.Fatal(err)

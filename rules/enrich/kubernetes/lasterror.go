@@ -44,6 +44,11 @@ var crashLines = compile([]struct{ class, line, rank string }{
 	// TensorRT-LLM _torch/pyexecutor/py_executor_creator.py.
 	{"cuda_oom", `executor creation failed due to insufficient gpu memory`, "cause"},
 
+	// CUDA runtime: cudaErrorECCUncorrectable, cudaErrorNvlinkUncorrectable,
+	// cudaErrorHardwareStackError. NVML: NVML_ERROR_GPU_IS_LOST, which engines get at their next
+	// start.
+	{"gpu_error", `uncorrectable (ecc|nvlink) error|cuda error: hardware stack error|gpu is lost|nvmlerror_gpuislost`, "cause"},
+
 	// Python argparse, used by vLLM, SGLang, Dynamo and trtllm-serve; click, used by trtllm-serve.
 	{"bad_argument", `error: (unrecognized arguments|argument -|the following arguments are required|ambiguous option)|` +
 		`error: no such option`, "cause"},

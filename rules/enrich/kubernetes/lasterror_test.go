@@ -37,6 +37,10 @@ func TestLastErrorOfEngineCrashes(t *testing.T) {
 		{"nccl_timeout",
 			"[rank0]:[E1218 20:27:21.426415540 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, " +
 				"Timeout(ms)=600000) ran for 600043 milliseconds\nvllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."},
+		{"gpu_error",
+			"torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\nvllm.v1.engine.exceptions.EngineDeadError: " +
+				"EngineCore encountered an issue."},
+		{"gpu_error", "pynvml.NVMLError_GpuIsLost: GPU is lost"},
 		{"engine_dead",
 			"ERROR [async_llm.py:538] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause."},
 		{"engine_dead",

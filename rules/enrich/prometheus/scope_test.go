@@ -26,8 +26,8 @@ func TestGPUsOfANodeAreReadForAllItsPods(t *testing.T) {
 	}
 }
 
-// Without honor_labels, cAdvisor's namespace of a container is exported_namespace, and the kubelet's
-// target has the label namespace.
+// Without honor_labels, cAdvisor's namespace of a container is exported_namespace, and the
+// kubelet's target has the label namespace.
 func TestContainersAreReadWithoutHonorLabels(t *testing.T) {
 	s := fleet()
 	for at := now.Add(-10 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
