@@ -99,6 +99,11 @@ type causeScore struct {
 type observation struct {
 	observed
 	form string
+	// shared names a weight that is the same for all causes; else the weight is that of from, or of
+	// a symptom.
+	shared  string
+	from    *catalog.Evidence
+	refuted bool // the weight is that of from's else
 	// together means that its baselines are the values an hour before the onset.
 	together bool
 	of       evidence.Words
@@ -136,7 +141,8 @@ func weighCause(c *catalog.Cause, v *evidence.View, signs []sign, cat *catalog.C
 		if d, ok := c.Explains[s.Symptom]; !ok {
 			strange++
 			if queue.counts(i) {
-				w.add(observation{observed: observed{Signal: s.finding, Weight: unexplained, Text: s.strange, Why: whyUnexplained}})
+				w.add(observation{shared: termUnexplained,
+					observed: observed{Signal: s.finding, Weight: unexplained, Text: s.strange, Why: whyUnexplained}})
 			}
 		} else if d != 0 && queue.counts(i) {
 			w.add(observation{observed: observed{Signal: s.finding, Weight: d, Text: s.explained, Why: s.common}})
@@ -146,17 +152,20 @@ func weighCause(c *catalog.Cause, v *evidence.View, signs []sign, cat *catalog.C
 	case strange < len(signs) || len(signs) == 0:
 	case v.Guessed():
 		const text = "No symptom of this incident points to it, and no alert names these workers"
-		w.add(observation{observed: observed{Signal: "symptoms", Weight: anotherPool, Text: text, Why: whyAnotherPool}})
+		w.add(observation{shared: termAnotherPool,
+			observed: observed{Signal: "symptoms", Weight: anotherPool, Text: text, Why: whyAnotherPool}})
 	default:
 		const text = "No symptom of this incident points to it"
-		w.add(observation{observed: observed{Signal: "symptoms", Weight: besideWeight, Text: text, Why: whyBeside}})
+		w.add(observation{shared: termBeside,
+			observed: observed{Signal: "symptoms", Weight: besideWeight, Text: text, Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
 		w.observe(e, v, cat)
 	}
 	if c.Local() && v.Elsewhere(w.pods, w.nodes) {
 		const text = "It shows only on workers that the incident is not about"
-		w.add(observation{observed: observed{Signal: "symptoms", Weight: elsewhereWeight, Text: text, Why: whyElsewhere}})
+		w.add(observation{shared: termElsewhere,
+			observed: observed{Signal: "symptoms", Weight: elsewhereWeight, Text: text, Why: whyElsewhere}})
 	}
 	w.score = condition.Round(w.score, 2)
 	slices.SortStableFunc(w.unmet, func(a, b unobserved) int { return cmp.Compare(b.weight, a.weight) })
@@ -283,7 +292,7 @@ func (w *causeScore) observe(e *catalog.Evidence, v *evidence.View, cat *catalog
 		w.add(observation{
 			observed: observed{Signal: e.Signal, Unit: cat.Units()[e.Signal], Weight: e.Weight, Why: e.Why,
 				reads: e.Condition.Signals, settles: e.Settles},
-			form: e.Text, together: e.Condition.Together, of: evidence.Words{View: v, Count: broken, Total: answered}, hits: hits})
+			from: e, form: e.Text, together: e.Condition.Together, of: evidence.Words{View: v, Count: broken, Total: answered}, hits: hits})
 		if e.Marks {
 			w.mark(e, hits, v)
 		}
@@ -336,7 +345,8 @@ func (w *causeScore) otherwise(e *catalog.Evidence, v *evidence.View, cat *catal
 		}
 	}
 	f.Unit = cat.Units()[e.Signal]
-	w.add(observation{observed: f, form: e.Else.Text, of: evidence.Words{View: v, Group: v.Whole(), Total: answered}})
+	w.add(observation{observed: f, from: e, refuted: true, form: e.Else.Text,
+		of: evidence.Words{View: v, Group: v.Whole(), Total: answered}})
 }
 
 func (w *causeScore) mark(e *catalog.Evidence, hits []*evidence.Subject, v *evidence.View) {
