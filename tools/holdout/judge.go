@@ -8,42 +8,88 @@ import (
 	"paramedic/state"
 )
 
+// A named is the final verdict of an incident.
+type named struct {
+	Cause      string  `json:"cause"`
+	Confidence float64 `json:"confidence"`
+	Right      bool    `json:"right"`
+}
+
+// truth returns the true cause: that of a decoy is a rule that fires on a healthy pool.
+func (r *result) truth() string {
+	if r.Decoy {
+		return string(state.BenignAlert)
+	}
+	return r.Fault
+}
+
 // judge counts what the incidents are called at the end.
 func (r *run) judge(res *result) {
-	res.Alerts = r.Alerts
+	res.Alerts, res.Harmful = r.Alerts, slices.Compact(slices.Sorted(slices.Values(r.harmful)))
 	var b strings.Builder
 	res.Outcome = "silent"
 	if res.Decoy {
 		res.Outcome = "right"
 	}
 	for _, in := range r.Board.Incidents() {
-		res.Paged = res.Paged || r.Paged[in.ID]
+		about := r.about(&in)
+		if r.Paged[in.ID] {
+			res.Paged = true
+			if !about || res.truth() == string(state.BenignAlert) {
+				res.PagedHealthy++
+			}
+		}
 		if in.MergedInto != "" {
 			continue
 		}
 		res.Incidents++
 		describe(&b, &in)
-		cause := string(in.Cause())
-		about := r.about(&in)
-		switch {
-		case cause == string(state.Unknown):
-			if res.Outcome == "silent" {
-				res.Outcome, res.Confidence = "unknown", in.Diagnosis.Confidence
-			}
-			if len(in.Diagnosis.Alternatives) > 0 && res.Likely == "" {
-				res.Likely = string(in.Diagnosis.Alternatives[0].Cause)
-			}
-		case cause == res.Fault && about:
-			if len(res.Wrong) == 0 {
-				res.Outcome, res.Confidence = "right", in.Diagnosis.Confidence
-			}
-		case res.Decoy && cause == string(state.BenignAlert):
-		default:
-			res.Wrong = append(res.Wrong, cause)
-			res.Outcome, res.Confidence = cause, in.Diagnosis.Confidence
-		}
+		r.call(res, &in, about)
 	}
 	res.trace = b.String()
+}
+
+// call counts the final verdict of one incident, and keeps its sums if it is the first about the
+// fault, or the right one.
+func (r *run) call(res *result, in *state.Incident, about bool) {
+	cause := string(in.Cause())
+	right := cause == res.truth() && about
+	if kept, ok := r.triage.of(in); ok && about && (res.Sums == nil || right) {
+		res.Sums, res.Shared = kept.sums, kept.shared
+	}
+	switch {
+	case cause == string(state.Unknown):
+		if res.Outcome == "silent" {
+			res.Outcome, res.Confidence = "unknown", in.Diagnosis.Confidence
+		}
+		if len(in.Diagnosis.Alternatives) > 0 && res.Likely == "" {
+			res.Likely = string(in.Diagnosis.Alternatives[0].Cause)
+		}
+		return
+	case cause == res.Fault && about:
+		if len(res.Wrong) == 0 {
+			res.Outcome, res.Confidence = "right", in.Diagnosis.Confidence
+		}
+	case res.Decoy && cause == string(state.BenignAlert):
+	default:
+		res.Wrong = append(res.Wrong, cause)
+		res.Outcome, res.Confidence = cause, in.Diagnosis.Confidence
+		right = false
+	}
+	res.Verdicts = append(res.Verdicts, named{cause, in.Diagnosis.Confidence, right})
+}
+
+// look collects the harmful advice of verdicts that are new, final or not.
+func (r *run) look(res *result) {
+	for _, in := range r.Board.Incidents() {
+		if in.DiagnosedAt.IsZero() || r.called[in.ID] == in.Cause() {
+			continue
+		}
+		r.called[in.ID] = in.Cause()
+		if r.about(&in) {
+			r.harmful = append(r.harmful, r.advice.Harmful(&in, res.truth())...)
+		}
+	}
 }
 
 // about reports whether an incident names the faulty fleet, or no place at all.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -30,11 +29,18 @@ func main() {
 }
 
 func command(ctx context.Context, args []string, out io.Writer) error {
+	// Runs create and drop thousands of pages, and keep little.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	return playCommand(ctx, args, out)
+}
+
+func playCommand(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("holdout", flag.ContinueOnError)
 	runs := f.Int("runs", 27, "number of runs; they take the faults and decoys in turn")
 	first := f.Uint64("first", 1, "seed of the first run")
 	faults := f.String("faults", "", "comma-separated faults or decoys; empty: all")
 	set := f.String("set", "", "values that are not drawn, such as source=promql,gpu=none")
+	weights := f.String("weights", "", "play with the weights of this file, as fit writes it")
 	file := f.String("out", "", "append each result to this file, as JSON lines")
 	table := f.String("table", "", "print the tables of this file, and play nothing")
 	verbose := f.Bool("v", false, "print every incident of runs that are not right")
@@ -42,13 +48,30 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if *table != "" {
-		return printFile(out, *table)
+		all, err := readResults(*table)
+		if err != nil {
+			return err
+		}
+		printTables(out, all)
+		return nil
 	}
 	names := slices.Concat(lab.Faults(), lab.Decoys())
 	if *faults != "" {
 		names = strings.Split(*faults, ",")
 	}
-	results, err := playAll(ctx, names, *runs, *first, *set, func(r result) error {
+	k, err := learn(*weights)
+	if err != nil {
+		return err
+	}
+	tasks := make([]task, *runs)
+	for i := range tasks {
+		seed := *first + uint64(i)
+		tasks[i] = task{names[i%len(names)], seed, draw(seed)}
+		if err := tasks[i].convention.fix(*set); err != nil {
+			return err
+		}
+	}
+	results, err := k.playAll(ctx, tasks, func(r result) error {
 		if *verbose && r.Outcome != "right" {
 			fmt.Fprintf(out, "%s seed %d: %s\n  %s\n%s", r.Fault, r.Seed, r.Outcome, r.Convention, r.trace)
 		}
@@ -61,23 +84,26 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// playAll plays runs on all cores, and passes each result on.
-func playAll(ctx context.Context, names []string, runs int, first uint64, set string, each func(result) error) ([]result, error) {
+// A task is a run to play.
+type task struct {
+	fault      string
+	seed       uint64
+	convention convention
+}
+
+// playAll plays runs on all cores, and passes each result on. The results are in the order of their
+// seeds.
+func (k *knowledge) playAll(ctx context.Context, tasks []task, each func(result) error) ([]result, error) {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.NumCPU())
+	g.SetLimit(runtime.GOMAXPROCS(0))
 	done := make(chan result)
 	var err error
 	go func() {
-		for i := range runs {
+		for _, t := range tasks {
 			g.Go(func() error {
-				seed := first + uint64(i)
-				c := draw(seed)
-				if err := c.fix(set); err != nil {
-					return err
-				}
-				r, err := play(ctx, names[i%len(names)], seed, c)
+				r, err := k.play(ctx, t)
 				if err != nil {
-					return fmt.Errorf("seed %d: %w", seed, err)
+					return fmt.Errorf("seed %d: %w", t.seed, err)
 				}
 				select {
 				case done <- r:
@@ -98,34 +124,4 @@ func playAll(ctx context.Context, names []string, runs int, first uint64, set st
 	}
 	slices.SortFunc(all, func(a, b result) int { return int(int64(a.Seed) - int64(b.Seed)) })
 	return all, errors.Join(err, failed)
-}
-
-func keep(file string, r result) error {
-	if file == "" {
-		return nil
-	}
-	w, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("keeping a result: %w", err)
-	}
-	return errors.Join(json.NewEncoder(w).Encode(r), w.Close())
-}
-
-func printFile(out io.Writer, file string) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return fmt.Errorf("reading results: %w", err)
-	}
-	defer in.Close()
-	var all []result
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		var r result
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		all = append(all, r)
-	}
-	printTables(out, all)
-	return lines.Err()
 }

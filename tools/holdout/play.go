@@ -4,22 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/score"
-	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
+	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/rules/enrich/prometheus"
-	"paramedic/rules/signals"
+	"paramedic/state"
 )
 
 const (
@@ -41,29 +36,44 @@ type result struct {
 	Wrong      []string `json:"wrong,omitempty"` // causes named at the end that are not there
 	Paged      bool     `json:"paged"`
 	Alerts     int      `json:"alerts"`
-	trace      string
+	// PagedHealthy counts the pages about pools that are healthy.
+	PagedHealthy int      `json:"paged_healthy,omitempty"`
+	Harmful      []string `json:"harmful,omitempty"` // advice that was given, finally or not
+	Verdicts     []named  `json:"verdicts,omitempty"`
+	// Sums are those of the incident about the fault: of each cause, the terms that its score adds.
+	// Shared holds the weights of terms without a cause.
+	Sums    []sum              `json:"sums,omitempty"`
+	Shared  map[string]float64 `json:"shared,omitempty"`
+	Edition string             `json:"edition"` // of the catalogue
+	trace   string
 }
 
 // A run plays one fault on one fleet.
 type run struct {
 	*score.Bot
+	triage  *recorder
+	advice  *score.Adviser
 	world   *world
 	ruler   *ruler
 	scraper *engine.Client // nil: evidence comes through PromQL
+
+	called  map[state.IncidentID]state.Cause // the last verdict of each incident
+	harmful []string
 }
 
-// play plays a fault or decoy and returns the outcome.
-func play(ctx context.Context, fault string, seed uint64, c convention) (result, error) {
-	res := result{Seed: seed, Fault: fault, Convention: c, Decoy: slices.Contains(lab.Decoys(), fault)}
-	s, err := scenario(fault, seed, c)
+// play plays a run and returns its outcome.
+func (k *knowledge) play(ctx context.Context, t task) (result, error) {
+	res := result{Seed: t.seed, Fault: t.fault, Convention: t.convention, Decoy: slices.Contains(lab.Decoys(), t.fault),
+		Edition: k.edition}
+	s, err := scenario(t.fault, t.seed, t.convention)
 	if err != nil {
 		return res, err
 	}
-	r, err := newRun(s, seed, c)
+	r, err := newRun(k, s, t.seed, t.convention)
 	if err != nil {
 		return res, err
 	}
-	if err := r.toEnd(ctx, s.Length); err != nil {
+	if err := r.toEnd(ctx, s.Length, &res); err != nil {
 		return res, err
 	}
 	r.judge(&res)
@@ -111,16 +121,9 @@ func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
 	return s.As(kind), nil
 }
 
-func newRun(s lab.Scenario, seed uint64, c convention) (*run, error) {
-	known, err := signals.LoadSignals()
-	if err != nil {
-		return nil, fmt.Errorf("signals: %w", err)
-	}
-	catalog, _, err := service.LoadKnowledge(config.Default())
-	if err != nil {
-		return nil, fmt.Errorf("knowledge: %w", err)
-	}
-	bot, err := score.NewBot(catalog)
+func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, error) {
+	rec := &recorder{rules.Rules{Catalog: k.catalog}, map[state.IncidentID][]recorded{}}
+	bot, err := score.NewBot(rec)
 	if err != nil {
 		return nil, fmt.Errorf("bot: %w", err)
 	}
@@ -129,12 +132,13 @@ func newRun(s lab.Scenario, seed uint64, c convention) (*run, error) {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
 	loaded := rulesOf(c, fleet.Config().Kind)
-	w := &world{convention: c, fleet: fleet, store: newStore(wanted(known, loaded))}
+	w := &world{convention: c, fleet: fleet, shown: map[*lab.Fleet]shown{}, store: newStore(wanted(k.signals, loaded))}
 	if w.neighbour, err = neighbour(c, s, seed); err != nil {
 		return nil, err
 	}
 	a := newAPI(w.store)
-	r := &run{Bot: bot, world: w, ruler: newRuler(loaded, a, clusterLabel(seed))}
+	r := &run{Bot: bot, triage: rec, advice: k.advice, world: w, ruler: newRuler(loaded, a, clusterLabel(seed)),
+		called: map[state.IncidentID]state.Cause{}}
 	r.At = fleet.Start()
 	sources := enrich.Cluster{}
 	if c["kubernetes"] != "none" {
@@ -146,11 +150,11 @@ func newRun(s lab.Scenario, seed uint64, c convention) (*run, error) {
 			return nil, fmt.Errorf("prometheus: %w", err)
 		}
 	} else {
-		r.scraper = engine.New(engine.Config{Signals: known, Interval: 15 * time.Second, Clock: r.Bot, Timeout: time.Minute,
-			Transport: pages{w}, Discover: w.pageTargets})
+		r.scraper = engine.New(engine.Config{Signals: k.signals, Interval: 15 * time.Second, Clock: r.Bot, Timeout: time.Minute,
+			Transport: newPages(w, k.signals), Discover: w.pageTargets})
 		sources.Engines = r.scraper
 	}
-	r.Gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{score.Cluster: sources}, Signals: known,
+	r.Gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{score.Cluster: sources}, Signals: k.signals,
 		Deadline: 5 * time.Minute,
 		Log:      slog.New(slog.DiscardHandler)})
 	return r, nil
@@ -181,63 +185,8 @@ func neighbour(c convention, s lab.Scenario, seed uint64) (*lab.Fleet, error) {
 	return f, nil
 }
 
-var identifier = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
-
-// wanted returns whether a signal or a rule reads a metric.
-func wanted(known []signals.Signal, loaded []rule) func(string) bool {
-	all := map[string]bool{}
-	add := func(name string) {
-		all[name] = true
-		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-			all[strings.TrimSuffix(name, suffix)] = true
-		}
-	}
-	for _, s := range known {
-		for _, src := range s.Sources {
-			for _, name := range append([]string{src.Metric, src.Over}, src.With...) {
-				add(name)
-			}
-		}
-	}
-	for _, r := range loaded {
-		for _, name := range identifier.FindAllString(r.expr, -1) {
-			add(name)
-		}
-	}
-	return func(name string) bool { return all[name] }
-}
-
-// pageTargets lists the pages that the bot scrapes itself, as an operator would list them.
-func (w *world) pageTargets() []engine.Target {
-	var out []engine.Target
-	i := 0
-	w.eachFleet(func(f *lab.Fleet) {
-		for _, t := range f.Targets() {
-			if _, kept := w.exported(lab.Page{Target: t}); kept {
-				out = append(out, engine.Target{URL: fmt.Sprintf("http://fleet%d%s", i, t.Path), Labels: t.Labels})
-			}
-		}
-		i++
-	})
-	return out
-}
-
-// pages serves the fleets' pages.
-type pages struct{ *world }
-
-// RoundTrip implements http.RoundTripper.
-func (p pages) RoundTrip(r *http.Request) (*http.Response, error) {
-	f := p.fleet
-	if r.URL.Host == "fleet1" {
-		f = p.neighbour
-	}
-	rec := httptest.NewRecorder()
-	f.Handler(lab.HandlerConfig{TargetLabels: true}).ServeHTTP(rec, r)
-	return rec.Result(), nil
-}
-
 // toEnd plays the run.
-func (r *run) toEnd(ctx context.Context, length time.Duration) error {
+func (r *run) toEnd(ctx context.Context, length time.Duration, res *result) error {
 	start := r.At
 	interval, err := time.ParseDuration(r.world.convention["interval"])
 	if err != nil {
@@ -270,6 +219,7 @@ func (r *run) toEnd(ctx context.Context, length time.Duration) error {
 		if err := r.Step(ctx); err != nil {
 			return fmt.Errorf("%s after the start: %w", since, err)
 		}
+		r.look(res)
 	}
 	return ctx.Err()
 }

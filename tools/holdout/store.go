@@ -21,84 +21,141 @@ import (
 type store struct {
 	byName  map[string][]*series
 	byKey   map[string]*series
-	targets map[string]map[*series]bool // the series of each target's last scrape
+	targets map[string]*target
 	want    func(metric string) bool
+	scrapes uint64 // so far
+	key     []byte
 }
 
 type series struct {
 	labels labels.Labels
 	points []promql.FPoint
+	scrape uint64 // the last one that had a sample of it
+}
+
+// A target holds the series of a scraped page.
+type target struct {
+	// cells holds the series of a sample by its metric and its labels on the page: a histogram has
+	// several.
+	cells map[string][]*series
+	last  []*series // of the last scrape
 }
 
 func newStore(want func(string) bool) *store {
-	return &store{byName: map[string][]*series{}, byKey: map[string]*series{}, targets: map[string]map[*series]bool{},
-		want: want}
+	return &store{byName: map[string][]*series{}, byKey: map[string]*series{}, targets: map[string]*target{}, want: want}
 }
 
-// scrape records a target's page, or that the scrape failed if there are no families.
-func (s *store) scrape(at time.Time, target string, set map[string]string, families []*dto.MetricFamily) {
-	before, now := s.targets[target], map[*series]bool{}
-	add := func(name string, with map[string]string, v float64) {
-		x := s.find(name, with)
+// scrape records a target's page, or that the scrape failed if there are no families. The labels of
+// a sample are those that relabel returns for its labels on the page.
+func (s *store) scrape(at time.Time, key string, set map[string]string, families []*dto.MetricFamily,
+	relabel func(metric string, pairs []*dto.LabelPair) map[string]string,
+) {
+	t := s.targets[key]
+	if t == nil {
+		t = &target{cells: map[string][]*series{}}
+		s.targets[key] = t
+	}
+	before := t.last
+	t.last = make([]*series, 0, len(before)+1)
+	s.scrapes++
+	add := func(x *series, v float64) {
 		x.points = append(x.points, promql.FPoint{T: at.UnixMilli(), F: v})
-		now[x] = true
+		if x.scrape != s.scrapes {
+			x.scrape = s.scrapes
+			t.last = append(t.last, x)
+		}
 	}
 	up := 0.0
 	if families != nil {
 		up = 1
 	}
-	add("up", set, up)
+	add(s.find("up", set), up)
 	for _, f := range families {
-		if s.want(f.GetName()) {
-			ingest(f, add)
+		if !s.want(f.GetName()) {
+			continue
+		}
+		for _, m := range f.Metric {
+			record(m, s.cell(t, f.GetName(), m, relabel), add)
 		}
 	}
-	for x := range before {
-		if !now[x] {
-			x.points = append(x.points, promql.FPoint{T: at.UnixMilli(), F: math.Float64frombits(value.StaleNaN)})
+	for _, x := range before {
+		if x.scrape != s.scrapes {
+			x.end(at)
 		}
 	}
-	s.targets[target] = now
 }
 
-// ingest passes on every sample of a family as Prometheus ingests it.
-func ingest(f *dto.MetricFamily, add func(name string, with map[string]string, v float64)) {
-	name := f.GetName()
-	for _, m := range f.Metric {
-		with := map[string]string{}
-		for _, l := range m.Label {
-			with[l.GetName()] = l.GetValue()
+// end marks a series as stale.
+func (x *series) end(at time.Time) {
+	x.points = append(x.points, promql.FPoint{T: at.UnixMilli(), F: math.Float64frombits(value.StaleNaN)})
+}
+
+// cell returns the series of a sample as Prometheus ingests it: of a histogram the sum, the count
+// and the buckets.
+func (s *store) cell(t *target, name string, m *dto.Metric, relabel func(metric string, pairs []*dto.LabelPair) map[string]string) []*series {
+	s.key = append(s.key[:0], name...)
+	for _, l := range m.Label {
+		s.key = append(append(s.key, 0xff), l.GetName()...)
+		s.key = append(append(s.key, 0xff), l.GetValue()...)
+	}
+	buckets := finite(m.GetHistogram())
+	have, ok := t.cells[string(s.key)]
+	if ok && (m.Histogram == nil || len(have) == len(buckets)+3) {
+		return have
+	}
+	key, with := string(s.key), relabel(name, m.Label)
+	if m.Histogram == nil {
+		have = []*series{s.find(name, with)}
+	} else {
+		have = []*series{s.find(name+"_sum", with), s.find(name+"_count", with)}
+		for _, b := range buckets {
+			with["le"] = strconv.FormatFloat(b.GetUpperBound(), 'g', -1, 64)
+			have = append(have, s.find(name+"_bucket", with))
 		}
-		switch {
-		case m.Gauge != nil:
-			add(name, with, m.Gauge.GetValue())
-		case m.Counter != nil:
-			add(name, with, m.Counter.GetValue())
-		case m.Histogram != nil:
-			add(name+"_sum", with, m.Histogram.GetSampleSum())
-			add(name+"_count", with, float64(m.Histogram.GetSampleCount()))
-			for _, b := range m.Histogram.Bucket {
-				if !math.IsInf(b.GetUpperBound(), 1) {
-					with["le"] = strconv.FormatFloat(b.GetUpperBound(), 'g', -1, 64)
-					add(name+"_bucket", with, float64(b.GetCumulativeCount()))
-				}
-			}
-			with["le"] = "+Inf"
-			add(name+"_bucket", with, float64(m.Histogram.GetSampleCount()))
+		with["le"] = "+Inf"
+		have = append(have, s.find(name+"_bucket", with))
+	}
+	t.cells[key] = have
+	return have
+}
+
+// finite returns the buckets of a histogram without the last, which has no bound.
+func finite(h *dto.Histogram) []*dto.Bucket {
+	all := h.GetBucket()
+	if n := len(all); n > 0 && math.IsInf(all[n-1].GetUpperBound(), 1) {
+		return all[:n-1]
+	}
+	return all
+}
+
+// record passes on the values of a sample with their series.
+func record(m *dto.Metric, of []*series, add func(*series, float64)) {
+	switch {
+	case m.Gauge != nil:
+		add(of[0], m.Gauge.GetValue())
+	case m.Counter != nil:
+		add(of[0], m.Counter.GetValue())
+	case m.Histogram != nil:
+		count := float64(m.Histogram.GetSampleCount())
+		add(of[0], m.Histogram.GetSampleSum())
+		add(of[1], count)
+		for i, b := range finite(m.Histogram) {
+			add(of[i+2], float64(b.GetCumulativeCount()))
 		}
+		add(of[len(of)-1], count)
 	}
 }
 
 // vanish marks the series of targets that are no longer discovered as stale.
 func (s *store) vanish(at time.Time, present map[string]bool) {
-	for target, all := range s.targets {
-		if present[target] {
+	for key, t := range s.targets {
+		if present[key] {
 			continue
 		}
-		for x := range all {
-			x.points = append(x.points, promql.FPoint{T: at.UnixMilli(), F: math.Float64frombits(value.StaleNaN)})
+		for _, x := range t.last {
+			x.end(at)
 		}
-		delete(s.targets, target)
+		delete(s.targets, key)
 	}
 }
 

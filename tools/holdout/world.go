@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -20,12 +21,35 @@ type world struct {
 	fleet      *lab.Fleet
 	neighbour  *lab.Fleet // nil: none
 	store      *store
-	scraped    time.Time
+
+	mu    sync.Mutex
+	shown map[*lab.Fleet]shown
+}
+
+// A shown holds the pages of a fleet at a moment.
+type shown struct {
+	at    time.Time
+	pages []lab.Page
+}
+
+// pages returns the pages of a fleet at its present. The bot and Prometheus read the same ones.
+func (w *world) pages(f *lab.Fleet) []lab.Page {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := f.Now()
+	have, ok := w.shown[f]
+	if !ok || !have.at.Equal(now) {
+		_, _, have.pages = f.Scrape()
+		have.at = now
+		w.shown[f] = have
+	}
+	return have.pages
 }
 
 // scrape scrapes every target at the fleets' present. Two fleets have one kube-state-metrics.
 func (w *world) scrape(now time.Time) {
 	type scraped struct {
+		of       lab.Target
 		set      map[string]string
 		families []*dto.MetricFamily
 	}
@@ -34,15 +58,15 @@ func (w *world) scrape(now time.Time) {
 		set := w.targetLabels(t)
 		key := fmt.Sprint(set)
 		if all[key] == nil {
-			present[key], all[key] = true, &scraped{set: set}
+			present[key], all[key] = true, &scraped{of: t, set: set}
 		}
 		if families != nil && all[key].families == nil {
 			all[key].families = []*dto.MetricFamily{} // it answers
 		}
-		all[key].families = append(all[key].families, w.relabelled(t, set, families)...)
+		all[key].families = append(all[key].families, families...)
 	}
 	w.eachFleet(func(f *lab.Fleet) {
-		_, _, pages := f.Scrape()
+		pages := w.pages(f)
 		for _, p := range pages {
 			if families, kept := w.exported(p); kept {
 				record(p.Target, families)
@@ -58,10 +82,12 @@ func (w *world) scrape(now time.Time) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		w.store.scrape(now, key, all[key].set, all[key].families)
+		x := all[key]
+		w.store.scrape(now, key, x.set, x.families, func(metric string, pairs []*dto.LabelPair) map[string]string {
+			return w.sampleLabels(x.of, x.set, metric, pairs)
+		})
 	}
 	w.store.vanish(now, present)
-	w.scraped = now
 }
 
 func (w *world) eachFleet(do func(*lab.Fleet)) {
@@ -128,26 +154,9 @@ func poolOf(pod string) string {
 	return strings.Join(parts[:max(1, len(parts)-2)], "-")
 }
 
-// relabelled returns the families with the target's labels as the convention has them.
-func (w *world) relabelled(t lab.Target, set map[string]string, families []*dto.MetricFamily) []*dto.MetricFamily {
-	if families == nil {
-		return nil
-	}
-	out := make([]*dto.MetricFamily, len(families))
-	for i, f := range families {
-		metrics := make([]*dto.Metric, len(f.Metric))
-		for j, m := range f.Metric {
-			metrics[j] = &dto.Metric{Label: w.sampleLabels(t, set, f.GetName(), m.Label), Gauge: m.Gauge, Counter: m.Counter,
-				Histogram: m.Histogram}
-		}
-		out[i] = &dto.MetricFamily{Name: f.Name, Type: f.Type, Metric: metrics}
-	}
-	return out
-}
-
 // sampleLabels returns the labels of a sample. The lab has already added its own target's labels,
 // and moved those of the page with the same names to exported_….
-func (w *world) sampleLabels(t lab.Target, set map[string]string, metric string, pairs []*dto.LabelPair) []*dto.LabelPair {
+func (w *world) sampleLabels(t lab.Target, set map[string]string, metric string, pairs []*dto.LabelPair) map[string]string {
 	all := map[string]string{}
 	for _, l := range pairs {
 		all[l.GetName()] = l.GetValue()
@@ -172,11 +181,7 @@ func (w *world) sampleLabels(t lab.Target, set map[string]string, metric string,
 		}
 		all["namespace"], all["pod"], all["container"] = "monitoring", "kube-state-metrics-6f8d9c7b5-qwert", "kube-state-metrics"
 	}
-	out := make([]*dto.LabelPair, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, &dto.LabelPair{Name: new(name), Value: new(all[name])})
-	}
-	return out
+	return all
 }
 
 func (w *world) gpuLabels(all map[string]string) {

@@ -63,15 +63,18 @@ func treatmentsIn(sentence string) []string {
 	return out
 }
 
-// An adviser compares the advice of a verdict with what makes the true cause worse.
-type adviser struct {
+// An Adviser compares the advice of a verdict with what makes the true cause worse.
+type Adviser struct {
 	catalog *catalog.Catalog
 	library *playbooks.Library
 }
 
+// NewAdviser returns an adviser that reads the advice of these causes and playbooks.
+func NewAdviser(c *catalog.Catalog, l *playbooks.Library) *Adviser { return &Adviser{c, l} }
+
 // given returns the treatments that the advice for a cause names: its first aid in words, and its
 // playbook's actions.
-func (a *adviser) given(cause state.Cause) []string {
+func (a *Adviser) given(cause state.Cause) []string {
 	var out []string
 	verdict := state.Diagnosis{Cause: cause}
 	if c, ok := a.catalog.Cause(cause); ok {
@@ -100,7 +103,7 @@ func (a *adviser) given(cause state.Cause) []string {
 
 // avoided returns the treatments that make a cause worse. Advice against restarting all at once
 // does not forbid restarting one.
-func (a *adviser) avoided(cause state.Cause) []string {
+func (a *Adviser) avoided(cause state.Cause) []string {
 	var out []string
 	if c, ok := a.catalog.Cause(cause); ok {
 		for _, s := range a.catalog.WorstAdvice(c.Avoid) {
@@ -114,10 +117,10 @@ func (a *adviser) avoided(cause state.Cause) []string {
 	return out
 }
 
-// harmful returns the advice of a verdict that the true cause's entry warns of. Advice that the
+// Harmful returns the advice of a verdict that the true cause's entry warns of. Advice that the
 // true cause also gives does not count. Nor does a restart if the same advice cordons the node
 // first, because the warning is about landing on that node again.
-func (a *adviser) harmful(in *state.Incident, truth string) []string {
+func (a *Adviser) Harmful(in *state.Incident, truth string) []string {
 	verdict := in.Cause()
 	if string(verdict) == truth || verdict == state.Unknown {
 		return nil

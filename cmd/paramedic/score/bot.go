@@ -10,8 +10,6 @@ import (
 	"paramedic/cmd/paramedic/config"
 	"paramedic/lab/alerting"
 	"paramedic/notify"
-	"paramedic/rules"
-	"paramedic/rules/catalog"
 	"paramedic/rules/enrich"
 	"paramedic/state"
 	"paramedic/state/fold"
@@ -37,8 +35,8 @@ type Bot struct {
 	seq     uint64
 }
 
-// NewBot returns a bot with the default configuration. The caller sets Gather.
-func NewBot(c *catalog.Catalog) (*Bot, error) {
+// NewBot returns a bot with the default configuration and these rules. The caller sets Gather.
+func NewBot(triage state.Triage) (*Bot, error) {
 	router, err := notify.NewRouter(nil,
 		[]state.Channel{state.ChannelPagerDuty, state.ChannelSlack, state.ChannelConsole})
 	if err != nil {
@@ -46,7 +44,7 @@ func NewBot(c *catalog.Catalog) (*Bot, error) {
 	}
 	return &Bot{Board: fold.NewBoard(), Paged: map[state.IncidentID]bool{},
 		manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}),
-		fold:    &fold.Fold{Triage: rules.Rules{Catalog: c}, Routing: router, Settings: config.Default().Settings()}}, nil
+		fold:    &fold.Fold{Triage: triage, Routing: router, Settings: config.Default().Settings()}}, nil
 }
 
 // Now returns the simulated time.

@@ -198,7 +198,7 @@ func TestHarmfulAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := adviser{catalog, library}
+	a := NewAdviser(catalog, library)
 	for _, c := range []struct {
 		verdict, truth string
 		harm           string // a treatment; empty: none
@@ -212,7 +212,7 @@ func TestHarmfulAdvice(t *testing.T) {
 		{"unknown", "kv_exhaustion", ""},
 	} {
 		in := state.Incident{Diagnosis: state.Diagnosis{Cause: state.Cause(c.verdict)}}
-		got := strings.Join(a.harmful(&in, c.truth), "; ")
+		got := strings.Join(a.Harmful(&in, c.truth), "; ")
 		if c.harm == "" && got != "" || !strings.Contains(got, c.harm) {
 			t.Errorf("%s where %s is true: %q, want %q", c.verdict, c.truth, got, c.harm)
 		}

@@ -14,6 +14,7 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/rules/signals"
@@ -31,7 +32,7 @@ type trial struct {
 	enough     time.Duration // it ends so long after the right verdicts; zero: at the scenario's end
 	pools      []*trialPool
 	alone      *plainAlertmanager
-	advice     *adviser
+	advice     *Adviser
 	scraper    *engine.Client
 
 	truths   []*truth
@@ -96,12 +97,12 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options
 	if err != nil {
 		return nil, err
 	}
-	bot, err := NewBot(catalog)
+	bot, err := NewBot(rules.Rules{Catalog: catalog})
 	if err != nil {
 		return nil, err
 	}
 	t := &trial{Bot: bot, kind: kind, name: name, seed: seed, alone: newPlainAlertmanager(o.Kind),
-		advice: &adviser{catalog, library}, verdicts: map[state.IncidentID]state.Cause{}, misled: []string{},
+		advice: NewAdviser(catalog, library), verdicts: map[state.IncidentID]state.Cause{}, misled: []string{},
 		harmful: []string{}}
 	t.watched = 5*time.Minute - HealthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched

@@ -106,7 +106,7 @@ func (t *trial) look() {
 		}
 		for _, x := range t.truths {
 			if x.pool.about(&in) {
-				t.harmful = append(t.harmful, t.advice.harmful(&in, x.cause)...)
+				t.harmful = append(t.harmful, t.advice.Harmful(&in, x.cause)...)
 			}
 		}
 	}
