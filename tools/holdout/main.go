@@ -31,6 +31,14 @@ func main() {
 func command(ctx context.Context, args []string, out io.Writer) error {
 	// Runs create and drop thousands of pages, and keep little.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	if len(args) > 0 {
+		switch args[0] {
+		case "fit":
+			return fitCommand(ctx, args[1:], out)
+		case "write":
+			return writeCommand(ctx, args[1:], out)
+		}
+	}
 	return playCommand(ctx, args, out)
 }
 

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"paramedic/tools/holdout/fit"
+)
+
+// casesOf returns the incidents of results that have a verdict, for a fit of these weights.
+func casesOf(results []result, k *knowledge) ([]fit.Case, error) {
+	today := weightsOf(k.catalog)
+	var out []fit.Case
+	for _, r := range results {
+		if r.Sums == nil {
+			continue // no alert fired
+		}
+		if r.Edition != k.edition {
+			return nil, fmt.Errorf("the run with seed %d was played with other evidence in the catalogue: play it again", r.Seed)
+		}
+		c := fit.Case{Truth: r.truth()}
+		for _, s := range r.Sums {
+			cause := fit.Cause{ID: s.Cause, Terms: []fit.Term{{ID: s.Cause + "/prior", Count: 1}}}
+			for _, id := range slices.Sorted(maps.Keys(s.Terms)) {
+				if w, shared := r.Shared[id]; shared {
+					cause.Fixed += w * float64(s.Terms[id])
+					continue
+				}
+				term := s.Cause + "/" + id
+				cause.Terms = append(cause.Terms, fit.Term{ID: term, Count: s.Terms[id]})
+				cause.Supported = cause.Supported || today[term] > 0 && !strings.HasPrefix(id, "symptom:")
+			}
+			c.Causes = append(c.Causes, cause)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// fitCommand fits the weights to kept results.
+func fitCommand(_ context.Context, args []string, out io.Writer) error {
+	f := flag.NewFlagSet("holdout fit", flag.ContinueOnError)
+	runs := f.String("runs", "", "comma-separated files of results")
+	to := f.String("weights", "", "write the fitted weights to this file")
+	spread := f.Float64("spread", defaultSpread, "distance from today's weight that costs half a nat, in decibans")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	k, err := learn("")
+	if err != nil {
+		return err
+	}
+	var all []result
+	for _, file := range strings.Split(*runs, ",") {
+		some, err := readResults(file)
+		if err != nil {
+			return err
+		}
+		all = append(all, some...)
+	}
+	got, err := k.fit(all, *spread)
+	if err != nil {
+		return err
+	}
+	printFit(out, weightsOf(k.catalog), got)
+	if *to == "" {
+		return nil
+	}
+	return writeWeights(*to, got.Weights)
+}
+
+// defaultSpread is the penalty of a fit: a weight that moves by so many decibans costs half a nat.
+const defaultSpread = 3
+
+func (k *knowledge) fit(results []result, spread float64) (fit.Result, error) {
+	cases, err := casesOf(results, k)
+	if err != nil {
+		return fit.Result{}, err
+	}
+	got, err := fit.Fit(weightsOf(k.catalog), cases, fit.Options{Spread: spread})
+	if err != nil {
+		return fit.Result{}, fmt.Errorf("%d runs with a verdict: %w", len(cases), err)
+	}
+	return got, nil
+}
+
+// printFit prints every term with its weights, the loss, and how far the weights moved.
+func printFit(out io.Writer, today map[string]float64, got fit.Result) {
+	fmt.Fprintf(out, "%-52s %6s  %6s  %6s\n", "term", "today", "fitted", "runs")
+	moved, seen, far := 0, 0, 0.0
+	for _, term := range slices.Sorted(maps.Keys(today)) {
+		fmt.Fprintf(out, "%-52s %+6g  %+6g  %6d\n", term, today[term], got.Weights[term], got.Runs[term])
+		d := math.Abs(got.Weights[term] - today[term])
+		far = max(far, d)
+		if d > 0 {
+			moved++
+		}
+		if got.Runs[term] > 0 {
+			seen++
+		}
+	}
+	fmt.Fprintf(out, "\n%d terms, %d added in a run, %d moved, at most by %g dB\n", len(today), seen, moved, far)
+	fmt.Fprintf(out, "log loss of a run with an alert: %.3f today, %.3f fitted (nats)\n", got.Before, got.After)
+}
+
+func writeWeights(file string, weights map[string]float64) error {
+	raw, err := json.MarshalIndent(weights, "", " ")
+	if err != nil {
+		return fmt.Errorf("encoding weights: %w", err)
+	}
+	if err := os.WriteFile(file, append(raw, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing weights: %w", err)
+	}
+	return nil
+}
+
+// writeCommand writes weights into the catalogue's files.
+func writeCommand(_ context.Context, args []string, out io.Writer) error {
+	f := flag.NewFlagSet("holdout write", flag.ContinueOnError)
+	from := f.String("weights", "", "file of weights, as fit writes it")
+	dir := f.String("catalog", "../../rules/catalog", "folder of the catalogue")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	weights, err := readWeights(*from)
+	if err != nil {
+		return err
+	}
+	changed, err := writeCatalog(*dir, weights)
+	for _, name := range changed {
+		fmt.Fprintln(out, name)
+	}
+	return err
+}
+
+// writeCatalog writes weights into the files of a catalogue, and returns those that it changed. It
+// changes none if a term is in no file.
+func writeCatalog(dir string, weights map[string]float64) ([]string, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("listing the catalogue: %w", err)
+	}
+	after, left := map[string][]byte{}, maps.Clone(weights)
+	for _, name := range names {
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the catalogue: %w", err)
+		}
+		dst, found, err := fit.Rewrite(src, weights)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for _, term := range found {
+			delete(left, term)
+		}
+		if string(dst) != string(src) {
+			after[name] = dst
+		}
+	}
+	if len(left) > 0 {
+		return nil, fmt.Errorf("%s has no %s", dir, strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	}
+	changed := slices.Sorted(maps.Keys(after))
+	var failed error
+	for _, name := range changed {
+		failed = errors.Join(failed, os.WriteFile(name, after[name], 0o644))
+	}
+	return changed, failed
+}
