@@ -10,7 +10,7 @@ tool = .cache/bin/$(1)-$(shell sha256sum $(2)/go.sum | cut -c1-12)
 GOLANGCI := $(call tool,golangci-lint,tools/lint)
 KUBECP := $(CURDIR)/$(call tool,kubecp,e2e/kubecp)
 
-.PHONY: help build demo test race lint fuzz mutate e2e bench generate generated clean
+.PHONY: help build demo test race lint fuzz mutate holdout holdout-smoke e2e bench generate generated clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,14 @@ fuzz: ## fuzz every decoder for FUZZTIME each
 # continues.
 mutate: ## change each condition of first aid; a test must fail, or survivors.txt must explain it
 	cd tools/mutate && CGO_ENABLED=0 $(GO) run .
+
+# About three CPU hours. An interrupted run continues.
+HOLDOUT ?= /tmp/paramedic-holdout
+holdout: ## leave one convention out, each in turn: fit the weights without it, play it
+	cd tools/holdout && CGO_ENABLED=0 $(GO) run . leave -dir $(HOLDOUT)
+
+holdout-smoke: ## the same with few runs, in minutes
+	cd tools/holdout && CGO_ENABLED=0 $(GO) run . leave -dir "$$(mktemp -d)" -train 22 -test 11
 
 # The packages run side by side: each has its own servers and ports, and mostly waits for them.
 e2e: build $(KUBECP) ## test with a real API server, Prometheus, Alertmanager and browser

@@ -7,6 +7,8 @@
 //
 //	go run . -runs 540 -out runs.jsonl   # play and keep the results
 //	go run . -table runs.jsonl           # print the tables of results that are kept
+//	go run . fit -runs runs.jsonl        # fit the catalogue's weights to them
+//	go run . leave -dir DIR              # fit without a convention, and play it; each in turn
 //
 // It is a module of its own, because the bot does not need Prometheus's engine.
 package main

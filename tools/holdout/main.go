@@ -35,6 +35,8 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		switch args[0] {
 		case "fit":
 			return fitCommand(ctx, args[1:], out)
+		case "leave":
+			return leaveCommand(ctx, args[1:], out)
 		case "write":
 			return writeCommand(ctx, args[1:], out)
 		}

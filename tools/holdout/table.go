@@ -8,7 +8,7 @@ import (
 )
 
 // A tally counts the outcomes of runs.
-type tally struct{ runs, right, unknown, silent, wrong, incidents, likely, paged int }
+type tally struct{ runs, right, unknown, silent, wrong, extra, likely, harmful, paged, healthy int }
 
 func (t *tally) add(r result) {
 	t.runs++
@@ -17,7 +17,7 @@ func (t *tally) add(r result) {
 		t.right++
 	case "unknown":
 		t.unknown++
-		if r.Likely == r.Fault {
+		if r.Likely == r.truth() {
 			t.likely++
 		}
 	case "silent":
@@ -25,67 +25,106 @@ func (t *tally) add(r result) {
 	default:
 		t.wrong++
 	}
-	if r.Incidents == 1 {
-		t.incidents++
+	if r.Incidents > 1 {
+		t.extra++
+	}
+	if len(r.Harmful) > 0 {
+		t.harmful++
 	}
 	if r.Paged {
 		t.paged++
 	}
+	t.healthy += r.PagedHealthy
 }
 
 // alerted returns the number of runs in which an alert fired. Without one there is no diagnosis.
 func (t tally) alerted() int { return t.runs - t.silent }
 
+func share(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
+
+// heading prints the names of the columns. Shares are those of the runs with an alert, but likely
+// is that of the unknown. The others are numbers of runs, and healthy that of pages.
+func heading(out io.Writer, what string) {
+	fmt.Fprintf(out, "\n%-28s %5s  %7s  %7s  %7s  %7s  %7s  %7s  %6s  %6s  %7s\n", what, "runs", "right%", "wrong%", "unknown%",
+		"likely%", "extra%", "harmful", "silent", "paged", "healthy")
+}
+
 func (t tally) print(out io.Writer, name string) {
-	share := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
-	fmt.Fprintf(out, "%-28s %5d  %6.1f  %6.1f  %6.1f  %6.1f  %6.1f  %6d  %6d\n", name, t.runs, share(t.right, t.alerted()),
-		share(t.wrong, t.alerted()), share(t.unknown, t.alerted()), share(t.likely, t.unknown), share(t.incidents, t.alerted()),
-		t.silent, t.paged)
+	fmt.Fprintf(out, "%-28s %5d  %7.1f  %7.1f  %8.1f  %7.1f  %7.1f  %7d  %6d  %6d  %7d\n", name, t.runs, share(t.right, t.alerted()),
+		share(t.wrong, t.alerted()), share(t.unknown, t.alerted()), share(t.likely, t.unknown), share(t.extra, t.alerted()),
+		t.harmful, t.silent, t.paged, t.healthy)
+}
+
+// tallies holds tallies by name.
+type tallies map[string]*tally
+
+func (m tallies) add(name string, r result) {
+	if m[name] == nil {
+		m[name] = &tally{}
+	}
+	m[name].add(r)
+}
+
+func (m tallies) print(out io.Writer, what string) {
+	heading(out, what)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		m[name].print(out, name)
+	}
 }
 
 // printTables prints the results by fault and by each value of each dimension.
 func printTables(out io.Writer, all []result) {
-	heading := func(what string) {
-		fmt.Fprintf(out, "\n%-28s %5s  %6s  %6s  %6s  %6s  %6s  %6s  %6s\n", what, "runs", "right", "wrong", "unknwn", "likely",
-			"one", "silent", "paged")
-	}
-	var whole, decoys tally
-	byFault, byDecoy, byValue := map[string]*tally{}, map[string]*tally{}, map[string]*tally{}
-	bump := func(m map[string]*tally, key string, r result) {
-		if m[key] == nil {
-			m[key] = &tally{}
-		}
-		m[key].add(r)
-	}
+	byFault, byDecoy, byValue := tallies{}, tallies{}, tallies{}
 	for _, r := range all {
 		if r.Decoy {
-			decoys.add(r)
-			bump(byDecoy, r.Fault, r)
+			byDecoy.add(r.Fault, r)
 			continue
 		}
-		whole.add(r)
-		bump(byFault, r.Fault, r)
+		byFault.add(r.Fault, r)
 		for _, d := range dimensions {
-			bump(byValue, d.name+"="+r.Convention[d.name], r)
+			byValue.add(d.name+"="+r.Convention[d.name], r)
 		}
 	}
-	heading("all, %")
-	whole.print(out, "faults")
-	decoys.print(out, "decoys")
-	heading("by fault")
-	for _, f := range slices.Sorted(maps.Keys(byFault)) {
-		byFault[f].print(out, f)
+	printWhole(out, all)
+	byFault.print(out, "by fault")
+	byDecoy.print(out, "by decoy")
+	heading(out, "by convention")
+	byValue.printInOrder(out)
+	printReliability(out, all)
+}
+
+// printWhole prints the results of all faults and of all decoys.
+func printWhole(out io.Writer, all []result) {
+	whole := tallies{}
+	for _, r := range all {
+		if r.Decoy {
+			whole.add("decoys", r)
+		} else {
+			whole.add("faults", r)
+		}
 	}
-	heading("by decoy")
-	for _, f := range slices.Sorted(maps.Keys(byDecoy)) {
-		byDecoy[f].print(out, f)
-	}
-	heading("by convention")
+	whole.print(out, "all")
+}
+
+// printInOrder prints tallies of values in the order of the dimensions, and the worst value.
+func (m tallies) printInOrder(out io.Writer) {
+	const enough = 20 // runs with an alert
+	worst := ""
 	for _, d := range dimensions {
 		for _, v := range d.values {
-			if t := byValue[d.name+"="+v]; t != nil {
-				t.print(out, d.name+"="+v)
+			name := d.name + "=" + v
+			t := m[name]
+			if t == nil {
+				continue
+			}
+			t.print(out, name)
+			if t.alerted() >= enough &&
+				(worst == "" || share(t.right, t.alerted()) < share(m[worst].right, m[worst].alerted())) {
+				worst = name
 			}
 		}
+	}
+	if worst != "" {
+		fmt.Fprintf(out, "worst: %s, %.1f %% right\n", worst, share(m[worst].right, m[worst].alerted()))
 	}
 }
