@@ -92,7 +92,9 @@ func (x *series) end(at time.Time) {
 
 // cell returns the series of a sample as Prometheus ingests it: of a histogram the sum, the count
 // and the buckets.
-func (s *store) cell(t *target, name string, m *dto.Metric, relabel func(metric string, pairs []*dto.LabelPair) map[string]string) []*series {
+func (s *store) cell(t *target, name string, m *dto.Metric,
+	relabel func(metric string, pairs []*dto.LabelPair) map[string]string,
+) []*series {
 	s.key = append(s.key[:0], name...)
 	for _, l := range m.Label {
 		s.key = append(append(s.key, 0xff), l.GetName()...)
