@@ -90,6 +90,10 @@ type Sign struct {
 	Hints map[string]string `json:"hints,omitempty"`
 }
 
+// SeriesHint is the key of the hint that holds PromQL for the series that an alert without a place
+// is about, one query a line.
+const SeriesHint = "series"
+
 // An AlertRecord is the stored state of one alert: its last form, its sign, and its incident.
 type AlertRecord struct {
 	Alert    Alert      `json:"alert"`

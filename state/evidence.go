@@ -12,6 +12,9 @@ type Evidence struct {
 	At       time.Time  `json:"at"`
 	Samples  []Sample   `json:"samples"`
 	Workers  []Worker   `json:"workers,omitempty"`
+	// About lists what the alerts without a place are about: the pools, nodes and gateways of the
+	// series that their expressions read.
+	About []Entity `json:"about,omitempty"`
 	// Missing lists the signals that were queried without a result, with the reason. Missing
 	// evidence is neutral, never zero.
 	Missing []Missing `json:"missing,omitempty"`

@@ -47,6 +47,11 @@ func Classify(c *catalog.Catalog, a state.Alert, cluster string) state.Sign {
 	if topology.Placeless(s.Entity) && !c.SymptomTable()[s.Symptom].Serving {
 		s.Hints["group"] = groupOf(a)
 	}
+	if topology.Placeless(s.Entity) && s.Entity.Instance == "" && s.Entity.Job == "" {
+		if series := promql.SeriesOf(promql.ExpressionOf(a.GeneratorURL)); len(series) > 0 {
+			s.Hints[state.SeriesHint] = strings.Join(series, "\n")
+		}
+	}
 	if len(s.Hints) == 0 {
 		s.Hints = nil
 	}

@@ -22,11 +22,18 @@ type about struct {
 }
 
 // subject returns the pools that the alerts of an incident can mean. The scope is the incident's,
-// corrected by live context.
-func subject(c *catalog.Catalog, in *state.Incident, scope state.Scope, top *topology.Topology) about {
+// corrected by live context. Read holds the pools of the series that alerts without a place read.
+func subject(c *catalog.Catalog, in *state.Incident, scope state.Scope, top *topology.Topology, read []state.Entity) about {
 	whole := []state.Scope{scope}
 	if scope.Pool != "" || len(scope.Nodes) > 0 {
 		return about{scopes: whole, known: true}
+	}
+	if scope.Model == "" && placeless(in) && len(read) > 0 {
+		out := about{known: true}
+		for _, e := range read {
+			out.scopes = append(out.scopes, state.Scope{Cluster: scope.Cluster, Namespace: e.Namespace, Pool: e.Pool, Model: e.Model})
+		}
+		return out
 	}
 	if model := top.ScrapedModel(in); scope.Model == "" && model != "" {
 		scope.Model = model
@@ -51,6 +58,14 @@ func subject(c *catalog.Catalog, in *state.Incident, scope state.Scope, top *top
 		return about{scopes: whole, known: known}
 	}
 	return about{scopes: pools, known: known}
+}
+
+// placeless reports whether every alert of the incident names no place, and reads series.
+func placeless(in *state.Incident) bool {
+	return !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool {
+		return s.Hints[state.SeriesHint] == "" ||
+			slices.ContainsFunc(s.Entities, func(e state.Entity) bool { return !topology.Placeless(e) })
+	})
 }
 
 // ofInference reports whether an alert's rule is about inference, and not about any workload or

@@ -49,7 +49,7 @@ func impact(c *catalog.Catalog, in *state.Incident, ev *state.Evidence) state.Im
 	defer top.Release()
 	top.Learn(ev.Workers)
 	scope := top.Correct(in.Scope)
-	of := subject(c, in, scope, top)
+	of := subject(c, in, scope, top, ev.About)
 	lost := in.Scope.Pool != "" && scope.Pool == "" // the alerts name a pool without any worker
 	if of.strange != "" || !of.known || lost {
 		return state.ImpactUnknown

@@ -20,7 +20,11 @@ func bestVerdict(c *catalog.Catalog, in *state.Incident, ev *state.Evidence) ver
 		top.Learn(ev.Workers)
 		base = top.Correct(base)
 	}
-	about := subject(c, in, base, top)
+	var read []state.Entity
+	if ev != nil {
+		read = ev.About
+	}
+	about := subject(c, in, base, top, read)
 	if about.strange != "" {
 		ev = nil // the evidence is about other workers
 	}

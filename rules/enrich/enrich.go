@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type Request struct {
 	// Jobs are the scrape jobs that the incident's alerts name. The gathering looks up the pods
 	// that they scrape, or scraped in the last hours.
 	Jobs []string
+	// Series holds PromQL for the series that the incident's alerts without a place are about.
+	Series []string
 	// Fresh requests current values that a write may rely on. Each sample then has the time of its
 	// scrape. A value whose scrape time is unknown is missing.
 	Fresh bool
@@ -41,6 +44,7 @@ type Query struct {
 	Now     time.Time
 	Signals []signals.Signal
 	Jobs    []string
+	Series  []string
 	Fresh   bool
 	// Running is the signal that counts running requests. Every engine exports it, so a pod that
 	// has it is an engine, even if the query asks for other signals.
@@ -58,6 +62,7 @@ type Reading struct {
 	Workers []state.Worker
 	Engines map[string]string
 	Scraped []Scraped
+	About   []state.Entity // of the series of the query
 	Earlier []state.Entity // engines that reported a model since the hour before the onset, and do not now
 	Failed  map[string]string
 	Notes   []state.Missing
@@ -245,7 +250,7 @@ func (g *Gatherer) query(r Request, declared []signals.Signal) Query {
 		onset = r.Now
 	}
 	return Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: declared, Jobs: r.Jobs,
-		Fresh: r.Fresh, Running: g.byID["requests_running"]}
+		Series: r.Series, Fresh: r.Fresh, Running: g.byID["requests_running"]}
 }
 
 // JobsOf returns the scrape jobs that an incident's alerts name, for a Request.
@@ -259,6 +264,20 @@ func JobsOf(in state.Incident) []string {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// SeriesOf returns the queries for the series that an incident's alerts without a place are about,
+// for a Request.
+func SeriesOf(in state.Incident) []string {
+	var out []string
+	for _, s := range in.Symptoms {
+		for q := range strings.SplitSeq(s.Hints[state.SeriesHint], "\n") {
+			if q != "" && !slices.Contains(out, q) {
+				out = append(out, q)
+			}
+		}
+	}
 	return out
 }
 

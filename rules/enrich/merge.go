@@ -34,6 +34,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.index()
 	m.scraped()
 	m.follow()
+	ev.About = m.about()
 	m.query.Scope = m.ownPool(m.query.Scope)
 	type what struct {
 		signal string

@@ -43,6 +43,33 @@ func (m *merge) follow() {
 	})
 }
 
+// about returns the pools of the series that alerts without a place are about. A series that
+// belongs to no known pool adds nothing.
+func (m *merge) about() []state.Entity {
+	var out []state.Entity
+	add := func(w *state.Worker, cluster string) {
+		e := state.Entity{Cluster: cluster, Namespace: w.Namespace, Pool: w.Pool, Model: w.Model}
+		if !slices.Contains(out, e) {
+			out = append(out, e)
+		}
+	}
+	for _, r := range m.readings {
+		for _, e := range r.About {
+			e = m.resolve(e)
+			pools := m.behind(e)
+			for i := range m.workers {
+				w := &m.workers[i]
+				own := e.Instance != "" && w == m.byInstance[e.Instance]
+				if own || w.Pool != "" && slices.Contains(pools, w.Pool) && !differ(w.Namespace, e.Namespace) {
+					add(w, e.Cluster)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, CompareEntities)
+	return out
+}
+
 // behind returns the pools that the name of a pool, its owner, a route or a scraped Service stands
 // for.
 func (m *merge) behind(e state.Entity) []string {

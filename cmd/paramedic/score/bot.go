@@ -120,6 +120,6 @@ func (b *Bot) enrich(ctx context.Context, id state.IncidentID) {
 	}
 	in := list[i]
 	ev := b.Gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt,
-		Now: b.At, Jobs: enrich.JobsOf(in)})
+		Now: b.At, Jobs: enrich.JobsOf(in), Series: enrich.SeriesOf(in)})
 	b.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
 }

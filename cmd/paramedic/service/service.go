@@ -213,7 +213,7 @@ func (e enricher) prepare(ctx context.Context, ef state.Effect) state.Outcome {
 
 func (e enricher) request(in state.Incident) enrich.Request {
 	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt,
-		Now: e.clock.Now(), Jobs: enrich.JobsOf(in)}
+		Now: e.clock.Now(), Jobs: enrich.JobsOf(in), Series: enrich.SeriesOf(in)}
 }
 
 // A gauge reads signals for first aid.

@@ -53,12 +53,12 @@ type discoveryKey struct {
 	namespace, pool string
 	named, compared bool
 	onset           time.Time
-	jobs            string
+	jobs, series    string
 }
 
 func discoveryKeyOf(q enrich.Query) discoveryKey {
 	return discoveryKey{q.Scope.Namespace, q.Scope.Pool, byName(q.Scope), comparing(q), q.Onset.Round(0).UTC(),
-		strings.Join(q.Jobs, "\n")}
+		strings.Join(q.Jobs, "\n"), strings.Join(q.Series, "\n")}
 }
 
 type recentDiscovery struct {

@@ -237,6 +237,6 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	mu.Unlock()
 	wg.Wait()
 	g.finish(&out)
-	out.Scraped = g.readBy(l.jobs)
+	out.Scraped, out.About = g.readBy(l.jobs), l.about
 	return out
 }
