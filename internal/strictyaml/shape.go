@@ -2,9 +2,12 @@ package strictyaml
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,8 +19,11 @@ import (
 
 // A Format is a file format: the Go type of the file and the names of its entries.
 type Format[T any] struct {
-	// Kinds maps the types of entries to the names that problems use. It must name T itself.
+	// Kinds maps the types of entries to the names that problems use. It must name T itself. In an
+	// entry of another type, problems use the path of its key: clusters[0].
 	Kinds map[reflect.Type]string
+	// Secret marks files that hold secrets. Problems in them quote nothing of the file.
+	Secret bool
 }
 
 // Read reads one file, as far as it is valid, and returns all problems. The keys, their types and
@@ -25,28 +31,32 @@ type Format[T any] struct {
 // problem that names a missing key quotes its jsonschema_description.
 func (f Format[T]) Read(file string, data []byte) (T, []Problem) {
 	var out T
-	s := shape{file: file, kinds: f.Kinds, seen: map[*yaml.Node]bool{}}
+	_, problems := f.ReadInto(&out, file, data)
+	return out, problems
+}
+
+// ReadInto is Read for a value that holds the defaults of missing keys. It also returns the
+// document, for problems that the caller finds.
+func (f Format[T]) ReadInto(out *T, file string, data []byte) (Document, []Problem) {
+	s := shape{file: file, kinds: f.Kinds, secret: f.Secret, seen: map[visit]bool{}, merging: map[*yaml.Node]bool{}}
 	docs, err := documents(data)
 	if err != nil {
-		end, line := sound(data)
-		s.cut = true
-		s.problems = append(s.problems, Problem{File: file, Line: line, Text: fmt.Sprintf(
-			"this is not YAML: %s; check the indentation here and above. The rest of this file was not read, so other files may "+
-				"seem to name things that do not exist", phrase(err))})
-		docs, _ = documents(data[:end]) // sound has parsed this part already
+		docs = s.cutOff(data, err)
 	}
+	doc := Document{Broken: s.cut}
 	if len(docs) == 0 {
-		return out, s.problems
+		return doc, s.problems
 	}
 	for _, more := range docs[1:] {
-		s.bad(more, "only the first document of a file is read: move the lines after --- to another file")
+		s.bad(more, "only the first document of a file is read: remove the line ---, or move what follows it to another file")
 	}
 	t := reflect.TypeFor[T]()
-	s.value(docs[0].Content[0], t, f.Kinds[t])
-	if err := docs[0].Decode(&out); err != nil && len(s.problems) == 0 {
-		s.problems = append(s.problems, Problem{File: file, Line: 1, Text: phrase(err)})
+	doc.root = docs[0].Content[0]
+	s.value(doc.root, t, f.Kinds[t])
+	if err := docs[0].Decode(out); err != nil && len(s.problems) == 0 {
+		s.undecodable(err)
 	}
-	return out, s.problems
+	return doc, s.problems
 }
 
 // A shape checks a file against a format: known keys, required keys, numbers and lists. The decoder
@@ -54,151 +64,295 @@ func (f Format[T]) Read(file string, data []byte) (T, []Problem) {
 type shape struct {
 	file     string
 	kinds    map[reflect.Type]string
+	secret   bool // problems quote nothing of the file
 	cut      bool // the file is unreadable after some line, so missing keys are not reported
-	seen     map[*yaml.Node]bool
+	seen     map[visit]bool
+	merging  map[*yaml.Node]bool
 	problems []Problem
+}
+
+// A visit is a value that an alias repeats, read as a type.
+type visit struct {
+	node *yaml.Node
+	as   reflect.Type
 }
 
 func (s *shape) bad(n *yaml.Node, format string, args ...any) {
 	s.problems = append(s.problems, Problem{File: s.file, Line: n.Line, Text: fmt.Sprintf(format, args...)})
 }
 
-// value checks the value of a key.
-func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
-	if n.Kind == yaml.AliasNode {
-		if n = n.Alias; s.seen[n] {
-			return
+// cutOff reports that the file is not YAML, and returns the documents of its valid beginning.
+func (s *shape) cutOff(data []byte, err error) []*yaml.Node {
+	s.cut = true
+	end, line := sound(data)
+	parsers, message := Position(text.Phrase(err.Error()))
+	if line == 0 {
+		line = max(1, parsers)
+	}
+	if message = ": " + message + "; check the indentation"; s.secret {
+		message = ": check the indentation and the quotes"
+	}
+	s.problems = append(s.problems, Problem{File: s.file, Line: line,
+		Text: "this is not YAML" + message + " here and above. The rest of this file was not read, which may cause other problems"})
+	docs, _ := documents(data[:end]) // sound has parsed this part already
+	return docs
+}
+
+// undecodable reports what only the decoder refuses, such as an alias that contains itself.
+func (s *shape) undecodable(err error) {
+	messages := []string{err.Error()}
+	if many := (*yaml.TypeError)(nil); errors.As(err, &many) {
+		messages = many.Errors
+	}
+	for _, m := range messages {
+		line, phrase := Position(text.Phrase(m))
+		if s.secret {
+			phrase = "the file has a value that cannot be read"
 		}
-		s.seen[n] = true
+		s.problems = append(s.problems, Problem{File: s.file, Line: max(1, line), Text: phrase})
+	}
+}
+
+// value checks a value and reports whether it is of the kind that the type takes. The key is the
+// name of the value in problems.
+func (s *shape) value(n *yaml.Node, t reflect.Type, key string) bool {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+		if s.seen[visit{n, t}] {
+			return true
+		}
+		s.seen[visit{n, t}] = true
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if scalar(n, "!!null") {
-		return // as if left out; the entry around it reports required keys
+		return true // as if left out; the entry around it reports required keys
 	}
 	wants := func(what string, kind yaml.Kind) bool {
-		if n.Kind == kind {
-			return true
+		if n.Kind != kind {
+			s.bad(n, "%s must be %s, not %s", key, what, s.described(n))
 		}
-		s.bad(n, "%s must be %s, not %s", key, what, described(n))
-		return false
+		return n.Kind == kind
+	}
+	switch zero := reflect.New(t).Interface().(type) {
+	case encoding.TextUnmarshaler:
+		return wants("text", yaml.ScalarNode) && s.parses(n, zero, key)
+	case interface{ orWord() }:
+		return n.Kind == yaml.ScalarNode || wants("a word or a list", yaml.SequenceNode) && s.list(n, t.Elem(), key)
 	}
 	switch {
 	case t == reflect.TypeFor[Text]() || t.Kind() == reflect.String:
-		wants("text", yaml.ScalarNode)
+		return wants("text", yaml.ScalarNode)
 	case t.Kind() == reflect.Struct:
-		if wants("keys with values", yaml.MappingNode) {
-			s.entry(n, t)
-		}
+		return s.entry(n, t, key)
 	case t.Kind() == reflect.Slice:
-		if wants("a list", yaml.SequenceNode) {
-			s.list(n, t.Elem(), key)
-		}
+		return wants("a list", yaml.SequenceNode) && s.list(n, t.Elem(), key)
 	case t.Kind() == reflect.Map:
-		if wants("keys with values", yaml.MappingNode) {
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				s.value(n.Content[i+1], t.Elem(), n.Content[i].Value)
-			}
-			s.twice(n)
-		}
-	case t.Kind() == reflect.Bool:
-		if !scalar(n, "!!bool") {
-			s.bad(n, "%s must be true or false, not %s", key, described(n))
-		}
-	default:
-		if !scalar(n, "!!int") && !(scalar(n, "!!float") && t.Kind() == reflect.Float64) {
-			s.bad(n, "%s must be a number, not %s", key, described(n))
-		}
+		return wants("keys with values", yaml.MappingNode) && s.values(n, t.Elem(), key)
 	}
+	return s.single(n, t, key)
 }
 
-// list checks the entries of a list.
-func (s *shape) list(n *yaml.Node, t reflect.Type, key string) {
-	for _, e := range n.Content {
+// parses checks a text that its type parses. It empties an invalid one, because the decoder would
+// stop there.
+func (s *shape) parses(n *yaml.Node, zero encoding.TextUnmarshaler, key string) bool {
+	err := zero.UnmarshalText([]byte(n.Value))
+	if err == nil {
+		return true
+	}
+	if s.secret {
+		err = errors.New("the value is not valid")
+	}
+	s.bad(n, "%s: %v", key, err)
+	n.Tag, n.Value = "!!null", ""
+	return false
+}
+
+// single checks a number, or true or false. The decoder would cut 2.5 to 2.
+func (s *shape) single(n *yaml.Node, t reflect.Type, key string) bool {
+	what, ok := "a whole number", scalar(n, "!!int")
+	switch t.Kind() {
+	case reflect.Bool:
+		what, ok = "true or false", n.Kind == yaml.ScalarNode
+	case reflect.Float32, reflect.Float64:
+		what, ok = "a number", ok || scalar(n, "!!float")
+	}
+	if ok = ok && n.Decode(reflect.New(t).Interface()) == nil; !ok {
+		s.bad(n, "%s must be %s, not %s", key, what, s.described(n))
+	}
+	return ok
+}
+
+// list checks the entries of a list. It removes those that the decoder leaves out, so that the
+// numbers of the others agree with those of the decoded value.
+func (s *shape) list(n *yaml.Node, t reflect.Type, key string) bool {
+	var fit []*yaml.Node
+	for i, e := range n.Content {
+		name := fmt.Sprintf("%s[%d]", key, i)
+		if s.kinds[t] != "" {
+			name = "an entry of " + key
+		}
 		if scalar(e, "!!null") {
 			s.bad(e, "an empty entry in %s: fill it or remove it", key)
+		} else if s.value(e, t, name) {
+			fit = append(fit, e)
 		}
-		s.value(e, t, "an entry of "+key)
 	}
+	n.Content = fit
+	return true
+}
+
+// values checks the values of keys that the user chooses.
+func (s *shape) values(n *yaml.Node, t reflect.Type, key string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := key + "." + text.Line(n.Content[i].Value, keyWidth)
+		if s.secret {
+			name = "a value of " + key
+		}
+		s.value(n.Content[i+1], t, name)
+	}
+	s.twice(n, nil)
+	return true
 }
 
 // scalar reports whether a node is a single value with the tag.
 func scalar(n *yaml.Node, tag string) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == tag }
 
 // described describes the value that was found.
-func described(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
+func (s *shape) described(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
 		return "keys with values"
-	case yaml.SequenceNode:
+	case n.Kind == yaml.SequenceNode:
 		return "a list"
+	case s.secret:
+		return "a single value"
 	}
-	return fmt.Sprintf("%q", n.Value)
+	return fmt.Sprintf("%q", text.Line(n.Value, valueWidth))
 }
+
+// The most characters of a key and of a value that problems show. A value may be an address with a
+// password.
+const (
+	keyWidth   = 40
+	valueWidth = 10
+)
 
 // entry checks the keys of one entry.
-func (s *shape) entry(n *yaml.Node, t reflect.Type) {
-	kind := s.kinds[t]
-	if kind == "" {
-		kind = "an entry here"
+func (s *shape) entry(n *yaml.Node, t reflect.Type, key string) bool {
+	kind, path := key, key+"."
+	if s.kinds[t] != "" {
+		kind, path = s.kinds[t], ""
 	}
 	fields, names := map[string]reflect.StructField{}, []string{}
-	for f := range t.Fields() {
-		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" {
-			fields[name], names = f, append(names, name)
-		}
+	for f := range fieldsOf(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		fields[name], names = f, append(names, name)
 	}
-	filled := s.keys(n, kind, fields, names)
-	s.twice(n)
+	if n.Kind != yaml.MappingNode {
+		s.bad(n, "%s must be keys with values, not %s; the keys are %s", key, s.described(n), strings.Join(names, ", "))
+		return false
+	}
+	found := s.keys(n, kind, path, fields, names)
+	s.twice(n, names)
 	if s.cut {
-		return
+		return true
 	}
 	for _, name := range names {
-		if f := fields[name]; slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
-			!filled[name] {
-			s.bad(n, "%s needs %s: %s", kind, name, f.Tag.Get("jsonschema_description"))
+		if f := fields[name]; slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") && !found[name].filled {
+			at := n
+			if k := found[name].key; k != nil {
+				at = k
+			}
+			s.bad(at, "%s needs %s: %s", kind, name, f.Tag.Get("jsonschema_description"))
+		}
+	}
+	return true
+}
+
+// fieldsOf yields the fields of a struct that have a key, also those of the structs inside that
+// share its keys.
+func fieldsOf(t reflect.Type) iter.Seq[reflect.StructField] {
+	return func(yield func(reflect.StructField) bool) {
+		for f := range t.Fields() {
+			switch name, options, _ := strings.Cut(f.Tag.Get("yaml"), ","); {
+			case options == "inline":
+				for inner := range fieldsOf(f.Type) {
+					if !yield(inner) {
+						return
+					}
+				}
+			case name == "" || name == "-":
+			case !yield(f):
+				return
+			}
 		}
 	}
 }
 
-// keys checks the present keys and their values, and returns the keys that have a value.
-func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.StructField, names []string) map[string]bool {
-	filled := map[string]bool{}
+// A present is a key that an entry has.
+type present struct {
+	key    *yaml.Node
+	filled bool
+}
+
+// keys checks the present keys and their values, and returns them. The kind is the entry's name in
+// problems, and the path is the beginning of its values' names.
+func (s *shape) keys(n *yaml.Node, kind, path string, fields map[string]reflect.StructField, names []string) map[string]present {
+	found, merged := map[string]present{}, false
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if k.ShortTag() == "!!merge" {
 			if v.Kind == yaml.AliasNode {
 				v = v.Alias
 			}
-			if v.Kind == yaml.MappingNode {
-				for name := range s.keys(v, kind, fields, names) {
-					filled[name] = true
-				}
+			if v.Kind == yaml.MappingNode && !s.merging[v] && !merged { // a second merge key occurs twice
+				s.merging[v], merged = true, true
+				maps.Copy(found, s.keys(v, kind, path, fields, names))
+				delete(s.merging, v)
 			}
 			continue
 		}
 		f, ok := fields[k.Value]
 		if !ok {
-			s.bad(k, "%s has no key %s; %s", kind, k.Value, text.DidYouMean(k.Value, names))
+			what := "no key " + text.Line(k.Value, keyWidth)
+			if s.secret {
+				what = "an unknown key"
+			}
+			s.bad(k, "%s has %s; %s", kind, what, text.DidYouMean(k.Value, names))
 			continue
 		}
-		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") &&
-			(v.Kind != yaml.SequenceNode || len(v.Content) > 0)
-		s.value(v, f.Type, k.Value)
+		found[k.Value] = present{key: k, filled: filled(v)}
+		s.value(v, f.Type, path+k.Value)
 	}
-	return filled
+	return found
+}
+
+// filled reports whether a value says anything.
+func filled(n *yaml.Node) bool {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return strings.TrimSpace(n.Value) != "" && n.ShortTag() != "!!null"
+	case yaml.SequenceNode:
+		return len(n.Content) > 0
+	}
+	return true
 }
 
 // twice reports keys that occur twice in one entry, and removes the second. The decoder would
 // reject the whole entry and hide its other problems.
-func (s *shape) twice(n *yaml.Node) {
+func (s *shape) twice(n *yaml.Node, names []string) {
 	lines := map[string]int{}
 	var once []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if first, ok := lines[k.Value]; ok {
-			s.bad(k, "%s occurs twice, first in line %d: remove one", k.Value, first)
+			shown := text.Line(k.Value, keyWidth)
+			if s.secret && !slices.Contains(names, k.Value) {
+				shown = "a key"
+			}
+			s.bad(k, "%s occurs twice, first in line %d: remove one", shown, first)
 			continue
 		}
 		lines[k.Value] = k.Line
@@ -228,7 +382,8 @@ func documents(data []byte) ([]*yaml.Node, error) {
 const maxCuts = 1000
 
 // sound returns the length of the longest valid beginning of a file, and the line after it. The
-// parser's own line is where the unfinished value began.
+// line is 0 if the error is further from the end. The parser's own line is where the unfinished
+// value began.
 func sound(data []byte) (end, line int) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	end = len(data)
@@ -238,11 +393,5 @@ func sound(data []byte) (end, line int) {
 			return end, i
 		}
 	}
-	return 0, 1
-}
-
-// phrase returns the parser's message as one phrase, without its position.
-func phrase(err error) string {
-	_, message := Position(text.Phrase(err.Error()))
-	return message
+	return 0, 0
 }

@@ -1,9 +1,10 @@
 // Package strictyaml reads YAML files of people strictly, and reports all problems of a file at
-// once, each with its file and line.
+// once, each with its file and line: unknown keys with a suggestion, repeated keys, missing keys,
+// values of a wrong kind, more than one document, and text that is not YAML.
 //
-// A Format checks a whole file against a Go type: unknown keys with a suggestion, repeated keys,
-// missing keys, values of a wrong kind, more than one document, and text that is not YAML. Formats
-// with their own words for problems use the parts: Problem, Text and Position.
+// A [Format] describes a file by a Go type. A [Document] has the lines of the file's keys, for the
+// problems that only the caller can find. Every file of a person that Paramedic reads goes through
+// this package, so that all of them are read by the same rules.
 package strictyaml
 
 import (
@@ -43,6 +44,43 @@ func (t *Text) UnmarshalYAML(n *yaml.Node) error {
 	}
 	t.Value = n.Value
 	return nil
+}
+
+// A List is a list of words that may also be written as one word.
+type List[T ~string] []T
+
+// UnmarshalYAML reads one word or a list.
+func (l *List[T]) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*l = nil
+		if n.Value != "" {
+			*l = List[T]{T(n.Value)}
+		}
+		return nil
+	}
+	var all []T
+	if err := n.Decode(&all); err != nil {
+		return err
+	}
+	*l = all
+	return nil
+}
+
+// orWord marks the type for the check of a file's shape.
+func (List[T]) orWord() {}
+
+// Keys returns the keys of a file's first document, whatever the file is for. It returns none if
+// the document has no keys, or is not YAML.
+func Keys(data []byte) []string {
+	var doc yaml.Node
+	if yaml.Unmarshal(data, &doc) != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil
+	}
+	var keys []string
+	for i := 0; i < len(doc.Content[0].Content); i += 2 {
+		keys = append(keys, doc.Content[0].Content[i].Value)
+	}
+	return keys
 }
 
 // Position splits a message of the YAML package, "yaml: line 3: text" or "line 3: text", into the
