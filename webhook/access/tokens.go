@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"go.yaml.in/yaml/v3"
-
 	"paramedic/internal/strictyaml"
 	"paramedic/state"
-	"paramedic/webhook/httpio"
 )
 
 // A Token is one entry of the tokens file.
@@ -61,9 +59,9 @@ func (t *Tokens) refresh() error {
 		return fmt.Errorf("reading the tokens file: %w", err)
 	}
 	t.info = info // an invalid file is reported once, not at every request
-	tokens, problems := parseTokens(data)
+	tokens, problems := parseTokens(t.path, data)
 	if len(problems) > 0 {
-		return &TokensError{File: t.path, Problems: problems}
+		return &TokensError{Problems: problems}
 	}
 	t.tokens, t.sums = tokens, make([][sha256.Size]byte, len(tokens))
 	for i, token := range tokens {
@@ -74,7 +72,6 @@ func (t *Tokens) refresh() error {
 
 // A TokensError lists the faults in a tokens file. It never shows a token.
 type TokensError struct {
-	File     string
 	Problems []strictyaml.Problem
 }
 
@@ -82,80 +79,45 @@ type TokensError struct {
 func (e *TokensError) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
-		lines[i] = fmt.Sprintf("%s:%d: %s", e.File, p.Line, p.Text)
+		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
 }
 
-// yamlLine finds the line number in the decoder's error, the rest of which may quote a token.
-var yamlLine = regexp.MustCompile(`\bline (\d+):`)
+// format is the format of the tokens file.
+var format = strictyaml.Format[[]Token]{Secret: true, Kinds: map[reflect.Type]string{
+	reflect.TypeFor[[]Token](): "the file",
+	reflect.TypeFor[Token]():   "an entry",
+}}
 
-// parseTokens reads every entry. A problem names the line and the entry, and never shows a token.
-func parseTokens(data []byte) ([]Token, []strictyaml.Problem) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		line := 1
-		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-			line, _ = strconv.Atoi(m[1])
-		}
-		return nil, []strictyaml.Problem{{Line: line, Text: "the file is not valid YAML"}}
-	}
-	if len(doc.Content) == 0 || doc.Content[0].Kind == yaml.SequenceNode && len(doc.Content[0].Content) == 0 {
-		return nil, []strictyaml.Problem{{Line: 1, Text: "the file has no tokens: write a list of {token, name, role, slack_user}"}}
-	}
-	if doc.Content[0].Kind != yaml.SequenceNode {
-		return nil, []strictyaml.Problem{{Line: doc.Content[0].Line, Text: "the file must be a list of {token, name, role, slack_user}"}}
-	}
+// parseTokens reads every entry. A problem names the line and the key, and never shows a token.
+func parseTokens(file string, data []byte) ([]Token, []strictyaml.Problem) {
 	var tokens []Token
-	var problems []strictyaml.Problem
+	doc, problems := format.ReadInto(&tokens, file, data)
+	if len(tokens) == 0 && len(problems) == 0 {
+		return nil, []strictyaml.Problem{{File: file, Line: 1,
+			Text: "the file has no tokens: write a list of {token, name, role, slack_user}"}}
+	}
 	first := map[string]int{}
-	for i, node := range doc.Content[0].Content {
-		t, wrong := parseToken(node)
+	for i, t := range tokens {
+		line := doc.Line(strconv.Itoa(i))
+		bad := func(format string, args ...any) {
+			problems = append(problems, strictyaml.Problem{File: file, Line: line, Text: fmt.Sprintf(format, args...)})
+		}
+		if len(t.Token) < 8 || strings.ContainsAny(t.Token, " \t\r\n") {
+			bad("a token needs at least 8 characters and no spaces")
+		}
+		if !t.Role.Allows(state.Viewer) {
+			bad("role must be viewer, responder or admin")
+		}
 		if n, ok := first[t.Token]; ok && t.Token != "" {
-			wrong = append(wrong, fmt.Sprintf("it has the token of entry %d: each entry needs its own", n))
+			bad("the entry has the token of the one in line %d: each entry needs its own", n)
 		} else {
-			first[t.Token] = i + 1
-		}
-		tokens = append(tokens, t)
-		for _, text := range wrong {
-			problems = append(problems, strictyaml.Problem{Line: node.Line, Text: fmt.Sprintf("entry %d: %s", i+1, text)})
+			first[t.Token] = line
 		}
 	}
+	slices.SortStableFunc(problems, func(a, b strictyaml.Problem) int { return a.Line - b.Line })
 	return tokens, problems
-}
-
-// parseToken reads one entry and lists its faults.
-func parseToken(node *yaml.Node) (t Token, wrong []string) {
-	if node.Kind != yaml.MappingNode {
-		return t, []string{"it must be {token, name, role, slack_user}"}
-	}
-	var role string
-	fields := map[string]*string{"token": &t.Token, "name": &t.Name, "role": &role, "slack_user": &t.SlackUser}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i].Value, node.Content[i+1]
-		field, known := fields[key]
-		switch {
-		case !known:
-			wrong = append(wrong,
-				fmt.Sprintf("unknown key %q: an entry is {token, name, role, slack_user}", httpio.Cut(key, 32)))
-		case seen[key]:
-			wrong = append(wrong, key+" is given twice")
-		case value.Kind != yaml.ScalarNode:
-			wrong = append(wrong, key+" must be text")
-		case value.Tag != "!!null":
-			*field = value.Value
-		}
-		seen[key] = true
-	}
-	t.Role = state.Role(role)
-	if len(t.Token) < 8 || strings.ContainsAny(t.Token, " \t\r\n") {
-		wrong = append(wrong, "a token needs at least 8 characters and no spaces")
-	}
-	if !t.Role.Allows(state.Viewer) {
-		wrong = append(wrong, "role must be viewer, responder or admin")
-	}
-	return t, wrong
 }
 
 // lookup finds a token, in a time that does not depend on which one it is. The error is the reason

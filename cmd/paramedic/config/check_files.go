@@ -46,9 +46,7 @@ func (v *validator) tokens(path string) {
 	var wrong *access.TokensError
 	switch {
 	case errors.As(err, &wrong):
-		for _, p := range wrong.Problems {
-			v.problems = append(v.problems, Problem{File: path, Line: p.Line, Text: p.Text})
-		}
+		v.problems = append(v.problems, wrong.Problems...)
 	case err != nil:
 		v.at([]string{"auth", "api", "tokens_file"}, "%v", err)
 	}

@@ -272,9 +272,9 @@ paramedic.yaml:18: remediate.policies[0].limits.per_incident: must be from 1 to 
 paramedic.yaml:19: remediate.policies[0].limits.evictions_per_hour: must be from 1 to 10, and is -3
 paramedic.yaml:20: remediate.policies[0].limits.max_load: must be from 0.1 to 0.95, and is 85
 paramedic.yaml:21: remediate.verify.min_samples: is -1: it must not be negative
-DIR/tokens.yaml:2: entry 2: a token needs at least 8 characters and no spaces
-DIR/tokens.yaml:2: entry 2: role must be viewer, responder or admin
-DIR/tokens.yaml:3: entry 3: it has the token of entry 1: each entry needs its own`, "DIR", dir)
+DIR/tokens.yaml:2: a token needs at least 8 characters and no spaces
+DIR/tokens.yaml:2: role must be viewer, responder or admin
+DIR/tokens.yaml:3: the entry has the token of the one in line 1: each entry needs its own`, "DIR", dir)
 	if err == nil {
 		t.Fatal("nothing was found")
 	}
