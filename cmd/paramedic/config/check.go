@@ -205,7 +205,7 @@ func (v *validator) limits(path []string, wrong []policy.LimitProblem) {
 		v.at(key(w.Key), "%s", w.Text)
 	}
 	for _, l := range policy.AllLimits {
-		if n := v.node(key(l.Key)); n != nil && zeroText.MatchString(n.Value) {
+		if zeroText.MatchString(v.doc.Value(key(l.Key)...)) {
 			v.at(key(l.Key), "%s; to stop all writes of first aid, set mode: suggest", l.OutOfBounds(0))
 		}
 	}

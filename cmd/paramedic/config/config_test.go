@@ -121,7 +121,7 @@ remediate:
 		text string
 	}{
 		{1, "but the API has no tokens: set auth.api.tokens_file"},
-		{2, `unknown key "colour"; there are auth, clusters, listen, `},
+		{2, `the configuration has no key colour; there are auth, clusters, listen, `},
 		{4, `state.retain: "ten days" is not a duration such as 10s, 2m or 720h`},
 		{7, "needs both username and password_file"},
 		{10, "must be an http:// or https:// URL"},
@@ -129,7 +129,7 @@ remediate:
 		{14, "must not contain a user or a password: use a *_file key"},
 		{16, `"/no/such/rules" is not a directory`},
 		{19, "cannot be read"},
-		{20, `unknown key "chanel"; did you mean channel?`},
+		{20, `notify.slack has no key chanel; did you mean channel?`},
 		{22, "environment variable PARAMEDIC_TEST_UNSET is not set"},
 		{24, `"fatal" is not one of critical, warning, info`},
 		{25, `"pager" is not one of console, slack, pagerduty`},
@@ -137,7 +137,7 @@ remediate:
 		{30, `"manual" is not one of observe, suggest, approve, auto`},
 		{31, "is neither key=value nor - (no label)"},
 		{33, `"reboot" is not one of set_engine_arg, restart_worker`},
-		{34, `unknown key "model"; there are cluster, namespace, pool`},
+		{34, `remediate.policies[0].scope has no key model; there are cluster, namespace, pool`},
 		{35, `from: "6pm" is not a time such as 22:00`},
 		{35, `"friday" is not a day: use mon, tue, `},
 	}
@@ -182,7 +182,7 @@ func TestTracesTakeOneStore(t *testing.T) {
 			"clusters[0].traces.bearer_token_file: has no use without a trace store: set tempo_url or jaeger_url, or remove it",
 		"{tempo_url: http://tempo:3200, bearer_token_file: \"${PARAMEDIC_TEST_UNSET}\"}": "paramedic.yaml:3: " +
 			"clusters[0].traces.bearer_token_file: environment variable PARAMEDIC_TEST_UNSET is not set",
-		"{zipkin_url: http://zipkin:9411}": `paramedic.yaml:3: unknown key "zipkin_url"; there are bearer_token_file, jaeger_url, tempo_url`,
+		"{zipkin_url: http://zipkin:9411}": `paramedic.yaml:3: clusters[0].traces has no key zipkin_url; there are bearer_token_file, jaeger_url, tempo_url`,
 	} {
 		_, err := Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: "+traces+"\n"))
 		if want == "" {
@@ -319,22 +319,28 @@ func TestVerificationWindowFitsItsSamples(t *testing.T) {
 func TestInvalidYAMLIsReportedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: [":                      "paramedic.yaml:1:",
-		"state:\n  dir: a\n dir: b\n":    "paramedic.yaml:2:",
-		"listen: a:1\nlisten: b:2\n":     `paramedic.yaml:2: mapping key "listen" already defined`,
-		"listen: 127.0.0.1:1\n---\na: b": "paramedic.yaml:2: this is a second document",
+		"state:\n  dir: a\n dir: b\n":    "paramedic.yaml:3: this is not YAML",
+		"listen: a:1\nlisten: b:2\n":     "paramedic.yaml:2: listen occurs twice, first in line 1: remove one",
+		"listen: 127.0.0.1:1\n---\na: b": "paramedic.yaml:2: only the first document of a file is read: remove the line ---",
 		"- a\n- b\n":                     "paramedic.yaml:1:",
 		"a: b: c":                        "paramedic.yaml:1: this is not YAML: mapping values are not allowed",
 		"triage: {settle: -1s}\n":        `paramedic.yaml:1: triage.settle: "-1s" is negative: use a duration such as 10s`,
 		"triage:\n  settle: 5\n":         `paramedic.yaml:2: triage.settle: "5" is not a duration`,
 		"state: {retain: 1m}\n":          "state.retain: must be at least 24h",
 		"clusters: []\n":                 "clusters: is empty: name at least one cluster",
-		"[]\n":                           "paramedic.yaml:1: a list is not a group of keys (key: value)",
-		"state: no\n":                    `paramedic.yaml:1: state: "no" is not a group of keys (key: value)`,
-		"notify: {console: maybe}\n":     `paramedic.yaml:1: notify.console: "maybe" is not true or false`,
-		"listen: [a]\n":                  "paramedic.yaml:1: a list is not text",
-		"clusters: {name: a}\n":          "paramedic.yaml:1: a group of keys is not a list",
+		"[]\n":                           "paramedic.yaml:1: the configuration must be keys with values, not a list; the keys are listen, ",
+		"state: no\n":                    `paramedic.yaml:1: state must be keys with values, not "no"; the keys are dir, nats, retain`,
+		"notify: {console: maybe}\n":     `paramedic.yaml:1: notify.console must be true or false, not "maybe"`,
+		"listen: [a]\n":                  "paramedic.yaml:1: listen must be text, not a list",
+		"clusters: {name: a}\n":          "paramedic.yaml:1: clusters must be a list, not keys with values",
+		"remediate: {policies: [{cause: {a: b}}]}\n": "paramedic.yaml:1: remediate.policies[0].cause must be a word or a list, " +
+			"not keys with values",
+		"clusters: [a, {name: b, prometheus: {url: x}}]": "paramedic.yaml:1: clusters[0] must be keys with values, ",
 		// a value with a line break
-		"state:\n  nats: {replicas: \"a\\nb\"}\n": `paramedic.yaml:2: state.nats.replicas: "a\nb" is not a whole number`,
+		"state:\n  nats: {replicas: \"a\\nb\"}\n": `paramedic.yaml:2: state.nats.replicas must be a whole number, not "a b"`,
+		"state: {nats: {replicas: 2.5}}\n":        `paramedic.yaml:1: state.nats.replicas must be a whole number, not "2.5"`,
+		// an address may hold a password
+		"clusters: [{name: a, engines: \"http://user:s3cret@a\"}]": `paramedic.yaml:1: clusters[0].engines must be a list, not "http://us…"`,
 	} {
 		_, err := Parse("paramedic.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

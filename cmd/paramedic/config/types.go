@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"paramedic/internal/strictyaml"
 	"paramedic/state"
 )
 
@@ -232,40 +231,21 @@ type WaitConfig struct {
 // Duration is a time.Duration that is written like 10s, 2m or 720h.
 type Duration time.Duration
 
-// UnmarshalYAML parses a duration. Its error has the line.
-func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
-	v, err := time.ParseDuration(node.Value)
-	if err != nil || node.Kind != yaml.ScalarNode {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is not a duration such as 10s, 2m or 720h",
-			node.Line, node.Value)}}
-	}
-	if v < 0 {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is negative: use a duration such as 10s, 2m or 720h", node.Line,
-			node.Value)}}
+// UnmarshalText parses a duration.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not a duration such as 10s, 2m or 720h", b)
+	case v < 0:
+		return fmt.Errorf("%q is negative: use a duration such as 10s, 2m or 720h", b)
 	}
 	*d = Duration(v)
 	return nil
 }
 
 // A List is a list of words that may also be written as one word.
-type List[T ~string] []T
-
-// UnmarshalYAML parses one word or a list.
-func (l *List[T]) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		*l = nil
-		if node.Tag != "!!null" && node.Value != "" {
-			*l = List[T]{T(node.Value)}
-		}
-		return nil
-	}
-	var all []T
-	if err := node.Decode(&all); err != nil {
-		return err
-	}
-	*l = all
-	return nil
-}
+type List[T ~string] = strictyaml.List[T]
 
 // D returns the duration as a time.Duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
