@@ -2,17 +2,14 @@ package playbooks
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"paramedic/internal/strictyaml"
 )
@@ -100,46 +97,26 @@ func Parse(file string, data []byte) (*Playbook, Problems) {
 		const text = `has no front matter: the first line and the line after the YAML have to be "---"`
 		return nil, Problems{{File: file, Line: 1, Text: text}}
 	}
-	var problems Problems
-	add := func(line int, format string, args ...any) {
-		problems = append(problems, Problem{File: file, Line: line, Text: fmt.Sprintf(format, args...)})
-	}
-
-	var root yaml.Node
-	if err := yaml.Unmarshal([]byte(front), &root); err != nil {
-		line, text := strictyaml.Position(err.Error())
-		add(line+1, "front matter is not YAML: %s", text)
+	fm := frontMatter{}
+	doc, found := format.ReadInto(&fm, file, []byte("\n"+front)) // the line above is the first "---"
+	problems := Problems(found)
+	switch {
+	case doc.Broken:
 		return nil, problems
-	}
-	var fm frontMatter
-	dec := yaml.NewDecoder(strings.NewReader(front))
-	dec.KnownFields(true)
-	if err := dec.Decode(&fm); err != nil {
-		var te *yaml.TypeError
-		switch {
-		case errors.Is(err, io.EOF):
-			add(2, "front matter is empty: it needs id, title, cause, severity, checks, first_aid, worse and escalate")
-			return nil, problems
-		case errors.As(err, &te):
-			for _, e := range te.Errors {
-				line, text := strictyaml.Position(e)
-				add(line+1, "%s", friendly(text))
-			}
-		default:
-			line, text := strictyaml.Position(err.Error())
-			add(line+1, "front matter: %s", text)
-		}
+	case doc.Empty():
+		const text = "front matter is empty: it needs id, title, cause, severity, checks, first_aid, worse and escalate"
+		return nil, append(problems, Problem{File: file, Line: 2, Text: text})
 	}
 	pb := fm.playbook()
 	pb.File, pb.Body = file, body
-	pb.lines = map[string]int{"body": bodyLine}
-	if len(root.Content) > 0 {
-		index(root.Content[0], "", pb.lines)
-	}
+	pb.doc, pb.bodyLine = doc, bodyLine
 	problems = append(problems, pb.check()...)
 	_ = problems.err() // sorts
 	return pb, problems
 }
+
+// format is the format of a playbook's front matter.
+var format = strictyaml.Format[frontMatter]{Kinds: map[reflect.Type]string{reflect.TypeFor[frontMatter](): "the front matter"}}
 
 // split returns the front matter, the body, and the line where the body starts.
 func split(s string) (front, body string, line int, ok bool) {
@@ -158,47 +135,16 @@ func split(s string) (front, body string, line int, ok bool) {
 	return front, body, strings.Count(front, "\n") + 4, true
 }
 
-// index records the line of every key, as "checks.0.signal", counted in the file (the "---" above
-// is line 1).
-func index(n *yaml.Node, path string, lines map[string]int) {
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
-			lines[key] = n.Content[i].Line + 1
-			index(n.Content[i+1], key, lines)
-		}
-	case yaml.SequenceNode:
-		for i, c := range n.Content {
-			key := path + "." + strconv.Itoa(i)
-			lines[key] = c.Line + 1
-			index(c, key, lines)
-		}
-	}
-}
-
 // Line returns the line of a front matter key in the playbook's file.
 func (pb *Playbook) Line(key string) int { return pb.line(key) }
 
-// line returns the line of a key, or else that of its nearest parent.
+// line returns the line of a key such as checks.0.signal, or else that of its nearest parent. The
+// body counts as a key.
 func (pb *Playbook) line(path string) int {
-	for path != "" {
-		if n, ok := pb.lines[path]; ok {
-			return n
-		}
-		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
+	if path == "body" {
+		return pb.bodyLine
 	}
-	return 1
-}
-
-// friendly returns an error of the YAML package in plain words.
-func friendly(s string) string {
-	if rest, ok := strings.CutPrefix(s, "field "); ok {
-		if key, _, ok := strings.Cut(rest, " not found in type "); ok {
-			return fmt.Sprintf("unknown key %q", key)
-		}
-	}
-	return s
+	return max(1, pb.doc.Line(strings.Split(path, ".")...))
 }
 
 // frontMatter is the front matter of a playbook's file.

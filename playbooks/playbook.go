@@ -22,7 +22,8 @@ type Playbook struct {
 	Body     string     `json:"body"` // Markdown
 	File     string     `json:"file"` // the path; embedded files start with "library/"
 
-	lines map[string]int // the line of each key in File, for problems that are found later
+	doc      strictyaml.Document // the front matter's lines in File, for problems that are found later
+	bodyLine int
 }
 
 // A Check is one question with the signal that answers it.

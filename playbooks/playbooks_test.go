@@ -145,12 +145,13 @@ func TestEveryProblemIsReportedWithItsLine(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{
-		`broken.md:6: unknown key "colour"`, `broken.md:2: id "other" differs`, `broken.md:3: title is missing`, `broken.md:5: severity "loud"`,
+		`broken.md:6: the front matter has no key colour; there are cause, checks, `, `broken.md:2: id "other" differs`,
+		`broken.md:3: the front matter needs title: `, `broken.md:5: severity "loud"`,
 		`broken.md:12: crit 1 is less than warn 5`, `broken.md:13: agg "median"`, `broken.md:14: check id "a" is used twice`,
-		`broken.md:15: check a has no question`, `broken.md:16: check a names no signal`, `broken.md:19: action "reboot"`,
-		`broken.md:22: set_engine_arg can set only max_num_seqs (Paramedic translates it for each engine), not "max_num_seks"`, `broken.md:22: set_engine_arg needs params.direction`, `broken.md:22: unknown parameter "force"`, `worse is missing`,
-		`broken.md:23: escalate.to is missing`, `broken.md:23: escalate.after "soon"`, `no section "## Who is affected"`, `no section "## By hand"`,
-		`noyaml.md:1: has no front matter`, `badyaml.md:`, `empty.md:2: front matter is empty`,
+		`broken.md:15: checks[1] needs ask: The question.`, `broken.md:16: checks[1] needs signal: `, `broken.md:19: action "reboot"`,
+		`broken.md:22: set_engine_arg can set only max_num_seqs (Paramedic translates it for each engine), not "max_num_seks"`, `broken.md:22: set_engine_arg needs params.direction`, `broken.md:22: unknown parameter "force"`, `broken.md:2: the front matter needs worse: `,
+		`broken.md:23: escalate needs to: The people to call.`, `broken.md:23: escalate.after "soon"`, `no section "## Who is affected"`, `no section "## By hand"`,
+		`noyaml.md:1: has no front matter`, `badyaml.md:2: this is not YAML: `, `empty.md:2: front matter is empty`,
 	} {
 		if !strings.Contains(ps.Error(), want) {
 			t.Errorf("missing problem %q in:\n%s", want, ps.Error())

@@ -48,7 +48,7 @@ func nearest(name string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// check returns the mistakes of the playbook itself.
+// check returns the mistakes in the values of the playbook. The format has reported missing ones.
 func (pb *Playbook) check() Problems {
 	var problems Problems
 	add := func(path, format string, args ...any) {
@@ -56,47 +56,35 @@ func (pb *Playbook) check() Problems {
 	}
 	stem := strings.TrimSuffix(filepath.Base(pb.File), ".md")
 	switch {
+	case pb.ID == "":
 	case !idPattern.MatchString(pb.ID):
 		add("id", "id %q may contain only lower-case letters, digits and underscores", pb.ID)
 	case pb.ID != stem:
 		add("id", "id %q differs from the file's name: rename the file to %s.md, or the id to %s", pb.ID, pb.ID, stem)
 	}
-	if strings.TrimSpace(pb.Title) == "" {
-		add("title", "title is missing")
-	}
-	if !idPattern.MatchString(pb.Cause) {
+	if pb.Cause != "" && !idPattern.MatchString(pb.Cause) {
 		add("cause", "cause %q has to be a cause's ID", pb.Cause)
 	}
-	if !slices.Contains([]string{"critical", "warning", "info"}, pb.Severity) {
+	if !slices.Contains([]string{"", "critical", "warning", "info"}, pb.Severity) {
 		add("severity", "severity %q has to be critical, warning or info", pb.Severity)
-	}
-	if len(pb.Checks) == 0 {
-		add("checks", "checks are missing: add at least one question with the signal that answers it")
 	}
 	seen := map[string]bool{}
 	for i, c := range pb.Checks {
 		at := fmt.Sprintf("checks.%d", i)
-		if seen[c.ID] {
+		if c.ID != "" && seen[c.ID] {
 			add(at+".id", "check id %q is used twice", c.ID)
 		}
 		seen[c.ID] = true
 		c.check(func(key, format string, args ...any) { add(at+"."+key, format, args...) })
 	}
-	if len(pb.FirstAid) == 0 {
-		add("first_aid", "first_aid is missing: add at least one step")
-	}
 	for i, r := range pb.FirstAid {
 		at := fmt.Sprintf("first_aid.%d", i)
 		r.check(func(key, format string, args ...any) { add(at+"."+key, format, args...) })
 	}
-	if len(pb.Worse) == 0 {
-		add("worse", "worse is missing: list steps that seem to help and make it worse")
-	}
-	if pb.Escalate.To == "" {
-		add("escalate.to", "escalate.to is missing: name the team to call if first aid does not help")
-	}
-	if d, err := time.ParseDuration(pb.Escalate.After); pb.Escalate.After != "at once" && (err != nil || d <= 0) {
-		add("escalate.after", "escalate.after %q has to be a duration such as 30m, or \"at once\"", pb.Escalate.After)
+	if after := pb.Escalate.After; after != "" && after != "at once" {
+		if d, err := time.ParseDuration(after); err != nil || d <= 0 {
+			add("escalate.after", "escalate.after %q has to be a duration such as 30m, or \"at once\"", after)
+		}
 	}
 	for _, s := range Sections() {
 		if !hasSection(pb.Body, s) {
@@ -107,14 +95,8 @@ func (pb *Playbook) check() Problems {
 }
 
 func (c Check) check(add func(key, format string, args ...any)) {
-	if !idPattern.MatchString(c.ID) {
+	if c.ID != "" && !idPattern.MatchString(c.ID) {
 		add("id", "check id %q may contain only lower-case letters, digits and underscores", c.ID)
-	}
-	if strings.TrimSpace(c.Ask) == "" {
-		add("ask", "check %s has no question: set ask", c.ID)
-	}
-	if c.Signal == "" {
-		add("signal", "check %s names no signal: set signal", c.ID)
 	}
 	if !slices.Contains([]string{"", "max", "min", "avg", "sum"}, c.Agg) {
 		add("agg", "agg %q has to be max, min, avg or sum", c.Agg)
@@ -134,9 +116,6 @@ func (c Check) check(add func(key, format string, args ...any)) {
 }
 
 func (r Remedy) check(add func(key, format string, args ...any)) {
-	if strings.TrimSpace(r.Text) == "" {
-		add("text", "a step of first aid has no text")
-	}
 	allowed := []string{}
 	switch r.Action {
 	case "":
