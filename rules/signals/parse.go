@@ -1,14 +1,13 @@
 package signals
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"reflect"
 	"slices"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"paramedic/internal/strictyaml"
 )
 
 // LoadSignals returns the built-in signals, or an error for any invalid entry.
@@ -45,21 +44,23 @@ type rawSource struct {
 	Scale     float64  `yaml:"scale"`
 }
 
+// format is the format of a signals file.
+var format = strictyaml.Format[signalDoc]{Kinds: map[reflect.Type]string{
+	reflect.TypeFor[signalDoc](): "the file of signals",
+	reflect.TypeFor[rawSignal](): "a signal",
+	reflect.TypeFor[rawSource](): "a source",
+}}
+
 // ParseSignals parses a signals file strictly and reports every problem at once.
 func ParseSignals(b []byte) ([]Signal, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(b))
-	dec.KnownFields(true)
-	var doc signalDoc
-	if err := dec.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("decoding signals: %w", err)
+	doc, problems := format.Read("signals.yaml", b)
+	var errs []error
+	for _, p := range problems {
+		errs = append(errs, errors.New(p.String()))
 	}
-	if err := dec.Decode(new(signalDoc)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("decoding signals: want one YAML document")
-	}
-	if doc.Version != 1 {
+	if doc.Version != 1 && len(problems) == 0 {
 		return nil, fmt.Errorf("signals have version %d; this build reads version 1", doc.Version)
 	}
-	var errs []error
 	seen := map[string]bool{}
 	out := make([]Signal, 0, len(doc.Signals))
 	for _, raw := range doc.Signals {

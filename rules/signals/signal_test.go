@@ -38,10 +38,14 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 
 func TestSignalsAreDecodedStrictly(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown key": {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, colour: red}]}`, "colour"},
-		"version":     {`{version: 2, signals: []}`, "version 2"},
-		"no entity":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: rack, by: [probe]}]}`, `per "rack"`},
-		"no source":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod}]}`, "nothing gives it"},
+		"unknown key": {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, colour: red}]}`,
+			"signals.yaml:1: a signal has no key colour"},
+		"wrong kinds": {"version: 1\nsignals:\n- {id: a, by: probe, title: A, unit: s, per: rack}\n- {sources: [{q: half}]}",
+			"signals.yaml:3: by must be a list, not \"probe\"\nsignals.yaml:4: q must be a number, not \"half\"\nsignal \"a\": per \"rack\""},
+		"two documents": {"version: 1\n---\nversion: 1", "signals.yaml:2: only the first document"},
+		"version":       {`{version: 2, signals: []}`, "version 2"},
+		"no entity":     {`{version: 1, signals: [{id: a, title: A, unit: s, per: rack, by: [probe]}]}`, `per "rack"`},
+		"no source":     {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod}]}`, "nothing gives it"},
 		"bad fn": {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: sum}]}]}`,
 			`fn "sum"`},
 		"q missing": {
