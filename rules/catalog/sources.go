@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
+	"paramedic/internal/strictyaml"
 )
 
 // A source is one file with its origin.
@@ -93,12 +93,9 @@ func HasRules(dir string) (bool, error) {
 		if err != nil {
 			continue
 		}
-		keys := map[string]yaml.Node{}
-		if yaml.Unmarshal(data, &keys) != nil {
-			continue
-		}
+		keys := strictyaml.Keys(data)
 		for f := range reflect.TypeFor[fileYAML]().Fields() {
-			if _, ok := keys[f.Tag.Get("yaml")]; ok {
+			if slices.Contains(keys, f.Tag.Get("yaml")) {
 				return true, nil
 			}
 		}
