@@ -87,7 +87,8 @@ func (a serveApp) of(deployment string) serveApp {
 }
 
 // serveAppsOf reads the applications of Ray Serve's builders for language models: of one model or
-// several, with data-parallel ranks, and with separate prefill and decode.
+// several, with data-parallel ranks, and with separate prefill and decode. It reads them leniently:
+// the format is Ray's, and most of its keys do not matter here.
 func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 	out := map[object]serveApp{}
 	for i := range services {
