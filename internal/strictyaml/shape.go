@@ -85,7 +85,7 @@ func (s *shape) bad(n *yaml.Node, format string, args ...any) {
 func (s *shape) cutOff(data []byte, err error) []*yaml.Node {
 	s.cut = true
 	end, line := sound(data)
-	parsers, message := Position(text.Phrase(err.Error()))
+	parsers, message := position(text.Phrase(err.Error()))
 	if line == 0 {
 		line = max(1, parsers)
 	}
@@ -105,7 +105,7 @@ func (s *shape) undecodable(err error) {
 		messages = many.Errors
 	}
 	for _, m := range messages {
-		line, phrase := Position(text.Phrase(m))
+		line, phrase := position(text.Phrase(m))
 		if s.secret {
 			phrase = "the file has a value that cannot be read"
 		}

@@ -83,9 +83,9 @@ func Keys(data []byte) []string {
 	return keys
 }
 
-// Position splits a message of the YAML package, "yaml: line 3: text" or "line 3: text", into the
+// position splits a message of the YAML package, "yaml: line 3: text" or "line 3: text", into the
 // line and the text. The line is 0 if the message has none.
-func Position(message string) (line int, rest string) {
+func position(message string) (line int, rest string) {
 	rest = strings.TrimPrefix(message, "yaml: ")
 	if after, ok := strings.CutPrefix(rest, "line "); ok {
 		if number, tail, ok := strings.Cut(after, ": "); ok {

@@ -193,7 +193,7 @@ func TestPositionSplitsParserMessages(t *testing.T) {
 	}{
 		"yaml: line 3: bad": {3, "bad"}, "line 12: worse": {12, "worse"}, "yaml: none": {0, "none"}, "line x: y": {0, "line x: y"},
 	} {
-		if line, rest := Position(message); line != want.line || rest != want.rest {
+		if line, rest := position(message); line != want.line || rest != want.rest {
 			t.Errorf("%q: %d, %q", message, line, rest)
 		}
 	}
