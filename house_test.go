@@ -198,6 +198,40 @@ func TestVendorsStayInTheirAdapters(t *testing.T) {
 	}
 }
 
+// besideStrictYAML lists the files that import a YAML package, although internal/strictyaml reads
+// every YAML file of a person. Each has its reason.
+var besideStrictYAML = map[string]string{
+	"lab/alerting/rules.go":          "writes only",
+	"notify/slack/manifest.go":       "writes only",
+	"rules/enrich/kubernetes/ray.go": "reads Ray's format, most keys of which do not matter",
+}
+
+// decodesYAML matches the entry points of decoders.
+var decodesYAML = regexp.MustCompile(`\byaml\.(Unmarshal|NewDecoder|NewYAML|Node)|\.Decode\(`)
+
+func TestOnlyStrictYAMLReadsYAML(t *testing.T) {
+	left := maps.Clone(besideStrictYAML)
+	for _, f := range files(t) {
+		if f.test || f.dir == "internal/strictyaml" || !slices.ContainsFunc(f.imports, func(imp string) bool {
+			return strings.Contains(imp, "yaml") && !strings.HasPrefix(imp, "paramedic/")
+		}) {
+			continue
+		}
+		reason, ok := left[f.path]
+		delete(left, f.path)
+		src, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok || reason == "writes only" && decodesYAML.Match(src) {
+			t.Errorf("%s imports a YAML package: read files with internal/strictyaml, or add the reason to besideStrictYAML", f.path)
+		}
+	}
+	for path := range left {
+		t.Errorf("%s imports no YAML package: remove it from besideStrictYAML", path)
+	}
+}
+
 func TestStateImportsTheStandardLibraryOnly(t *testing.T) {
 	for _, f := range files(t) {
 		if f.dir != "state" || f.test {
