@@ -182,7 +182,7 @@ var vendors = map[string][]string{
 	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
 	"github.com/prometheus/prometheus": {"rules", "lab"},
 
-	"github.com/prometheus/alertmanager/template": {"notify/wording", "webhook/alertmanager"},
+	"github.com/prometheus/alertmanager/template": {"lab/alerting", "notify/wording", "webhook/alertmanager"},
 }
 
 func TestVendorsStayInTheirAdapters(t *testing.T) {

@@ -173,9 +173,9 @@ func (s *scene) pods() []corev1.Pod {
 // alert posts alerts to the bot's webhook, as Alertmanager does.
 func (s *scene) alert(status string, alerts ...webhookAlert) {
 	s.Helper()
-	hook := alerting.Webhook{Receiver: "paramedic", Status: status, Version: "4", GroupKey: `{}:{namespace="` + s.namespace + `"}`,
-		ExternalURL: "http://alertmanager:9093", GroupLabels: map[string]string{"namespace": s.namespace},
-		CommonLabels: map[string]string{"namespace": s.namespace}, CommonAnnotations: map[string]string{}}
+	hook := alerting.Webhook{Version: "4", GroupKey: `{}:{namespace="` + s.namespace + `"}`, WebhookData: alerting.WebhookData{
+		Receiver: "paramedic", Status: status, ExternalURL: "http://alertmanager:9093", GroupLabels: map[string]string{"namespace": s.namespace},
+		CommonLabels: map[string]string{"namespace": s.namespace}, CommonAnnotations: map[string]string{}}}
 	if s.onset.IsZero() {
 		s.onset = time.Now().Add(-2 * time.Minute).UTC()
 	}

@@ -260,10 +260,10 @@ func watcher(t *testing.T, kubeconfig func(dir string) string) *bot.Bot {
 func crashing(t *testing.T, b *bot.Bot, alert string, labels map[string]string) {
 	t.Helper()
 	labels["alertname"], labels["severity"], labels["cluster"] = alert, "critical", "default"
-	hook := alerting.Webhook{Receiver: "paramedic", Status: "firing", Version: "4", GroupKey: "{}:{}", GroupLabels: map[string]string{},
-		CommonLabels: labels, CommonAnnotations: map[string]string{},
+	hook := alerting.Webhook{Version: "4", GroupKey: "{}:{}", WebhookData: alerting.WebhookData{Receiver: "paramedic", Status: "firing",
+		GroupLabels: map[string]string{}, CommonLabels: labels, CommonAnnotations: map[string]string{},
 		Alerts: []alerting.WebhookAlert{{Status: "firing", Labels: labels, Annotations: map[string]string{}, StartsAt: time.Now().UTC(),
-			Fingerprint: fmt.Sprintf("%016x", len(alert))}}}
+			Fingerprint: fmt.Sprintf("%016x", len(alert))}}}}
 	if code, answer, err := b.Do(http.MethodPost, "/webhook/alertmanager", hook, nil); err != nil || code != http.StatusOK {
 		t.Fatalf("the webhook answers %d %s (%v)", code, answer, err)
 	}

@@ -136,9 +136,9 @@ func alert(labels map[string]string, starts, ends time.Time) alerting.WebhookAle
 
 func payload(status string, alerts []alerting.WebhookAlert) alerting.Webhook {
 	name := alerts[0].Labels["alertname"]
-	return alerting.Webhook{Receiver: "paramedic", Status: status, Alerts: alerts, GroupLabels: map[string]string{"alertname": name},
-		CommonLabels: map[string]string{"alertname": name}, CommonAnnotations: map[string]string{}, ExternalURL: "http://alertmanager:9093",
-		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q, pod=%q}", name, alerts[0].Labels["pod"])}
+	data := alerting.WebhookData{Receiver: "paramedic", Status: status, Alerts: alerts, GroupLabels: map[string]string{"alertname": name},
+		CommonLabels: map[string]string{"alertname": name}, CommonAnnotations: map[string]string{}, ExternalURL: "http://alertmanager:9093"}
+	return alerting.Webhook{WebhookData: data, Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q, pod=%q}", name, alerts[0].Labels["pod"])}
 }
 
 // waitFor waits until Slack and PagerDuty have n incidents. An incident that resolves before its

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/alertmanager/template"
 )
 
 // An AlertmanagerConfig describes a route: how alerts are grouped, how long a group waits, and
@@ -46,30 +48,23 @@ type alertGroup struct {
 	fails  int
 }
 
-// A Webhook is the body of Alertmanager's POST, payload version 4.
+// A Webhook is the body of Alertmanager's POST, payload version 4: the data of its templates in an
+// envelope. The envelope is our own: the package of Alertmanager's webhook.Message would add its
+// clients of Kafka, of its cluster and of tracing.
 type Webhook struct {
-	Receiver          string            `json:"receiver"`
-	Status            string            `json:"status"`
-	Alerts            []WebhookAlert    `json:"alerts"`
-	GroupLabels       map[string]string `json:"groupLabels"`
-	CommonLabels      map[string]string `json:"commonLabels"`
-	CommonAnnotations map[string]string `json:"commonAnnotations"`
-	ExternalURL       string            `json:"externalURL"`
-	Version           string            `json:"version"`
-	GroupKey          string            `json:"groupKey"`
-	TruncatedAlerts   uint64            `json:"truncatedAlerts"`
+	WebhookData
+	Version         string `json:"version"`
+	GroupKey        string `json:"groupKey"`
+	TruncatedAlerts uint64 `json:"truncatedAlerts"`
 }
 
-// A WebhookAlert is one alert of a Webhook.
-type WebhookAlert struct {
-	Status       string            `json:"status"`
-	Labels       map[string]string `json:"labels"`
-	Annotations  map[string]string `json:"annotations"`
-	StartsAt     time.Time         `json:"startsAt"`
-	EndsAt       time.Time         `json:"endsAt"`
-	GeneratorURL string            `json:"generatorURL"`
-	Fingerprint  string            `json:"fingerprint"`
-}
+// The parts of a Webhook are Alertmanager's own types.
+type (
+	// WebhookData is a group's data.
+	WebhookData = template.Data
+	// A WebhookAlert is one alert of a Webhook.
+	WebhookAlert = template.Alert
+)
 
 // A Notification is a webhook that is due for a group.
 type Notification struct {
@@ -159,10 +154,10 @@ func (m *Alertmanager) Due(now time.Time) []Notification {
 }
 
 func (m *Alertmanager) notification(g *alertGroup) Notification {
-	w := Webhook{
-		Receiver: m.cfg.Receiver, Status: "resolved", GroupLabels: g.labels, ExternalURL: m.cfg.ExternalURL, Version: "4", GroupKey: g.key,
-		CommonLabels: map[string]string{}, CommonAnnotations: map[string]string{},
-	}
+	w := Webhook{Version: "4", GroupKey: g.key, WebhookData: WebhookData{
+		Receiver: m.cfg.Receiver, Status: "resolved", GroupLabels: g.labels, ExternalURL: m.cfg.ExternalURL,
+		CommonLabels: template.KV{}, CommonAnnotations: template.KV{}, RouteLabels: template.KV{},
+	}}
 	n := Notification{group: g}
 	for i, print := range sortedKeys(g.alerts) {
 		a := g.alerts[print]

@@ -104,8 +104,8 @@ const noAnswer = "no answer"
 // send sends the storm's nth payload. It returns the status of the answer, and the number of
 // accepted alerts.
 func (s Storm) send(ctx context.Context, client *http.Client, n int, at time.Time) (code string, taken int) {
-	hook := alerting.Webhook{Receiver: "storm", Status: "firing", Version: "4",
-		GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
+	hook := alerting.Webhook{Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n),
+		WebhookData: alerting.WebhookData{Receiver: "storm", Status: "firing", ExternalURL: "http://alertmanager:9093"}}
 	for i := n * s.PerPayload; i < min((n+1)*s.PerPayload, s.Alerts); i++ {
 		hook.Alerts = append(hook.Alerts,
 			alerting.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),

@@ -141,8 +141,8 @@ func awaitAlerts(tb testing.TB, s *Service, want int) {
 
 // stormBody returns the nth payload: new alerts about 64 pods of each of 16 pools.
 func stormBody(tb testing.TB, n, alerts int, at time.Time) []byte {
-	hook := alerting.Webhook{Receiver: "bench", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n),
-		ExternalURL: "http://alertmanager:9093"}
+	hook := alerting.Webhook{Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n),
+		WebhookData: alerting.WebhookData{Receiver: "bench", Status: "firing", ExternalURL: "http://alertmanager:9093"}}
 	for i := n * alerts; i < (n+1)*alerts; i++ {
 		pool := fmt.Sprintf("vllm-p%d", i/64%16)
 		hook.Alerts = append(hook.Alerts, alerting.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
