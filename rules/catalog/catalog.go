@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"paramedic/internal/strictyaml"
+	"paramedic/rules/signals"
 	"paramedic/state"
 )
 
@@ -54,6 +55,8 @@ type Catalog struct {
 	past        map[string]map[string]bool // baseline, hour_ago, day_ago and week_ago → signals that have this value
 	titles      map[string]string
 	windows     map[string]time.Duration // the longest averaging window of a signal
+	measured    map[string]signals.Per   // signal → kind of the entities that it is measured on
+	ages        map[string]bool          // signals that are the time since an event
 	expressions int                      // number of distinct expressions in the causes
 	numbers     map[string]int           // signal → index of its readings, which saves a look-up by name
 	used        map[string]bool          // signals that some evidence reads
@@ -103,6 +106,12 @@ func (c *Catalog) Units() map[string]string { return c.units }
 
 // UsedSignals returns the signals that some evidence reads.
 func (c *Catalog) UsedSignals() map[string]bool { return c.used }
+
+// MeasuredOn returns the kind of the entities that each signal is measured on.
+func (c *Catalog) MeasuredOn() map[string]signals.Per { return c.measured }
+
+// Ages returns the signals that are the time since an event.
+func (c *Catalog) Ages() map[string]bool { return c.ages }
 
 // Windows returns the longest window that each signal is averaged over.
 func (c *Catalog) Windows() map[string]time.Duration { return c.windows }

@@ -26,6 +26,7 @@ type Cause struct {
 	// LeadsAfter lists symptoms. If it is not empty, LeadsTo counts only after the incident has one
 	// of them.
 	LeadsAfter []state.Symptom `json:"leads_after,omitempty"`
+	Chain      []Link          `json:"chain,omitempty"` // the signals from the cause to its symptoms
 	Evidence   []*Evidence     `json:"evidence"`
 	// LookAlikes are causes that are easily confused with this one, and how they differ.
 	LookAlikes []LookAlike `json:"look_alikes,omitempty"`

@@ -19,6 +19,7 @@ var kinds = map[reflect.Type]string{
 	reflect.TypeFor[xidYAML]():       "an xid",
 	reflect.TypeFor[causeYAML]():     "a cause",
 	reflect.TypeFor[lookAlikeYAML](): "a look-alike",
+	reflect.TypeFor[linkYAML]():      "a link of a chain",
 	reflect.TypeFor[evidenceYAML]():  "evidence",
 	reflect.TypeFor[elseYAML]():      "else",
 	reflect.TypeFor[recoverYAML]():   "a recovery",
@@ -98,6 +99,7 @@ type causeYAML struct {
 	Explains   map[string]float64 `yaml:"explains" jsonschema_description:"Symptoms that it explains, each with its weight in decibans."`
 	LeadsTo    []strictyaml.Text  `yaml:"leads_to" jsonschema_description:"Causes that are its consequences."`
 	LeadsAfter []string           `yaml:"leads_after" jsonschema_description:"Symptoms. If there are any, leads_to counts only if the incident has one of them: growing memory alone has no effect on other workers."`
+	Chain      []linkYAML         `yaml:"chain" jsonschema_description:"The signals from the cause to its symptoms, as they move one after another. A verdict shows those that the evidence supports."`
 	Evidence   []evidenceYAML     `yaml:"evidence" jsonschema:"required" jsonschema_description:"What speaks for and against it."`
 	LookAlikes []lookAlikeYAML    `yaml:"look_alikes" jsonschema_description:"Causes that are easily confused with it."`
 	Do         []strictyaml.Text  `yaml:"do" jsonschema_description:"First aid, for people."`

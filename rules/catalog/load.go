@@ -63,6 +63,8 @@ func newCatalog(all []signals.Signal) *Catalog {
 		engines:     map[string]bool{},
 		titles:      make(map[string]string, len(all)),
 		windows:     make(map[string]time.Duration, len(all)),
+		measured:    make(map[string]signals.Per, len(all)),
+		ages:        map[string]bool{},
 		numbers:     make(map[string]int, len(all)),
 		past:        map[string]map[string]bool{"baseline": {}, "hour_ago": {}, "day_ago": {}, "week_ago": {}},
 	}
@@ -70,7 +72,7 @@ func newCatalog(all []signals.Signal) *Catalog {
 		c.past["baseline"][s.ID], c.past["hour_ago"][s.ID] = s.Compared(), s.Compared()
 		c.past["day_ago"][s.ID], c.past["week_ago"][s.ID] = s.Seasonal, s.Seasonal
 		c.units[s.ID], c.titles[s.ID], c.textSignals[s.ID] = s.Unit, s.Title, s.Text
-		c.numbers[s.ID] = i
+		c.numbers[s.ID], c.measured[s.ID] = i, s.Per
 		if s.Cut {
 			c.truncated = append(c.truncated, s.ID)
 		}
@@ -78,6 +80,7 @@ func newCatalog(all []signals.Signal) *Catalog {
 			c.windows[s.ID] = max(c.windows[s.ID], src.Window)
 			ofEngine := slices.Contains([]string{"vllm", "sglang", "trtllm", "dynamo"}, src.Engine)
 			c.engines[s.ID] = c.engines[s.ID] || ofEngine
+			c.ages[s.ID] = c.ages[s.ID] || src.Fn == signals.FnAge || src.Fn == signals.FnRollout
 		}
 	}
 	return c
@@ -332,6 +335,11 @@ func (c *Catalog) reads() map[string]bool {
 		used[signal] = true
 	}
 	for _, cause := range c.causes {
+		for _, link := range cause.Chain {
+			for _, id := range link.Signals {
+				used[id] = true
+			}
+		}
 		for _, e := range cause.Evidence {
 			used[e.Signal] = true
 			texts := e.Text

@@ -50,6 +50,7 @@ func (l *loader) cause(y causeYAML) {
 			c.LeadsAfter = append(c.LeadsAfter, state.Symptom(s))
 		}
 	}
+	c.Chain = l.chain(y.Chain)
 	for _, a := range y.LookAlikes {
 		c.LookAlikes = append(c.LookAlikes,
 			LookAlike{Cause: state.Cause(a.Cause.Value), Differs: a.Differs, By: l.signals(a.By)})

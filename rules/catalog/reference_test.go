@@ -48,6 +48,9 @@ causes:
     prior: -8
     scope: pool
     explains: {batch_late: 6, queue_buildup: 4}
+    chain:
+      - {role: cause, signal: output_length_mean, moves: up}
+      - {role: symptom, signal: requests_waiting, or: [queue_time_p95], moves: up}
     evidence:
       - when: requests_waiting.max > 20.0 && output_length_mean.value > 1.5 * output_length_mean.baseline
         weight: 8
