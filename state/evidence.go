@@ -139,6 +139,9 @@ type Diagnosis struct {
 	// Correlations lists signals that moved together with a user-facing signal. None of them is a
 	// cause.
 	Correlations []Correlation `json:"correlations,omitempty"`
+	// Chain lists the links from the cause to its symptoms, in this order. It is empty if the cause
+	// is unknown, or if no signal shows the cause.
+	Chain []Link `json:"chain,omitempty"`
 	// Explains lists the symptoms of the cause. Another incident in the same scope that has only
 	// these symptoms is the same trouble.
 	Explains []Symptom `json:"explains,omitempty"`

@@ -125,7 +125,7 @@ func (k *caseRun) spelt(l wantLine) {
 		what, known = "cause", catalog.Words(k.cat.CauseTable())
 	case "symptoms":
 		what, known = "symptom", catalog.Words(k.cat.SymptomTable())
-	case "missing":
+	case "missing", "chain":
 		what, known = "signal", catalog.Words(k.cat.Units())
 	case "impact":
 		what, known = "impact", []string{string(state.ImpactNone), string(state.ImpactFelt), string(state.ImpactUnknown)}
@@ -141,7 +141,7 @@ func (k *caseRun) spelt(l wantLine) {
 		return
 	}
 	switch {
-	case len(l.words) < 2 && what != "worker": // the expected list of pods may be empty
+	case len(l.words) < 2 && what != "worker" && l.words[0] != "chain": // the expected list of pods or links may be empty
 		k.fail("want:%d: %s needs the ID of a %s", l.n, l.words[0], what)
 	case l.words[0] == "cause" && len(l.words) > 2:
 		k.fail("want:%d: cause needs one ID", l.n)

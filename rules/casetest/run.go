@@ -73,6 +73,7 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	                    those against it, are at least 4 dB, and an alert is among them;
 //	                    requires a line cause before it
 //	missing SIGNAL…
+//	chain SIGNAL…       the signals from the cause to the symptoms: exactly these, in this order
 //	title TEXT
 //	incident N          the following lines are about the Nth incident in the order of opening;
 //	                    a second problem that is split off another incident opens last

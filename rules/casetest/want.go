@@ -95,6 +95,8 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 				k.fail("%s is not listed as missing: %v", s, d.Missing)
 			}
 		}
+	case "chain":
+		k.chain(d.Chain, f[1:])
 	case "title":
 		if want := strings.Join(f[1:], " "); !strings.Contains(d.Title, want) {
 			k.fail("title %q, want %q", d.Title, want)
@@ -133,6 +135,17 @@ func (k *caseRun) looksLike(in *state.Incident, ids []string) {
 		}
 		k.not(in.Diagnosis, id)
 		k.result.ToldApart = append(k.result.ToldApart, ToldApart{Cause: k.cause, From: id})
+	}
+}
+
+// chain checks the signals of a chain, in their order.
+func (k *caseRun) chain(links []state.Link, want []string) {
+	var got []string
+	for _, l := range links {
+		got = append(got, l.Signal)
+	}
+	if !slices.Equal(got, want) {
+		k.fail("chain %v, want %v", got, want)
 	}
 }
 

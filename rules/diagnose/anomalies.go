@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -87,24 +88,12 @@ func anomaly(c *catalog.Catalog, g *evidence.Subject, signal string) (state.Anom
 	a := state.Anomaly{Signal: signal, Pod: g.Pod(), Value: r.Value, Unit: c.Units()[signal],
 		Baseline: condition.Present(r.Baseline), DayAgo: condition.Present(r.DayAgo),
 		WeekAgo: condition.Present(r.WeekAgo), Z: condition.Present(r.Z)}
-	hour, day := condition.Optional(r.Baseline), condition.Optional(r.DayAgo)
-	week, z := condition.Optional(r.WeekAgo), condition.Optional(r.Z)
-	grain := signals.Negligible(a.Unit)
-	jumped := hour.OK && differs(r.Value, hour.V, grain) || z.OK && math.Abs(z.V) > anomalous &&
-		!(hour.OK && same(r.Value, hour.V, grain))
-	for24h := day.OK && week.OK && differs(r.Value, day.V, grain) && differs(r.Value, week.V, grain) &&
-		(r.Value > day.V) == (r.Value > week.V)
-	if !jumped && !for24h {
+	if _, side := departure(r, a.Unit); side == 0 {
 		return state.Anomaly{}, false
 	}
-	value := signals.Quantity(r.Value, a.Unit)
-	if g.Key() == "" && r.Count > 1 && signals.IsCount(a.Unit) && !g.View().Series(signal).OfPool() {
-		value += " per worker"
-	}
-	if g.Key() != "" {
-		value += " on " + text.Phrase(g.Name())
-	}
-	a.Text = fmt.Sprintf("%s: %s", c.Titles()[signal], value)
+	hour, day := condition.Optional(r.Baseline), condition.Optional(r.DayAgo)
+	week, z := condition.Optional(r.WeekAgo), condition.Optional(r.Z)
+	a.Text = fmt.Sprintf("%s: %s", c.Titles()[signal], quantity(g, signal, r.Value, a.Unit))
 	if than := against(r.Value, a.Unit, [3]condition.Number{hour, day, week}, g.View().WhyMissing("baseline") != ""); than != "" {
 		a.Text += ", " + than
 	}
@@ -112,6 +101,41 @@ func anomaly(c *catalog.Catalog, g *evidence.Subject, signal string) (state.Anom
 		a.Text += " (" + deviations(z.V) + ")"
 	}
 	return a, true
+}
+
+// departure returns the usual value that a reading is far from, if one is known, and the side: 1 is
+// above, -1 is below, and 0 means that the reading is usual.
+func departure(r *condition.Reading, unit string) (from condition.Number, side int) {
+	hour, day := condition.Optional(r.Baseline), condition.Optional(r.DayAgo)
+	week, z := condition.Optional(r.WeekAgo), condition.Optional(r.Z)
+	grain := signals.Negligible(unit)
+	switch {
+	case hour.OK && differs(r.Value, hour.V, grain):
+		return hour, cmp.Compare(r.Value, hour.V)
+	case z.OK && math.Abs(z.V) > anomalous && !(hour.OK && same(r.Value, hour.V, grain)):
+		return hour, cmp.Compare(z.V, 0)
+	case day.OK && week.OK && differs(r.Value, day.V, grain) && differs(r.Value, week.V, grain) &&
+		(r.Value > day.V) == (r.Value > week.V):
+		return day, cmp.Compare(r.Value, day.V)
+	}
+	return condition.Number{}, 0
+}
+
+// quantity returns a value of a signal with its unit and its entity.
+func quantity(g *evidence.Subject, signal string, value float64, unit string) string {
+	out := signals.Quantity(value, unit)
+	if g.Key() == "" && g.Reading(signal).Count > 1 && signals.IsCount(unit) && !g.View().Series(signal).OfPool() {
+		out += " per worker"
+	}
+	return out + on(g)
+}
+
+// on returns the words for an entity after a value; empty for the whole scope.
+func on(g *evidence.Subject) string {
+	if g.Key() == "" {
+		return ""
+	}
+	return " on " + text.Phrase(g.Name())
 }
 
 func differs(a, b, grain float64) bool {

@@ -29,6 +29,7 @@ type movement struct {
 	signal string
 	points []state.Point
 	moved  int           // index of the first point off the course
+	usual  float64       // mean of the course
 	shift  float64       // mean distance from the course since then
 	smear  time.Duration // the possible delay of moved, from the window that the signal is averaged over
 }
@@ -123,17 +124,35 @@ func order(lead float64) string {
 	return "when"
 }
 
-// lead returns by how long t left its course before u. It returns zero if the difference is at most
-// a step of the chart plus the averaging window. A five-minute mean shows a change with a delay.
-func lead(t, u movement) time.Duration {
-	by := u.points[u.moved].At.Sub(t.points[t.moved].At)
-	late := u
-	if by < 0 {
-		late = t
-	}
+// lead returns by how long t left its course before u.
+func lead(t, u movement) time.Duration { return t.began().lead(u.began()) }
+
+// A moment is the time at which a signal left its course. It may be late by the delay. The zero
+// moment is unknown.
+type moment struct {
+	at    time.Time
+	delay time.Duration
+}
+
+// began returns the moment at which the signal left its course. It may be late by a step of the
+// chart plus the averaging window: a five-minute mean shows a change with a delay.
+func (t movement) began() moment {
 	// Steps after the onset may be wider than before.
-	step := late.points[late.moved].At.Sub(late.points[late.moved-1].At)
-	if by.Abs() <= step+late.smear {
+	at := t.points[t.moved].At
+	return moment{at, at.Sub(t.points[t.moved-1].At) + t.smear}
+}
+
+// lead returns by how long m is before n. It returns zero if the difference is at most the possible
+// delay of the later one, or if one of them is unknown.
+func (m moment) lead(n moment) time.Duration {
+	if m.at.IsZero() || n.at.IsZero() {
+		return 0
+	}
+	by, late := n.at.Sub(m.at), n
+	if by < 0 {
+		late = m
+	}
+	if by.Abs() <= late.delay {
 		return 0
 	}
 	return by
@@ -161,6 +180,7 @@ func movementOf(c *catalog.Catalog, g *evidence.Subject, signal string) (movemen
 	if t.moved < 0 {
 		return t, false
 	}
+	t.usual = mean
 	for _, p := range t.points[t.moved:] {
 		t.shift += (p.Value - mean) / float64(n-t.moved)
 	}

@@ -63,6 +63,7 @@ func diagnosis(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, v ver
 	slices.Sort(d.Explains)
 	d.LeadsTo = slices.DeleteFunc(slices.Clone(cause.LeadsTo),
 		func(id state.Cause) bool { return !cause.BringsAbout(id, in.Symptoms) })
+	d.Chain = chain(c, &v)
 	d.Alternatives = alternatives(c, v, v.ranked[1:])
 	d.Story = state.Story{What: evidence.Fill(c, cause.What, p), Why: why(d), Else: otherwise(c, v)}
 	d.Story.Do, d.Story.Avoid = evidence.Advise(c, cause.Do, p), evidence.Advise(c, cause.Avoid, p)

@@ -124,6 +124,9 @@ func verdictSignals(in *state.Incident) []string {
 	for _, f := range in.Diagnosis.Findings {
 		out = append(out, f.Signal)
 	}
+	for _, l := range in.Diagnosis.Chain {
+		out = append(out, l.Signal)
+	}
 	for _, a := range in.Diagnosis.Anomalies {
 		out = append(out, a.Signal)
 	}

@@ -84,6 +84,7 @@ func TestWorkersGoneBeforeFirstGatheringAreDrawn(t *testing.T) {
 func TestCurvesAreBounded(t *testing.T) {
 	in := &state.Incident{StartedAt: curveOnset, DiagnosedAt: curveOnset.Add(time.Minute)}
 	in.Diagnosis.Findings = []state.Finding{{Signal: "signal-11", Pod: "pod-27"}}
+	in.Diagnosis.Chain = []state.Link{{Role: state.LinkCause, Signal: "signal-10"}}
 	var curves []state.Curve
 	for hour := range 12 {
 		ev := &state.Evidence{}
@@ -109,6 +110,9 @@ func TestCurvesAreBounded(t *testing.T) {
 	}
 	if len(curves) > curvesSignals*curvesEntities || len(raw) > 90_000 {
 		t.Errorf("%d curves of %d bytes are kept", len(curves), len(raw))
+	}
+	if !slices.ContainsFunc(curves, func(c state.Curve) bool { return c.Signal == "signal-10" }) {
+		t.Error("the signal of the verdict's chain is not drawn")
 	}
 	top := 0.0
 	for _, p := range curveOf(t, curves, "signal-11", "pod-27") {
