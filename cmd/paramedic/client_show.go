@@ -56,6 +56,7 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	for _, m := range (state.Diagnosis{Missing: in.MissingEvidence}).MissingLines(service.BuiltInTitles()) {
 		fmt.Fprintf(w, "  missing   %s\n", m)
 	}
+	printChain(w, in.Chain)
 	printUsual(w, in.Anomalies, in.Correlations)
 	for _, s := range in.Symptoms {
 		fmt.Fprintf(w, "\n  symptom: %s, %s", service.BuiltInTitles().Symptom(s.Symptom), text.Count(s.Alerts, "alert"))
@@ -130,6 +131,16 @@ func printFinding(w io.Writer, weight float64, text, why string) {
 	fmt.Fprintf(w, "  %+6.1f dB  %s\n", weight, text)
 	if why != "" {
 		fmt.Fprintf(w, "%14s(%s)\n", "", why)
+	}
+}
+
+// printChain prints the links from the cause to its symptoms.
+func printChain(w io.Writer, links []state.Link) {
+	for i, l := range links {
+		if i == 0 {
+			fmt.Fprintf(w, "\n  %s:\n", state.InSentence(state.ChainTitle))
+		}
+		fmt.Fprintf(w, "    %-10s %s\n", l.Role, l.Text)
 	}
 }
 

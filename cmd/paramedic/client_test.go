@@ -136,12 +136,18 @@ func TestIncidentShowPrintsActionResults(t *testing.T) {
 		"denied  restart pod llm/a\n    stopped before the write: called off by asha\n")
 }
 
-// `incidents show` and `diagnose` print anomalies and correlations in the same lines. They print
-// nothing if there are none.
+// `incidents show` and `diagnose` print chain, anomalies and correlations in the same lines. They
+// print nothing if there are none.
 func TestTerminalShowsAnomalies(t *testing.T) {
 	anomalies := []state.Anomaly{{Signal: "requests_waiting", Text: "Requests waiting 33: from 0 an hour ago"}}
 	correlations := []state.Correlation{{Signal: "arrival_rate", Text: "Requests arriving rose 9 min before requests waiting rose"}}
+	chain := []state.Link{{Role: state.LinkCause, Text: "Requests arriving rose to 12/s (usual 5/s) at 03:12 UTC"},
+		{Role: state.LinkSymptom, Text: "Requests waiting rose to 33 (usual 0)"}}
 	want := `
+  from cause to symptom:
+    cause      Requests arriving rose to 12/s (usual 5/s) at 03:12 UTC
+    symptom    Requests waiting rose to 33 (usual 0)
+
   compared with the usual:
     Requests waiting 33: from 0 an hour ago
 
@@ -149,15 +155,17 @@ func TestTerminalShowsAnomalies(t *testing.T) {
     Requests arriving rose 9 min before requests waiting rose
 `
 	var shown, found, quiet bytes.Buffer
-	printIncident(&shown, api.IncidentJSON{Anomalies: anomalies, Correlations: correlations})
-	printVerdict(&found, state.Diagnosis{Anomalies: anomalies, Correlations: correlations})
+	printIncident(&shown, api.IncidentJSON{Chain: chain, Anomalies: anomalies, Correlations: correlations})
+	printVerdict(&found, state.Diagnosis{Chain: chain, Anomalies: anomalies, Correlations: correlations})
 	printVerdict(&quiet, state.Diagnosis{})
-	if !strings.Contains(shown.String(), want) || !strings.Contains(found.String(), want) || strings.Contains(quiet.String(), "usual") {
+	if !strings.Contains(shown.String(), want) || !strings.Contains(found.String(), want) || strings.Contains(quiet.String(), "usual") ||
+		strings.Contains(quiet.String(), "symptom") {
 		t.Errorf("incidents show:\n%s\ndiagnose:\n%s\nand of nothing:\n%s", shown.String(), found.String(), quiet.String())
 	}
 	var md bytes.Buffer
-	printMarkdown(&md, survey.Report{Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Anomalies: anomalies,
-		Correlations: correlations}}}})
+	printMarkdown(&md, survey.Report{Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Chain: chain,
+		Anomalies: anomalies, Correlations: correlations}}}})
+	says(t, md.String(), "From cause to symptom:\n\n1. cause: Requests arriving rose to 12/s (usual 5/s) at 03:12 UTC\n2. symptom: Requests waiting rose")
 	if !strings.Contains(md.String(), "- compared with the usual: Requests waiting 33") || !strings.Contains(md.String(), "rose 9 min before") {
 		t.Errorf("as Markdown:\n%s", md.String())
 	}

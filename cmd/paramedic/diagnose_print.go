@@ -95,6 +95,7 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 	for _, line := range v.MissingLines(service.BuiltInTitles()) {
 		fmt.Fprintf(w, "  missing: %s\n", line)
 	}
+	printChain(w, v.Chain)
 	printUsual(w, v.Anomalies, v.Correlations)
 }
 
@@ -139,6 +140,9 @@ func printMarkdown(out io.Writer, f survey.Report) {
 		fmt.Fprintf(w, "| %+.1f | **sum** | |\n", d.Score)
 		if alternatives := report.AlternativesMarkdown(d.Alternatives); alternatives != "" {
 			fmt.Fprintf(w, "\nOther candidates:\n\n%s", alternatives)
+		}
+		if chain := report.ChainMarkdown(d.Chain); chain != "" {
+			fmt.Fprintf(w, "\n%s:\n\n%s", state.ChainTitle, chain)
 		}
 		if d.Story.Time == "" && v.Time.Queue != nil {
 			fmt.Fprintf(w, "\nWhere the time goes: %s\n", md(v.Time.String()))

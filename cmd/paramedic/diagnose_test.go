@@ -53,14 +53,14 @@ func TestMarkdownEscapesForeignText(t *testing.T) {
 		Pools:  []health.Pool{{Pool: evil}},
 		Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Title: evil, Cause: evil, Story: state.Story{What: evil, Why: evil},
 			Findings: []state.Finding{{Text: evil}}, Missing: []string{evil},
-			Anomalies: []state.Anomaly{{Text: evil}}, Correlations: []state.Correlation{{Text: evil}}}}},
+			Chain: []state.Link{{Role: state.LinkCause, Text: evil}}, Anomalies: []state.Anomaly{{Text: evil}}, Correlations: []state.Correlation{{Text: evil}}}}},
 	})
 	for _, bad := range []string{"llama](", "<img", "> | `x`"} {
 		if strings.Contains(out.String(), bad) {
 			t.Errorf("%q is in:\n%s", bad, out.String())
 		}
 	}
-	if n := strings.Count(out.String(), `llama\](http`); n < 10 {
+	if n := strings.Count(out.String(), `llama\](http`); n < 11 {
 		t.Errorf("the text is told %d times:\n%s", n, out.String())
 	}
 }

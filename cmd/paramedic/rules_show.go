@@ -84,6 +84,7 @@ func (c *cli) showRule(dir, id string) error {
 	p := rulePage{out: c.out, cause: cause, titles: titles, catalog: cat}
 	p.head()
 	p.symptoms()
+	p.chain()
 	p.evidence()
 	p.lookAlikes()
 	p.advice()
@@ -209,6 +210,17 @@ func (p rulePage) symptoms() {
 		fmt.Fprintf(w, "  %+.3g dB\t%s\t%s\n", p.cause.Explains[id], id, p.titles[id])
 	}
 	w.Flush()
+}
+
+// chain prints the signals from the cause to its symptoms.
+func (p rulePage) chain() {
+	if len(p.cause.Chain) == 0 {
+		return
+	}
+	fmt.Fprintf(p.out, "\n%s (each link is shown if its signal moved)\n", state.ChainTitle)
+	for _, l := range p.cause.Chain {
+		fmt.Fprintf(p.out, "  %-10s %s %s\n", l.Role, strings.Join(l.Signals, " or "), l.Moves)
+	}
 }
 
 // evidence prints the evidence for the cause, then that against it, by weight.

@@ -125,6 +125,13 @@ func kvIncident() (state.Incident, state.Evidence, state.Action) {
 					Text: "Failed requests (5xx) 20 %: from 0 % an hour ago"}},
 			Correlations: []state.Correlation{{Signal: "kv_usage", With: "ttft_p95", R: 0.94, Points: 51, Lead: 240,
 				Text: "KV cache in use rose 4 min before time to first token (p95) rose (r = 0.94 over 51 points)"}},
+			Chain: []state.Link{
+				{Role: state.LinkCause, Signal: "kv_usage", Value: 0.98, Baseline: ptr(0.61), Unit: "ratio", At: at(-16),
+					Text: "KV cache in use rose to 98 % (usual 61 %) at 02:44 UTC"},
+				{Role: state.LinkMechanism, Signal: "preemption_rate", Value: 2.4, Baseline: ptr(0), Unit: "1/s", At: at(-14),
+					Text: "Preemptions rose to 2.4/s (usual 0/s) at 02:46 UTC"},
+				{Role: state.LinkSymptom, Signal: "requests_waiting", Value: 74, Baseline: ptr(0), Unit: "requests",
+					Text: "Requests waiting rose to 74 (usual 0)"}},
 			Missing: []string{"kv_idle_usage", "gpu_tensor_active"},
 			Story: state.Story{What: "Three of four llama-70b workers have no free KV blocks. They throw running requests out and " +
 				"compute them again, so 74 requests wait and the first token takes 6.8 s.",

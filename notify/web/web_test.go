@@ -88,12 +88,20 @@ func TestIncidentPageHasTheWholeStory(t *testing.T) {
 		"Shed or reroute batch traffic",
 		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 of 5 guards allow it. Only the approval is missing.",
 		`data-testid="chart-chart-kv_usage"`, "limit 95 %", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
+	_, chain, _ := strings.Cut(body, `data-testid="chain"`)
+	chain, _, _ = strings.Cut(chain, "</ol>")
+	contains(t, chain, "From cause to symptom.", `<li class="as-cause"><span class="kind">cause</span><span>KV cache in use rose to 98 % (usual 61 %) at 02:44 UTC</span></li>`+
+		`<li class="as-mechanism"><span class="kind">mechanism</span><span>Preemptions rose to 2.4/s (usual 0/s) at 02:46 UTC</span></li>`+
+		`<li class="as-symptom"><span class="kind">symptom</span><span>Requests waiting rose to 74 (usual 0)</span></li>`)
 	// An anomaly is shown once: under its chart, or below the charts if it has none.
 	_, below, _ := strings.Cut(body, `data-testid="together"`)
 	contains(t, below, "Failed requests (5xx) 20 %: from 0 % an hour ago", "KV cache in use rose 4 min before time to first token",
 		"this proves no cause")
 	if strings.Count(body, "×1.6 of this hour yesterday") != 1 || strings.Contains(below, "×1.6 of this hour yesterday") {
 		t.Error("what is unusual of the KV cache is not under its chart, or not only there")
+	}
+	if _, quiet := get(t, handler(t, fixture(), withLogin), everyPage[2], bearer("good")); strings.Contains(quiet, "From cause to symptom") {
+		t.Error("a verdict without a chain has its heading")
 	}
 	if strings.Contains(body, "The verdict&#39;s own score") {
 		t.Error("the sum adds up, and the page says that it does not")
@@ -288,7 +296,7 @@ func TestHostileDataIsShownAsText(t *testing.T) {
 	in := &v.incidents[slicesIndex(v.incidents, 42)]
 	in.Title, in.Scope.Pool, in.Scope.Pods, in.Diagnosis.Story.What, in.Diagnosis.Findings[0].Text, in.Diagnosis.Anomalies[0].Text,
 		in.Diagnosis.Correlations[0].Text = evil, evil, []string{evil}, evil, evil, evil, evil
-	in.Diagnosis.Story.Time = evil
+	in.Diagnosis.Story.Time, in.Diagnosis.Chain = evil, []state.Link{{Role: evil, Text: evil}}
 	in.External = []state.External{{Source: evil, ID: evil, URL: "javascript:alert(1)", Title: evil}}
 	in.AckedBy, in.AckedAt = state.Actor{Name: evil}, now
 	in.Symptoms[0].Symptom = evil

@@ -20,7 +20,9 @@ func TestIncidentJSONMatchesContract(t *testing.T) {
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
 	got := hooktest.Do(s, "GET", "/api/v1/incidents?status=open,acked&cause=kv_exhaustion&cluster=prod", "")
 	hooktest.Expect(t, got, 200, `"nodes":[]`, `"gpus":[]`, `"missing_evidence":[]`, `"resolved_at":null`, `"diagnosed_at":"2026-11-21T03:00:09Z"`, `"baseline":0.61,"day_ago":null,"week_ago":0.61,"z":null,"weight":6.2`,
-		`"anomalies":[{"signal":"kv_usage","value":0.98`, `"with":"ttft_p95","r":0.94,"points":51,"lead_s":240`)
+		`"anomalies":[{"signal":"kv_usage","value":0.98`, `"with":"ttft_p95","r":0.94,"points":51,"lead_s":240`,
+		`"chain":[{"role":"cause","signal":"kv_usage","pod":"vllm-llama-7d9f8b6c5-a","value":0.98,"baseline":0.61,"unit":"ratio","at":"2026-11-21T02:58:00Z",`+
+			`"text":"KV cache in use rose`, `{"role":"symptom","signal":"requests_waiting","value":74,"text":`)
 	var list api.IncidentsJSON
 	if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || len(list.Incidents) != 1 {
 		t.Fatalf("%v: %s", err, got.Body)
@@ -32,7 +34,7 @@ func TestIncidentJSONMatchesContract(t *testing.T) {
 	}
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents?status=broken", ""), 400, "open, acked")
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents?cause=engine_hang", ""), 200, `{"incidents":[],"next":null}`)
-	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/"+string(hooktest.Second), ""), 200, `"cause":"unknown"`, `"diagnosed_at":null`, `"evidence":[]`, `"anomalies":[]`, `"correlations":[]`, `"actions":[]`, `"symptoms":[]`)
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/"+string(hooktest.Second), ""), 200, `"cause":"unknown"`, `"diagnosed_at":null`, `"evidence":[]`, `"anomalies":[]`, `"correlations":[]`, `"chain":[]`, `"actions":[]`, `"symptoms":[]`)
 }
 
 func TestIncidentsAreFoundByPrefixAndNumber(t *testing.T) {
@@ -60,6 +62,7 @@ func TestReportEscapesMarkdownAndShowsTheSum(t *testing.T) {
 	s, _ := hooktest.Serve(t, w, nil)
 	got := hooktest.Do(s, "GET", "/api/v1/incidents/42/report", "")
 	hooktest.Expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv usage", "max\\_num\\_seqs 256", "×1.6 of an hour ago", "rose 4 min before", "opened by HighKV",
+		"From cause to symptom:\n\n1. cause: KV cache in use rose to 98 % (usual 61 %) at 02:58 UTC\n2. symptom: Requests waiting rose to 74 (usual 0) \\| \\*now\\*\n",
 		"**Where the time goes.** queue 60 % of a request: queue\\_saturation, from 40 traces. &lt;b&gt;trace")
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, `"time":"queue 60 % of a request: queue_saturation, from 40 traces.`)
 }

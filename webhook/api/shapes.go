@@ -42,6 +42,8 @@ type IncidentJSON struct {
 	// None of them is a cause by itself.
 	Anomalies    []state.Anomaly     `json:"anomalies"`
 	Correlations []state.Correlation `json:"correlations"`
+	// The signals from the cause to the symptoms, in this order.
+	Chain []state.Link `json:"chain"`
 
 	Story         StoryJSON        `json:"story"`
 	ActiveAlerts  int              `json:"active_alerts"`
@@ -205,6 +207,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 		StartedAt: timeOrNull(in.StartedAt), OpenedAt: timeOrNull(in.OpenedAt), DiagnosedAt: timeOrNull(in.DiagnosedAt),
 		NamedAt: timeOrNull(in.NamedAt), ResolvedAt: timeOrNull(in.ResolvedAt),
 		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: listOrEmpty(d.Anomalies), Correlations: listOrEmpty(d.Correlations),
+		Chain: listOrEmpty(d.Chain),
 		Story: StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time,
 			Do: listOrEmpty(d.Story.Do), Avoid: listOrEmpty(d.Story.Avoid)},
 		ActiveAlerts: in.ActiveAlerts, AckedAt: timeOrNull(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,

@@ -142,6 +142,9 @@ func (b *report) evidence(in state.Incident, titles state.Titles) {
 		}
 		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up | |", sum, d.Margin)
 	}
+	if chain := ChainMarkdown(d.Chain); chain != "" {
+		b.line("\n%s:\n\n%s", state.ChainTitle, strings.TrimSuffix(chain, "\n"))
+	}
 	if len(d.Anomalies) > 0 {
 		b.line("\nUnusual values:\n")
 		for _, a := range d.Anomalies {
@@ -212,6 +215,15 @@ func StoryMarkdown(s state.Story) string {
 	}
 	if len(s.Do)+len(s.Avoid) > 0 {
 		b.line("")
+	}
+	return b.String()
+}
+
+// ChainMarkdown lists the links from a cause to its symptoms. It is empty if there are none.
+func ChainMarkdown(links []state.Link) string {
+	b := &report{}
+	for i, l := range links {
+		b.line("%d. %s: %s", i+1, l.Role, Markdown(l.Text))
 	}
 	return b.String()
 }
