@@ -176,11 +176,14 @@ func (t tracer) on(g *evidence.Subject, want catalog.Link, id string) (link stat
 		var from condition.Number
 		from, side = t.side(r, want, id)
 		link.Baseline = condition.Pointer(from)
+		if from.OK && side != 0 {
+			at = leftValue(t.c, g, id, from.V, side)
+		}
 	}
 	if t.c.Ages()[id] {
 		at = moment{g.Facts().At.Add(-time.Duration(r.Value * float64(time.Second))).Truncate(time.Second), ageGrain}
 	}
-	link.At = at.at
+	link.At = at.at.Truncate(time.Second)
 	link.Text = t.sentence(g, link, side)
 	return link, at, side != 0 && (want.Moves == catalog.MovesAny || want.Moves == catalog.MovesUp == (side > 0))
 }

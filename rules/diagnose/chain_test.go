@@ -253,6 +253,24 @@ func TestChainShowsMeanOfSwingingSignal(t *testing.T) {
 	wantChain(t, "a lull", p.chain("pool", nil, nil, surgeLinks...), "cause: Requests arriving rose to 12/s (usual 5/s) at 02:31 UTC")
 }
 
+// A pool that is watched for minutes has no course. Its chart tells when it left its usual value.
+func TestChainKnowsTimesOfYoungPools(t *testing.T) {
+	short := func(values ...float64) []state.Link {
+		p := (&pool{}).was("arrival_rate", "pool", values[len(values)-1], 5)
+		p.ev.Samples[0].Series = chartOf(len(values), func(i int) float64 { return values[i] })
+		return p.chain("pool", nil, nil, surgeLinks...)
+	}
+	const cause = "cause: Requests arriving rose to 12/s (usual 5/s)"
+	wantChain(t, "a rise", short(5, 5.5, 5, 12, 12), cause+" at 02:59 UTC")
+	wantChain(t, "a single peak before", short(5, 12, 5, 5, 5, 12, 12), cause+" at 02:59 UTC")
+	wantChain(t, "a chart that begins later", short(12, 12, 12, 12), cause)
+	wantChain(t, "a chart of something else", short(5, 1, 1, 1, 12), cause)
+	fall := []catalog.Link{linkOf(state.LinkCause, catalog.MovesDown, "prefix_hit_ratio")}
+	p := (&pool{}).was("prefix_hit_ratio", "pool", 0.1, 0.6)
+	p.ev.Samples[0].Series = chartOf(5, func(i int) float64 { return []float64{0.6, 0.6, 0.38, 0.1, 0.1}[i] })
+	wantChain(t, "a fall", p.chain("pool", nil, nil, fall...), "cause: Prefix cache hits fell to 10 % (usual 60 %) at 02:58 UTC")
+}
+
 // A value between 1.25 and 1.5 times the usual one counts if a finding for the cause rests on it.
 func TestChainTrustsTheFindings(t *testing.T) {
 	links := []catalog.Link{linkOf(state.LinkCause, catalog.MovesDown, "gpu_sm_clock")}

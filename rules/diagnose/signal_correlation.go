@@ -162,14 +162,21 @@ func (m moment) lead(n moment) time.Duration {
 // points. It left where two points in a row, and two thirds of all that follow, are over three
 // standard deviations away on the same side.
 func movementOf(c *catalog.Catalog, g *evidence.Subject, signal string) (movement, bool) {
-	t := movement{signal: signal, points: g.Chart(signal), moved: -1}
-	n := len(t.points)
-	if n < fewestPoints+2 {
+	t := movement{signal: signal, points: g.Chart(signal)}
+	if len(t.points) < fewestPoints+2 {
 		return t, false
 	}
 	mean, far := usual(t.points[:fewestPoints], c.Units()[signal])
+	return t, t.leave(fewestPoints, mean, far, c.Windows()[signal])
+}
+
+// leave sets the moment, from a point on, at which the signal left a mean by more than a distance.
+// It reports whether there is one.
+func (t *movement) leave(from int, mean, far float64, window time.Duration) bool {
+	t.moved, t.usual = -1, mean
+	n := len(t.points)
 	above, below := 0, 0 // of the points from i on
-	for i := n - 1; i >= fewestPoints; i-- {
+	for i := n - 1; i >= from; i-- {
 		side := beyond(t.points[i].Value-mean, far)
 		above, below = above+max(side, 0), below+max(-side, 0)
 		if i < n-1 && side != 0 && beyond(t.points[i+1].Value-mean, far) == side &&
@@ -178,14 +185,29 @@ func movementOf(c *catalog.Catalog, g *evidence.Subject, signal string) (movemen
 		}
 	}
 	if t.moved < 0 {
-		return t, false
+		return false
 	}
-	t.usual = mean
 	for _, p := range t.points[t.moved:] {
 		t.shift += (p.Value - mean) / float64(n-t.moved)
 	}
-	t.smear = time.Duration(float64(c.Windows()[signal]) * math.Min(1, far/math.Abs(t.shift)))
-	return t, t.shift != 0
+	t.smear = time.Duration(float64(window) * math.Min(1, far/math.Abs(t.shift)))
+	return t.shift != 0
+}
+
+// leftValue returns the moment at which the chart of a signal left a usual value to a side, as far
+// as an unusual value is. It is unknown if the chart begins later.
+func leftValue(c *catalog.Catalog, g *evidence.Subject, signal string, value float64, side int) moment {
+	t := movement{signal: signal, points: g.Chart(signal)}
+	far := math.Abs(value) * (different - 1)
+	if side < 0 {
+		far /= different
+	}
+	far = math.Max(far, 2*signals.Negligible(c.Units()[signal]))
+	if len(t.points) < 2 || beyond(t.points[0].Value-value, far) != 0 || !t.leave(1, value, far, c.Windows()[signal]) ||
+		cmp.Compare(t.shift, 0) != side {
+		return moment{}
+	}
+	return t.began()
 }
 
 func beyond(x, far float64) int {
