@@ -80,8 +80,8 @@ func (t *Topology) OnlyModel() string {
 }
 
 // Scrapers returns the workers that the entity's job scrapes through the entity's Service. If a
-// worker's jobs are unknown, its Kubernetes Services count: a ServiceMonitor's job is named after
-// the Service.
+// worker's jobs are unknown, its Kubernetes Services count, and its pool of the same name: a
+// ServiceMonitor's job is named after the Service, and a PodMonitor's is namespace/name.
 func (t *Topology) Scrapers(e state.Entity) []*state.Worker {
 	if e.Job == "" && e.Service == "" {
 		return nil
@@ -93,7 +93,8 @@ func (t *Topology) Scrapers(e state.Entity) []*state.Worker {
 		}
 		read := slices.ContainsFunc(w.Jobs,
 			func(j state.ScrapeJob) bool { return !Conflict(j.Job, e.Job) && !Conflict(j.Service, e.Service) })
-		behind := len(w.Jobs) == 0 && slices.Contains(w.Routes, "Service/"+cmp.Or(e.Service, e.Job))
+		name := cmp.Or(e.Service, e.Job[strings.LastIndexByte(e.Job, '/')+1:])
+		behind := len(w.Jobs) == 0 && (slices.Contains(w.Routes, "Service/"+name) || name != "" && w.Pool == name)
 		if read || behind {
 			out = append(out, w)
 		}

@@ -38,3 +38,24 @@ func TestScrapedModelOfAddresses(t *testing.T) {
 		t.Errorf("one model: %q", got)
 	}
 }
+
+// Without the scrape jobs of the workers, a job's or a Service's name leads to the pool of that
+// name.
+func TestJobLeadsToThePoolOfItsName(t *testing.T) {
+	top := NewTopology([]state.Worker{{Namespace: "llm", Pod: "chat-7d9f8b6c5-aaaaa", Pool: "chat", Model: "llama"},
+		{Namespace: "llm", Pod: "chat-small-7d9f8b6c5-bbbbb", Pool: "chat-small", Model: "qwen"}})
+	for name, c := range map[string]struct {
+		of   state.Entity
+		want string
+	}{
+		"a ServiceMonitor's job": {state.Entity{Namespace: "llm", Job: "chat", Service: "chat"}, "chat"},
+		"a PodMonitor's job":     {state.Entity{Namespace: "llm", Job: "llm/chat-small"}, "chat-small"},
+		"a database's job":       {state.Entity{Namespace: "llm", Job: "redis"}, ""},
+		"another namespace":      {state.Entity{Namespace: "shop", Job: "chat"}, ""},
+		"a job without a name":   {state.Entity{Namespace: "llm", Job: "llm/"}, ""},
+	} {
+		if got := top.Resolve(c.of).Pool; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

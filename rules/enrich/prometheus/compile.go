@@ -176,7 +176,19 @@ func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 			by = append(by, extra)
 		}
 	}
+	if renamed := renamedLabel(src); renamed != "" {
+		by = append(by, renamed)
+	}
 	return by
+}
+
+// renamedLabel returns the name of a source's text label if its target has a label of that name. A
+// pod's node is exported_node where the target of kube-state-metrics has a node.
+func renamedLabel(src signals.Source) string {
+	if src.Engine != "kube_state" || src.Label != "node" {
+		return ""
+	}
+	return "exported_" + src.Label
 }
 
 type builder struct {

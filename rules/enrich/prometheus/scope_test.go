@@ -45,6 +45,19 @@ func TestContainersAreReadWithoutHonorLabels(t *testing.T) {
 	}
 }
 
+// The label node of a pod is exported_node where the target of kube-state-metrics has a node.
+func TestNodeIsReadWithoutHonorLabels(t *testing.T) {
+	s := fleet()
+	for at := now.Add(-10 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+		s.add(map[string]string{"__name__": "kube_pod_info", "namespace": "monitoring", "node": "infra-1", "exported_namespace": "llm",
+			"exported_pod": "vllm-llama-7d9f8b6c5-zzzzz", "exported_node": "gpu-node-7"}, at, 1)
+	}
+	r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
+	if x := find(r, "pod_node", "vllm-llama-7d9f8b6c5-zzzzz"); x == nil || x.Text != "gpu-node-7" {
+		t.Errorf("the pod's node: %+v", x)
+	}
+}
+
 // The namespace of a proxy is not the one that it serves. Its codes count for the namespace of the
 // backend only.
 func TestGatewayCodesBelongToTheBackend(t *testing.T) {
