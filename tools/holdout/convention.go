@@ -40,6 +40,15 @@ var dimensions = []dimension{
 	{"onset", []string{"step", "ramp"}},
 	{"traffic", []string{"even", "day"}},
 	{"workers", []string{"4", "2", "9"}},
+	// When the alert rules are loaded: before the fault, or one hour or two and a half after it
+	// began. With hours, the hour before the first alert is not healthy.
+	{"age", []string{"now", "hour", "hours"}},
+	// What else happens: nothing, bursts in the arrivals, a clean rollout of another pool just
+	// before the alerts.
+	{"background", []string{"quiet", "bursts", "rollout"}},
+	// The labels of alerts: the lab's severities, those of a team with a label for it, page and
+	// ticket with an operator's labels, neither severity nor namespace.
+	{"labels", []string{"lab", "team", "page", "bare"}},
 }
 
 // A convention holds the drawn value of each dimension.

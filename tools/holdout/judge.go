@@ -62,19 +62,19 @@ func (r *run) call(res *result, in *state.Incident, about bool) {
 		if res.Outcome == "silent" {
 			res.Outcome, res.Confidence = "unknown", in.Diagnosis.Confidence
 		}
-		if len(in.Diagnosis.Alternatives) > 0 && res.Likely == "" {
-			res.Likely = string(in.Diagnosis.Alternatives[0].Cause)
+		if l := in.Diagnosis.Likely; l != nil && res.Likely == "" {
+			res.Likely = string(l.Cause)
 		}
 		return
 	case cause == res.Fault && about:
 		if len(res.Wrong) == 0 {
 			res.Outcome, res.Confidence = "right", in.Diagnosis.Confidence
 		}
-	case res.Decoy && cause == string(state.BenignAlert):
+	case cause == string(state.BenignAlert) && (res.Decoy || !about):
+		right = true
 	default:
 		res.Wrong = append(res.Wrong, cause)
 		res.Outcome, res.Confidence = cause, in.Diagnosis.Confidence
-		right = false
 	}
 	res.Verdicts = append(res.Verdicts, named{cause, in.Diagnosis.Confidence, right})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"time"
 
 	"paramedic/cmd/paramedic/score"
@@ -18,20 +17,22 @@ import (
 )
 
 const (
-	before = 70 * time.Minute // healthy, before the scenario starts
-	sparse = time.Minute      // scrape interval of that time
+	before  = 70 * time.Minute // healthy, before the scenario starts
+	watched = 5 * time.Minute  // of that time, with alert rules
+	sparse  = time.Minute      // scrape interval without rules
 )
 
 // A result is the outcome of a run.
 type result struct {
 	Seed       uint64     `json:"seed"`
 	Fault      string     `json:"fault"`
+	Story      string     `json:"story"`
 	Decoy      bool       `json:"decoy,omitempty"`
 	Convention convention `json:"convention"`
 	// Outcome is "right", "unknown", "silent" (no alert fired), or the wrong cause.
 	Outcome    string   `json:"outcome"`
 	Confidence float64  `json:"confidence"`
-	Likely     string   `json:"likely,omitempty"`
+	Likely     string   `json:"likely,omitempty"` // of an unknown verdict
 	Incidents  int      `json:"incidents"`
 	Wrong      []string `json:"wrong,omitempty"` // causes named at the end that are not there
 	Paged      bool     `json:"paged"`
@@ -69,6 +70,7 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	if err != nil {
 		return res, err
 	}
+	res.Story = s.Story
 	r, err := newRun(k, s, t.seed, t.convention)
 	if err != nil {
 		return res, err
@@ -78,47 +80,6 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	}
 	r.judge(&res)
 	return res, nil
-}
-
-// scenario returns the scenario of a fault or decoy under a convention.
-func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
-	make := lab.NewScenario
-	if slices.Contains(lab.Decoys(), fault) {
-		make = lab.NewDecoy
-	}
-	s, err := make(fault, seed)
-	if err != nil {
-		return s, fmt.Errorf("lab: %w", err)
-	}
-	for i := range s.Faults {
-		f := &s.Faults[i]
-		if f.Severity == 0 {
-			f.Severity = 1
-		}
-		if !slices.Contains(lab.Decoys(), fault) {
-			f.Severity *= map[string]float64{"weak": 0.8, "usual": 1, "strong": 1.3}[c["strength"]]
-		}
-		if c["onset"] == "ramp" {
-			f.Shape, f.Ramp = lab.Gradual, 8*time.Minute
-		}
-	}
-	if c["onset"] == "ramp" {
-		s.Length += 8 * time.Minute
-	}
-	workers, err := strconv.Atoi(c["workers"])
-	if err != nil {
-		return s, fmt.Errorf("workers: %w", err)
-	}
-	s = s.Resize(workers)
-	if c["traffic"] == "day" {
-		s = s.Diurnal()
-	}
-	s = s.Later(before)
-	kind, err := lab.ParseKind(c["engine"])
-	if err != nil {
-		return s, fmt.Errorf("lab: %w", err)
-	}
-	return s.As(kind), nil
 }
 
 func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, error) {
@@ -137,7 +98,7 @@ func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, erro
 		return nil, err
 	}
 	a := newAPI(w.store)
-	r := &run{Bot: bot, triage: rec, advice: k.advice, world: w, ruler: newRuler(loaded, a, clusterLabel(seed)),
+	r := &run{Bot: bot, triage: rec, advice: k.advice, world: w, ruler: newRuler(loaded, a, dresser(c, seed)),
 		called: map[state.IncidentID]state.Cause{}}
 	r.At = fleet.Start()
 	sources := enrich.Cluster{}
@@ -160,31 +121,6 @@ func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, erro
 	return r, nil
 }
 
-// clusterLabel returns the cluster label of the alerts; every third Prometheus has none.
-func clusterLabel(seed uint64) string {
-	if seed%3 == 0 {
-		return ""
-	}
-	return score.Cluster
-}
-
-// neighbour returns the healthy fleet of the convention, or nil.
-func neighbour(c convention, s lab.Scenario, seed uint64) (*lab.Fleet, error) {
-	if c["tenants"] != "elsewhere" && c["tenants"] != "beside" {
-		return nil, nil
-	}
-	cfg := lab.Config{Seed: seed + 1, Kind: s.Config.Kind, Start: s.Config.Start, Pool: "chat-small", Model: "qwen-8b",
-		Workers: 2, Index: 7, Namespace: s.Config.Namespace}
-	if c["tenants"] == "elsewhere" {
-		cfg.Namespace = "search"
-	}
-	f, err := lab.NewFleet(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("lab: %w", err)
-	}
-	return f, nil
-}
-
 // toEnd plays the run.
 func (r *run) toEnd(ctx context.Context, length time.Duration, res *result) error {
 	start := r.At
@@ -193,9 +129,10 @@ func (r *run) toEnd(ctx context.Context, length time.Duration, res *result) erro
 		return fmt.Errorf("interval: %w", err)
 	}
 	const step = 5 * time.Second
+	from := before - watched + ages[r.world.convention["age"]]
 	for since := time.Duration(0); since <= length; since += step {
 		r.At = start.Add(since)
-		dense := since >= before-5*time.Minute
+		dense := since >= from
 		if !dense && since%sparse != 0 {
 			continue
 		}

@@ -117,13 +117,13 @@ var platformRules = []rule{
 type ruler struct {
 	rules   []rule
 	api     *api
-	cluster string
+	dress   func(labels map[string]string)
 	pending map[string]time.Time
 	firing  map[string]alerting.Alert
 }
 
-func newRuler(rules []rule, a *api, cluster string) *ruler {
-	return &ruler{rules: rules, api: a, cluster: cluster, pending: map[string]time.Time{}, firing: map[string]alerting.Alert{}}
+func newRuler(rules []rule, a *api, dress func(map[string]string)) *ruler {
+	return &ruler{rules: rules, api: a, dress: dress, pending: map[string]time.Time{}, firing: map[string]alerting.Alert{}}
 }
 
 // evaluate returns the alerts that fire at a moment and those that have just resolved.
@@ -138,9 +138,7 @@ func (r *ruler) evaluate(ctx context.Context, now time.Time) ([]alerting.Alert, 
 			labels := s.Metric.Map()
 			delete(labels, "__name__")
 			labels["alertname"], labels["severity"] = rule.name, rule.severity
-			if r.cluster != "" {
-				labels["cluster"] = r.cluster
-			}
+			r.dress(labels)
 			key := fmt.Sprint(labels)
 			held[key] = true
 			if _, known := r.pending[key]; !known {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // A tally counts the outcomes of runs.
@@ -87,10 +88,31 @@ func printTables(out io.Writer, all []result) {
 	}
 	printWhole(out, all)
 	byFault.print(out, "by fault")
+	printStories(out, all)
 	byDecoy.print(out, "by decoy")
 	heading(out, "by convention")
 	byValue.printInOrder(out)
 	printReliability(out, all)
+}
+
+// printStories lists the faults that were played with fewer than three stories.
+func printStories(out io.Writer, all []result) {
+	stories := map[string]map[string]bool{}
+	for _, r := range all {
+		if stories[r.Fault] == nil {
+			stories[r.Fault] = map[string]bool{}
+		}
+		stories[r.Fault][r.Story] = true
+	}
+	var few []string
+	for _, f := range slices.Sorted(maps.Keys(stories)) {
+		if n := len(stories[f]); n < 3 {
+			few = append(few, fmt.Sprintf("%s (%d)", f, n))
+		}
+	}
+	if len(few) > 0 {
+		fmt.Fprintf(out, "fewer than three stories: %s\n", strings.Join(few, ", "))
+	}
 }
 
 // printWhole prints the results of all faults and of all decoys.
