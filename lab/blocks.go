@@ -116,3 +116,11 @@ func (x *prefix) drop(p *blockPool) {
 		}
 	})
 }
+
+// shrink takes free blocks away for good until the pool has no more than the given number.
+func (p *blockPool) shrink(to int) {
+	if n := min(p.total-to, p.free); n > 0 {
+		p.take(n)
+		p.total -= n
+	}
+}

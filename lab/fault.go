@@ -20,6 +20,7 @@ type Fault struct {
 	Worker   int           `json:"worker"`   // for a fault of one worker; 0 is the first
 	Code     int           `json:"code"`     // gpu_fault: the Xid; default 79
 	Then     int           `json:"then"`     // gpu_fault: a second Xid half a minute later; 0: none
+	Story    int           `json:"story"`    // which of its stories is told; 0 is the first
 }
 
 // The faults that the lab can inject.
@@ -111,7 +112,7 @@ func (f *Fleet) applyFaults() {
 	for _, a := range f.faults {
 		level := a.level(f.now)
 		if level > 0 || a.begun {
-			a.shape(&mix, level, f.now-a.at)
+			f.act(a, &mix, level)
 			a.shapeDecoy(&mix, level)
 		}
 		if level > 0 && !a.begun {
@@ -140,7 +141,7 @@ func (f *Fleet) applyFaults() {
 		if a.Name == MonitoringGap && a.begun {
 			f.unseen = level > 0
 		}
-		if a.Name == GPUUnderutilization && a.begun {
+		if a.Name == GPUUnderutilization && a.begun && a.Story == 0 {
 			f.starved = level
 		}
 	}
@@ -148,22 +149,29 @@ func (f *Fleet) applyFaults() {
 	f.mix = mix
 }
 
+// act changes the traffic and the engines' settings as the fault's story tells.
+func (f *Fleet) act(a *activeFault, w *Workload, level float64) {
+	switch v := a.variation(); {
+	case v == nil && a.Name == PrefillStarvation:
+		f.tune(func(e *engine, _ Engine, level float64) { e.budget = max(1, int(42/level)) }, level)
+	case v == nil:
+		a.shape(w, level)
+	case v.shape != nil:
+		v.shape(w, level)
+	case v.tune != nil:
+		f.tune(v.tune, level)
+	}
+}
+
 // shape changes the traffic if the fault is a change of traffic.
-func (a *activeFault) shape(w *Workload, level, since float64) {
+func (a *activeFault) shape(w *Workload, level float64) {
 	switch a.Name {
 	case KVExhaustion:
-		w.Output.Mean *= 1 + 1.28*level
-		// A wave of new sessions starts it; preemptions, timeouts and retries keep it going.
-		if since < a.Ramp.Seconds()+180 {
-			w.Rate *= 1 + 1.2*level
-		}
+		w.Output.Mean *= 1 + 1.5*level
 	case KVLeak:
 		w.CancelShare = min(1, w.CancelShare+0.25*level)
 	case ConcurrencyCap:
-		w.Rate *= 1 + 0.8*level
-	case PrefillStarvation:
-		w.LongShare = min(1, 0.2*level)
-		w.Long = Lengths{Mean: 20000, Sigma: 0.15}
+		w.Rate *= 1 + 0.45*level
 	case CUDAOOM:
 		w.LongShare, w.LongScore = 0.016*level, true
 		w.Long = Lengths{Mean: 6000, Sigma: 0.1}

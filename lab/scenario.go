@@ -25,23 +25,22 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	case GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMemoryLeak:
 		s.machine()
 	case KVExhaustion:
-		s.Story = "Answers get more than twice as long. max_num_seqs 256 admits more than the KV cache can " +
-			"hold, and preemptions reduce the throughput."
+		s.Story = "Answers get two and a half times as long. max_num_seqs 256 admits more than the KV cache " +
+			"can hold, and preemptions reduce the throughput."
+		s.Config.Workload = Workload{Rate: 4.4}
 	case KVLeak:
 		s.Story = "One worker never frees the KV blocks of cancelled requests. Batch traffic comes in bursts."
 		s.Config.Workload = Workload{Rate: 2.5, On: 75 * time.Second, Off: 75 * time.Second,
 			Output: Lengths{Mean: 400, Sigma: 0.5}}
 		f.Severity = 2
 	case ConcurrencyCap:
-		s.Story = "max_num_seqs is 8. Traffic grows, requests queue, and the KV cache stays almost empty."
+		s.Story = "max_num_seqs is 8. Traffic grows by less than half, requests queue, and the KV cache stays almost empty."
 		s.Config.Engine.MaxNumSeqs = 8
-		s.Config.Workload = Workload{Rate: 1.1, Patience: 60 * time.Second}
-		f.Severity = 1.4
+		s.Config.Workload = Workload{Rate: 1.6, Patience: 60 * time.Second}
 	case PrefillStarvation:
-		s.Story = "A fifth of the prompts become documents of 20,000 tokens. With 16,384 batched tokens, each " +
-			"of them fills whole steps."
-		s.Config.Engine.MaxNumBatchedTokens = 16384
-		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 150, Sigma: 0.5}, Patience: 60 * time.Second}
+		s.Story = "The token budget of a step is cut to a few tokens more than the running requests need. New " +
+			"requests wait for their prefill."
+		s.Config.Workload = Workload{Rate: 4, Output: Lengths{Mean: 1500, Sigma: 0.5}, Patience: time.Minute, Retries: -1}
 	case RoutingSkew:
 		s.Story = "The router sends most requests to one worker. The others idle."
 		s.Config.Workload = Workload{Rate: 4}
@@ -77,6 +76,7 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		}
 		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %s", fault, joined(Faults()))
 	}
+	s.draw(&f)
 	s.Faults = []Fault{f}
 	return s, nil
 }

@@ -68,7 +68,7 @@ func TestFaultsShowTheirEvidence(t *testing.T) {
 			return e.hot.Running == 8 && e.peer.Running == 8 && e.hot.Waitlist > 10 && e.hot.KVUsage < .5 && e.preemptions == 0
 		},
 		lab.PrefillStarvation: func(e evidence) bool {
-			return e.ttft > 5 && e.itl < .05 && e.promptP95 > 10000 && e.prefill > 2 && e.preemptions < .5
+			return e.ttft > 2.5 && e.itl < .1 && e.promptP95 < 4000 && e.prefill > 1 && e.preemptions < .5
 		},
 		lab.RoutingSkew: func(e evidence) bool {
 			return e.hot.Waitlist > 10 && e.peer.Waitlist == 0 && e.hot.Running > 2*e.peer.Running

@@ -49,6 +49,17 @@ func workerRules(k lab.Kind) []Rule {
 				return idle.and(h.now(running).largest("namespace", "pod").above(4).
 					renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
 			}},
+		{"GPUIdle",
+			`max by (exported_namespace, exported_pod) (DCGM_FI_DEV_GPU_UTIL{exported_pod!=""}) < 10 ` +
+				`and on (exported_namespace, exported_pod) ` +
+				`label_replace(label_replace(max by (namespace, pod) (` + running + `) < 1, ` +
+				`"exported_pod", "$1", "pod", "(.+)"), "exported_namespace", "$1", "namespace", "(.+)")`,
+			10 * time.Minute, "info", "{{ $labels.exported_pod }} has served no request for ten minutes",
+			func(h *history) vector {
+				idle := h.now("DCGM_FI_DEV_GPU_UTIL").largest("exported_namespace", "exported_pod").below(10)
+				return idle.and(h.now(running).largest("namespace", "pod").below(1).
+					renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
+			}},
 	}
 }
 
