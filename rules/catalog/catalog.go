@@ -104,6 +104,9 @@ func (c *Catalog) Titles() map[string]string { return c.titles }
 // Units returns the units of the signals by ID.
 func (c *Catalog) Units() map[string]string { return c.units }
 
+// GatewayArrivals is the signal whose value a pool's arrivals have where the gateway counts them.
+const GatewayArrivals = "gateway_arrival_rate"
+
 // UsedSignals returns the signals that some evidence reads.
 func (c *Catalog) UsedSignals() map[string]bool { return c.used }
 

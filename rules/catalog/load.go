@@ -326,7 +326,7 @@ func Words[K ~string, V any](m map[K]V) []string {
 
 // reads returns the signals that evidence or its texts use. Views leave out all others.
 func (c *Catalog) reads() map[string]bool {
-	used := map[string]bool{}
+	used := map[string]bool{GatewayArrivals: true} // of arrival_rate
 	for _, signal := range []string{"gpu_xid", "gpu_xid_changes", "gpu_xid_count", "gpu_xid_message",
 		"gpu_recovery_action"} {
 		used[signal] = true // titles and advice use them

@@ -64,6 +64,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 		v.take(ev.Samples, "", ev.At, c, cat)
 	}
 	v.arrange(c.found)
+	v.countAtGateway()
 	v.dropTruncated(cat)
 	v.alerted = alerted(cat, in, c.top, ev.Workers)
 	v.brokenElsewhere = brokenElsewhere(cat, in, c.top, ev)

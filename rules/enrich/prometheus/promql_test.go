@@ -330,6 +330,12 @@ func rangeFunction(name string, p []tsPoint, t time.Time, w time.Duration) (floa
 	switch name {
 	case "count_over_time":
 		return float64(len(p)), true
+	case "avg_over_time":
+		sum := 0.0
+		for _, x := range p {
+			sum += x.v
+		}
+		return sum / float64(len(p)), true
 	case "min_over_time":
 		return slices.MinFunc(p, func(a, b tsPoint) int { return int(math.Copysign(1, a.v-b.v)) }).v, true
 	case "max_over_time":
