@@ -85,18 +85,30 @@ func TestLookAlikesAreDistinguishedBothWays(t *testing.T) {
 // evidence differ in the age of their alert.
 func TestSettledEvidencePersists(t *testing.T) {
 	c := rulestest.MustLoad(t)
-	k := firstIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
+	k := firstIncident(t, c, "testdata/cases/kv_leak_one_left_running.txtar")
 	settled := func() bool {
 		return slices.ContainsFunc(diagnose.Diagnose(c, k.in, &k.ev, rulestest.Now).Findings,
-			func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
+			func(f state.Finding) bool { return slices.Contains(f.Settles, "engine_hang") })
 	}
 	if !settled() {
-		t.Error("six minutes of streams that run on beside long prompts do not rule out a burst")
+		t.Error("minutes of one request in a full cache do not rule out a hang")
 	}
 	for i := range k.in.Symptoms {
 		k.in.Symptoms[i].First = rulestest.Now.Add(-2 * time.Minute)
 	}
 	if settled() {
-		t.Error("two minutes rule out a burst")
+		t.Error("two minutes rule out a hang")
+	}
+}
+
+// A dead node's pods look ready for up to a minute and a half.
+func TestGapWaitsForWordOfTheNode(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	k := firstIncident(t, c, "testdata/cases/monitoring_gap_outlasts_a_dead_node.txtar")
+	for i := range k.in.Symptoms {
+		k.in.Symptoms[i].First = rulestest.Now.Add(-20 * time.Second)
+	}
+	if d := diagnose.Diagnose(c, k.in, &k.ev, rulestest.Now); d.Cause != state.Unknown {
+		t.Errorf("20 seconds after the alert: %s", d.Cause)
 	}
 }
