@@ -331,7 +331,7 @@ func (b builder) minimum(w string) string {
 	s := b.src
 	one := b.sel(s.Metric, s.Match)
 	if len(s.With) == 0 {
-		// The minimum of a series that ended remains for the whole window, so only current ones count.
+		// The minimum of a series that ended remains for the window, so only current ones count.
 		return b.agg(string(b.sig.Combine), "min_over_time("+b.over(one, w)+") and "+b.at(one))
 	}
 	expr := b.agg(string(b.sig.Combine), b.at(one))
