@@ -6,6 +6,7 @@ import "container/list"
 // freed. Their content can be reused until the queue hands them out. So the least recently used
 // content goes first, and a block that is only cached counts as free.
 type blockPool struct {
+	size   int // at the start
 	total  int
 	free   int
 	leaked int
@@ -21,7 +22,7 @@ type segment struct {
 }
 
 func newBlockPool(total int) *blockPool {
-	p := &blockPool{total: total}
+	p := &blockPool{size: total, total: total}
 	p.release(total, nil)
 	return p
 }
@@ -117,9 +118,9 @@ func (x *prefix) drop(p *blockPool) {
 	})
 }
 
-// shrink takes free blocks away for good until the pool has no more than the given number.
-func (p *blockPool) shrink(to int) {
-	if n := min(p.total-to, p.free); n > 0 {
+// shrink takes free blocks away for good until the pool has no more than a share of its size.
+func (p *blockPool) shrink(share float64) {
+	if n := min(p.total-int(share*float64(p.size)), p.free); n > 0 {
 		p.take(n)
 		p.total -= n
 	}

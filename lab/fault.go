@@ -132,16 +132,15 @@ func (f *Fleet) applyFaults() {
 			}
 			a.followed = true
 		}
-		if a.Name == RoutingSkew && a.begun {
+		switch {
+		case !a.begun || a.Story > 0:
+		case a.Name == RoutingSkew:
 			f.router.skew = min(0.95, 0.7*level)
-		}
-		if a.Name == GatewayFailure && a.begun {
+		case a.Name == GatewayFailure:
 			f.gateway.blind = level > 0
-		}
-		if a.Name == MonitoringGap && a.begun {
+		case a.Name == MonitoringGap:
 			f.unseen = level > 0
-		}
-		if a.Name == GPUUnderutilization && a.begun && a.Story == 0 {
+		case a.Name == GPUUnderutilization:
 			f.starved = level
 		}
 	}
@@ -153,7 +152,7 @@ func (f *Fleet) applyFaults() {
 func (f *Fleet) act(a *activeFault, w *Workload, level float64) {
 	switch v := a.variation(); {
 	case v == nil && a.Name == PrefillStarvation:
-		f.tune(func(e *engine, _ Engine, level float64) { e.budget = max(1, int(42/level)) }, level)
+		f.tune(func(e *engine, level float64) { e.budget = max(1, int(42/level)) }, level)
 	case v == nil:
 		a.shape(w, level)
 	case v.shape != nil:
@@ -167,7 +166,7 @@ func (f *Fleet) act(a *activeFault, w *Workload, level float64) {
 func (a *activeFault) shape(w *Workload, level float64) {
 	switch a.Name {
 	case KVExhaustion:
-		w.Output.Mean *= 1 + 1.5*level
+		w.Output.Mean *= 1 + 1.2*level
 	case KVLeak:
 		w.CancelShare = min(1, w.CancelShare+0.25*level)
 	case ConcurrencyCap:

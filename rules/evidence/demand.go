@@ -9,10 +9,11 @@ import (
 // which both count the same requests.
 const alike = 1.5
 
-// countAtGateway gives the pool the arrivals that its gateway counts, as their sum and as the mean
+// countAtGateway gives the pool the arrivals that its gateway counts, as their sum and as the value
 // per worker. Engines count requests that they finish. They fall behind the clients if the pool is
-// saturated or fails. The workers keep their own counts. If the counts of an hour ago differ, the
-// gateway serves other pools too, or it is not the only way to this one; the engines' counts stay.
+// saturated or fails. The workers keep their own counts, and these keep their mean (avg). If the
+// counts of an hour ago differ, the gateway serves other pools too, or it is not the only way to
+// this one; the engines' counts stay.
 func (v *View) countAtGateway() {
 	engines, gateway := v.signals["arrival_rate"], v.signals[catalog.GatewayArrivals]
 	if engines == nil || gateway == nil || engines.pool != nil || engines.Whole.Count == 0 {
