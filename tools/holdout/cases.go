@@ -22,8 +22,8 @@ func casesOf(results []result, k *knowledge) ([]fit.Case, error) {
 	today := weightsOf(k.catalog)
 	var out []fit.Case
 	for _, r := range results {
-		if r.Sums == nil {
-			continue // no alert fired
+		if r.Sums == nil || !r.hasWitness() { // no alert fired, or no evidence tells the cause
+			continue
 		}
 		if r.Edition != k.edition {
 			return nil, fmt.Errorf("the run with seed %d was played with other evidence in the catalogue: play it again", r.Seed)

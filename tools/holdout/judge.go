@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ func (r *result) truth() string {
 	if r.Decoy {
 		return string(state.BenignAlert)
 	}
-	return r.Fault
+	return cmp.Or(r.True, r.Fault)
 }
 
 // judge counts what the incidents are called at the end.
@@ -66,7 +67,7 @@ func (r *run) call(res *result, in *state.Incident, about bool) {
 			res.Likely = string(l.Cause)
 		}
 		return
-	case cause == res.Fault && about:
+	case cause == res.truth() && about:
 		if len(res.Wrong) == 0 {
 			res.Outcome, res.Confidence = "right", in.Diagnosis.Confidence
 		}

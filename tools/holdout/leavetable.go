@@ -25,7 +25,7 @@ func (l *leaveOut) print() error {
 		}
 		all = append(all, some...)
 		for _, r := range some {
-			if r.Decoy {
+			if r.Decoy || !r.hasWitness() {
 				continue
 			}
 			for _, d := range dimensions {

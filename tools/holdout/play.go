@@ -27,6 +27,7 @@ type result struct {
 	Seed       uint64     `json:"seed"`
 	Fault      string     `json:"fault"`
 	Story      string     `json:"story"`
+	True       string     `json:"true,omitempty"` // the cause by its definition
 	Decoy      bool       `json:"decoy,omitempty"`
 	Convention convention `json:"convention"`
 	// Outcome is "right", "unknown", "silent" (no alert fired), or the wrong cause.
@@ -60,6 +61,7 @@ type run struct {
 
 	called  map[state.IncidentID]state.Cause // the last verdict of each incident
 	harmful []string
+	peak    peak
 }
 
 // play plays a run and returns its outcome.
@@ -77,6 +79,9 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	}
 	if err := r.toEnd(ctx, s.Length, &res); err != nil {
 		return res, err
+	}
+	if !res.Decoy {
+		res.True = truth(t.fault, r.peak)
 	}
 	r.judge(&res)
 	return res, nil
@@ -106,6 +111,9 @@ func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, erro
 		sources.Kubernetes = score.LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })
 	}
 	if c["source"] == "promql" {
+		if err := w.scrapeYesterday(); err != nil {
+			return nil, err
+		}
 		sources.Prometheus, err = prometheus.New(prometheus.Config{URL: "http://prometheus:9090", Transport: a, Timeout: time.Minute})
 		if err != nil {
 			return nil, fmt.Errorf("prometheus: %w", err)
@@ -137,6 +145,7 @@ func (r *run) toEnd(ctx context.Context, length time.Duration, res *result) erro
 			continue
 		}
 		r.world.eachFleet(func(f *lab.Fleet) { f.Advance(r.At) })
+		r.peak.see(r.world.fleet, since >= before)
 		if !dense || since%interval == 0 {
 			r.world.scrape(r.At)
 		}

@@ -81,9 +81,11 @@ func printTables(out io.Writer, all []result) {
 			byDecoy.add(r.Fault, r)
 			continue
 		}
-		byFault.add(r.Fault, r)
+		byFault.add(r.truth(), r)
 		for _, d := range dimensions {
-			byValue.add(d.name+"="+r.Convention[d.name], r)
+			if r.hasWitness() {
+				byValue.add(d.name+"="+r.Convention[d.name], r)
+			}
 		}
 	}
 	printWhole(out, all)
@@ -119,10 +121,13 @@ func printStories(out io.Writer, all []result) {
 func printWhole(out io.Writer, all []result) {
 	whole := tallies{}
 	for _, r := range all {
-		if r.Decoy {
+		switch {
+		case r.Decoy:
 			whole.add("decoys", r)
-		} else {
+		case r.hasWitness():
 			whole.add("faults", r)
+		default:
+			whole.add("faults without a witness", r)
 		}
 	}
 	whole.print(out, "all")
