@@ -36,7 +36,7 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	case ConcurrencyCap:
 		s.Story = "max_num_seqs is 8. Traffic grows by less than half, requests queue, and the KV cache stays almost empty."
 		s.Config.Engine.MaxNumSeqs = 8
-		s.Config.Workload = Workload{Rate: 1.6, Patience: 60 * time.Second}
+		s.Config.Workload = Workload{Rate: 1.6, Patience: time.Minute, Retries: -1}
 	case PrefillStarvation:
 		s.Story = "The token budget of a step is cut to a few tokens more than the running requests need. New " +
 			"requests wait for their prefill."

@@ -65,7 +65,7 @@ var variations = map[string][]variation{
 	},
 	ConcurrencyCap: {
 		{"max_num_seqs is 8. Answers get twice as long, and requests keep their slots for longer.",
-			Workload{Rate: 1.1, Output: Lengths{Mean: 800, Sigma: 0.6}, Patience: time.Minute}, Engine{MaxNumSeqs: 8},
+			Workload{Rate: 1.1, Output: Lengths{Mean: 800, Sigma: 0.6}, Patience: time.Minute, Retries: -1}, Engine{MaxNumSeqs: 8},
 			func(w *Workload, level float64) { w.Output.Mean *= 1 + level }, nil},
 		{"A controller lowers the live limit of running requests to five. The usual requests queue.",
 			Workload{}, Engine{}, nil, func(e *engine, level float64) { e.maxSeqs = max(1, int(5/level)) }},
@@ -78,8 +78,8 @@ var variations = map[string][]variation{
 	TrafficSurge: {{"A launch brings two and a half times the usual requests. They reach max_num_seqs of 16 first.",
 		Workload{Rate: 2, Patience: time.Minute, Timeout: 5 * time.Minute}, Engine{MaxNumSeqs: 16},
 		func(w *Workload, level float64) { w.Rate *= 1 + 1.5*level }, nil}},
-	RetryStorm: {{"A new timeout of 12 seconds repeats each slow request six times.", Workload{}, Engine{}, func(w *Workload, level float64) {
-		w.Retries, w.Timeout = max(w.Retries, int(6*level)), min(w.Timeout, time.Duration(12e9/max(level, 0.01)))
+	RetryStorm: {{"A new timeout of ten seconds repeats each slow request eight times.", Workload{}, Engine{}, func(w *Workload, level float64) {
+		w.Retries, w.Timeout = max(w.Retries, int(8*level)), min(w.Timeout, time.Duration(10e9/max(level, 0.01)))
 	}, nil}},
 	LongContextBurst: {
 		{"Retrieval adds seven times as much text to each prompt. Requests queue behind their prefill.",
