@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -86,6 +87,6 @@ func named(v *parser.VectorSelector) (string, bool) {
 	}
 	sel := parser.VectorSelector{Name: v.Name, LabelMatchers: v.LabelMatchers}
 	return sel.String(), slices.ContainsFunc(v.LabelMatchers, func(m *labels.Matcher) bool {
-		return m.Name == labels.MetricName && m.Type == labels.MatchEqual && m.Value != ""
+		return m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && m.Value != ""
 	})
 }
