@@ -23,10 +23,10 @@ demo: build ## run the bot beside a simulated fleet with a fault, until it is re
 	@echo "Paramedic demo: open http://127.0.0.1:8080 and watch. Ctrl-C ends it."
 	./bin/paramedic demo
 
-# Many tests wait for a server or a simulated fleet, so more packages than cores run at a time.
+# Many tests wait for a server or a simulated fleet, so more packages and tests than cores run at a
+# time. "make lint" vets.
 test: ## run unit and story tests (needs only Go)
-	CGO_ENABLED=0 $(GO) vet ./...
-	CGO_ENABLED=0 $(GO) test -count=1 -p 4 -timeout 20m ./...
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -p 4 -parallel 4 -timeout 20m ./...
 
 CONCURRENT := ./cmd/paramedic/service/... ./notify/... ./remediate/... ./rules/enrich/... \
 	./state/jetstream ./state/keeper ./state/outbox ./webhook/...
