@@ -50,7 +50,8 @@ func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
 		s = s.Diurnal()
 	}
 	s = s.Later(before)
-	if c["background"] == "bursts" {
+	// With bursts, a decoy near its capacity would be no decoy.
+	if c["background"] == "bursts" && !slices.Contains(lab.Decoys(), fault) {
 		s.Faults = append(s.Faults, bursts)
 	}
 	kind, err := lab.ParseKind(c["engine"])
