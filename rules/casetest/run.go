@@ -29,6 +29,8 @@ type CaseResult struct {
 	ToldApart []ToldApart       `json:"told_apart"`
 	Failures  []string          `json:"failures"`
 	Incidents []*state.Incident `json:"incidents"`
+	// Evidence is what the verdicts rest on.
+	Evidence state.Evidence `json:"-"`
 }
 
 // A ToldApart is a cause that a case expects, with a look-alike that it must not name.
@@ -144,6 +146,7 @@ func (k *caseRun) run(ar *txtar.Archive) {
 	for _, t := range k.troubles {
 		k.result.Incidents = append(k.result.Incidents, t.in)
 	}
+	k.result.Evidence = k.ev
 	k.want(wanted)
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/rules/casetest"
 	"paramedic/tools/holdout/fit"
 )
 
@@ -47,10 +48,30 @@ func casesOf(results []result, k *knowledge) ([]fit.Case, error) {
 	return out, nil
 }
 
+// written returns the written cases of a folder that expect one verdict, as results. Their values
+// are people's, so they hold what no run shows.
+func (k *knowledge) written(dir string) ([]result, error) {
+	all, err := casetest.RunCases(k.catalog, dir)
+	if err != nil {
+		return nil, fmt.Errorf("cases: %w", err)
+	}
+	var out []result
+	for _, c := range all {
+		if len(c.Want) != 1 || len(c.Incidents) != 1 {
+			continue
+		}
+		r := result{Fault: c.Want[0], Edition: k.edition}
+		r.Sums, r.Shared = sumsOf(k.catalog, c.Incidents[0], &c.Evidence)
+		out = append(out, r)
+	}
+	return out, nil
+}
+
 // fitCommand fits the weights to kept results.
 func fitCommand(_ context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("holdout fit", flag.ContinueOnError)
 	runs := f.String("runs", "", "comma-separated files of results")
+	written := f.String("cases", "../../rules/casetest/testdata/cases", "folder of written cases that count like runs; empty: none")
 	to := f.String("weights", "", "write the fitted weights to this file")
 	spread := f.Float64("spread", defaultSpread, "distance from today's weight that costs half a nat, in decibans")
 	if err := f.Parse(args); err != nil {
@@ -63,6 +84,13 @@ func fitCommand(_ context.Context, args []string, out io.Writer) error {
 	var all []result
 	for _, file := range strings.Split(*runs, ",") {
 		some, err := readResults(file)
+		if err != nil {
+			return err
+		}
+		all = append(all, some...)
+	}
+	if *written != "" {
+		some, err := k.written(*written)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/rules/diagnose"
 	"paramedic/state"
 )
@@ -34,20 +35,28 @@ type recorded struct {
 // Diagnose implements state.Triage.
 func (r *recorder) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	d := r.Rules.Diagnose(in, ev, now)
-	v := recorded{at: now, cause: d.Cause, score: d.Score, shared: map[string]float64{}}
-	for _, s := range diagnose.Sums(r.Catalog, in, ev) {
+	v := recorded{at: now, cause: d.Cause, score: d.Score}
+	v.sums, v.shared = sumsOf(r.Catalog, in, ev)
+	r.verdicts[in.ID] = append(r.verdicts[in.ID], v)
+	return d
+}
+
+// sumsOf returns the sums of an incident, and the weights of the terms without a cause.
+func sumsOf(c *catalog.Catalog, in *state.Incident, ev *state.Evidence) ([]sum, map[string]float64) {
+	var sums []sum
+	shared := map[string]float64{}
+	for _, s := range diagnose.Sums(c, in, ev) {
 		own := sum{Cause: string(s.Cause), Terms: map[string]int{}}
 		for _, t := range s.Terms[1:] {
 			id, ofCause := strings.CutPrefix(t.ID, own.Cause+"/")
 			own.Terms[id] = t.Count
 			if !ofCause {
-				v.shared[id] = t.Weight
+				shared[id] = t.Weight
 			}
 		}
-		v.sums = append(v.sums, own)
+		sums = append(sums, own)
 	}
-	r.verdicts[in.ID] = append(r.verdicts[in.ID], v)
-	return d
+	return sums, shared
 }
 
 // of returns the record of the verdict that an incident has, or false if it has none.
