@@ -48,6 +48,9 @@ func casesOf(results []result, k *knowledge) ([]fit.Case, error) {
 	return out, nil
 }
 
+// writtenCases is the folder of the written cases, from this one.
+const writtenCases = "../../rules/casetest/testdata/cases"
+
 // written returns the written cases of a folder that expect one verdict, as results. Their values
 // are people's, so they hold what no run shows.
 func (k *knowledge) written(dir string) ([]result, error) {
@@ -71,7 +74,7 @@ func (k *knowledge) written(dir string) ([]result, error) {
 func fitCommand(_ context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("holdout fit", flag.ContinueOnError)
 	runs := f.String("runs", "", "comma-separated files of results")
-	written := f.String("cases", "../../rules/casetest/testdata/cases", "folder of written cases that count like runs; empty: none")
+	written := f.String("cases", writtenCases, "folder of written cases that count like runs; empty: none")
 	to := f.String("weights", "", "write the fitted weights to this file")
 	spread := f.Float64("spread", defaultSpread, "distance from today's weight that costs half a nat, in decibans")
 	if err := f.Parse(args); err != nil {

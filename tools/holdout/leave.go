@@ -110,6 +110,10 @@ func (l *leaveOut) play(ctx context.Context) error {
 	if err := l.settle(); err != nil {
 		return err
 	}
+	written, err := k.written(writtenCases)
+	if err != nil {
+		return err
+	}
 	for g, left := range groups() {
 		seed := l.plan.First + uint64(g)*groupSeeds
 		trained, err := l.phase(ctx, k, fmt.Sprintf("train-%d", g), seed, l.plan.Train, left, 0)
@@ -118,7 +122,7 @@ func (l *leaveOut) play(ctx context.Context) error {
 		}
 		weights := filepath.Join(l.dir, fmt.Sprintf("weights-%d.json", g))
 		if _, err := os.Stat(weights); err != nil {
-			got, err := k.fit(trained, l.plan.Spread)
+			got, err := k.fit(slices.Concat(trained, written), l.plan.Spread)
 			if err != nil {
 				return err
 			}
