@@ -154,7 +154,7 @@ func (f *Fleet) act(a *activeFault, w *Workload, level float64) {
 	case v == nil && a.Name == PrefillStarvation:
 		f.tune(func(e *engine, level float64) { e.budget = max(1, int(42/level)) }, level)
 	case v == nil:
-		a.shape(w, level)
+		a.shape(w, level, f.now-a.at)
 	case v.shape != nil:
 		v.shape(w, level)
 	case v.tune != nil:
@@ -163,10 +163,14 @@ func (f *Fleet) act(a *activeFault, w *Workload, level float64) {
 }
 
 // shape changes the traffic if the fault is a change of traffic.
-func (a *activeFault) shape(w *Workload, level float64) {
+func (a *activeFault) shape(w *Workload, level, since float64) {
 	switch a.Name {
 	case KVExhaustion:
-		w.Output.Mean *= 1 + 1.2*level
+		w.Output.Mean *= 1 + 1.28*level
+		// A wave of new sessions starts it; preemptions, timeouts and retries keep it going.
+		if since < a.Ramp.Seconds()+180 {
+			w.Rate *= 1 + 1.2*level
+		}
 	case KVLeak:
 		w.CancelShare = min(1, w.CancelShare+0.25*level)
 	case ConcurrencyCap:

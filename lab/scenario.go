@@ -27,7 +27,6 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	case KVExhaustion:
 		s.Story = "Answers get more than twice as long. max_num_seqs 256 admits more than the KV cache " +
 			"can hold, and preemptions reduce the throughput."
-		s.Config.Workload = Workload{Rate: 4.4, Patience: time.Minute, Retries: 1}
 	case KVLeak:
 		s.Story = "One worker never frees the KV blocks of cancelled requests. Batch traffic comes in bursts."
 		s.Config.Workload = Workload{Rate: 2.5, On: 75 * time.Second, Off: 75 * time.Second,

@@ -15,12 +15,9 @@ type variation struct {
 	tune  func(e *engine, level float64)
 }
 
-// plainSeeds is the number of seeds that tell each fault's first story. The others draw one.
-const plainSeeds = 100
-
-// draw chooses the fault's story.
+// draw chooses the fault's story. Seeds below 100 tell the first one.
 func (s *Scenario) draw(f *Fault) {
-	if s.Config.Seed < plainSeeds {
+	if s.Config.Seed < 100 {
 		return
 	}
 	f.Story = rand.New(rand.NewPCG(s.Config.Seed, 5)).IntN(len(variations[f.Name]) + 1)
@@ -61,7 +58,8 @@ var variations = map[string][]variation{
 				w.WordyShare, w.Wordy = min(1, 0.3*level), Lengths{Mean: 6000, Sigma: 0.1}
 			}, nil},
 		{"The memory manager takes most of each KV cache for another model. The usual requests no longer fit.",
-			Workload{}, Engine{}, nil, func(e *engine, level float64) { e.kv.shrink(min(1, 0.15/level)) }},
+			Workload{Rate: 4.4, Patience: time.Minute, Retries: 1}, Engine{},
+			nil, func(e *engine, level float64) { e.kv.shrink(min(1, 0.15/level)) }},
 	},
 	ConcurrencyCap: {
 		{"max_num_seqs is 8. Answers get twice as long, and requests keep their slots for longer.",
