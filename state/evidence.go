@@ -55,9 +55,12 @@ type Sample struct {
 	Baseline *float64 `json:"baseline,omitempty"`
 	HourAgo  *float64 `json:"hour_ago,omitempty"` // an hour before the onset, if Baseline is of another time
 	DayAgo   *float64 `json:"day_ago,omitempty"`  // a day before the onset
-	WeekAgo  *float64 `json:"week_ago,omitempty"` // a week before the onset
-	Z        *float64 `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset
-	Series   []Point  `json:"series,omitempty"`   // around the onset, for the chart; at most 120 points
+	// Earlier is the value some hours before the onset, where a history of hours is all that there
+	// is.
+	Earlier *float64 `json:"earlier,omitempty"`
+	WeekAgo *float64 `json:"week_ago,omitempty"` // a week before the onset
+	Z       *float64 `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset
+	Series  []Point  `json:"series,omitempty"`   // around the onset, for the chart; at most 120 points
 }
 
 // A Point is one point of a chart.

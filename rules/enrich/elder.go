@@ -34,30 +34,45 @@ const ramped = 1.25
 // The moments of a signal in a pool, as the mean over its entities that have all of them.
 type moments struct{ now, hour, day, week, n, weeks float64 }
 
-// older is the note that baselines are of a day ago.
-var older = state.Missing{Signal: "baseline", Reason: "the trouble began more than an hour before the first alert; " +
-	"values are compared with a day ago"}
+// olderThan returns the note that baselines are of an earlier moment.
+func olderThan(moment string) state.Missing {
+	return state.Missing{Signal: "baseline", Reason: "the trouble began more than an hour before the first alert; " +
+		"values are compared with " + moment}
+}
 
 // compareWithYesterday makes the values of a day ago the baselines of pools that were already in
 // trouble an hour before the onset. A trouble would otherwise be its own baseline. All baselines of
 // such a pool are then of one moment: a signal that is not read a day ago has none. What a week ago
-// was the same is usual on that weekday.
+// was the same is usual on that weekday. Where no history is a day old, the values of some hours
+// ago take the place of yesterday's.
 func compareWithYesterday(ev *state.Evidence) {
 	old := map[place]bool{}
 	for pool, signals := range momentsOf(ev.Samples) {
 		old[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.isOld(signals[t.signal]) })
 	}
-	moved := false
+	moved, hours := false, false
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
 		if !old[poolPlace(s.Entity)] || s.Entity.GPU != "" || !slices.Contains(ofTraffic, s.Unit) {
 			continue
 		}
-		s.Baseline, s.HourAgo, moved = s.DayAgo, nil, true
+		s.Baseline, s.HourAgo, moved = elder(s), nil, true
+		hours = hours || s.DayAgo == nil && s.Earlier != nil
 	}
-	if moved {
-		ev.Missing = append(ev.Missing, older)
+	switch {
+	case hours:
+		ev.Missing = append(ev.Missing, olderThan("some hours ago"))
+	case moved:
+		ev.Missing = append(ev.Missing, olderThan("a day ago"))
 	}
+}
+
+// elder returns the value of a day ago, or else that of some hours ago.
+func elder(s *state.Sample) *float64 {
+	if s.DayAgo != nil {
+		return s.DayAgo
+	}
+	return s.Earlier
 }
 
 // ofTraffic are the units of signals that follow the traffic and its lengths.
@@ -68,8 +83,11 @@ func poolPlace(e state.Entity) place { return place{namespace: e.Namespace, pool
 // momentsOf returns the moments of each pool's signals.
 func momentsOf(samples []state.Sample) map[place]map[string]moments {
 	out := map[place]map[string]moments{}
-	for _, s := range samples {
-		if s.Entity.Pool == "" || s.Baseline == nil || s.DayAgo == nil {
+	for i := range samples {
+		s := &samples[i]
+		old := elder(s)
+		// Within some hours demand changes by itself, so only what users feel shows a trouble.
+		if s.Entity.Pool == "" || s.Baseline == nil || old == nil || s.DayAgo == nil && !isFelt(s.Signal) {
 			continue
 		}
 		pool, hour := poolPlace(s.Entity), *s.Baseline
@@ -80,13 +98,17 @@ func momentsOf(samples []state.Sample) map[place]map[string]moments {
 			out[pool] = map[string]moments{}
 		}
 		m := out[pool][s.Signal]
-		m.now, m.hour, m.day, m.n = m.now+s.Value, m.hour+hour, m.day+*s.DayAgo, m.n+1
+		m.now, m.hour, m.day, m.n = m.now+s.Value, m.hour+hour, m.day+*old, m.n+1
 		if s.WeekAgo != nil {
 			m.week, m.weeks = m.week+*s.WeekAgo, m.weeks+1
 		}
 		out[pool][s.Signal] = m
 	}
 	return out
+}
+
+func isFelt(signal string) bool {
+	return slices.ContainsFunc(troubles, func(t trouble) bool { return t.signal == signal && t.felt > 0 })
 }
 
 // isOld reports whether the trouble had begun an hour before the onset and goes on.

@@ -55,7 +55,34 @@ func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
 		if (unread.Baseline == nil) != c.old {
 			t.Errorf("%s: a signal without a value a day ago has the baseline %v", name, unread.Baseline)
 		}
-		if noted := slices.Contains(ev.Missing, older); noted != c.old {
+		if noted := slices.Contains(ev.Missing, olderThan("a day ago")); noted != c.old {
+			t.Errorf("%s: notes %v", name, ev.Missing)
+		}
+	}
+}
+
+// A bot that scrapes engines itself has a history of hours. It shows a queue that is hours old, but
+// not whether demand is usual at this hour.
+func TestHoursOfHistoryReplaceYesterday(t *testing.T) {
+	for name, c := range map[string]struct {
+		sign state.Sample
+		old  bool
+	}{
+		"a queue for hours":      {past("requests_waiting", "requests", 40, 38, -1, -1), true},
+		"a queue since an hour":  {past("requests_waiting", "requests", 40, 1, -1, -1), false},
+		"demand of this morning": {past("arrival_rate", "1/s", 20, 18, -1, -1), false},
+	} {
+		healthy := 0.5
+		c.sign.Earlier = &healthy
+		tokens := past("generation_tokens_rate", "1/s", 900, 880, -1, -1)
+		was := 500.0
+		tokens.Earlier = &was
+		ev := state.Evidence{Samples: []state.Sample{c.sign, tokens}}
+		compareWithYesterday(&ev)
+		if moved := *ev.Samples[1].Baseline == was; moved != c.old {
+			t.Errorf("%s: the baseline of tokens is %g", name, *ev.Samples[1].Baseline)
+		}
+		if noted := slices.Contains(ev.Missing, olderThan("some hours ago")); noted != c.old {
 			t.Errorf("%s: notes %v", name, ev.Missing)
 		}
 	}

@@ -160,6 +160,9 @@ func fill(have *state.Sample, more state.Sample) {
 	if have.WeekAgo == nil {
 		have.WeekAgo = more.WeekAgo
 	}
+	if have.Earlier == nil {
+		have.Earlier = more.Earlier
+	}
 	if have.Z == nil {
 		have.Z = more.Z
 	}

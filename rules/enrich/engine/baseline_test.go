@@ -76,6 +76,35 @@ func TestShortHistoryUsesItsBeginningAsBaseline(t *testing.T) {
 	}
 }
 
+// A history of hours gives the values of its beginning, too: an hour before the onset the trouble
+// may have begun already.
+func TestLongHistoryKeepsItsBeginning(t *testing.T) {
+	clk, tokens := &clock{now: start}, 0.0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "vllm:generation_tokens_total{model_name=\"m\"} %g\n", tokens)
+	}))
+	defer srv.Close()
+	c := New(Config{Targets: []Target{{URL: srv.URL + "/metrics", Labels: map[string]string{"pod": "a"}}}, Signals: builtIn(t), Clock: clk})
+	for at := time.Duration(0); at < 4*time.Hour; at += time.Minute {
+		clk.pass(time.Minute)
+		if tokens += 100 * 60; at > time.Hour { // three times as much after the first hour
+			tokens += 200 * 60
+		}
+		c.Scrape(t.Context())
+	}
+	for onset, want := range map[time.Duration]float64{4 * time.Hour: 100, 90 * time.Minute: 0} {
+		got := c.Read(t.Context(), enrich.Query{Onset: start.Add(onset), Now: clk.Now(), Signals: builtIn(t)})
+		i := slices.IndexFunc(got.Samples, func(s state.Sample) bool { return s.Signal == "generation_tokens_rate" })
+		if i < 0 {
+			t.Fatal("no rate of tokens")
+		}
+		earlier := got.Samples[i].Earlier
+		if want == 0 && earlier != nil || want > 0 && (earlier == nil || *earlier < 0.9*want || *earlier > 1.1*want) {
+			t.Errorf("onset after %s: it was %s, want about %g", onset, show(earlier), want)
+		}
+	}
+}
+
 func show(p *float64) string {
 	if p == nil {
 		return "nothing"

@@ -5,7 +5,7 @@
 // with the same semantics, as package prometheus compiles to PromQL. Its work is bounded: pages are
 // limited in size and time, and only series that some signal reads are kept. The history is dense
 // for 16 minutes and thin for six hours. If a page cannot be read, the signal up is 0. The history
-// ends with the process, so there are no values of a day ago.
+// ends with the process, so there are no values of a day ago. Those of its beginning replace them.
 package engine
 
 import (

@@ -193,9 +193,9 @@ func (c *Client) samples(s signals.Signal, way level, targets []*target, q enric
 	if len(current) == 0 {
 		return nil
 	}
-	var before map[string]entityValue
+	var before, earlier map[string]entityValue
 	if s.Compared() {
-		before = e.baseline(targets, q.Onset, evaluateAt)
+		before, earlier = e.baseline(targets, q.Onset, evaluateAt), e.earlier(targets, q.Onset, evaluateAt)
 	}
 	series := map[string][]state.Point{}
 	if s.Chart {
@@ -222,6 +222,9 @@ func (c *Client) samples(s signals.Signal, way level, targets []*target, q enric
 		if b, ok := before[k]; ok {
 			sample.Baseline = &b.value
 		}
+		if b, ok := earlier[k]; ok {
+			sample.Earlier = &b.value
+		}
 		out = append(out, sample)
 	}
 	return out
@@ -238,33 +241,64 @@ const (
 func (e *evaluation) baseline(
 	targets []*target, onset time.Time, evaluate func(time.Time) map[string]entityValue,
 ) map[string]entityValue {
+	rows, hour := longest(targets), onset.Add(-time.Hour)
+	if len(rows) == 0 || !rows[0].at.After(hour) {
+		return evaluate(hour)
+	}
+	if past := beginningOf(rows); onset.Sub(past) >= headStart {
+		return e.first(rows[0].at, past, evaluate)
+	}
+	return nil
+}
+
+// earlier evaluates the values at the beginning of the history, if that is over two hours before
+// the onset. An hour before the onset may be of the trouble itself.
+func (e *evaluation) earlier(
+	targets []*target, onset time.Time, evaluate func(time.Time) map[string]entityValue,
+) map[string]entityValue {
+	rows := longest(targets)
+	if len(rows) == 0 {
+		return nil
+	}
+	past := beginningOf(rows)
+	if onset.Sub(past) < 2*time.Hour {
+		return nil
+	}
+	return e.first(rows[0].at, past, evaluate)
+}
+
+// longest returns the oldest history of the targets that has at least three pages.
+func longest(targets []*target) []row {
 	var rows []row
 	for _, t := range targets {
 		if have := t.history.rows; len(have) > 2 && (rows == nil || have[0].at.Before(rows[0].at)) {
 			rows = have
 		}
 	}
-	hour := onset.Add(-time.Hour)
-	if len(rows) == 0 {
-		return evaluate(hour)
-	}
-	oldest, past := rows[0].at, rows[0].at.Add(beginning)
+	return rows
+}
+
+// beginningOf returns the end of a history's beginning. An old history keeps fewer pages, so it
+// has at least three.
+func beginningOf(rows []row) time.Time {
+	past := rows[0].at.Add(beginning)
 	if third := rows[2].at; third.After(past) {
-		past = third // an older history keeps fewer pages
+		return third
 	}
-	switch {
-	case !oldest.After(hour):
-		return evaluate(hour)
-	case onset.Sub(past) < headStart:
-		return nil
-	}
-	if watched := past.Sub(oldest); watched < e.source.Window {
+	return past
+}
+
+// first evaluates the values of the beginning of a history, from oldest to past.
+func (e *evaluation) first(
+	oldest, past time.Time, evaluate func(time.Time) map[string]entityValue,
+) map[string]entityValue {
+	if watched := past.Sub(oldest); e.source.Window > 0 && watched != e.source.Window {
 		if slices.Contains([]signals.Fn{signals.FnIncrease, signals.FnChanges, signals.FnNews}, e.source.Fn) {
-			return nil // a count over a shorter time cannot be compared
+			return nil // a count over another time cannot be compared
 		}
 		window := e.source.Window
 		defer func() { e.source.Window = window }()
-		e.source.Window = watched // a rate over a longer window than observed would be too low
+		e.source.Window = watched // a rate needs two pages, and a longer window than observed would be too low
 	}
 	return evaluate(past)
 }
