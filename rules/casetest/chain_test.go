@@ -54,6 +54,7 @@ requests_running * 64 was=60
 max_num_seqs * 64
 requests_waiting * 38 was=0
 generation_tokens_rate * 2400 was=2350
+arrival_rate * 3.6 was=3.0
 kv_usage * 0.66 was=0.60
 ttft_p95 pool 3.9 was=0.4
 -- want --
