@@ -26,18 +26,19 @@ import (
 func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 	known := map[string]string{
 		// The remaining evidence is that of the other cause in every respect.
-		"bad_rollout_failures_are_empty_answers without error_rate and refusal_ratio":  "quality_regression",
-		"gpu_underutilization_callers_come_again without cpu_throttled and gpu_util":   "retry_storm",
-		"kv_exhaustion_evicts_prefixes without output_length_mean and preemption_rate": "traffic_surge",
-		"gpu_memory_leak_before_the_error without gpu_fb_changes of the broken":        "cuda_oom",
-		"gpu_memory_leak_before_the_error without gpu_fb_low of the broken":            "cuda_oom",
-		"gpu_memory_leak_before_the_error without gpu_fb_slope of the broken":          "cuda_oom",
-		"gpu_memory_leak_before_the_error without gpu_fb_used of the broken":           "cuda_oom",
-		"concurrency_cap_on_two without max_num_seqs of the broken":                    "traffic_surge",
-		"gpu_throttle_by_expression without gpu_util of the broken":                    "benign_alert",
-		"cold_start_decoy_bad_gpu without gpu_xid of the broken":                       "cold_start",
-		"cuda_oom_decoy_xid without gpu_xid of the broken":                             "cuda_oom",
-		"monitoring_gap_beside_an_old_xid without up of the broken":                    "benign_alert",
+		"bad_rollout_failures_are_empty_answers without error_rate and refusal_ratio":       "quality_regression",
+		"gpu_underutilization_callers_come_again without cpu_throttled and gpu_util":        "retry_storm",
+		"kv_exhaustion_evicts_prefixes without output_length_mean and preemption_rate":      "traffic_surge",
+		"traffic_surge_decoy_longer_answers without output_length_mean and preemption_rate": "traffic_surge",
+		"gpu_memory_leak_before_the_error without gpu_fb_changes of the broken":             "cuda_oom",
+		"gpu_memory_leak_before_the_error without gpu_fb_low of the broken":                 "cuda_oom",
+		"gpu_memory_leak_before_the_error without gpu_fb_slope of the broken":               "cuda_oom",
+		"gpu_memory_leak_before_the_error without gpu_fb_used of the broken":                "cuda_oom",
+		"concurrency_cap_on_two without max_num_seqs of the broken":                         "traffic_surge",
+		"gpu_throttle_by_expression without gpu_util of the broken":                         "benign_alert",
+		"cold_start_decoy_bad_gpu without gpu_xid of the broken":                            "cold_start",
+		"cuda_oom_decoy_xid without gpu_xid of the broken":                                  "cuda_oom",
+		"monitoring_gap_beside_an_old_xid without up of the broken":                         "benign_alert",
 	}
 	c := rulestest.MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
