@@ -76,10 +76,9 @@ var variations = map[string][]variation{
 	TrafficSurge: {{"A launch brings two and a half times the usual requests. They reach max_num_seqs of 16 first.",
 		Workload{Rate: 2, Patience: time.Minute, Timeout: 5 * time.Minute}, Engine{MaxNumSeqs: 16},
 		func(w *Workload, level float64) { w.Rate *= 1 + 1.5*level }, nil}},
-	RetryStorm: {{"A new timeout of ten seconds repeats slow requests eight times.", Workload{}, Engine{},
-		func(w *Workload, level float64) {
-			w.Retries, w.Timeout = max(w.Retries, int(8*level)), min(w.Timeout, time.Duration(10e9/max(level, 0.01)))
-		}, nil}},
+	RetryStorm: {{"A timeout of ten seconds repeats slow requests eight times.", Workload{}, Engine{}, func(w *Workload, level float64) {
+		w.Retries, w.Timeout = max(w.Retries, int(8*level)), min(w.Timeout, time.Duration(10e9/max(level, 0.01)))
+	}, nil}},
 	LongContextBurst: {
 		{"Retrieval adds seven times as much text to each prompt. Requests queue behind their prefill.",
 			Workload{Rate: 2.3, Output: Lengths{Mean: 150, Sigma: 0.5}, Patience: time.Minute}, Engine{},
