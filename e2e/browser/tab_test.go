@@ -249,10 +249,22 @@ func (tb *tab) shot(name string) {
 	tb.size(1280, 900)
 }
 
-// press clicks an element with the mouse.
+// press clicks an element with the mouse. If the page replaces the element meanwhile, it clicks the
+// new one.
 func (tb *tab) press(selector string) {
 	tb.t.Helper()
-	tb.do(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+	click := chromedp.Tasks{chromedp.ScrollIntoView(selector, chromedp.ByQuery),
+		chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible)}
+	for range 5 {
+		err := chromedp.Run(tb.ctx, click)
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "Could not find node") {
+			tb.t.Fatalf("driving the browser: %v", err)
+		}
+	}
+	tb.t.Fatalf("%s is replaced each time before a click", selector)
 }
 
 func (tb *tab) write(selector, text string) {
