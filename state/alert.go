@@ -91,8 +91,8 @@ type Sign struct {
 }
 
 // SeriesHint is the key of the hint that holds PromQL for the series that an alert without a place
-// is about, one query a line.
-const SeriesHint = "series"
+// is about, one query a line. No hint of a rules file has this key: it is no word.
+const SeriesHint = "promql:series"
 
 // An AlertRecord is the stored state of one alert: its last form, its sign, and its incident.
 type AlertRecord struct {

@@ -48,7 +48,7 @@ func Classify(c *catalog.Catalog, a state.Alert, cluster string) state.Sign {
 		s.Hints["group"] = groupOf(a)
 	}
 	if topology.Placeless(s.Entity) && s.Entity.Instance == "" && s.Entity.Job == "" {
-		if series := promql.SeriesOf(promql.ExpressionOf(a.GeneratorURL)); len(series) > 0 {
+		if series := promql.SeriesOf(uses); len(series) > 0 {
 			s.Hints[state.SeriesHint] = strings.Join(series, "\n")
 		}
 	}

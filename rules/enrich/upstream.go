@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -55,12 +56,20 @@ func (m *merge) about() []state.Entity {
 	}
 	for _, r := range m.readings {
 		for _, e := range r.About {
+			if topology.Placeless(e) && e.Instance == "" {
+				continue // a recorded sum: it may be of anything
+			}
 			e = m.resolve(e)
-			pools := m.behind(e)
+			var pools []string
+			if e.Pool != "" {
+				pools = m.behind(e)
+			}
+			ofModel := e.Pool == "" && e.Pod == "" && e.Instance == "" && e.Model != ""
 			for i := range m.workers {
 				w := &m.workers[i]
 				own := e.Instance != "" && w == m.byInstance[e.Instance]
-				if own || w.Pool != "" && slices.Contains(pools, w.Pool) && !differ(w.Namespace, e.Namespace) {
+				serves := ofModel && strings.EqualFold(w.Model, e.Model) && !differ(w.Namespace, e.Namespace)
+				if own || serves || slices.Contains(pools, w.Pool) && !differ(w.Namespace, e.Namespace) {
 					add(w, e.Cluster)
 				}
 			}

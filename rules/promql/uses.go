@@ -51,6 +51,7 @@ type MetricUse struct {
 	Is     string                 // above, below, zero; empty: not compared
 	Labels string                 // the selector's matchers, as label=value pairs
 	Under  bool                   // the metric is a divisor of another
+	Aside  bool                   // the metric is only a condition, after "and"
 	Sel    *parser.VectorSelector // nil if the expression does not parse
 }
 
@@ -183,6 +184,8 @@ func (u MetricUse) sides(x *parser.BinaryExpr) (left, right MetricUse) {
 		right.Is = map[string]string{"above": "below", "below": "above"}[u.Is]
 	case parser.DIV:
 		right.Under = true
+	case parser.LAND:
+		right.Aside = true
 	}
 	return left, right
 }

@@ -24,7 +24,10 @@ func TestSeriesPlaceAnAlertWithoutLabels(t *testing.T) {
 		`absent(vllm:num_requests_running{model_name="qwen"})`:                                                  {"vllm"},
 		`sum(rate(istio_requests_total{response_code=~"5.."}[5m])) / sum(rate(istio_requests_total[5m])) > 0.1`: {"vllm-llama"},
 		`sum(rate(istio_requests_total{response_code="429"}[5m])) / sum(rate(istio_requests_total[5m])) > 0.1`:  nil,
-		`sum(up{job="llm/redis"}) < 1`: nil,
+		`sum(up{job="llm/redis"}) < 1`:   nil,
+		`sum(pg_up{job="postgres"}) < 1`: nil, // it has an address only
+		`llm:errors:ratio5m > 0.1`:       nil, // a recorded sum has no label
+		`sum(llm:waiting:sum) > 9`:       {"vllm"},
 		`max(vllm:num_requests_running) > 100 or sum(rate(istio_requests_total{response_code=~"5.."}[5m])) > 1`:                       {"vllm", "vllm-llama"},
 		`sum(kube_pod_status_ready{condition="true",pod=~"vllm-llama-.*"}) < 1 and on () sum(vllm:num_requests_running{pod="x"}) < 1`: {"vllm-llama"},
 	} {
@@ -38,6 +41,9 @@ func TestSeriesPlaceAnAlertWithoutLabels(t *testing.T) {
 					"destination_service_namespace": "llm", "destination_service_name": pool, "response_code": "429"}, at, 7) // old ones
 			}
 		}
+		s.add(map[string]string{"__name__": "pg_up", "job": "postgres", "instance": "10.0.7.7:9187"}, now.Add(-2*time.Minute), 0)
+		s.add(map[string]string{"__name__": "llm:errors:ratio5m"}, now.Add(-2*time.Minute), 0.5)
+		s.add(map[string]string{"__name__": "llm:waiting:sum", "model_name": "qwen"}, now.Add(-2*time.Minute), 40)
 		f := &fakeAPI{t: t, store: s}
 		client, err := New(Config{URL: f.serve().URL, Timeout: time.Minute})
 		if err != nil {

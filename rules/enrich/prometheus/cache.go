@@ -53,12 +53,12 @@ type discoveryKey struct {
 	namespace, pool string
 	named, compared bool
 	onset           time.Time
-	jobs, series    string
+	jobs            string
 }
 
 func discoveryKeyOf(q enrich.Query) discoveryKey {
 	return discoveryKey{q.Scope.Namespace, q.Scope.Pool, byName(q.Scope), comparing(q), q.Onset.Round(0).UTC(),
-		strings.Join(q.Jobs, "\n"), strings.Join(q.Series, "\n")}
+		strings.Join(q.Jobs, "\n")}
 }
 
 type recentDiscovery struct {

@@ -12,7 +12,6 @@ import (
 
 	"paramedic/rules/enrich"
 	"paramedic/rules/signals"
-	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -34,25 +33,6 @@ func earlierTargets(q enrich.Query, in []string) string {
 	back := q.Now.Sub(q.Onset) + scrapedFor
 	return fmt.Sprintf("max by (%s, service) (max_over_time(%s[%ds]))",
 		strings.Join(workerLabels, ", "), sel, int(back.Seconds()))
-}
-
-// aboutMark marks the series of an alert's expression.
-const aboutMark = "about"
-
-// aboutLabels are the labels that place a series.
-var aboutLabels = strings.Join(slices.Compact(slices.Sorted(slices.Values(slices.Concat(workerLabels, gpuLabels, podLabels,
-	routeLabels, ownerLabels, nodeLabels)))), ", ")
-
-// about returns the query for the series that the alerts of the query are about.
-func about(series string) string {
-	return fmt.Sprintf("max by (%s) (%s)", aboutLabels, series)
-}
-
-// placeOf returns the entity of a series as if an alert had its labels.
-func placeOf(cluster string, labels map[string]string) state.Entity {
-	l := maps.Clone(labels)
-	delete(l, marker)
-	return topology.EntityOf(state.Alert{Labels: l}, cluster, false, false)
 }
 
 // scrapedBy returns the page and the job of a series of up.

@@ -226,6 +226,12 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 			g.take(j, got.series)
 		})
 	}
+	wg.Go(func() {
+		found := c.about(ctx, q)
+		mu.Lock()
+		defer mu.Unlock()
+		out.About = found
+	})
 	known, rest := c.past.lookup(g.queries(), q.Now)
 	for _, j := range rest {
 		ask(j)
@@ -237,6 +243,6 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	mu.Unlock()
 	wg.Wait()
 	g.finish(&out)
-	out.Scraped, out.About = g.readBy(l.jobs), l.about
+	out.Scraped = g.readBy(l.jobs)
 	return out
 }

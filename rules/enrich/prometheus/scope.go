@@ -111,7 +111,6 @@ type discovery struct {
 	engines map[string]bool
 	unnamed bool
 	jobs    []enrich.Scraped // targets of the query's jobs in the last hours
-	about   []state.Entity   // of the query's series
 }
 
 // discover queries the engines, and the start of their samples if a signal is compared with the
@@ -138,9 +137,6 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 	if len(q.Jobs) > 0 {
 		parts = append(parts, marked(earlierTargets(q, in), target))
 	}
-	for _, series := range q.Series {
-		parts = append(parts, marked(about(series), aboutMark))
-	}
 	if len(parts) == 0 {
 		return discovery{}, true
 	}
@@ -153,8 +149,6 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 	for _, s := range got.series {
 		engine, first := strings.CutSuffix(s.labels[marker], divisorMark)
 		switch pod := s.labels["pod"]; {
-		case engine == aboutMark:
-			l.about = append(l.about, placeOf(q.Cluster, s.labels))
 		case engine == target:
 			l.jobs = append(l.jobs, scrapedBy(q.Cluster, s.labels))
 		case first:

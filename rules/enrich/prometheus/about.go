@@ -1,0 +1,42 @@
+package prometheus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"paramedic/rules/enrich"
+	"paramedic/rules/topology"
+	"paramedic/state"
+)
+
+// maxAbout limits the series of the expressions of an incident's alerts. More series are those of a
+// whole cluster, and place nothing.
+const maxAbout = 500
+
+// aboutLabels are the labels that place a series.
+var aboutLabels = strings.Join(slices.Compact(slices.Sorted(slices.Values(slices.Concat(workerLabels, gpuLabels, podLabels,
+	routeLabels, ownerLabels, nodeLabels)))), ", ")
+
+// about returns the entities of the series that the query's alerts are about, as of the onset. It
+// sends one query of its own: people write these expressions, and one that the server refuses must
+// not cost other evidence. Without an answer the alerts have no place, as before.
+func (c *Client) about(ctx context.Context, q enrich.Query) []state.Entity {
+	if len(q.Series) == 0 || q.Fresh {
+		return nil
+	}
+	parts := make([]string, len(q.Series))
+	for i, series := range q.Series {
+		parts[i] = fmt.Sprintf("max by (%s) (%s)", aboutLabels, series)
+	}
+	got := c.ask(ctx, plannedQuery{query: unionOf(parts), at: q.Onset})
+	if got.err != nil || len(got.series) > maxAbout {
+		return nil
+	}
+	var out []state.Entity
+	for _, s := range got.series {
+		out = append(out, topology.EntityOf(state.Alert{Labels: s.labels}, q.Cluster, false, false)) // as if an alert had them
+	}
+	return out
+}
