@@ -43,11 +43,11 @@ func olderThan(moment string) state.Missing {
 // compareWithYesterday makes the values of a day ago the baselines of pools that were already in
 // trouble an hour before the onset. A trouble would otherwise be its own baseline. All baselines of
 // such a pool are then of one moment: a signal that is not read a day ago has none. What a week ago
-// was the same is usual on that weekday. Where no history is a day old, the values of some hours
-// ago take the place of yesterday's.
+// was the same is usual on that weekday. If a pool has no value of a day ago at all, those of some
+// hours ago take their place.
 func compareWithYesterday(ev *state.Evidence) {
-	old := map[place]bool{}
-	for pool, signals := range momentsOf(ev.Samples) {
+	old, elder := map[place]bool{}, elderOf(ev.Samples)
+	for pool, signals := range momentsOf(ev.Samples, elder) {
 		old[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.isOld(signals[t.signal]) })
 	}
 	moved, hours := false, false
@@ -57,7 +57,7 @@ func compareWithYesterday(ev *state.Evidence) {
 			continue
 		}
 		s.Baseline, s.HourAgo, moved = elder(s), nil, true
-		hours = hours || s.DayAgo == nil && s.Earlier != nil
+		hours = hours || s.DayAgo == nil && s.Baseline != nil
 	}
 	switch {
 	case hours:
@@ -67,12 +67,19 @@ func compareWithYesterday(ev *state.Evidence) {
 	}
 }
 
-// elder returns the value of a day ago, or else that of some hours ago.
-func elder(s *state.Sample) *float64 {
-	if s.DayAgo != nil {
-		return s.DayAgo
+// elderOf returns a function that gives the value of a sample a day ago, or that of some hours ago
+// if no sample of its pool has a value of a day ago.
+func elderOf(samples []state.Sample) func(*state.Sample) *float64 {
+	days := map[place]bool{}
+	for i := range samples {
+		days[poolPlace(samples[i].Entity)] = days[poolPlace(samples[i].Entity)] || samples[i].DayAgo != nil
 	}
-	return s.Earlier
+	return func(s *state.Sample) *float64 {
+		if days[poolPlace(s.Entity)] {
+			return s.DayAgo
+		}
+		return s.Earlier
+	}
 }
 
 // ofTraffic are the units of signals that follow the traffic and its lengths.
@@ -81,7 +88,7 @@ var ofTraffic = append([]string{"ratio", "tokens"}, swinging...)
 func poolPlace(e state.Entity) place { return place{namespace: e.Namespace, pool: e.Pool} }
 
 // momentsOf returns the moments of each pool's signals.
-func momentsOf(samples []state.Sample) map[place]map[string]moments {
+func momentsOf(samples []state.Sample, elder func(*state.Sample) *float64) map[place]map[string]moments {
 	out := map[place]map[string]moments{}
 	for i := range samples {
 		s := &samples[i]

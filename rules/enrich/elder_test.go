@@ -87,3 +87,14 @@ func TestHoursOfHistoryReplaceYesterday(t *testing.T) {
 		}
 	}
 }
+
+// Values of a day ago and of some hours ago never meet in one pool.
+func TestBaselinesOfAPoolAreOfOneMoment(t *testing.T) {
+	hours, tokens := 500.0, past("generation_tokens_rate", "1/s", 900, 880, -1, -1)
+	tokens.Earlier = &hours
+	ev := state.Evidence{Samples: []state.Sample{past("requests_waiting", "requests", 40, 38, 0, -1), tokens}}
+	compareWithYesterday(&ev)
+	if got := ev.Samples[1].Baseline; *ev.Samples[0].Baseline != 0 || got != nil {
+		t.Errorf("beside a queue of a day ago, tokens have the baseline %v", got)
+	}
+}
