@@ -1,6 +1,7 @@
 package alerting
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,29 +39,29 @@ func workerRules(k lab.Kind) []Rule {
 		{"LLMEmptyResponsesHigh", answersShare("llm_empty_responses_total") + " > 0.02",
 			5 * time.Minute, "warning", "More than 2% of the answers of {{ $labels.model_name }} are empty",
 			func(h *history) vector { return h.ratio("llm_empty_responses_total", "llm_requests_total").above(.02) }},
-		{"GPUIdleUnderLoad",
-			`max by (exported_namespace, exported_pod) (DCGM_FI_DEV_GPU_UTIL{exported_pod!=""}) < 30 ` +
-				`and on (exported_namespace, exported_pod) ` +
-				`label_replace(label_replace(max by (namespace, pod) (` + running + `) > 4, ` +
-				`"exported_pod", "$1", "pod", "(.+)"), "exported_namespace", "$1", "namespace", "(.+)")`,
-			3 * time.Minute, "warning", "The GPUs of {{ $labels.exported_pod }} are busy for less than 30% of the time while requests run",
-			func(h *history) vector {
-				idle := h.now("DCGM_FI_DEV_GPU_UTIL").largest("exported_namespace", "exported_pod").below(30)
-				return idle.and(h.now(running).largest("namespace", "pod").above(4).
-					renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
-			}},
-		{"GPUIdle",
-			`max by (exported_namespace, exported_pod) (DCGM_FI_DEV_GPU_UTIL{exported_pod!=""}) < 10 ` +
-				`and on (exported_namespace, exported_pod) ` +
-				`label_replace(label_replace(max by (namespace, pod) (` + running + `) < 1, ` +
-				`"exported_pod", "$1", "pod", "(.+)"), "exported_namespace", "$1", "namespace", "(.+)")`,
-			10 * time.Minute, "info", "{{ $labels.exported_pod }} has served no request for ten minutes",
-			func(h *history) vector {
-				idle := h.now("DCGM_FI_DEV_GPU_UTIL").largest("exported_namespace", "exported_pod").below(10)
-				return idle.and(h.now(running).largest("namespace", "pod").below(1).
-					renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
-			}},
+		idleGPU("GPUIdleUnderLoad", 30, running, ">", 4, 3*time.Minute, "warning",
+			"The GPUs of {{ $labels.exported_pod }} are busy for less than 30% of the time while requests run"),
+		idleGPU("GPUIdle", 10, running, "<", 1, 10*time.Minute, "info",
+			"{{ $labels.exported_pod }} has served no request for ten minutes"),
 	}
+}
+
+// idleGPU returns a rule on pods whose GPUs are busy for less than a percentage of the time, while
+// their running requests are above (">") or below ("<") a number.
+func idleGPU(name string, busy float64, running, op string, requests float64, hold time.Duration, severity, summary string) Rule {
+	compared := vector.above
+	if op == "<" {
+		compared = vector.below
+	}
+	expr := fmt.Sprintf(`max by (exported_namespace, exported_pod) (DCGM_FI_DEV_GPU_UTIL{exported_pod!=""}) < %g `+
+		`and on (exported_namespace, exported_pod) `+
+		`label_replace(label_replace(max by (namespace, pod) (%s) %s %g, `+
+		`"exported_pod", "$1", "pod", "(.+)"), "exported_namespace", "$1", "namespace", "(.+)")`, busy, running, op, requests)
+	return Rule{name, expr, hold, severity, summary, func(h *history) vector {
+		idle := h.now("DCGM_FI_DEV_GPU_UTIL").largest("exported_namespace", "exported_pod").below(busy)
+		return idle.and(compared(h.now(running).largest("namespace", "pod"), requests).
+			renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
+	}}
 }
 
 // gpuRules are the rules on GPUs' errors, heat and memory.
