@@ -69,8 +69,8 @@ func (l *List[T]) UnmarshalYAML(n *yaml.Node) error {
 // orWord marks the type for the check of a file's shape.
 func (List[T]) orWord() {}
 
-// Keys returns the keys of a file's first document, whatever the file is for. It returns none if
-// the document has no keys, or is not YAML.
+// Keys returns the keys of the first document of any file. It returns none if the document has no
+// keys, or is not YAML.
 func Keys(data []byte) []string {
 	var doc yaml.Node
 	if yaml.Unmarshal(data, &doc) != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {

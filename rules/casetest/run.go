@@ -29,7 +29,7 @@ type CaseResult struct {
 	ToldApart []ToldApart       `json:"told_apart"`
 	Failures  []string          `json:"failures"`
 	Incidents []*state.Incident `json:"incidents"`
-	// Evidence is what the verdicts rest on.
+	// Evidence holds the samples and workers of the case.
 	Evidence state.Evidence `json:"-"`
 }
 

@@ -13,7 +13,7 @@ import (
 // A played run keeps sums whose terms the catalogue knows, and they give the verdict's confidence.
 func TestPlayedRunGivesACase(t *testing.T) {
 	if testing.Short() {
-		t.Skip("plays a run of 90 minutes")
+		t.Skip("SKIPPED with -short: plays a run of 90 simulated minutes")
 	}
 	k, err := learn("")
 	if err != nil {

@@ -60,7 +60,7 @@ type leaveOut struct {
 	out  io.Writer
 }
 
-// A plan says what a folder holds. A run of another plan would be no part of the same experiment.
+// A plan holds the options of a folder's runs. Runs with other options belong in another folder.
 type plan struct {
 	Train   int     `json:"train"` // runs of each group
 	Test    int     `json:"test"`

@@ -105,7 +105,7 @@ func TestUnexercisedWeightsStay(t *testing.T) {
 	}
 }
 
-// A narrow penalty holds today's weights, whatever the data say.
+// A narrow penalty keeps today's weights against any data.
 func TestPenaltyHoldsTodaysWeights(t *testing.T) {
 	today := guess(func(_ string, w float64) float64 { return math.Copysign(4, w) })
 	got, err := Fit(today, cases(500, known), Options{Spread: 0.001})
