@@ -186,13 +186,16 @@ const fadeTime = 15 * time.Minute
 // isAftermath reports whether a verdict has a lower score than the one before it and comes soon
 // after. While a trouble ends, draining queues and returning clients look like a trouble of their
 // own, and the evidence of the real one is gone. A root cause of the first verdict is no aftermath
-// if an alert or a broken worker or node shows it.
+// if an alert or a broken worker or node shows it, or while no alert has resolved: rates look back
+// minutes, so the score of the root still grows.
 func (x *step) isAftermath(in *state.Incident, d state.Diagnosis) bool {
 	unexplained := func(s state.SymptomCount) bool {
 		return s.Active > 0 && s.Symptom != state.Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom)
 	}
+	resolved := func(s state.SymptomCount) bool { return s.Active < s.Alerts }
 	broken := len(d.Scope.Pods)+len(d.Scope.Nodes) > 0
-	root := slices.Contains(d.LeadsTo, in.Cause()) && (broken || slices.ContainsFunc(in.Symptoms, unexplained))
+	root := slices.Contains(d.LeadsTo, in.Cause()) && (broken || slices.ContainsFunc(in.Symptoms, unexplained) ||
+		!slices.ContainsFunc(in.Symptoms, resolved))
 	return in.Cause() != state.BenignAlert && d.Score < in.Diagnosis.Score && x.now.Sub(in.Diagnosis.At) <= fadeTime &&
 		!root
 }

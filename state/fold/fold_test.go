@@ -435,8 +435,8 @@ func TestAftermathDoesNotReplaceVerdict(t *testing.T) {
 	}{
 		"weaker":   {verdict("routing_skew", 17), verdict("retry_storm", 8), 4 * time.Minute, "routing_skew"},
 		"stronger": {verdict("routing_skew", 8), verdict("retry_storm", 17), 4 * time.Minute, "retry_storm"},
-		"weaker, and might be a root": {verdict("kv_exhaustion", 17), verdict("retry_storm", 8, "kv_exhaustion"), 4 * time.Minute,
-			"kv_exhaustion"},
+		"a root while all alerts fire": {verdict("concurrency_cap", 17), verdict("traffic_surge", 8, "concurrency_cap"), 4 * time.Minute,
+			"traffic_surge"},
 		"a root that an alert tells of":  {untold, verdict("gpu_fault", 8, "kv_exhaustion"), 4 * time.Minute, "gpu_fault"},
 		"a root that is a broken worker": {verdict("kv_exhaustion", 17), found, 4 * time.Minute, "gpu_fault"},
 		"weaker, long afterwards":        {verdict("routing_skew", 17), verdict("retry_storm", 8), fadeTime + time.Second, "retry_storm"},
@@ -455,6 +455,25 @@ func TestAftermathDoesNotReplaceVerdict(t *testing.T) {
 				t.Errorf("the verdict is %s, want %s", in.Cause(), c.want)
 			}
 		})
+	}
+}
+
+// An alert has resolved, so the trouble may be ending.
+func TestRootOfEndingTroubleIsAftermath(t *testing.T) {
+	s := newStory(t)
+	s.alert(state.Firing, "TTFT", "ttft_high", "warning", "llama")
+	s.alert(state.Firing, "Queue", "queue_buildup", "warning", "llama")
+	in := s.onlyIncident()
+	verdict := func(d state.Diagnosis) {
+		s.fold.Triage = fixedVerdict{d: d}
+		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
+	}
+	explains := []state.Symptom{"ttft_high", "queue_buildup"}
+	verdict(state.Diagnosis{Cause: "concurrency_cap", Score: 17, Explains: explains})
+	s.alert(state.Resolved, "Queue", "queue_buildup", "warning", "llama")
+	verdict(state.Diagnosis{Cause: "traffic_surge", Score: 8, Explains: explains, LeadsTo: []state.Cause{"concurrency_cap"}})
+	if in.Cause() != "concurrency_cap" {
+		t.Errorf("the verdict is %s, want concurrency_cap", in.Cause())
 	}
 }
 
