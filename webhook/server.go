@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -185,11 +186,24 @@ func (s *Server) routes() map[string]httpio.Handler {
 		},
 		"GET /healthz": s.health(func() func(context.Context) error { return s.Live }),
 		"GET /readyz":  s.health(func() func(context.Context) error { return s.Ready }, s.Refusing),
-		"/api/":        s.noSuchPath,
-		"/webhook/":    s.noSuchPath,
+
+		"GET /debug/pprof/":        s.access.Need(state.Admin, plain(pprof.Index)),
+		"GET /debug/pprof/profile": s.access.Need(state.Admin, plain(pprof.Profile)),
+		"GET /debug/pprof/trace":   s.access.Need(state.Admin, plain(pprof.Trace)),
+
+		"/api/":     s.noSuchPath,
+		"/webhook/": s.noSuchPath,
 	}
 	maps.Copy(routes, s.api.Routes())
 	return routes
+}
+
+// plain makes a handler without an error of one of net/http.
+func plain(h http.HandlerFunc) httpio.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h(w, r)
+		return nil
+	}
 }
 
 // noSuchPath answers a request that no other pattern matches. For a path that exists it lists the

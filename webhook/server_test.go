@@ -36,6 +36,23 @@ func TestWrongMethodListsAllowedMethods(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v2/incidents", ""), 404, "/openapi.yaml")
 }
 
+// Profiles show what the process has in memory, so only an admin gets them.
+func TestProfilesNeedAnAdmin(t *testing.T) {
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), hooktest.WithTokens(t))
+	for token, want := range map[string]int{"admin-token": 200, "responder-token": 403, "": 401} {
+		var headers []string
+		if token != "" {
+			headers = []string{"Authorization", "Bearer " + token}
+		}
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/trace?seconds=0.01"} {
+			if got := hooktest.Do(s, "GET", path, "", headers...); got.Code != want {
+				t.Errorf("%s with the token %q: %d, want %d", path, token, got.Code, want)
+			}
+		}
+	}
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/debug/pprof/heap", "", "Authorization", "Bearer viewer-token"), 403, "needs admin")
+}
+
 func TestHealthHeadersAndPanics(t *testing.T) {
 	ready := errors.New("NATS is away")
 	s, _ := hooktest.Serve(t, hooktest.NewWorld(), func(c *webhook.Config) {

@@ -46,18 +46,37 @@ func TestPromtoolPassesEveryPack(t *testing.T) {
 	}
 }
 
-// In the Alertmanager example the bot gets every alert, and the pager only critical ones.
+// The alerts about the bot itself.
+func TestPromtoolPassesOwnAlerts(t *testing.T) {
+	t.Parallel()
+	const dir = "../../deploy/prometheus/self/"
+	if out, err := exec.Command("promtool", "check", "rules", "--lint=all", "--lint-fatal", dir+"paramedic.yml").
+		CombinedOutput(); err != nil {
+		t.Fatalf("promtool check rules: %v\n%s", err, out)
+	}
+	if out, err := exec.Command("promtool", "test", "rules", dir+"paramedic_test.yml").CombinedOutput(); err != nil {
+		t.Errorf("promtool test rules: %v\n%s", err, out)
+	}
+}
+
+// In the Alertmanager example the bot gets every alert, and the pager only critical ones. Alerts
+// about the bot itself do not go through it.
 func TestAlertmanagerExampleRoutesAllToTheBot(t *testing.T) {
 	t.Parallel()
 	const example = "../../deploy/alertmanager/alertmanager.yml"
 	if out, err := exec.Command("amtool", "check-config", example).CombinedOutput(); err != nil {
 		t.Fatalf("amtool check-config: %v\n%s", err, out)
 	}
-	for severity, want := range map[string]string{"critical": "paramedic,pager", "warning": "paramedic", "info": "paramedic"} {
-		out, err := exec.Command("amtool", "config", "routes", "test", "--config.file="+example, "alertname=VLLMTTFTHigh",
-			"severity="+severity).Output()
+	for labels, want := range map[string]string{
+		"severity=critical": "paramedic,pager", "severity=warning": "paramedic", "severity=info": "paramedic",
+		"severity=critical notify=direct": "pager", "severity=warning notify=direct": "chat",
+		"severity=info notify=watchdog": "dead-man",
+	} {
+		args := append([]string{"config", "routes", "test", "--config.file=" + example, "alertname=VLLMTTFTHigh"},
+			strings.Fields(labels)...)
+		out, err := exec.Command("amtool", args...).Output()
 		if err != nil || strings.TrimSpace(string(out)) != want {
-			t.Errorf("%s goes to %q, want %q (%v)", severity, strings.TrimSpace(string(out)), want, err)
+			t.Errorf("%s goes to %q, want %q (%v)", labels, strings.TrimSpace(string(out)), want, err)
 		}
 	}
 }

@@ -75,6 +75,9 @@ func Ask(ctx context.Context, s *Scene, list []Guard) []state.GuardResult {
 		out = append(out, state.GuardResult{Guard: g.name, Decision: v.decision, Reason: v.reason, RetryAt: v.retryAt,
 			At: s.Now})
 	}
+	if s.Site.Observe != nil {
+		s.Site.Observe(out)
+	}
 	return out
 }
 

@@ -25,6 +25,9 @@ type Site struct {
 	Gauge    Gauge
 	Clock    state.Clock   // nil: the system's
 	Titles   verify.Titles // of signals, for texts
+	// Observe is called with the answers of the guards, each time they are asked. Nil: it is not
+	// called.
+	Observe func([]state.GuardResult)
 }
 
 // Survey reads the cluster around an action's target, and the signals that the action needs. It

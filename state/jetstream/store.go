@@ -193,6 +193,22 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
+// Bytes returns the size of the log and the records.
+func (s *Store) Bytes(ctx context.Context) (uint64, error) {
+	if err := s.alive(ctx); err != nil {
+		return 0, err
+	}
+	var sum uint64
+	for _, stream := range []natsjs.Stream{s.in, s.st} {
+		info, err := stream.Info(ctx)
+		if err != nil {
+			return 0, unavailable("asking a stream for its size", err)
+		}
+		sum += info.State.Bytes
+	}
+	return sum, nil
+}
+
 // alive returns an error after Close or after the end of the context.
 func (s *Store) alive(ctx context.Context) error {
 	select {

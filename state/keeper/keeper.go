@@ -24,6 +24,8 @@ type Config struct {
 	Fold   *fold.Fold
 	Clock  state.Clock
 	Logger *slog.Logger
+	// Published is called after each commit, with its timeline entries. Nil: it is not called.
+	Published func([]state.Entry)
 }
 
 // A Keeper applies every partition's inputs in order and commits the changes before anyone can read

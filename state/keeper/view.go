@@ -144,6 +144,9 @@ func (k *Keeper) Subscribe(ctx context.Context) <-chan state.Entry {
 }
 
 func (k *Keeper) publish(entries []state.Entry) {
+	if k.cfg.Published != nil && len(entries) > 0 {
+		k.cfg.Published(entries)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for ch := range k.subs {

@@ -100,6 +100,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
 		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router,
 			Settings: cfg.Settings(), Titles: titlesOf(s.catalog).Symptoms},
+		Published: func(entries []state.Entry) { s.metrics.recorded(s.Keeper, entries) },
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	first.SelfNamespace = ownNamespace()
 	aid, err := remediate.New(remediate.Config{
 		Site: guard.Site{Rules: first, View: s.Keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
-			Clock: deps.Clock, Titles: s.catalog.Titles()},
+			Clock: deps.Clock, Titles: s.catalog.Titles(), Observe: s.metrics.decided},
 		Playbook: s.Library.For, Logger: deps.Logger,
 	})
 	if err != nil {
