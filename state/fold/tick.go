@@ -126,8 +126,9 @@ func (x *step) sweep() {
 	for _, in := range x.incidents {
 		if in.Status == state.StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 &&
 			x.runNeedingPerson(in) == nil {
+			goOn() // one per sweep, so that a commit stays small
 			x.forget(in)
-			return // one per sweep, so that a commit stays small
+			return
 		}
 	}
 }
@@ -149,8 +150,7 @@ func (x *step) forget(in *state.Incident) {
 	}
 	x.changedIncident(in)
 	if in.Entries > 0 || len(x.held[in.ID]) > 0 {
-		x.meta.SweptAt = x.now.Add(-sweepEvery) // not done: the next input continues
-		return
+		return // not done: the next input continues
 	}
 	delete(x.Board.evidence, in.ID)
 	x.touch(kindEvidence, string(in.ID))
