@@ -99,13 +99,14 @@ var may = map[string][]string{
 	"remediate/simcluster":    {"state", "remediate/cluster"},
 	"remediate/remediatetest": {"state", "state/statetest", "playbooks", "remediate/cluster", "remediate/policy"},
 
-	"cmd/paramedic":         nil, // wires all
-	"cmd/paramedic/config":  {},
-	"cmd/paramedic/service": {"cmd/paramedic/config"},
-	"cmd/paramedic/survey":  {"cmd/paramedic/service"},
-	"cmd/paramedic/tune":    {"state", "remediate"},
-	"cmd/paramedic/score":   {"cmd/paramedic/config", "cmd/paramedic/service"},
-	"cmd/paramedic/demo":    {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/score"},
+	"cmd/paramedic":          nil, // wires all
+	"cmd/paramedic/config":   {},
+	"cmd/paramedic/service":  {"cmd/paramedic/config"},
+	"cmd/paramedic/survey":   {"cmd/paramedic/service"},
+	"cmd/paramedic/backtest": {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/survey"},
+	"cmd/paramedic/tune":     {"state", "remediate"},
+	"cmd/paramedic/score":    {"cmd/paramedic/config", "cmd/paramedic/service"},
+	"cmd/paramedic/demo":     {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/score"},
 
 	"rules/signals":    {"state"},
 	"rules/promql":     {},
@@ -137,7 +138,8 @@ var may = map[string][]string{
 
 // wiring lists the packages below a command that may import every room, and of their siblings those
 // in the table.
-var wiring = []string{"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/survey", "cmd/paramedic/score", "cmd/paramedic/demo"}
+var wiring = []string{"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/survey", "cmd/paramedic/score", "cmd/paramedic/demo",
+	"cmd/paramedic/backtest"}
 
 func TestRoomsImportOnlyPlannedRooms(t *testing.T) {
 	for _, f := range files(t) {

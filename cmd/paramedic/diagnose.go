@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,21 +118,8 @@ func (d *diagnosis) run(ctx context.Context) error {
 	return nil
 }
 
-// addresses refuses invalid URLs before the survey begins. It also refuses URLs with a password,
-// because the findings are printed with their URLs.
+// addresses refuses invalid URLs before the survey begins.
 func (d *diagnosis) addresses() error {
-	check := func(flag, raw, example string) error {
-		u, err := url.Parse(raw)
-		valid := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
-		switch {
-		case valid && u.User != nil, !valid && strings.Contains(raw, "@"):
-			return fmt.Errorf("--%s must be an http:// or https:// URL such as %s, without a user or a password: for a secret, use a "+
-				"*_file key in the bot's configuration", flag, example)
-		case !valid:
-			return fmt.Errorf("--%s %s is not an http:// or https:// URL such as %s", flag, raw, example)
-		}
-		return nil
-	}
 	for _, base := range []struct{ flag, url, example string }{
 		{"prometheus", d.prometheus, "http://prometheus:9090"}, {"tempo", d.tempo, "http://tempo:3200"}, {"jaeger", d.jaeger,
 			"http://jaeger:16686"},
@@ -142,12 +127,12 @@ func (d *diagnosis) addresses() error {
 		if base.url == "" {
 			continue
 		}
-		if err := check(base.flag, base.url, base.example); err != nil {
+		if err := survey.CheckURL(base.flag, base.url, base.example); err != nil {
 			return err
 		}
 	}
 	for _, e := range d.engines {
-		if err := check("engine", e, "http://10.0.0.1:8000/metrics"); err != nil {
+		if err := survey.CheckURL("engine", e, "http://10.0.0.1:8000/metrics"); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"paramedic/cmd/paramedic/backtest"
 )
 
 // Exit codes of every command.
@@ -69,7 +71,8 @@ func (c *cli) root() *cobra.Command {
 	root.PersistentFlags().BoolVarP(&c.verbose, "verbose", "v", false, "log each step to standard error")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return canPrint(cmd, c.output) }
 	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),
-		c.tuneCommand(), c.playbooksCommand(), c.rulesCommand(), c.labCommand(), c.versionCommand())
+		backtest.Command(backtest.Streams{Out: c.out, People: forPeople{c.out}, Err: c.err, Format: &c.output}), c.tuneCommand(),
+		c.playbooksCommand(), c.rulesCommand(), c.labCommand(), c.versionCommand())
 	root.AddCommand(c.clientCommands()...)
 	root.SetHelpCommand(helpCommand())
 	explain(root)
@@ -79,6 +82,7 @@ func (c *cli) root() *cobra.Command {
 // formats has the output formats of commands besides text, by their path below paramedic.
 var formats = map[string][]string{
 	"diagnose": {"json", "markdown"}, "check": {"json"}, "replay": {"json"}, "version": {"json"}, "tune": {"json"},
+	"backtest": {"json", "markdown"},
 	"playbooks": {"json"}, "playbooks list": {"json"}, "playbooks show": {"json"}, "playbooks test": {"json"},
 	"rules": {"json"}, "rules list": {"json"}, "rules show": {"json"}, "rules test": {"json"},
 	"lab score": {"json"}, "lab storm": {"json"},

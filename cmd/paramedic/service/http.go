@@ -160,14 +160,17 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 }
 
 // NewRouter creates the routes. The default routes use configured channels only.
-func NewRouter(cfg config.Config) (*notify.Router, error) {
+func NewRouter(cfg config.Config) (*notify.Router, error) { return NewRouterFor(cfg, cfg.Channels()) }
+
+// NewRouterFor creates the routes as if exactly these channels were configured.
+func NewRouterFor(cfg config.Config, channels []state.Channel) (*notify.Router, error) {
 	var routes []notify.Route
 	for _, r := range cfg.Notify.Routes {
 		routes = append(routes, notify.Route{Severity: r.Severity, Cause: r.Cause, Cluster: r.Scope.Cluster,
 			Namespace: r.Scope.Namespace,
 			Model:     r.Scope.Model, Pool: r.Scope.Pool, Channels: r.Channels})
 	}
-	return notify.NewRouter(routes, cfg.Channels())
+	return notify.NewRouter(routes, channels)
 }
 
 // playbookFor returns the playbook for the incident's verdict, with its checks answered, for
