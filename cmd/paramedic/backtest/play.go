@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"paramedic/lab/alerting"
@@ -116,8 +117,15 @@ func (p *player) pending() bool {
 	return false
 }
 
-// receive passes the start or the end of an alert to both Alertmanagers.
+// receive passes the start or the end of an alert to both Alertmanagers. Severity none marks alerts
+// that no person gets, such as a dead man's switch.
 func (p *player) receive(e event) {
+	if strings.EqualFold(e.alert.Labels["severity"], "none") {
+		if !e.ends {
+			p.tally.None++
+		}
+		return
+	}
 	if !e.ends {
 		p.tally.Alerts++
 		r := p.tally.rule(e.alert.Labels["alertname"])

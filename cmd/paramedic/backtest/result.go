@@ -176,6 +176,7 @@ func (t *tally) report(from, to time.Time, cluster string) Report {
 	for cause, n := range t.Causes {
 		out.Causes = append(out.Causes, CauseCount{cause, n})
 	}
+	slices.SortFunc(out.Incidents, func(a, b Incident) int { return cmp.Compare(a.Number, b.Number) })
 	slices.SortFunc(out.Causes, func(a, b CauseCount) int {
 		return cmp.Or(b.Incidents-a.Incidents, strings.Compare(string(a.Cause), string(b.Cause)))
 	})
@@ -243,6 +244,10 @@ func (t *tally) lost() []string {
 	}
 	if t.Cut > 0 {
 		out = append(out, fmt.Sprintf("the start of %s that fired already when the window began", text.Count(t.Cut, "alert")))
+	}
+	if t.None > 0 {
+		out = append(out, fmt.Sprintf("%s of severity none, such as a dead man's switch: Alertmanager is assumed to send them to no person",
+			text.Count(t.None, "alert")))
 	}
 	if t.Aside > 0 {
 		out = append(out, fmt.Sprintf("%s that the bot would not have taken, because of their labels", text.Count(t.Aside, "alert")))

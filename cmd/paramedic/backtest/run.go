@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		}
 	}
 	b.finish()
-	if b.tally.Alerts == 0 {
+	if b.tally.Alerts+b.tally.None == 0 {
 		return Report{}, b.noAlerts()
 	}
 	if err := b.file.remove(); err != nil {

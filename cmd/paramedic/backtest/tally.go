@@ -29,6 +29,7 @@ type tally struct {
 	Missing   map[string]int       `json:"missing"` // incidents of unknown cause by missing signal
 	Lacking   map[string]int       `json:"lacking"` // incidents of unknown cause by what the leading cause lacks
 	Cut       int                  `json:"cut"`     // alerts that may have begun before the window
+	None      int                  `json:"none"`    // alerts of severity none
 	Aside     int                  `json:"aside"`   // alerts that the webhook would not have taken
 	Incidents []Incident           `json:"incidents"`
 	Actions   []Action             `json:"actions"`
