@@ -82,7 +82,7 @@ func (c *cli) root() *cobra.Command {
 // formats has the output formats of commands besides text, by their path below paramedic.
 var formats = map[string][]string{
 	"diagnose": {"json", "markdown"}, "check": {"json"}, "replay": {"json"}, "version": {"json"}, "tune": {"json"},
-	"backtest": {"json", "markdown"},
+	"backtest":  {"json", "markdown"},
 	"playbooks": {"json"}, "playbooks list": {"json"}, "playbooks show": {"json"}, "playbooks test": {"json"},
 	"rules": {"json"}, "rules list": {"json"}, "rules show": {"json"}, "rules test": {"json"},
 	"lab score": {"json"}, "lab storm": {"json"},

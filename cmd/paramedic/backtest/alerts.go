@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,7 +49,11 @@ type history struct {
 	match  string // the selector of the series
 	rules  rulebook
 	active map[string]*alert // by fingerprint
+	gaps   gaps
 }
+
+// gaps holds the smallest gap between two samples of one alert so far, by the name of its rule.
+type gaps map[string]time.Duration
 
 // selector returns the series of the alerts that fired in a cluster. A Prometheus of one cluster
 // sets no label cluster.
@@ -110,11 +113,11 @@ func (h *history) advance(matrix model.Matrix, from, to time.Time) []event {
 		out = append(out, event{at: a.EndsAt, ends: true, print: print, alert: *a})
 		delete(h.active, print)
 	}
-	gaps := smallestGaps(matrix)
+	h.gaps.learn(matrix)
 	for _, series := range matrix {
 		labels := labelsOf(series.Metric)
 		print := fingerprint(labels)
-		step := h.step(labels, gaps[labels["alertname"]])
+		step := h.step(labels)
 		for _, point := range series.Values {
 			at := point.Timestamp.Time().UTC()
 			if !at.After(from) { // Prometheus 2 includes the sample at the edge
@@ -154,28 +157,24 @@ func boolFirst(a, b bool) int {
 	return 1
 }
 
-// step returns the interval between the evaluations of an alert's rule: today's rule, or else the
-// smallest gap between its samples.
-func (h *history) step(labels map[string]string, smallest time.Duration) time.Duration {
-	if r, ok := h.rules.of(labels); ok && r.Interval > 0 {
-		return r.Interval
-	}
-	return cmp.Or(smallest, usualStep)
+// step returns the interval between the evaluations of an alert's rule: that of today's rule, or the
+// smallest gap between its samples if that is longer, because the rule was evaluated less often then.
+func (h *history) step(labels map[string]string) time.Duration {
+	r, _ := h.rules.of(labels)
+	return cmp.Or(max(r.Interval, h.gaps[labels["alertname"]]), usualStep)
 }
 
-// smallestGaps returns the smallest gap between two samples of a series, by the name of its rule.
-func smallestGaps(matrix model.Matrix) map[string]time.Duration {
-	out := map[string]time.Duration{}
+// learn takes the gaps of more samples.
+func (g gaps) learn(matrix model.Matrix) {
 	for _, series := range matrix {
 		name := string(series.Metric["alertname"])
 		for i := 1; i < len(series.Values); i++ {
 			gap := series.Values[i].Timestamp.Sub(series.Values[i-1].Timestamp)
-			if have := out[name]; gap > 0 && (have == 0 || gap < have) {
-				out[name] = gap
+			if have := g[name]; gap > 0 && (have == 0 || gap < have) {
+				g[name] = gap
 			}
 		}
 	}
-	return out
 }
 
 // labelsOf returns the labels of the alert that a series of ALERTS is about.
@@ -193,6 +192,3 @@ func labelsOf(m model.Metric) map[string]string {
 func fingerprint(labels map[string]string) string {
 	return model.Fingerprint(model.LabelsToSignature(labels)).String()
 }
-
-// firing returns the fingerprints of the alerts that fire, sorted.
-func (h *history) firing() []string { return slices.Sorted(maps.Keys(h.active)) }

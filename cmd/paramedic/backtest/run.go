@@ -61,8 +61,9 @@ type backtest struct {
 	pacer   *pacer
 	direct  v1.API // without the pacer, for the first question
 	known   []signals.Signal
-	file    *stateFile // nil: none
-	most    int        // the most records held after a piece
+	source  func() (enrich.Source, error) // of evidence
+	file    *stateFile                    // nil: none
+	most    int                           // the most records held after a piece
 }
 
 // Run plays the window and returns the result. If the context ends before, the state file has
@@ -119,12 +120,15 @@ func newBacktest(o Options) (*backtest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
 	}
-	b.history = &history{match: selector(o.Cluster), active: map[string]*alert{}}
+	b.history = &history{match: selector(o.Cluster), active: map[string]*alert{}, gaps: gaps{}}
 	if b.history.api, err = o.api(b.pacer); err != nil {
 		return nil, err
 	}
 	if b.direct, err = o.api(o.Transport); err != nil {
 		return nil, err
+	}
+	b.source = func() (enrich.Source, error) {
+		return prometheus.New(prometheus.Config{URL: o.URL, Token: o.Token, Transport: b.pacer, Timeout: gatherPatience})
 	}
 	if o.State != "" {
 		b.file = &stateFile{path: o.State}
@@ -198,7 +202,7 @@ const gatherPatience = time.Hour
 // piece plays the next part of the window. Its readers of evidence are new, so that a run that
 // continues from the state file reads exactly as one that was not interrupted.
 func (b *backtest) piece(ctx context.Context) error {
-	source, err := prometheus.New(prometheus.Config{URL: b.URL, Token: b.Token, Transport: b.pacer, Timeout: gatherPatience})
+	source, err := b.source()
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/service"
-	"paramedic/remediate/guard"
 	"paramedic/state"
 	"paramedic/state/fold"
 )
@@ -35,6 +34,7 @@ type snapshot struct {
 	Seq     uint64                     `json:"seq"`
 	Book    rulebook                   `json:"rulebook"`
 	Active  map[string]*alert          `json:"active"`
+	Gaps    gaps                       `json:"gaps"`
 	Bot     map[string]*group          `json:"bot"`
 	Plain   map[string]*group          `json:"plain"`
 	Paging  map[string]bool            `json:"paging"`
@@ -83,7 +83,7 @@ func (b *backtest) save() error {
 	}
 	s.From, s.To, s.Now, s.Span, s.Seq = b.from, b.to, b.now, b.span, b.seq
 	s.Book, s.Active, s.Paging, s.Tally, s.Records = b.rules, b.history.active, b.paging, b.tally, b.file.records
-	s.Bot, s.Plain = b.bot.groups, b.plain.groups
+	s.Gaps, s.Bot, s.Plain = b.history.gaps, b.bot.groups, b.plain.groups
 	return b.file.write(s)
 }
 
@@ -154,6 +154,7 @@ func (b *backtest) resume() (bool, error) {
 	b.file.records = s.Records
 	b.from, b.to, b.now, b.span, b.seq = s.From, s.To, s.Now, s.Span, s.Seq
 	b.rules, b.history.rules, b.history.active, b.paging, b.tally = s.Book, s.Book, s.Active, s.Paging, s.Tally
+	b.history.gaps = s.Gaps
 	b.bot.restore(s.Bot)
 	b.plain.restore(s.Plain)
 	return true, nil
@@ -182,5 +183,3 @@ func (b *backtest) same(s snapshot) error {
 	}
 	return fmt.Errorf("the state file %s is of %s: run that to continue, or remove the file to begin anew", b.file.path, differs)
 }
-
-var _ guard.Gauge = (*player)(nil)
