@@ -182,7 +182,7 @@ var vendors = map[string][]string{
 	"github.com/slack-go/":             {"notify/slack", "webhook/chat"},
 	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook/pagerduty"},
 	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
-	"github.com/prometheus/prometheus": {"rules", "lab"},
+	"github.com/prometheus/prometheus": {"rules", "lab", "cmd/paramedic/backtest"}, // the last in tests only
 
 	"github.com/prometheus/alertmanager/template": {"lab/alerting", "notify/wording", "webhook/alertmanager"},
 }

@@ -20,9 +20,9 @@ import (
 	"paramedic/lab/alerting"
 )
 
-// A real Prometheus holds four days in which the lab's pool had four faults. It has the pages of the
-// engines, and the ALERTS series of the rules that it evaluates itself. The backtest must find the
-// faults by their names, at their times, and nothing else in those days.
+// A real Prometheus holds four days in which the lab's pool had four faults: the pages of its
+// engines, and the ALERTS series of the lab's rules, which TestRulesEvaluateAsInPrometheus compares
+// with Prometheus. The backtest must find these faults at their times, and nothing else.
 func TestBacktestAgreesWithTheLab(t *testing.T) {
 	t.Parallel()
 	w := &world{t: t, dir: t.TempDir()}

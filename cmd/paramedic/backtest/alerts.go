@@ -157,8 +157,8 @@ func boolFirst(a, b bool) int {
 	return 1
 }
 
-// step returns the interval between the evaluations of an alert's rule: that of today's rule, or the
-// smallest gap between its samples if that is longer, because the rule was evaluated less often then.
+// step returns the interval between the evaluations of an alert's rule. It is that of today's rule,
+// or the smallest gap between its samples if that is longer: the rule was evaluated less often.
 func (h *history) step(labels map[string]string) time.Duration {
 	r, _ := h.rules.of(labels)
 	return cmp.Or(max(r.Interval, h.gaps[labels["alertname"]]), usualStep)

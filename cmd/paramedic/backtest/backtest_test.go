@@ -114,8 +114,8 @@ func golden(t *testing.T, name string, write func(*bytes.Buffer)) {
 	}
 }
 
-// A run that is interrupted within a piece, and continued, must end as one that was not. The trouble
-// goes on over the end of the piece.
+// A run that is interrupted within a piece, and continued, must end as one that was not. The
+// trouble goes on over the end of the piece.
 func TestInterruptedRunEndsWithTheSameReport(t *testing.T) {
 	t.Parallel()
 	o := optionsFor(serveLab(t))

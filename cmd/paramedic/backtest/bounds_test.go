@@ -82,7 +82,7 @@ type silent struct{}
 func (silent) Read(context.Context, enrich.Query) enrich.Reading { return enrich.Reading{} }
 func (silent) Ping(context.Context) error                        { return nil }
 
-// The memory of a backtest must not grow with its window: not with 30 days, not with 100,000 alerts.
+// The memory of a backtest must not grow with its window: not with 30 days or 100,000 alerts.
 func TestMemoryDoesNotGrowWithTheWindow(t *testing.T) {
 	t.Parallel()
 	play := func(since time.Duration) *backtest {

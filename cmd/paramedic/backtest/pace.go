@@ -79,7 +79,7 @@ func (p *pacer) RoundTrip(r *http.Request) (*http.Response, error) {
 			resp.Body.Close()
 		}
 		if n == attempts {
-			err := fmt.Errorf("Prometheus did not answer %d attempts: %s", attempts, why) //nolint:staticcheck // a name
+			err := fmt.Errorf("no answer of Prometheus to %d attempts: %s", attempts, why)
 			p.mu.Lock()
 			p.failure = err
 			p.mu.Unlock()

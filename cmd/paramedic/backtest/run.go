@@ -227,8 +227,8 @@ func (b *backtest) piece(ctx context.Context) error {
 		return err
 	}
 	if b.Report != nil {
-		b.Report(Progress{From: b.from, At: b.now, To: b.to, Alerts: b.tally.Alerts, Incidents: b.tally.Opened + b.tally.open(b.incidents()),
-			Queries: b.pacer.queries()})
+		b.Report(Progress{From: b.from, At: b.now, To: b.to, Alerts: b.tally.Alerts,
+			Incidents: b.tally.Opened + b.tally.open(b.incidents()), Queries: b.pacer.queries()})
 	}
 	return nil
 }

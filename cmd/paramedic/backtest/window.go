@@ -46,8 +46,8 @@ func (b *backtest) checkWindow(ctx context.Context) error {
 	if has < time.Hour {
 		use = "let it collect data for some hours"
 	}
-	return fmt.Errorf("Prometheus has no data before %s, %s after the begin of the window: %s, or a Prometheus or Thanos that keeps "+
-		"more", first.UTC().Format("2006-01-02 15:04 MST"), state.FormatDuration(first.Sub(b.from).Round(time.Minute)), use) //nolint:staticcheck // a name
+	return fmt.Errorf("there are no data before %s, %s after the begin of the window: %s, or a Prometheus or Thanos that keeps more",
+		first.UTC().Format("2006-01-02 15:04 MST"), state.FormatDuration(first.Sub(b.from).Round(time.Minute)), use)
 }
 
 // days writes a time of whole hours as --since takes it.
