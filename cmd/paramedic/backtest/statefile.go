@@ -97,7 +97,7 @@ func (f *stateFile) write(s snapshot) error {
 	if err != nil {
 		return fmt.Errorf("writing the state file: %w", err)
 	}
-	defer os.Remove(next.Name()) // if it was not renamed
+	defer func() { _ = os.Remove(next.Name()) }() // if it was not renamed
 	_, err = next.Write(raw)
 	if err == nil {
 		err = next.Sync()
