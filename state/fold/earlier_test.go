@@ -1,0 +1,102 @@
+package fold
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"paramedic/state"
+)
+
+// testdata/records-1.ndjson has the records of a store as the first release writes them. It is
+// never generated anew: a later release must read it, and lose none of its fields.
+func TestRecordsOfFirstReleaseKeepTheirFields(t *testing.T) {
+	raw, err := os.ReadFile("testdata/records-1.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	var all []state.Record
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct {
+			Key   string
+			Value json.RawMessage
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		kind, _, _ := strings.Cut(line.Key, ".")
+		kinds[kind] = true
+		r := state.Record{Key: line.Key, Value: line.Value}
+		all = append(all, r)
+		v, err := DecodeRecord(r)
+		if err != nil {
+			t.Fatalf("%s: %v", line.Key, err)
+		}
+		again, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got any
+		if err := json.Unmarshal(line.Value, &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(again, &got); err != nil {
+			t.Fatal(err)
+		}
+		if lost := lostFields(want, got, kind); len(lost) > 0 {
+			t.Errorf("%s loses %v", line.Key, lost)
+		}
+	}
+	for _, kind := range []string{kindIncident, kindAlert, kindAction, kindEffect, kindEvidence, kindWorker, kindHalt, kindMeta} {
+		if !kinds[kind] {
+			t.Errorf("the records have no %s", kind)
+		}
+	}
+	b, err := LoadBoard(all)
+	if err != nil || len(b.incidents) == 0 || len(b.alerts) == 0 || len(b.actions) == 0 {
+		t.Errorf("%d incidents, %d alerts, %d actions, %v", len(b.incidents), len(b.alerts), len(b.actions), err)
+	}
+}
+
+// lostFields returns the paths of values that are missing or different after they were read.
+func lostFields(want, got any, path string) []string {
+	object, ok := want.(map[string]any)
+	if !ok {
+		if list, ok := want.([]any); ok {
+			other, _ := got.([]any)
+			if len(other) != len(list) {
+				return []string{path}
+			}
+			var out []string
+			for i := range list {
+				out = append(out, lostFields(list[i], other[i], path+"[]")...)
+			}
+			return out
+		}
+		if !reflect.DeepEqual(want, got) {
+			return []string{path}
+		}
+		return nil
+	}
+	other, _ := got.(map[string]any)
+	var out []string
+	for name, v := range object {
+		out = append(out, lostFields(v, other[name], path+"."+name)...)
+	}
+	return out
+}
+
+// A release that is older than the store must say so, and not begin with half of its records.
+func TestRecordOfNewerReleaseIsRefused(t *testing.T) {
+	_, err := LoadBoard([]state.Record{{Key: "verdict.1", Value: []byte("{}")}})
+	if err == nil || !strings.Contains(err.Error(), "it was written by a newer version") {
+		t.Error(err)
+	}
+}
