@@ -70,7 +70,7 @@ func TestAlertmanagerExampleRoutesAllToTheBot(t *testing.T) {
 	for labels, want := range map[string]string{
 		"severity=critical": "paramedic,pager", "severity=warning": "paramedic", "severity=info": "paramedic",
 		"severity=critical notify=direct": "pager", "severity=warning notify=direct": "chat",
-		"severity=info notify=watchdog": "dead-man",
+		"severity=none notify=watchdog": "dead-man",
 	} {
 		args := append([]string{"config", "routes", "test", "--config.file=" + example, "alertname=VLLMTTFTHigh"},
 			strings.Fields(labels)...)

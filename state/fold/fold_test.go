@@ -458,6 +458,18 @@ func TestAftermathDoesNotReplaceVerdict(t *testing.T) {
 	}
 }
 
+// kube-prometheus' Watchdog always fires. An incident about it would never end, and take in others.
+func TestSeverityNoneOpensNoIncident(t *testing.T) {
+	s := newStory(t)
+	s.alert(state.Firing, "Watchdog", "", "none", "")
+	s.alert(state.Resolved, "Watchdog", "", "none", "")
+	if n := len(s.board.incidents); n != 0 {
+		t.Errorf("%d incidents", n)
+	}
+	s.alert(state.Firing, "TTFT", "ttft_high", "info", "llama")
+	s.onlyIncident()
+}
+
 // An alert has resolved, so the trouble may be ending.
 func TestRootOfEndingTroubleIsAftermath(t *testing.T) {
 	s := newStory(t)
