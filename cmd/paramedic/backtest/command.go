@@ -36,7 +36,7 @@ type flags struct {
 func Command(s Streams) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use:   "backtest --prometheus URL",
+		Use:   "backtest (--prometheus URL | --config FILE)",
 		Short: "Play the alerts of the past through the rules",
 		Long: "Play the alerts of the past through the bot's rules, with evidence of the same times from the same Prometheus.\n" +
 			"Print the incidents by cause, what Alertmanager alone would have sent and what the bot would have, the first aid\n" +
