@@ -10,7 +10,8 @@ tool = .cache/bin/$(1)-$(shell sha256sum $(2)/go.sum | cut -c1-12)
 GOLANGCI := $(call tool,golangci-lint,tools/lint)
 KUBECP := $(CURDIR)/$(call tool,kubecp,e2e/kubecp)
 
-.PHONY: help build demo test race lint fuzz mutate holdout holdout-smoke e2e bench generate generated clean
+.PHONY: help build demo test race lint fuzz mutate holdout holdout-smoke artifacts e2e bench generate generated \
+	image release licences clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -45,6 +46,7 @@ lint: $(GOLANGCI) ## check format and style
 	cd tools/evidence && CGO_ENABLED=0 $(GO) vet ./...
 	cd tools/mutate && CGO_ENABLED=0 $(GO) vet ./...
 	cd tools/holdout && CGO_ENABLED=0 $(GO) vet ./...
+	cd tools/release && CGO_ENABLED=0 $(GO) vet ./...
 
 $(GOLANGCI):
 	cd tools/lint && CGO_ENABLED=0 $(GO) build -o ../../$@ \
@@ -67,6 +69,9 @@ holdout: ## leave one convention out, each in turn: fit the weights without it, 
 holdout-smoke: ## the same with few runs, in minutes
 	cd tools/holdout && CGO_ENABLED=0 $(GO) run . leave -dir "$$(mktemp -d)" -train 22 -test 11
 
+artifacts: build ## test what is shipped: the image with its bill of materials, the systemd unit
+	cd tools/release && PARAMEDIC_BIN=$(CURDIR)/bin/paramedic CGO_ENABLED=0 $(GO) test -vet=off -count=1 ./...
+
 # The packages run side by side: each has its own servers and ports, and mostly waits for them.
 e2e: build $(KUBECP) ## test with a real API server, Prometheus, Alertmanager and browser
 	cd e2e && E2E_KUBECP=$(KUBECP) PARAMEDIC_BIN=$(CURDIR)/bin/paramedic CGO_ENABLED=0 \
@@ -86,5 +91,16 @@ generate: ## update the reference, the schemas and the manifests from code
 generated: generate ## fail if generated files differ ("make test" compares them, too)
 	git diff --exit-code -- docs deploy
 
+RELEASE = cd tools/release && CGO_ENABLED=0 $(GO) run . $(1) -root ../.. -version $(VERSION)
+image: ## build the image for amd64 and arm64 into dist/image, an OCI layout
+	$(call RELEASE,image) -out ../../dist/image
+
+release: ## build archives, checksums, bills of materials and the image into dist
+	$(call RELEASE,archives) -out ../../dist
+	$(call RELEASE,image) -out ../../dist/image
+
+licences: ## list the licence of each linked module; fail if one is not allowed
+	$(call RELEASE,licences)
+
 clean: ## remove build outputs and caches
-	rm -rf bin .cache
+	rm -rf bin dist .cache
