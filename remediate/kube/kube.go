@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,6 +33,8 @@ import (
 type Options struct {
 	Logger  *slog.Logger  // of the audit of writes; nil: silent
 	Timeout time.Duration // of one request; default 15s
+	// Account is the service account to act as, as namespace/name. Empty: the one that connects.
+	Account string
 }
 
 // A Cluster reads and writes one Kubernetes cluster.
@@ -52,6 +55,9 @@ func New(cfg *rest.Config, o Options) (*Cluster, error) {
 	}
 	own := rest.CopyConfig(cfg)
 	own.UserAgent = rest.DefaultKubernetesUserAgent() + " " + cluster.FieldManager
+	if namespace, name, ok := strings.Cut(o.Account, "/"); ok {
+		own.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + name
+	}
 	own.Wrap(auditing(o.Logger))
 	client, err := kubernetes.NewForConfig(own)
 	if err != nil {

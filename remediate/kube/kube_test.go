@@ -74,6 +74,30 @@ func TestDeploymentAsFirstAidSeesIt(t *testing.T) {
 	}
 }
 
+func TestFirstAidActsAsItsOwnAccount(t *testing.T) {
+	for account, want := range map[string]string{"": "", "paramedic/paramedic-first-aid": "system:serviceaccount:paramedic:paramedic-first-aid"} {
+		var got []string
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got = append(got, r.Header.Get("Impersonate-User"))
+			answer(w, 200, deployment)
+		}))
+		t.Cleanup(srv.Close)
+		c, err := kube.New(&rest.Config{Host: srv.URL}, kube.Options{Account: account})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Workload(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.PatchWorkload(t.Context(), ref, []byte(`[]`), false); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 2 || got[0] != want || got[1] != want {
+			t.Errorf("with the account %q, requests are made as %q", account, got)
+		}
+	}
+}
+
 func TestPatchIsSentOnceAndAudited(t *testing.T) {
 	calls := 0
 	c, log := server(t, func(w http.ResponseWriter, r *http.Request) {

@@ -38,9 +38,15 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 		}
 		if c.Kubernetes != nil {
 			v.readable(key("kubernetes", "kubeconfig"), c.Kubernetes.Kubeconfig)
+			if a := c.Kubernetes.FirstAidAccount; a != "" && !accountName.MatchString(a) {
+				v.at(key("kubernetes", "first_aid_account"), "%q is not namespace/name, such as paramedic/paramedic-first-aid", a)
+			}
 		}
 	}
 }
+
+// accountName matches a service account with its namespace.
+var accountName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
 
 func (v *validator) traces(path []string, c TracesConfig) {
 	key := func(k string) []string { return append(slices.Clone(path), k) }

@@ -114,3 +114,16 @@ func TestConfiguredLimitsReachFirstAid(t *testing.T) {
 		t.Errorf("%+v", aid)
 	}
 }
+
+func TestAccountWithoutItsNamespaceIsRefused(t *testing.T) {
+	for account, ok := range map[string]bool{"paramedic/paramedic-first-aid": true, "paramedic-first-aid": false, "a/b/c": false,
+		"system:serviceaccount:a:b": false} {
+		_, err := Parse("paramedic.yaml", []byte("clusters: [{name: a, kubernetes: {first_aid_account: \""+account+"\"}}]\n"))
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", account, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "paramedic.yaml:1: clusters[0].kubernetes.first_aid_account") {
+			t.Error(err)
+		}
+	}
+}

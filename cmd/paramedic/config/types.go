@@ -90,8 +90,9 @@ type URLConfig struct {
 
 // KubernetesConfig configures the connection to an API server.
 type KubernetesConfig struct {
-	Kubeconfig string `yaml:"kubeconfig" json:"kubeconfig,omitempty" jsonschema_description:"Path of a kubeconfig. Empty: the pod's service account."`
-	Context    string `yaml:"context" json:"context,omitempty" jsonschema_description:"Context in the kubeconfig. Empty: its current one."`
+	Kubeconfig      string `yaml:"kubeconfig" json:"kubeconfig,omitempty" jsonschema_description:"Path of a kubeconfig. Empty: the pod's service account."`
+	Context         string `yaml:"context" json:"context,omitempty" jsonschema_description:"Context in the kubeconfig. Empty: its current one."`
+	FirstAidAccount string `yaml:"first_aid_account" json:"first_aid_account,omitempty" jsonschema_description:"Service account, as namespace/name, that first aid plans and writes as. The account that reads must be allowed to impersonate it. Empty: first aid uses the account that reads."`
 }
 
 // TracesConfig configures the store of request traces.

@@ -192,7 +192,8 @@ func kubeClusters(cfg config.Config, log *slog.Logger) (map[string]cluster.Clust
 		if c.Kubernetes == nil {
 			continue
 		}
-		cluster, err := kube.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context, kube.Options{Logger: log})
+		cluster, err := kube.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context,
+			kube.Options{Logger: log, Account: c.Kubernetes.FirstAidAccount})
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: kubernetes: %w", c.Name, err)
 		}
