@@ -128,11 +128,12 @@ var may = map[string][]string{
 	"webhook/httpio":       {},
 	"webhook/hooktest":     {"state", "state/statetest", "webhook", "webhook/access", "webhook/api", "webhook/chat", "webhook/httpio"},
 	"webhook/report":       {"state"},
+	"webhook/stats":        {"state"},
 	"webhook/access":       {"state", "webhook/httpio"},
 	"webhook/alertmanager": {"state", "webhook/httpio"},
 	"webhook/pagerduty":    {"state", "webhook/httpio"},
 	"webhook/command":      {"state", "webhook/httpio"},
-	"webhook/api":          {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report"},
+	"webhook/api":          {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report", "webhook/stats"},
 	"webhook/chat":         {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report"},
 }
 

@@ -36,6 +36,8 @@ type Config struct {
 	Clusters []string
 	// Titles holds the titles of signals and symptoms, for reports.
 	Titles state.Titles
+	// Retain is how long a resolved incident is stored; 0: state.DefaultSettings.
+	Retain time.Duration
 
 	Alertmanager access.AlertmanagerAuth
 	API          access.APIAuth
@@ -140,6 +142,9 @@ func New(c Config) *Server {
 	if c.Sessions == nil {
 		c.Sessions = &access.Sessions{}
 	}
+	if c.Retain <= 0 {
+		c.Retain = state.DefaultSettings().Retain
+	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), done: make(chan struct{}), slots: make(chan struct{}, c.Limits.Concurrency),
@@ -153,7 +158,7 @@ func New(c Config) *Server {
 	}
 	s.api = api.New(api.Config{
 		Runner: s.commands, Access: s.access, Fleet: c.Fleet, BodyTimeout: c.Limits.ReadTimeout, ApplyWait: c.Limits.ApplyWait,
-		Streams: c.Limits.Streams, Done: s.done, Titles: c.Titles,
+		Streams: c.Limits.Streams, Done: s.done, Titles: c.Titles, Retain: c.Retain,
 	})
 	c.Slack.Titles = c.Titles
 	s.chat = chat.New(c.Slack, s.commands, c.API.Tokens, c.Limits.ReadTimeout)

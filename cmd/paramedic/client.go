@@ -21,6 +21,7 @@ import (
 	"paramedic/internal/text"
 	"paramedic/state"
 	"paramedic/webhook/api"
+	"paramedic/webhook/stats"
 )
 
 // A client calls the API of a running bot.
@@ -34,7 +35,7 @@ func (c *cli) clientCommands() []*cobra.Command {
 	cl := &client{cli: c}
 	incidents := &cobra.Command{Use: "incidents", Short: "List and show incidents, and print their reports", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), nil, 0) }}
-	var status, cause, cluster string
+	var status, cause, cluster, since string
 	var most int
 	list := &cobra.Command{Use: "list", Short: "List incidents, newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +48,10 @@ func (c *cli) clientCommands() []*cobra.Command {
 	list.Flags().StringVar(&cause, "cause", "", "only incidents with this `cause`, such as kv_exhaustion")
 	list.Flags().StringVar(&cluster, "cluster", "", "only incidents of this `cluster`")
 	list.Flags().IntVar(&most, "limit", 0, "only the newest `number` of incidents; 0: all")
-	incidents.AddCommand(list,
+	sum := &cobra.Command{Use: "stats", Short: "Sum up incidents: times by cause, pages, noisy rules, first aid, feedback",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cl.stats(cmd.Context(), since) }}
+	sum.Flags().StringVar(&since, "since", "", "`time` before now, such as 30d; by default and at most the bot's state.retain")
+	incidents.AddCommand(list, sum,
 		&cobra.Command{Use: "show ID", Short: "Show an incident with its evidence, first aid and guards", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
 		&cobra.Command{Use: "report ID", Short: "Print the report of an incident as Markdown", Args: cobra.ExactArgs(1),
@@ -94,7 +98,7 @@ func (c *cli) clientCommands() []*cobra.Command {
 
 // details has the help of commands that need more than one sentence.
 var details = map[string]string{
-	"show": byNumber, "report": byNumber, "ack": byNumber, "silence": byNumber,
+	"stats": stats.Help, "show": byNumber, "report": byNumber, "ack": byNumber, "silence": byNumber,
 	"approve": "\nACTION is the action's ID. PLAN is the beginning of the plan's hash. The page, the notification and\n" +
 		"`paramedic incidents show 7` print both with the plan. If you leave PLAN out, nothing is approved: the command prints\n" +
 		"the plan and its hash. If the plan has changed since, the bot refuses the approval.\n",
@@ -229,6 +233,17 @@ func (c *client) report(ctx context.Context, id string) error {
 	}
 	_, err = c.out.Write(body)
 	return err
+}
+
+func (c *client) stats(ctx context.Context, since string) error {
+	var sum stats.Summary
+	if err := c.get(ctx, "/api/v1/stats?"+url.Values{"since": {since}}.Encode(), &sum); err != nil {
+		return err
+	}
+	if c.output == "json" {
+		return c.json(sum)
+	}
+	return sum.Print(forPeople{c.out})
 }
 
 func (c *client) get(ctx context.Context, path string, into any) error {

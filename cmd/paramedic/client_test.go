@@ -61,6 +61,9 @@ func TestCommandsReportCurrentState(t *testing.T) {
 	says(t, ask(t, exitOK, "halt", server), "first aid is halted in default. `paramedic resume` allows it again")
 	says(t, ask(t, exitOK, "resume", server), "first aid is allowed again in default")
 	says(t, ask(t, exitOK, "incidents", "report", "1", "-o", "json", server), `"report": "# Incident INC-`)
+	says(t, ask(t, exitOK, "incidents", "stats", server), ": 1 incident, 1 open, ", "ACKNOWLEDGED", "First aid: ", "Feedback: none")
+	says(t, ask(t, exitOK, "incidents", "stats", "--since", "2h", "-o", "json", server), `"incidents": 1,`, `"noisy_rules": [`)
+	says(t, ask(t, exitError, "incidents", "stats", "--since", "90d", server), "since 90d is longer than incidents are kept: use at most 30d")
 	for _, verb := range []string{"approve", "deny", "cancel"} {
 		says(t, ask(t, exitError, verb, "NOPE", server), `no action "NOPE": give its ID or the unique beginning of it (404)`)
 	}

@@ -85,7 +85,7 @@ var formats = map[string][]string{
 	"backtest":  {"json", "markdown"},
 	"playbooks": {"json"}, "playbooks list": {"json"}, "playbooks show": {"json"}, "playbooks test": {"json"},
 	"rules": {"json"}, "rules list": {"json"}, "rules show": {"json"}, "rules test": {"json"},
-	"lab score": {"json"}, "lab storm": {"json"},
+	"lab score": {"json"}, "lab storm": {"json"}, "incidents stats": {"json"},
 	"incidents": {"json"}, "incidents list": {"json"}, "incidents show": {"json"}, "incidents report": {"json", "markdown"},
 	"ack": {"json"}, "approve": {"json"}, "deny": {"json"}, "silence": {"json"}, "halt": {"json"}, "resume": {"json"},
 }

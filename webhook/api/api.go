@@ -19,6 +19,8 @@ type Config struct {
 	Fleet func(ctx context.Context) (any, error)
 	// Titles holds the titles of signals and symptoms, for reports.
 	Titles state.Titles
+	// Retain is the longest window of the statistics: a resolved incident is stored for this time.
+	Retain time.Duration
 	// BodyTimeout bounds how long a body may take to arrive.
 	BodyTimeout time.Duration
 	// ApplyWait bounds how long a write waits to be applied, before it is answered with 202.
@@ -60,6 +62,7 @@ func (s *API) Routes() map[string]httpio.Handler {
 		"POST /api/v1/actions/{id}/cancel":     s.onAction(state.VerbCancel),
 		"POST /api/v1/halt":                    s.onFleet(state.VerbHalt),
 		"POST /api/v1/resume":                  s.onFleet(state.VerbResume),
+		"GET /api/v1/stats":                    need(state.Viewer, s.stats),
 		"GET /api/v1/fleet":                    need(state.Viewer, s.fleet),
 		"GET /api/v1/events":                   need(state.Viewer, s.events),
 	}

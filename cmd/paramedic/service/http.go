@@ -50,7 +50,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 	}
 	server = webhook.New(webhook.Config{
 		Log: s.Keeper, View: s.Keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
-		Titles: titlesOf(s.catalog),
+		Titles: titlesOf(s.catalog), Retain: c.State.Retain.D(),
 		Alertmanager: access.AlertmanagerAuth{
 			Bearer:        access.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
 			BasicUser:     c.Auth.Alertmanager.BasicAuth.Username,
