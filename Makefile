@@ -11,7 +11,7 @@ GOLANGCI := $(call tool,golangci-lint,tools/lint)
 KUBECP := $(CURDIR)/$(call tool,kubecp,e2e/kubecp)
 
 .PHONY: help build demo test race lint fuzz mutate holdout holdout-smoke artifacts e2e bench generate generated \
-	image release licences clean
+	image release licences chart clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,7 @@ lint: $(GOLANGCI) ## check format and style
 	cd tools/mutate && CGO_ENABLED=0 $(GO) vet ./...
 	cd tools/holdout && CGO_ENABLED=0 $(GO) vet ./...
 	cd tools/release && CGO_ENABLED=0 $(GO) vet ./...
+	cd tools/chart && CGO_ENABLED=0 $(GO) vet ./...
 
 $(GOLANGCI):
 	cd tools/lint && CGO_ENABLED=0 $(GO) build -o ../../$@ \
@@ -72,7 +73,8 @@ holdout: ## leave one convention out, each in turn: fit the weights without it, 
 holdout-smoke: ## the same with few runs, in minutes
 	cd tools/holdout && CGO_ENABLED=0 $(GO) run . leave -dir "$$(mktemp -d)" -train 22 -test 11
 
-artifacts: build ## test what is shipped: the image with its bill of materials, the systemd unit
+artifacts: build ## test what is shipped: the image with its bill of materials, the chart, the manifests
+	cd tools/chart && CGO_ENABLED=0 $(GO) test -vet=off -count=1 ./...
 	cd tools/release && PARAMEDIC_BIN=$(CURDIR)/bin/paramedic CGO_ENABLED=0 $(GO) test -vet=off -count=1 ./...
 
 # The packages run side by side: each has its own servers and ports, and mostly waits for them.
@@ -90,8 +92,9 @@ generate: ## update the reference, the schemas and the manifests from code
 	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./cmd/paramedic/config ./notify/slack \
 		./rules/catalog ./rules/casetest ./playbooks \
 		-run Generated -args -update
+	cd tools/chart && CGO_ENABLED=0 $(GO) run . generate
 
-generated: generate ## fail if generated files differ ("make test" compares them, too)
+generated: generate ## fail if generated files differ ("make test" and "make artifacts" compare them, too)
 	git diff --exit-code -- docs deploy
 
 RELEASE = cd tools/release && CGO_ENABLED=0 $(GO) run . $(1) -root ../.. -version $(VERSION)
@@ -104,6 +107,10 @@ release: ## build archives, checksums, bills of materials and the image into dis
 
 licences: ## list the licence of each linked module; fail if one is not allowed
 	$(call RELEASE,licences)
+
+VALUES ?= deploy/helm/paramedic/values-suggest.yaml
+chart: ## print the chart's manifests with the values file VALUES
+	@cd tools/chart && CGO_ENABLED=0 $(GO) run . render -f $(abspath $(VALUES))
 
 clean: ## remove build outputs and caches
 	rm -rf bin dist .cache
