@@ -68,8 +68,7 @@ metadata:
 // generatedBy ends the heading of each manifest.
 const generatedBy = "# Made from deploy/helm/paramedic by make generate.\n"
 
-// manifests returns the plain manifests, by path below deploy: one file for each rung, the rights to
-// read alone, and the rights to write in one more namespace.
+// manifests returns the plain manifests, by path below deploy: one file for each rung.
 func manifests() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, rung := range rungs {
