@@ -12,13 +12,10 @@ import (
 
 	"paramedic/lab"
 
-	promhistogram "github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
@@ -137,11 +134,11 @@ func (s scraped) Select(_ context.Context, _ bool, _ *storage.SelectHints, match
 		all["__name__"] = name
 		set := labels.FromMap(all)
 		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(set.Get(m.Name)) }) {
-			var samples []chunks.Sample
+			one := promql.Series{Metric: set}
 			for _, p := range x.points {
-				samples = append(samples, sampleAt{moment(s.history, p.at).UnixMilli(), p.value})
+				one.Floats = append(one.Floats, promql.FPoint{T: moment(s.history, p.at).UnixMilli(), F: p.value})
 			}
-			out = append(out, storage.NewListSeries(set, samples))
+			out = append(out, promql.NewStorageSeries(one))
 		}
 	}
 	return &seriesSet{all: out, at: -1}
@@ -156,16 +153,3 @@ func (s *seriesSet) Next() bool                      { s.at++; return s.at < len
 func (s *seriesSet) At() storage.Series              { return s.all[s.at] }
 func (*seriesSet) Err() error                        { return nil }
 func (*seriesSet) Warnings() annotations.Annotations { return nil }
-
-type sampleAt struct {
-	t int64
-	v float64
-}
-
-func (s sampleAt) ST() int64                       { return 0 }
-func (s sampleAt) T() int64                        { return s.t }
-func (s sampleAt) F() float64                      { return s.v }
-func (sampleAt) H() *promhistogram.Histogram       { return nil }
-func (sampleAt) FH() *promhistogram.FloatHistogram { return nil }
-func (s sampleAt) Copy() chunks.Sample             { return s }
-func (sampleAt) Type() chunkenc.ValueType          { return chunkenc.ValFloat }

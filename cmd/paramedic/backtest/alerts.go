@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,19 +62,7 @@ func selector(cluster string) string {
 	if cluster == "" {
 		return `ALERTS{alertstate="firing"}`
 	}
-	return `ALERTS{alertstate="firing",cluster=~` + strconv.Quote(quoteMeta(cluster)+"|") + `}`
-}
-
-// quoteMeta escapes what has a meaning in a regular expression.
-func quoteMeta(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return `ALERTS{alertstate="firing",cluster=~` + strconv.Quote(regexp.QuoteMeta(cluster)+"|") + `}`
 }
 
 // span returns how much of the time after a moment can be read at once: at most as much as asked,

@@ -18,7 +18,7 @@ type route struct {
 // The two Alertmanagers: the one that sends to the bot, as deploy/alertmanager recommends, and the
 // one that a site has without the bot, with Alertmanager's defaults.
 var (
-	botRoute = route{by: []string{"alertname", "cluster", "namespace"}, groupWait: 5 * time.Second, interval: 30 * time.Second,
+	botRoute = route{by: []string{"alertname", "cluster", "namespace"}, groupWait: 10 * time.Second, interval: 30 * time.Second,
 		repeat: 4 * time.Hour}
 	plainRoute = route{by: []string{"alertname", "namespace"}, groupWait: 30 * time.Second, interval: 5 * time.Minute,
 		repeat: 4 * time.Hour}
@@ -42,7 +42,7 @@ type group struct {
 	Next   time.Time         `json:"next"`
 }
 
-// A notification is what a group tells its receiver.
+// A notification holds the alerts of a group that its receiver gets at one time.
 type notification struct {
 	at     time.Time
 	key    string

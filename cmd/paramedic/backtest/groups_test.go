@@ -3,12 +3,15 @@ package backtest
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"paramedic/lab/alerting"
 )
@@ -69,6 +72,29 @@ func TestDispatcherNotifiesAsAlertmanager(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" || len(got) < 10 {
 			t.Fatalf("seed %d, %d notifications (-lab +dispatcher):\n%s", seed, len(got), d)
 		}
+	}
+}
+
+// The bot's Alertmanager is the one that deploy recommends.
+func TestBotRouteIsThatOfDeploy(t *testing.T) {
+	raw, err := os.ReadFile("../../../deploy/alertmanager/alertmanager.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Route struct {
+			By       []string      `yaml:"group_by"`
+			Wait     time.Duration `yaml:"group_wait"`
+			Interval time.Duration `yaml:"group_interval"`
+			Repeat   time.Duration `yaml:"repeat_interval"`
+		}
+	}
+	if err := yaml.Unmarshal(raw, &file); err != nil {
+		t.Fatal(err)
+	}
+	r := file.Route
+	if want := (route{by: r.By, groupWait: r.Wait, interval: r.Interval, repeat: r.Repeat}); !reflect.DeepEqual(botRoute, want) {
+		t.Errorf("the route is %+v, want %+v", botRoute, want)
 	}
 }
 

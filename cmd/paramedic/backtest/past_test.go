@@ -14,13 +14,10 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	promhistogram "github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"paramedic/lab"
@@ -29,7 +26,7 @@ import (
 
 // A past holds samples in memory, for Prometheus' own engine and behind its API.
 type past struct {
-	byName map[string]map[string]*memSeries
+	byName map[string]map[string]*promql.Series
 	rules  []alerting.Rule
 	engine *promql.Engine
 
@@ -37,13 +34,8 @@ type past struct {
 	queries int
 }
 
-type memSeries struct {
-	labels  labels.Labels
-	samples []chunks.Sample
-}
-
 func newPast() *past {
-	return &past{byName: map[string]map[string]*memSeries{}, engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 5e7,
+	return &past{byName: map[string]map[string]*promql.Series{}, engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 5e7,
 		Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})}
 }
 
@@ -55,15 +47,15 @@ func (p *past) add(name string, l map[string]string, at time.Time, v float64) {
 	all["__name__"] = name
 	set := labels.FromMap(all)
 	if p.byName[name] == nil {
-		p.byName[name] = map[string]*memSeries{}
+		p.byName[name] = map[string]*promql.Series{}
 	}
 	key := set.String()
 	s := p.byName[name][key]
 	if s == nil {
-		s = &memSeries{labels: set}
+		s = &promql.Series{Metric: set}
 		p.byName[name][key] = s
 	}
-	s.samples = append(s.samples, memSample{at.UnixMilli(), v})
+	s.Floats = append(s.Floats, promql.FPoint{T: at.UnixMilli(), F: v})
 }
 
 // scrapeEvery is the interval of scrapes, and of the evaluations that are recorded.
@@ -229,13 +221,13 @@ func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, match
 	for _, name := range names {
 		for _, key := range slices.Sorted(maps.Keys(q.byName[name])) {
 			s := q.byName[name][key]
-			if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.labels.Get(m.Name)) }) {
+			if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.Metric.Get(m.Name)) }) {
 				continue
 			}
-			i, _ := slices.BinarySearchFunc(s.samples, q.from, func(x chunks.Sample, t int64) int { return int(x.T() - t) })
-			j, _ := slices.BinarySearchFunc(s.samples, q.to+1, func(x chunks.Sample, t int64) int { return int(x.T() - t) })
+			i, _ := slices.BinarySearchFunc(s.Floats, q.from, func(x promql.FPoint, t int64) int { return int(x.T - t) })
+			j, _ := slices.BinarySearchFunc(s.Floats, q.to+1, func(x promql.FPoint, t int64) int { return int(x.T - t) })
 			if i < j {
-				out = append(out, storage.NewListSeries(s.labels, s.samples[i:j]))
+				out = append(out, promql.NewStorageSeries(promql.Series{Metric: s.Metric, Floats: s.Floats[i:j]}))
 			}
 		}
 	}
@@ -251,16 +243,3 @@ func (s *seriesSet) Next() bool                      { s.at++; return s.at < len
 func (s *seriesSet) At() storage.Series              { return s.all[s.at] }
 func (*seriesSet) Err() error                        { return nil }
 func (*seriesSet) Warnings() annotations.Annotations { return nil }
-
-type memSample struct {
-	t int64
-	v float64
-}
-
-func (s memSample) ST() int64                       { return 0 }
-func (s memSample) T() int64                        { return s.t }
-func (s memSample) F() float64                      { return s.v }
-func (memSample) H() *promhistogram.Histogram       { return nil }
-func (memSample) FH() *promhistogram.FloatHistogram { return nil }
-func (s memSample) Copy() chunks.Sample             { return s }
-func (memSample) Type() chunkenc.ValueType          { return chunkenc.ValFloat }

@@ -17,8 +17,8 @@ import (
 // probes is the number of moments at which the begin of the data is searched.
 const probes = 150
 
-// checkWindow returns an error that says what to do if Prometheus does not answer, or if its data
-// begin after the window.
+// checkWindow returns an error if Prometheus does not answer, or if its data begin after the
+// window. The error names what to do.
 func (b *backtest) checkWindow(ctx context.Context) error {
 	if _, _, _, err := b.direct.Query(ctx, "vector(1)", b.to); err != nil {
 		return survey.Unreachable(b.URL, errors.New(enrich.Explain("Prometheus", err)))
