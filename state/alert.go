@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // AlertStatus is an alert's status in Alertmanager.
 type AlertStatus string
@@ -34,6 +37,10 @@ func (s Severity) Rank() int {
 	}
 	return 0
 }
+
+// ForNoPerson reports whether an alert with these labels is for no person. kube-prometheus gives
+// the severity none to its always firing Watchdog and to InfoInhibitor.
+func ForNoPerson(labels map[string]string) bool { return strings.EqualFold(labels["severity"], "none") }
 
 // An Alert is one alert of a webhook payload. An episode of it is (Fingerprint, StartsAt).
 type Alert struct {

@@ -50,10 +50,9 @@ func (x *step) recordDelivery(in *state.Incident, b state.AlertBatch) {
 // evaluates its rules at its own phase, by default once a minute.
 const haSkew = time.Minute
 
-// applyAlert applies one alert and returns the incident that it changed, or nil. It skips severity
-// none, which marks alerts for no person, such as the always firing Watchdog of kube-prometheus.
+// applyAlert applies one alert and returns the incident that it changed, or nil.
 func (x *step) applyAlert(a state.Alert) *state.Incident {
-	if strings.EqualFold(a.Labels["severity"], "none") {
+	if state.ForNoPerson(a.Labels) {
 		return nil
 	}
 	rec := x.Board.alerts[a.Fingerprint]

@@ -36,6 +36,24 @@ func BenchmarkKeeperReads(b *testing.B) {
 				}
 			}
 		})
+		b.Run(fmt.Sprintf("Walk/incidents=%d", incidents), func(b *testing.B) { // as /api/v1/stats reads
+			for b.Loop() {
+				q := state.IncidentQuery{Limit: 200}
+				for more := true; more; more = q.After != nil {
+					page := k.ListIncidents(q)
+					for i := range page.Incidents {
+						k.ActionsOf(page.Incidents[i].ID)
+					}
+					q.After = page.Next
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("Scrape/incidents=%d", incidents), func(b *testing.B) { // as /metrics reads
+			for b.Loop() {
+				k.Tally()
+				k.BegunActions()
+			}
+		})
 		for name, q := range map[string]state.IncidentQuery{
 			"all":    {},
 			"page":   {Limit: 50},

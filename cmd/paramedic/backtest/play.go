@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"paramedic/lab/alerting"
@@ -117,10 +116,9 @@ func (p *player) pending() bool {
 	return false
 }
 
-// receive passes the start or the end of an alert to both Alertmanagers. Severity none marks alerts
-// that no person gets, such as a dead man's switch.
+// receive passes the start or the end of an alert to both Alertmanagers, unless no person gets it.
 func (p *player) receive(e event) {
-	if strings.EqualFold(e.alert.Labels["severity"], "none") {
+	if state.ForNoPerson(e.alert.Labels) {
 		if !e.ends {
 			p.tally.None++
 		}

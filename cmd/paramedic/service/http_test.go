@@ -94,23 +94,15 @@ func TestMetricsExportTheBacklog(t *testing.T) {
 	}
 	resp.Body.Close()
 	awaitAlerts(t, bot, 1)
-	resp, err = http.Get(base + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := metricsOf(t, base)
 	for _, name := range []string{"paramedic_backlog_inputs", "paramedic_backlog_alerts", "paramedic_backlog_oldest_seconds",
 		"paramedic_backlog_work_seconds"} {
-		if !strings.Contains(string(body), name+`{partition="0"} 0`) {
+		if !strings.Contains(page, name+`{partition="0"} 0`) {
 			t.Errorf("no %s of an idle partition", name)
 		}
 	}
 	for _, name := range []string{"paramedic_outbox_due ", "paramedic_outbox_oldest_seconds "} {
-		if !strings.Contains(string(body), "\n"+name) {
+		if !strings.Contains(page, "\n"+name) {
 			t.Errorf("no %s", name)
 		}
 	}

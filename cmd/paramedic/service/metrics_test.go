@@ -74,6 +74,21 @@ func TestOwnAlertsReadExportedMetrics(t *testing.T) {
 	}
 }
 
+// metricsOf returns the bot's page of metrics.
+func metricsOf(t *testing.T, base string) string {
+	t.Helper()
+	resp, err := http.Get(base + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
 // After an alert the metrics tell of the payload, the incident, its verdict and the store.
 func TestMetricsFollowAnIncident(t *testing.T) {
 	base, bot := startBot(t)
@@ -90,16 +105,7 @@ func TestMetricsFollowAnIncident(t *testing.T) {
 	}
 	var page string
 	missing := func() []string {
-		resp, err := http.Get(base + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		raw, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		page = string(raw)
+		page = metricsOf(t, base)
 		return slices.DeleteFunc(slices.Clone(want), func(line string) bool { return strings.Contains(page, line) })
 	}
 	for deadline := time.After(time.Minute); len(missing()) > 0; {
