@@ -11,7 +11,6 @@ require (
 )
 
 require (
-	github.com/PagerDuty/go-pagerduty v1.8.0 // indirect
 	github.com/chromedp/sysutil v1.1.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260623181947-01eb4420fa68 // indirect
 	github.com/go-openapi/swag/pools v0.28.0 // indirect

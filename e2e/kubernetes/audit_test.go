@@ -19,6 +19,9 @@ type auditEvent struct {
 	User       struct {
 		Username string `json:"username"`
 	} `json:"user"`
+	Impersonated struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
 	ObjectRef struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
@@ -71,10 +74,17 @@ func audit(t *testing.T, namespace string, since time.Time) []auditEvent {
 	return out
 }
 
-// writes returns the requests of the bot that changed something in the namespace, in order.
+// writes returns the requests of the bot that changed something in the namespace, in order. It
+// fails the test if one was not made as the account of first aid.
 func writes(t *testing.T, namespace string) []auditEvent {
 	t.Helper()
-	return slices.DeleteFunc(audit(t, namespace, time.Time{}), func(e auditEvent) bool { return !e.wrote() })
+	out := slices.DeleteFunc(audit(t, namespace, time.Time{}), func(e auditEvent) bool { return !e.wrote() })
+	for _, e := range out {
+		if e.Impersonated.Username != firstAidAccount {
+			t.Errorf("%s was made as %q", e, e.Impersonated.Username)
+		}
+	}
+	return out
 }
 
 // neverDeleted fails the test if the bot tried to delete anything in the namespace.

@@ -9,9 +9,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
 
 	"paramedic/e2e/cluster"
 )
@@ -21,6 +24,8 @@ import (
 var (
 	control    *cluster.Cluster
 	admin      *kubernetes.Clientset
+	objects    dynamic.Interface
+	mapper     meta.RESTMapper
 	monitoring *prometheus
 	auditLog   string
 )
@@ -74,7 +79,15 @@ func run(m *testing.M) (int, error) {
 			return 0, err
 		}
 	}
-	if err := shipped(ctx, "observer.yaml", ""); err != nil {
+	if objects, err = dynamic.NewForConfig(control.Config); err != nil {
+		return 0, err
+	}
+	known, err := restmapper.GetAPIGroupResources(admin.Discovery())
+	if err != nil {
+		return 0, err
+	}
+	mapper = restmapper.NewDiscoveryRESTMapper(known)
+	if err := shippedRights(ctx); err != nil {
 		return 0, err
 	}
 	cluster.ServePods(ctx, admin, enginePort, engineOf)

@@ -12,73 +12,108 @@ import (
 	"testing"
 
 	authv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// botAccount is the bot's user name in the audit log.
-const botAccount = "system:serviceaccount:paramedic:paramedic"
+// The bot reads as the first account. First aid plans and writes as the second.
+const (
+	botAccount      = "system:serviceaccount:paramedic:paramedic"
+	firstAidAccount = "system:serviceaccount:paramedic:paramedic-first-aid"
+)
 
-// shipped applies a manifest of deploy/kubernetes unchanged. Objects without a namespace get the
-// given one, as with kubectl -n.
-func shipped(ctx context.Context, file, namespace string) error {
+// manifest reads the objects of a file in deploy/kubernetes.
+func manifest(file string) ([]*unstructured.Unstructured, error) {
 	raw, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var out []*unstructured.Unstructured
 	docs := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
 	for {
 		doc, err := docs.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return out, nil
+		}
+		o := &unstructured.Unstructured{}
+		if err == nil {
+			err = yaml.Unmarshal(doc, &o.Object)
 		}
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if len(bytes.TrimSpace(doc)) == 0 {
-			continue
-		}
-		obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(doc, nil, nil)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		switch o := obj.(type) {
-		case *corev1.ServiceAccount:
-			if err := ensureNamespace(ctx, o.Namespace); err != nil {
-				return err
-			}
-			_, err = admin.CoreV1().ServiceAccounts(o.Namespace).Create(ctx, o, metav1.CreateOptions{})
-		case *rbacv1.ClusterRole:
-			_, err = admin.RbacV1().ClusterRoles().Create(ctx, o, metav1.CreateOptions{})
-		case *rbacv1.ClusterRoleBinding:
-			_, err = admin.RbacV1().ClusterRoleBindings().Create(ctx, o, metav1.CreateOptions{})
-		case *rbacv1.Role:
-			_, err = admin.RbacV1().Roles(namespace).Create(ctx, o, metav1.CreateOptions{})
-		case *rbacv1.RoleBinding:
-			_, err = admin.RbacV1().RoleBindings(namespace).Create(ctx, o, metav1.CreateOptions{})
-		default:
-			err = fmt.Errorf("the suite cannot apply a %T", obj)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+		out = append(out, o)
 	}
 }
 
-func ensureNamespace(ctx context.Context, name string) error {
-	_, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+// applyAsKubectl applies an object server-side, as kubectl does. The API server refuses unknown
+// fields.
+func applyAsKubectl(ctx context.Context, o *unstructured.Unstructured) error {
+	return patch(ctx, o, metav1.PatchOptions{FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict})
+}
+
+func patch(ctx context.Context, o *unstructured.Unstructured, options metav1.PatchOptions) error {
+	raw, err := o.MarshalJSON()
+	if err != nil {
+		return err
 	}
-	return err
+	gvk := o.GroupVersionKind()
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return err
+	}
+	var to dynamic.ResourceInterface = objects.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		to = objects.Resource(mapping.Resource).Namespace(o.GetNamespace())
+	}
+	options.Force = new(true)
+	if _, err := to.Patch(ctx, o.GetName(), types.ApplyPatchType, raw, options); err != nil {
+		return fmt.Errorf("applying %s %s: %w", gvk.Kind, o.GetName(), err)
+	}
+	return nil
+}
+
+// shippedRights applies the accounts and cluster-wide rights of approve.yaml, without its bot.
+func shippedRights(ctx context.Context) error {
+	all, err := manifest("approve.yaml")
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		switch o.GetKind() {
+		case "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
+			if o.GetNamespace() == "llm" {
+				continue // every test has a namespace of its own
+			}
+			if err := applyAsKubectl(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shippedFirstAid applies first-aid.yaml to a namespace, as kubectl -n does.
+func shippedFirstAid(ctx context.Context, namespace string) error {
+	all, err := manifest("first-aid.yaml")
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		o.SetNamespace(namespace)
+		if err := applyAsKubectl(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // asBot returns a token of the manifests' service account.
@@ -89,11 +124,12 @@ func asBot(t *testing.T) string {
 		&authv1.TokenRequest{Spec: authv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{}))(t).Status.Token
 }
 
-// botClient returns a client with the bot's rights.
-func botClient(t *testing.T) *kubernetes.Clientset {
+// clientOf returns a client with the bot's token that acts as an account. If the account is empty,
+// it acts as the bot itself.
+func clientOf(t *testing.T, account string) *kubernetes.Clientset {
 	t.Helper()
 	return must(kubernetes.NewForConfig(&rest.Config{Host: control.Config.Host, BearerToken: asBot(t),
-		TLSClientConfig: rest.TLSClientConfig{CAData: control.CA()}}))(t)
+		TLSClientConfig: rest.TLSClientConfig{CAData: control.CA()}, Impersonate: rest.ImpersonationConfig{UserName: account}}))(t)
 }
 
 // kubeconfig writes the bot's kubeconfig for an API server and returns its path.

@@ -114,36 +114,33 @@ func firstAid(ctx context.Context, c kubernetes.Interface, ns, pod string) map[s
 func TestManifestsGrantOnlyWhatTheModeNeeds(t *testing.T) {
 	observed := &scene{T: t, namespace: namespace(t), engines: exhausted()}
 	treated := &scene{T: t, namespace: namespace(t), engines: exhausted()}
-	if err := shipped(t.Context(), "first-aid.yaml", treated.namespace); err != nil {
+	if err := shippedFirstAid(t.Context(), treated.namespace); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []*scene{observed, treated} {
 		raise(t, s.namespace, s.engines)
 		s.deploy()
 	}
-	c := botClient(t)
-	for name, s := range map[string]*scene{"observer.yaml": observed, "first-aid.yaml": treated} {
+	reader, aid := clientOf(t, ""), clientOf(t, firstAidAccount)
+	for _, s := range []*scene{observed, treated} {
 		pod := s.pods()[0].Name
-		for what, err := range refusals(t.Context(), c, s.namespace, pod) {
-			if !forbidden(err) {
-				t.Errorf("with %s the bot may %s: %v", name, what, err)
+		for who, c := range map[string]*kubernetes.Clientset{"the bot": reader, "first aid": aid} {
+			for what, err := range refusals(t.Context(), c, s.namespace, pod) {
+				if !forbidden(err) {
+					t.Errorf("%s may %s: %v", who, what, err)
+				}
+			}
+			for what, err := range firstAid(t.Context(), c, s.namespace, pod) {
+				if may := c == aid && s == treated; may && err != nil || !may && !forbidden(err) {
+					t.Errorf("%s, in a namespace with first-aid.yaml (%t), asks to %s: %v", who, s == treated, what, err)
+				}
 			}
 		}
 	}
-	for what, err := range firstAid(t.Context(), c, observed.namespace, observed.pods()[0].Name) {
-		if !forbidden(err) {
-			t.Errorf("with observer.yaml alone the bot may %s: %v", what, err)
-		}
-	}
-	for what, err := range firstAid(t.Context(), c, treated.namespace, treated.pods()[0].Name) {
-		if err != nil {
-			t.Errorf("with first-aid.yaml the bot may not %s: %v", what, err)
-		}
-	}
-	if _, err := c.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := reader.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("the bot cannot read: %v", err)
 	}
-	if text := fmt.Sprint(firstAid(t.Context(), c, "kube-system", "x")); strings.Count(text, "forbidden") != 3 {
+	if text := fmt.Sprint(firstAid(t.Context(), aid, "kube-system", "x")); strings.Count(text, "forbidden") != 3 {
 		t.Errorf("the Role reaches into another namespace: %s", text)
 	}
 }

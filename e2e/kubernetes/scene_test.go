@@ -47,7 +47,7 @@ type scene struct {
 type options struct {
 	mode     string
 	engines  *flock
-	readOnly bool // without the Role of first-aid.yaml
+	readOnly bool // without the Role and the account of first aid
 	gated    bool // the bot reaches the API server through a gate
 	window   string
 }
@@ -58,7 +58,7 @@ func setting(t *testing.T, o options) *scene {
 	s := &scene{T: t, engines: o.engines, namespace: namespace(t)}
 	raise(t, s.namespace, o.engines)
 	if !o.readOnly {
-		if err := shipped(t.Context(), "first-aid.yaml", s.namespace); err != nil {
+		if err := shippedFirstAid(t.Context(), s.namespace); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,10 +74,13 @@ func setting(t *testing.T, o options) *scene {
 		s.gate = newGate(t)
 		server = s.gate.URL
 	}
+	access := map[string]any{"kubeconfig": kubeconfig(t, s.bot.Dir(), server)}
+	if !o.readOnly {
+		access["first_aid_account"] = "paramedic/paramedic-first-aid"
+	}
 	s.bot.Configure(map[string]any{
-		"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": monitoring.url},
-			"kubernetes": map[string]any{"kubeconfig": kubeconfig(t, s.bot.Dir(), server)}}},
-		"triage": map[string]any{"settle": "1s", "resolve_hold": "1s"},
+		"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": monitoring.url}, "kubernetes": access}},
+		"triage":   map[string]any{"settle": "1s", "resolve_hold": "1s"},
 		"notify": map[string]any{"slack": map[string]any{"token_file": s.bot.Secret("token", "xoxb-e2e"),
 			"signing_secret_file": s.bot.Secret("signing", signingSecret), "api_url": s.slack.URL()}},
 		"remediate": map[string]any{"mode": o.mode,

@@ -348,7 +348,7 @@ func TestTopologyAndLastWords(t *testing.T) {
 		t.Errorf("the log's text is public, or its class is missing (%v): %s", err, page)
 	}
 
-	if _, err := botClient(t).CoreV1().Pods(ns).GetLogs("ring-0", &corev1.PodLogOptions{}).DoRaw(t.Context()); forbidden(err) {
+	if _, err := clientOf(t, "").CoreV1().Pods(ns).GetLogs("ring-0", &corev1.PodLogOptions{}).DoRaw(t.Context()); forbidden(err) {
 		t.Errorf("observer.yaml does not let the bot read a log: %v", err)
 	}
 

@@ -68,7 +68,8 @@ metadata:
 // generatedBy ends the heading of each manifest.
 const generatedBy = "# Made from deploy/helm/paramedic by make generate.\n"
 
-// manifests returns the plain manifests, by path below deploy: one file for each rung.
+// manifests returns the plain manifests, by path below deploy: one file for each rung, the rights
+// to read alone, and the rights to write in one more namespace.
 func manifests() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, rung := range rungs {
@@ -85,8 +86,34 @@ func manifests() (map[string][]byte, error) {
 			return nil, err
 		}
 		out["kubernetes/"+rung+".yaml"] = join(heading+generatedBy, append([]document{{text: namespace}}, docs...))
+		switch rung {
+		case "observe":
+			out["kubernetes/observer.yaml"] = join("# The rights to read alone, for a bot that runs elsewhere. No verb here writes.\n"+
+				generatedBy, append([]document{{text: namespace}}, keep(docs, "accounts", "observer")...))
+		case "approve":
+			out["kubernetes/first-aid.yaml"] = join("# The rights to write in one more namespace, beside approve.yaml or auto.yaml:\n"+
+				"#   kubectl -n NAMESPACE apply -f first-aid.yaml\n"+generatedBy, inAnyNamespace(docs))
+		}
 	}
 	return out, nil
+}
+
+// keep returns the documents of some templates.
+func keep(docs []document, from ...string) []document {
+	return slices.DeleteFunc(slices.Clone(docs), func(d document) bool { return !slices.Contains(from, d.template) })
+}
+
+// inAnyNamespace returns the objects that approve.yaml has in the first namespace of its values,
+// without that namespace.
+func inAnyNamespace(docs []document) []document {
+	var out []document
+	for _, d := range keep(docs, "first-aid") {
+		if text := strings.Replace(d.text, "\n  namespace: llm\n", "\n", 1); text != d.text {
+			text, _ = strings.CutPrefix(text, "# The writes of first aid in the namespace llm.\n")
+			out = append(out, document{d.template, text})
+		}
+	}
+	return out
 }
 
 // leadingComment returns the comment at the top of a file.

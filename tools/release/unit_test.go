@@ -11,7 +11,7 @@ import (
 func TestUnitIsValidAndConfined(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("this machine has no systemd-analyze")
+		t.Skip("this machine has no systemd-analyze, of the package systemd")
 	}
 	text := string(must(os.ReadFile("../../deploy/systemd/paramedic.service"))(t))
 	dir := t.TempDir()
