@@ -25,6 +25,8 @@ var troubles = []trouble{
 	{signal: "preemption_rate", felt: 0.05, factor: 3}, {signal: "error_rate", felt: 0.02, factor: 3},
 	{signal: "arrival_rate", factor: 2}, {signal: "prompt_length_mean", factor: 2},
 	{signal: "output_length_mean", factor: 2}, {signal: "prefix_hit_ratio", factor: 2, falls: true},
+	{signal: "abort_rate", felt: 0.05, factor: 3}, {signal: "itl_p95", felt: 0.1, factor: 2},
+	{signal: "refusal_ratio", felt: 0.02, factor: 2}, {signal: "empty_ratio", felt: 0.01, factor: 2},
 }
 
 // ramped is the least factor from a day ago to the hour before the onset at which the change had
