@@ -15,6 +15,8 @@ type Evidence struct {
 	// About lists what the alerts without a place are about: the pools, nodes and gateways of the
 	// series that their expressions read.
 	About []Entity `json:"about,omitempty"`
+	// Old lists the pools that were in trouble for over half an hour before the first alert.
+	Old []Entity `json:"old,omitempty"`
 	// Missing lists the signals that were queried without a result, with the reason. Missing
 	// evidence is neutral, never zero.
 	Missing []Missing `json:"missing,omitempty"`

@@ -58,8 +58,9 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //
 // An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU
 // as "name/gpu". A later line replaces an earlier one of the same signal and entity. The value '-'
-// removes the sample. "base FILE" includes a file of such lines, and "missing SIGNAL reason" marks
-// a signal that could not be read.
+// removes the sample. "base FILE" includes a file of such lines, "missing SIGNAL reason" marks a
+// signal that could not be read, and "old trouble" says that the pool was in trouble for over half
+// an hour before the first alert.
 //
 // The lines of want are:
 //
@@ -228,10 +229,22 @@ func (k *caseRun) evidence(s, file string, depth int) {
 			k.signal(at, f[1])
 			k.ev.Missing = append(k.ev.Missing, state.Missing{Signal: f[1], Reason: strings.Join(f[2:], " ")})
 			k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(s state.Sample) bool { return s.Signal == f[1] })
+		case slices.Equal(f, []string{"old", "trouble"}):
+			k.oldTrouble()
 		case len(f) < 3:
 			k.fail("%s: write signal entity value", at)
 		default:
 			k.sample(at, f)
+		}
+	}
+}
+
+// oldTrouble marks the pools of all workers as in trouble for over half an hour.
+func (k *caseRun) oldTrouble() {
+	for _, w := range k.short {
+		pool := state.Entity{Namespace: w.Namespace, Pool: w.Pool}
+		if !slices.Contains(k.ev.Old, pool) {
+			k.ev.Old = append(k.ev.Old, pool)
 		}
 	}
 }

@@ -22,6 +22,9 @@ const readingType = "paramedic.Reading"
 // PoolKnown is the variable that reports whether the alerts name their pool.
 const PoolKnown = "pool_known"
 
+// TroubleAge is the variable with the seconds within which the trouble of the pool began.
+const TroubleAge = "trouble_age"
+
 // An Environment compiles expressions over the catalogue's signals.
 type Environment struct {
 	env        *cel.Env
@@ -62,6 +65,7 @@ func NewEnvironment(voc Vocabulary) (*Environment, error) {
 		cel.Macros(macros(voc)...),
 		cel.Variable("facts_", cel.OpaqueType(factsType)),
 		cel.Variable("workers", cel.DoubleType),
+		cel.Variable(TroubleAge, cel.DoubleType),
 		cel.Variable("role", cel.StringType),
 		cel.Variable("worker", cel.StringType),
 		cel.Variable(PoolKnown, cel.BoolType),

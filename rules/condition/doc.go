@@ -29,6 +29,8 @@
 //	role        "prefill" or "decode" if the pool has separate workers for both phases; else ""
 //	worker      the pod itself, or the pod that uses the GPU; "" if unknown or for the whole scope
 //	workers     the number of workers in the scope; 0 if unknown
+//	trouble_age the seconds within which the trouble began: 1800, or 21600 if the pool was in
+//	            trouble for over half an hour before the onset
 //	pool_known  the alerts name their pool; if not, the health of a guessed pool is no evidence
 //
 // For a GPU that reported Xids within 15 minutes, gpu_xid is the worst of them. It comes from the

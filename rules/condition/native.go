@@ -164,10 +164,13 @@ func amount(x ast.Expr, voc Vocabulary) numberFunc {
 		}
 		return func(Subject) Number { return n }
 	case ast.IdentKind:
-		if x.AsIdent() != "workers" {
-			return nil
+		switch x.AsIdent() {
+		case "workers":
+			return func(g Subject) Number { return Some(float64(g.Workers())) }
+		case TroubleAge:
+			return func(g Subject) Number { return Some(g.TroubleAge()) }
 		}
-		return func(g Subject) Number { return Some(float64(g.Workers())) }
+		return nil
 	case ast.SelectKind:
 		return field(x.AsSelect(), voc)
 	case ast.CallKind:

@@ -10,6 +10,7 @@ type Subject interface {
 	LowerBound(signal string) *Reading // the truncated reading; nil if the signal is not truncated
 	PoolKnown() bool                   // reports whether the alerts name the pool
 	Workers() int                      // in the scope
+	TroubleAge() float64               // returns the seconds within which the trouble began
 	Role() string
 	Pod() string
 }

@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"slices"
+	"time"
 
 	"paramedic/state"
 )
@@ -34,7 +35,7 @@ var troubles = []trouble{
 const ramped = 1.25
 
 // The moments of a signal in a pool, as the mean over its entities that have all of them.
-type moments struct{ now, hour, day, week, n, weeks float64 }
+type moments struct{ now, nearest, hour, day, week, n, weeks float64 }
 
 // olderThan returns the note that baselines are of an earlier moment.
 func olderThan(moment string) state.Missing {
@@ -46,16 +47,25 @@ func olderThan(moment string) state.Missing {
 // trouble an hour before the onset. A trouble would otherwise be its own baseline. All baselines of
 // such a pool are then of one moment: a signal that is not read a day ago has none. What a week ago
 // was the same is usual on that weekday. If a pool has no value of a day ago at all, those of some
-// hours ago take their place.
-func compareWithYesterday(ev *state.Evidence) {
-	old, elder := map[place]bool{}, elderOf(ev.Samples)
+// hours ago take their place. If the trouble began within that hour and filled most of it, the
+// baselines are those of an hour before the onset.
+func compareWithYesterday(ev *state.Evidence, onset time.Time) {
+	old, recent, elder := map[place]bool{}, map[place]bool{}, elderOf(ev.Samples)
 	for pool, signals := range momentsOf(ev.Samples, elder) {
 		old[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.isOld(signals[t.signal]) })
+		recent[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.fillsTheHour(signals[t.signal]) })
 	}
+	ev.Old = longTroubled(ev.Samples, old, onset)
 	moved, hours := false, false
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
-		if !old[poolPlace(s.Entity)] || s.Entity.GPU != "" || !slices.Contains(ofTraffic, s.Unit) {
+		if s.Entity.GPU != "" || !slices.Contains(ofTraffic, s.Unit) {
+			continue
+		}
+		if !old[poolPlace(s.Entity)] {
+			if recent[poolPlace(s.Entity)] && s.HourAgo != nil {
+				s.Baseline, s.HourAgo = s.HourAgo, nil
+			}
 			continue
 		}
 		s.Baseline, s.HourAgo, moved = elder(s), nil, true
@@ -67,6 +77,52 @@ func compareWithYesterday(ev *state.Evidence) {
 	case moved:
 		ev.Missing = append(ev.Missing, olderThan("a day ago"))
 	}
+}
+
+// longTroubled returns the old pools, and those whose charts show that users felt the trouble for
+// all of the half hour before the onset.
+func longTroubled(samples []state.Sample, old map[place]bool, onset time.Time) []state.Entity {
+	all := map[place]bool{}
+	for i := range samples {
+		s := &samples[i]
+		at := slices.IndexFunc(troubles, func(t trouble) bool { return t.signal == s.Signal })
+		if pool := poolPlace(s.Entity); pool.pool != "" && (old[pool] || at >= 0 && troubles[at].longFelt(s, onset)) {
+			all[pool] = true
+		}
+	}
+	var out []state.Entity
+	for pool := range all {
+		out = append(out, state.Entity{Namespace: pool.namespace, Pool: pool.pool})
+	}
+	slices.SortFunc(out, CompareEntities)
+	return out
+}
+
+// longFelt reports whether users felt the trouble at every point of the half hour before the onset.
+func (t trouble) longFelt(s *state.Sample, onset time.Time) bool {
+	before := hourBefore(s)
+	if t.felt == 0 || before == nil {
+		return false
+	}
+	since, points := onset.Add(-30*time.Minute), 0
+	for _, p := range usual(s.Series, onset) {
+		if p.At.Before(since) {
+			continue
+		}
+		if p.Value < max(t.felt, t.factor**before) {
+			return false
+		}
+		points++
+	}
+	return points >= usualPoints
+}
+
+// hourBefore returns the value an hour before the onset, or nil.
+func hourBefore(s *state.Sample) *float64 {
+	if s.HourAgo != nil {
+		return s.HourAgo
+	}
+	return s.Baseline
 }
 
 // elderOf returns a function that gives the value of a sample a day ago, or that of some hours ago
@@ -99,15 +155,12 @@ func momentsOf(samples []state.Sample, elder func(*state.Sample) *float64) map[p
 		if s.Entity.Pool == "" || s.Baseline == nil || old == nil || s.DayAgo == nil && !isFelt(s.Signal) {
 			continue
 		}
-		pool, hour := poolPlace(s.Entity), *s.Baseline
-		if s.HourAgo != nil {
-			hour = *s.HourAgo
-		}
+		pool, hour := poolPlace(s.Entity), *hourBefore(s)
 		if out[pool] == nil {
 			out[pool] = map[string]moments{}
 		}
 		m := out[pool][s.Signal]
-		m.now, m.hour, m.day, m.n = m.now+s.Value, m.hour+hour, m.day+*old, m.n+1
+		m.now, m.nearest, m.hour, m.day, m.n = m.now+s.Value, m.nearest+*s.Baseline, m.hour+hour, m.day+*old, m.n+1
 		if s.WeekAgo != nil {
 			m.week, m.weeks = m.week+*s.WeekAgo, m.weeks+1
 		}
@@ -118,6 +171,14 @@ func momentsOf(samples []state.Sample, elder func(*state.Sample) *float64) map[p
 
 func isFelt(signal string) bool {
 	return slices.ContainsFunc(troubles, func(t trouble) bool { return t.signal == signal && t.felt > 0 })
+}
+
+// fillsTheHour reports whether users feel a trouble that began within the hour before the onset,
+// and the baseline is of that trouble: it is worse than the value an hour before the onset, which
+// is as good as that of a day ago.
+func (t trouble) fillsTheHour(m moments) bool {
+	return t.felt > 0 && m.n > 0 && m.nearest >= t.felt*m.n &&
+		m.nearest > t.factor*m.hour && m.now > t.factor*m.hour && m.hour <= ramped*m.day
 }
 
 // isOld reports whether the trouble had begun an hour before the onset and goes on.

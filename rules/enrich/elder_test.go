@@ -3,6 +3,7 @@ package enrich
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"paramedic/state"
 )
@@ -44,7 +45,7 @@ func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
 	} {
 		ev := state.Evidence{Samples: []state.Sample{c.sign, past("generation_tokens_rate", "1/s", 900, 880, 500, -1),
 			past("process_rss", "bytes", 9e9, 5e9, -1, -1), past("queue_time_mean", "s", 9, 8, -1, -1)}}
-		compareWithYesterday(&ev)
+		compareWithYesterday(&ev, time.Time{})
 		tokens, memory, unread := ev.Samples[1], ev.Samples[2], ev.Samples[3]
 		if moved := *tokens.Baseline == 500; moved != c.old {
 			t.Errorf("%s: the baseline of tokens is %g", name, *tokens.Baseline)
@@ -78,7 +79,7 @@ func TestHoursOfHistoryReplaceYesterday(t *testing.T) {
 		was := 500.0
 		tokens.Earlier = &was
 		ev := state.Evidence{Samples: []state.Sample{c.sign, tokens}}
-		compareWithYesterday(&ev)
+		compareWithYesterday(&ev, time.Time{})
 		if moved := *ev.Samples[1].Baseline == was; moved != c.old {
 			t.Errorf("%s: the baseline of tokens is %g", name, *ev.Samples[1].Baseline)
 		}
@@ -93,8 +94,50 @@ func TestBaselinesOfAPoolAreOfOneMoment(t *testing.T) {
 	hours, tokens := 500.0, past("generation_tokens_rate", "1/s", 900, 880, -1, -1)
 	tokens.Earlier = &hours
 	ev := state.Evidence{Samples: []state.Sample{past("requests_waiting", "requests", 40, 38, 0, -1), tokens}}
-	compareWithYesterday(&ev)
+	compareWithYesterday(&ev, time.Time{})
 	if got := ev.Samples[1].Baseline; *ev.Samples[0].Baseline != 0 || got != nil {
 		t.Errorf("beside a queue of a day ago, tokens have the baseline %v", got)
+	}
+}
+
+// The trouble began a few minutes after the hour before the onset. That hour's points are almost
+// all of the trouble, and the nearest of them to the present was the baseline.
+func TestTroubleOfAnHourIsNotItsBaseline(t *testing.T) {
+	for name, c := range map[string]struct {
+		now, nearest, hour, day, want float64
+	}{
+		"a trouble that fills the hour": {now: 19, nearest: 18, hour: 0.45, day: 0.44, want: 0.45},
+		"bursts, of which one is now":   {now: 0.4, nearest: 0.39, hour: 0.1, day: 0.1, want: 0.39},
+		"worse than a day ago before":   {now: 3, nearest: 2.9, hour: 0.7, day: 0.3, want: 0.3},
+		"a change since the alert":      {now: 19, nearest: 0.5, hour: 0.45, day: 0.44, want: 0.5},
+	} {
+		s := past("ttft_p95", "s", c.now, c.nearest, c.day, -1)
+		s.HourAgo = &c.hour
+		ev := state.Evidence{Samples: []state.Sample{s}}
+		compareWithYesterday(&ev, time.Time{})
+		if got := *ev.Samples[0].Baseline; got != c.want {
+			t.Errorf("%s: the baseline is %g, want %g", name, got, c.want)
+		}
+	}
+}
+
+func TestOldTroubleOfAPoolIsMarked(t *testing.T) {
+	onset := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		since time.Duration // of the failures, before the onset
+		want  int
+	}{"forty minutes": {40 * time.Minute, 1}, "ten minutes": {10 * time.Minute, 0}, "none": {0, 0}} {
+		s := past("error_rate", "ratio", 0.3, 0, 0, -1)
+		for ago := time.Hour; ago > 0; ago -= 2 * time.Minute {
+			p := state.Point{At: onset.Add(-ago)}
+			if ago <= c.since {
+				p.Value = 0.3
+			}
+			s.Series = append(s.Series, p)
+		}
+		ev := state.Evidence{Samples: []state.Sample{s}}
+		if compareWithYesterday(&ev, onset); len(ev.Old) != c.want {
+			t.Errorf("failures for %s: old pools are %v", name, ev.Old)
+		}
 	}
 }

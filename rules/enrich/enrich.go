@@ -222,7 +222,7 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	m := merge{query: q, wanted: declared}
 	m.readings = g.read(ctx, sources, q)
 	m.evidence(&ev)
-	compareWithYesterday(&ev)
+	compareWithYesterday(&ev, q.Onset)
 	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident),
 		"samples", len(ev.Samples), "missing", len(ev.Missing))
 	return ev

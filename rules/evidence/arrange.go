@@ -57,6 +57,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 		}
 	}
 	v.workers = v.EnginesOf(ours)
+	v.old = slices.ContainsFunc(ev.Old, func(pool state.Entity) bool { return c.top.InScope(pool, scope) })
 	if xids := v.worstXidSamples(ev, c, cat); len(xids) > 0 {
 		v.take(xids, "", ev.At, c, cat)
 		v.take(ev.Samples, "gpu_xid", ev.At, c, cat)

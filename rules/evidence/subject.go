@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"paramedic/rules/condition"
 	"paramedic/state"
@@ -45,6 +46,8 @@ func (g *Subject) ResolveName(name string) (any, bool) {
 		return !g.view.guessed, true
 	case "workers":
 		return float64(g.view.workers), true
+	case condition.TroubleAge:
+		return g.TroubleAge(), true
 	}
 	if r := g.Reading(name); r != nil {
 		return r, true
@@ -63,6 +66,21 @@ func (g *Subject) Facts() *condition.Facts { return g.view.facts }
 
 // PoolKnown reports whether the alerts name the pool.
 func (g *Subject) PoolKnown() bool { return !g.view.guessed }
+
+// The ages of a trouble. Rules on rates fire within a quarter of an hour; alerts of a slow trouble,
+// or those of rules that were loaded later, fire within a shift.
+const (
+	youngTrouble = 30 * time.Minute
+	oldTrouble   = 6 * time.Hour
+)
+
+// TroubleAge returns the seconds within which the trouble of the pool began.
+func (g *Subject) TroubleAge() float64 {
+	if g.view.old {
+		return oldTrouble.Seconds()
+	}
+	return youngTrouble.Seconds()
+}
 
 // Workers returns the number of engines in the scope.
 func (g *Subject) Workers() int { return g.view.workers }

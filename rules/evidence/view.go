@@ -22,6 +22,7 @@ type View struct {
 	role     string            // the role whose workers count; empty: all workers
 	roles    map[string]string // pod → role, of pods with a role
 	guessed  bool              // the alerts do not name this pool, or this phase of its pool
+	old      bool              // the pool was in trouble for over half an hour before the onset
 	strange  string            // the subject of the alerts if it is no pool; else empty
 	facts    *condition.Facts
 	signals  map[string]*Series
