@@ -36,14 +36,9 @@ func TestBacktestAgreesWithTheLab(t *testing.T) {
 	for at := now.Add(-97 * time.Hour); at.Before(now); at = at.Add(2 * time.Minute) {
 		fmt.Fprintf(&out, "up{job=\"prometheus\",instance=\"127.0.0.1:9090\"} 1 %d\n", at.Unix())
 	}
+	w.past("prometheus.om", out.Bytes())
 	for _, f := range truth {
-		out.Write(theDay(t, f.fault, f.start))
-	}
-	out.WriteString("# EOF\n")
-	file := w.write("days.om", out.Bytes())
-	if text, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(w.dir, "tsdb")).
-		CombinedOutput(); err != nil {
-		t.Fatalf("writing the past into Prometheus: %v\n%s", err, text)
+		w.past(f.fault+".om", theDay(t, f.fault, f.start))
 	}
 	rules, err := alerting.PrometheusRules(lab.VLLM)
 	if err != nil {
@@ -85,6 +80,17 @@ func TestBacktestAgreesWithTheLab(t *testing.T) {
 	}
 	if found.After.Pages > found.Before.Pages || found.After.Notifications >= found.Before.Notifications {
 		t.Errorf("Alertmanager alone sent %+v, the bot %+v", found.Before, found.After)
+	}
+}
+
+// past writes samples into the data of a Prometheus that has not started. promtool reads a file once
+// for each two hours from its first sample to its last, so a file holds one fault only.
+func (w *world) past(name string, samples []byte) {
+	w.t.Helper()
+	file := w.write(name, append(samples, "# EOF\n"...))
+	if text, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(w.dir, "tsdb")).
+		CombinedOutput(); err != nil {
+		w.t.Fatalf("writing the past into Prometheus: %v\n%s", err, text)
 	}
 }
 
