@@ -105,6 +105,33 @@ func TestLongHistoryKeepsItsBeginning(t *testing.T) {
 	}
 }
 
+// SGLang exports its count of aborted requests only after the first one.
+func TestCounterBeforeItsFirstEventIsZero(t *testing.T) {
+	clk := &clock{now: start}
+	aborted := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		page := "sglang:num_running_reqs{model_name=\"m\"} 4\n"
+		if aborted > 0 {
+			page += fmt.Sprintf("sglang:num_aborted_requests_total{model_name=\"m\"} %d\n", aborted)
+		}
+		_, _ = fmt.Fprint(w, page) // the client reports a failed write
+	}))
+	defer srv.Close()
+	c := New(Config{Targets: []Target{{URL: srv.URL + "/metrics"}}, Signals: builtIn(t), Clock: clk})
+	for at := time.Duration(0); at <= 3*time.Hour; at += time.Minute {
+		if at > 2*time.Hour {
+			aborted += 60
+		}
+		c.Scrape(context.Background())
+		clk.pass(time.Minute)
+	}
+	got := c.Read(context.Background(), enrich.Query{Onset: clk.Now(), Now: clk.Now(), Signals: builtIn(t)})
+	at := slices.IndexFunc(got.Samples, func(s state.Sample) bool { return s.Signal == "abort_rate" })
+	if at < 0 || got.Samples[at].Earlier == nil || *got.Samples[at].Earlier != 0 {
+		t.Errorf("aborts hours ago are unknown: %+v", got.Samples)
+	}
+}
+
 func show(p *float64) string {
 	if p == nil {
 		return "nothing"

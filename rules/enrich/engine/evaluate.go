@@ -46,6 +46,7 @@ type evaluation struct {
 	source  signals.Source
 	pool    bool
 	to      time.Time
+	unborn  bool // a counter without a value yet has the rate zero
 	slots   map[string]slot
 	slotOf  map[seriesOf]string // cached, because an evaluation runs for many times
 }
@@ -286,7 +287,11 @@ func (e *evaluation) one(t *target, i int, fn signals.Fn) (float64, bool) {
 		}
 		return over(fn, points, e.source.Window)
 	case signals.FnRate:
-		return over(fn, t.points(i, e.to, e.source.Window), t.watched(e.to, e.source.Window))
+		points := t.points(i, e.to, e.source.Window)
+		if e.unborn && len(points) == 0 && len(t.history.between(e.to.Add(-e.source.Window), e.to)) > 1 {
+			return 0, true
+		}
+		return over(fn, points, t.watched(e.to, e.source.Window))
 	default:
 		if e.source.Engine == "target" && !alive {
 			return 0, false // the page has a pod name now, so a newer series replaces this one

@@ -252,7 +252,8 @@ func (e *evaluation) baseline(
 }
 
 // earlier evaluates the values at the beginning of the history, if that is over two hours before
-// the onset. An hour before the onset may be of the trouble itself.
+// the onset. An hour before the onset may be of the trouble itself. Engines export some counters
+// only after their first event, such as an aborted request; before that their rate is zero.
 func (e *evaluation) earlier(
 	targets []*target, onset time.Time, evaluate func(time.Time) map[string]entityValue,
 ) map[string]entityValue {
@@ -264,6 +265,8 @@ func (e *evaluation) earlier(
 	if onset.Sub(past) < 2*time.Hour {
 		return nil
 	}
+	e.unborn = true
+	defer func() { e.unborn = false }()
 	return e.first(rows[0].at, past, evaluate)
 }
 
