@@ -83,8 +83,8 @@ func TestBacktestAgreesWithTheLab(t *testing.T) {
 	}
 }
 
-// past writes samples into the data of a Prometheus that has not started. promtool reads a file once
-// for each two hours from its first sample to its last, so a file holds one fault only.
+// past writes samples into the data of a Prometheus that has not started. promtool reads a file
+// once for each two hours from its first sample to its last, so a file holds one fault only.
 func (w *world) past(name string, samples []byte) {
 	w.t.Helper()
 	file := w.write(name, append(samples, "# EOF\n"...))
