@@ -60,8 +60,9 @@ func (c *cli) labRunCommand() *cobra.Command {
 		Short: "Serve the /metrics pages of a simulated fleet with a fault",
 		Long: "Serve the pages of a simulated fleet, for a Prometheus or a bot to scrape: /worker/POD/metrics,\n" +
 			"/dcgm/NODE/metrics and /kube/metrics. If there are two pools, the pool's name comes first:\n" +
-			"/POOL/worker/POD/metrics. The fault begins after five simulated minutes. With --webhook, the lab also evaluates its\n" +
-			"own alert rules and sends the alerts as Alertmanager does.\n\nFaults:\n" +
+			"/POOL/worker/POD/metrics. Prometheus finds the pages at /targets (http_sd_configs, with honor_labels). The fault\n" +
+			"begins after five simulated minutes. With --webhook, the lab also evaluates its own alert rules and sends the\n" +
+			"alerts as Alertmanager does.\n\nFaults:\n" +
 			strings.Join(text.Wrap(strings.Join(lab.Faults(), ", "), 100), "\n") + "\n\nDecoys:\n" +
 			strings.Join(text.Wrap(strings.Join(lab.Decoys(), ", "), 100), "\n"),
 		Example: "  paramedic lab run --fault kv_exhaustion\n" +
@@ -171,8 +172,8 @@ func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *lab.Clock,
 	if err != nil {
 		return fmt.Errorf("serving the pages at --listen: %w", err)
 	}
-	srv := &http.Server{Handler: labPages(fleets), ReadHeaderTimeout: 5 * time.Second}
-	for _, path := range labPaths(fleets) {
+	srv := &http.Server{Handler: lab.Pages(fleets), ReadHeaderTimeout: 5 * time.Second}
+	for _, path := range lab.Paths(fleets) {
 		fmt.Fprintf(c.out, "http://%s%s\n", pages.Addr(), path)
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -196,40 +197,6 @@ func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *lab.Clock,
 		return fmt.Errorf("serving the pages: %w", err)
 	}
 	return nil
-}
-
-// labPages serves the pages of fleets, and a list of them at /. The pages of several fleets are
-// below their pools' names.
-func labPages(fleets []*lab.Fleet) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		for _, path := range labPaths(fleets) {
-			fmt.Fprintln(w, path)
-		}
-	})
-	for _, f := range fleets {
-		below := labBelow(f, fleets)
-		mux.Handle(below+"/", http.StripPrefix(below, f.Handler(lab.HandlerConfig{TargetLabels: true})))
-	}
-	return mux
-}
-
-// labPaths returns the paths of the fleets' current pages.
-func labPaths(fleets []*lab.Fleet) []string {
-	var out []string
-	for _, f := range fleets {
-		for _, t := range f.Targets() {
-			out = append(out, labBelow(f, fleets)+t.Path)
-		}
-	}
-	return out
-}
-
-func labBelow(f *lab.Fleet, of []*lab.Fleet) string {
-	if len(of) == 1 {
-		return ""
-	}
-	return "/" + f.Deployment().Name
 }
 
 func (c *cli) labStormCommand() *cobra.Command {

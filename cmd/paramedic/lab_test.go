@@ -135,7 +135,7 @@ func TestTwoPoolsRunTogether(t *testing.T) {
 		}
 		get := func(path string) (int, string) {
 			rec := httptest.NewRecorder()
-			labPages(fleets).ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+			lab.Pages(fleets).ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
 			return rec.Code, rec.Body.String()
 		}
 		_, list := get("/")
