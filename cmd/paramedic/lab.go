@@ -55,14 +55,14 @@ func (c *cli) labRunCommand() *cobra.Command {
 	var options score.Options
 	var seed uint64
 	var speed float64
+	var after time.Duration
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve the /metrics pages of a simulated fleet with a fault",
 		Long: "Serve the pages of a simulated fleet, for a Prometheus or a bot to scrape: /worker/POD/metrics,\n" +
 			"/dcgm/NODE/metrics and /kube/metrics. If there are two pools, the pool's name comes first:\n" +
-			"/POOL/worker/POD/metrics. Prometheus finds the pages at /targets (http_sd_configs, with honor_labels). The fault\n" +
-			"begins after five simulated minutes. With --webhook, the lab also evaluates its own alert rules and sends the\n" +
-			"alerts as Alertmanager does.\n\nFaults:\n" +
+			"/POOL/worker/POD/metrics. Prometheus finds the pages at /targets (http_sd_configs, with honor_labels). With\n" +
+			"--webhook, the lab also evaluates its own alert rules and sends the alerts as Alertmanager does.\n\nFaults:\n" +
 			strings.Join(text.Wrap(strings.Join(lab.Faults(), ", "), 100), "\n") + "\n\nDecoys:\n" +
 			strings.Join(text.Wrap(strings.Join(lab.Decoys(), ", "), 100), "\n"),
 		Example: "  paramedic lab run --fault kv_exhaustion\n" +
@@ -75,12 +75,15 @@ func (c *cli) labRunCommand() *cobra.Command {
 			if err := score.CheckSpeed(speed); err != nil {
 				return err
 			}
+			if after < 0 {
+				return fmt.Errorf("--after is %s: use a time such as 25m", after)
+			}
 			if cmd.Flags().Changed("webhook") {
 				if err := webhookURL("--webhook", hook); err != nil {
 					return err
 				}
 			}
-			scenarios, err := labBeginning(fault, seed, options)
+			scenarios, err := labBeginning(fault, seed, after, options)
 			if err != nil {
 				return err
 			}
@@ -103,20 +106,24 @@ func (c *cli) labRunCommand() *cobra.Command {
 	f.StringVar(&hook, "webhook", "", "send alerts to this webhook `URL`")
 	f.Uint64Var(&seed, "seed", 1, "`seed` of the traffic")
 	f.Float64Var(&speed, "speed", 1, "simulated `seconds` per second; use 1 with a real Prometheus or a bot")
+	f.DurationVar(&after, "after", healthyBefore, "simulated `time` until the fault; after 25m a real Prometheus has a baseline for it")
 	options.Flags(f)
 	return cmd
 }
 
-// labBeginning returns the scenarios of [labScenarios], beginning now. Clients that scrape the
-// fleets, or receive their alerts, use the machine's clock.
-func labBeginning(fault string, seed uint64, options score.Options) ([]lab.Scenario, error) {
+// healthyBefore is the time before the fault of a scenario.
+const healthyBefore = 5 * time.Minute
+
+// labBeginning returns the scenarios of [labScenarios], beginning now, with their first fault after
+// a time. Clients that scrape the fleets, or receive their alerts, use the machine's clock.
+func labBeginning(fault string, seed uint64, after time.Duration, options score.Options) ([]lab.Scenario, error) {
 	scenarios, err := labScenarios(fault, seed)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	for i, s := range scenarios {
-		scenarios[i] = options.Apply(s).Beginning(now)
+		scenarios[i] = options.Apply(s).Later(after - healthyBefore).Beginning(now)
 	}
 	return scenarios, nil
 }

@@ -78,17 +78,20 @@ func TestOverloadedLabEndsOnCancel(t *testing.T) {
 }
 
 // Clients of a running fleet use the machine's clock. Its pods started just now, even with diurnal
-// traffic.
+// traffic, and its fault comes when the caller wants it.
 func TestLabRunStartsAtWallClockTime(t *testing.T) {
 	for _, traffic := range []string{"poisson", "diurnal"} {
 		before := time.Now().Truncate(time.Second)
-		scenarios, err := labBeginning(lab.KVExhaustion, 1, score.Options{Traffic: traffic})
+		scenarios, err := labBeginning(lab.KVExhaustion, 1, 25*time.Minute, score.Options{Traffic: traffic})
 		if err != nil {
 			t.Fatal(err)
 		}
 		fleet, err := scenarios[0].Build()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if at := scenarios[0].Faults[0].At; at != 25*time.Minute {
+			t.Errorf("%s: the fault comes after %s", traffic, at)
 		}
 		if begun := fleet.Start(); begun.Before(before) || begun.After(time.Now()) {
 			t.Errorf("%s: it is %s, and the fleet began at %s", traffic, before, begun)
@@ -116,7 +119,7 @@ func TestFleetTakesTwoFaults(t *testing.T) {
 // Alertmanager reports both.
 func TestTwoPoolsRunTogether(t *testing.T) {
 	for _, engine := range []lab.Kind{lab.VLLM, lab.SGLang} {
-		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, score.Options{Kind: engine})
+		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, healthyBefore, score.Options{Kind: engine})
 		if err != nil {
 			t.Fatal(err)
 		}
