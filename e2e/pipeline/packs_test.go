@@ -1,9 +1,7 @@
 package pipeline
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,7 +136,7 @@ func TestPacksFireForTheBrokenPart(t *testing.T) {
 			})
 			b.Start()
 			bot.Eventually(t, 60*time.Second, "the expected rules fire", func() error {
-				firing, err := w.firing()
+				firing, err := firing(w.prometheus)
 				for _, name := range c.fires {
 					if err == nil && !slices.Contains(firing, name) {
 						err = fmt.Errorf("%s does not fire; there are %v", name, firing)
@@ -157,7 +155,7 @@ func TestPacksFireForTheBrokenPart(t *testing.T) {
 				}
 				return fmt.Errorf("%v: %s", err, strings.Join(causes, "; "))
 			})
-			firing, err := w.firing()
+			firing, err := firing(w.prometheus)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,12 +169,7 @@ func TestPacksFireForTheBrokenPart(t *testing.T) {
 }
 
 // firing returns the names of the rules that fire. A rule that cannot be evaluated is an error.
-func (w *world) firing() ([]string, error) {
-	resp, err := http.Get(w.prometheus + "/api/v1/rules")
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
+func firing(prometheus string) ([]string, error) {
 	var answer struct {
 		Data struct {
 			Groups []struct {
@@ -184,7 +177,7 @@ func (w *world) firing() ([]string, error) {
 			}
 		}
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+	if err := getJSON(prometheus+"/api/v1/rules", &answer); err != nil {
 		return nil, err
 	}
 	var out []string

@@ -302,25 +302,31 @@ func (w *world) write(name string, content []byte) string {
 	return path
 }
 
-// child runs a server until the test ends.
 func (w *world) child(name string, args ...string) {
 	w.t.Helper()
-	log, err := os.Create(filepath.Join(w.dir, name+".log"))
+	child(w.t, w.dir, name, args...)
+}
+
+// child runs a server in a folder until the test ends.
+func child(t *testing.T, dir, path string, args ...string) {
+	t.Helper()
+	name := filepath.Base(path)
+	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, log, log
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	w.t.Cleanup(func() {
+	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
 		log.Close()
-		if raw, err := os.ReadFile(log.Name()); w.t.Failed() && err == nil {
-			w.t.Logf("%s printed:\n%s", name, raw)
+		if raw, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
+			t.Logf("%s printed:\n%s", name, raw)
 		}
 	})
 }
@@ -338,6 +344,22 @@ func answers(url string) func() error {
 		}
 		return nil
 	}
+}
+
+// getJSON decodes the answer of a server.
+func getJSON(url string, into any) error {
+	resp, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	return nil
 }
 
 // A recorder is a second receiver that keeps Alertmanager's payloads.

@@ -382,7 +382,8 @@ func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 	for path, text := range found {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			dir := t.TempDir()
-			text = strings.ReplaceAll(text, "/etc/paramedic/secrets/", "/etc/paramedic/") // one folder holds all files
+			// One folder holds all files.
+			text = strings.NewReplacer("/etc/paramedic/secrets/", "/etc/paramedic/", "/run/secrets/", "/etc/paramedic/").Replace(text)
 			for _, name := range regexp.MustCompile(`/etc/paramedic/([a-z.-]+)`).FindAllStringSubmatch(text, -1) {
 				put(t, dir, name[1], []byte("secret"))
 			}
