@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,11 @@ func (s *Store) embed(dir string, opts []nats.Option) (*nats.Conn, error) {
 // dial waits for the external server until the context ends.
 func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option) (*nats.Conn, error) {
 	if cfg.CredentialsFile != "" {
-		opts = append(opts, nats.UserCredentials(cfg.CredentialsFile))
+		user, err := credentials(cfg.CredentialsFile)
+		if err != nil {
+			return nil, fmt.Errorf("state.nats.credentials_file: %w", err)
+		}
+		opts = append(opts, user)
 	}
 	connected := make(chan struct{}, 1)
 	opts = append(opts,
@@ -79,6 +84,23 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 			"max_payload", have, "advised", MaxValue)
 	}
 	return nc, nil
+}
+
+// credentials returns the option for a user's file: a JWT with its seed (.creds), or the seed of an
+// NKey alone. The file is read again for each connection.
+func credentials(path string) (nats.Option, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(raw, []byte("BEGIN NATS USER JWT")) {
+		return nats.UserCredentials(path), nil
+	}
+	user, err := nats.NkeyOptionFromSeed(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s holds neither a user's JWT with its seed (.creds) nor a user's NKey seed (SU…): %w", path, err)
+	}
+	return user, nil
 }
 
 // serverLog sends the embedded server's log to slog. The server's notices do not concern an

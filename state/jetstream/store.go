@@ -40,7 +40,7 @@ const (
 type Config struct {
 	Dir             string // for the embedded server
 	URL             string // for an external cluster, comma-separated
-	CredentialsFile string // for URL
+	CredentialsFile string // for URL: a .creds file, or an NKey seed
 	// Replicas is for the streams of an external cluster; 0 means 3. An embedded server has one.
 	Replicas int
 	Retain   time.Duration

@@ -148,6 +148,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"must be from 1 to 5":   {URL: "u", Replicas: 9},
 		"must be positive":      {Dir: "d", Retain: -1},
 		"connecting to NATS":    {URL: "nats://127.0.0.1:1"},
+		"nor a user's NKey":     {URL: "nats://127.0.0.1:1", CredentialsFile: "doc.go"},
 		"making the state dire": {Dir: filepath.Join(os.Args[0], "d")},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -33,7 +33,7 @@ type StateConfig struct {
 // NATSConfig configures an external NATS cluster.
 type NATSConfig struct {
 	URL             string `yaml:"url" json:"url,omitempty" jsonschema_description:"External NATS cluster (2.12 or newer) instead of the embedded one."`
-	CredentialsFile string `yaml:"credentials_file" json:"credentials_file,omitempty" jsonschema_description:"NATS credentials file."`
+	CredentialsFile string `yaml:"credentials_file" json:"credentials_file,omitempty" jsonschema_description:"NATS credentials: a .creds file, or the seed of an NKey (SU…)."`
 	Replicas        int    `yaml:"replicas" json:"replicas,omitempty" jsonschema_description:"Replicas of the streams in an external cluster, 1 to 5." jsonschema:"minimum=1,maximum=5"`
 }
 
