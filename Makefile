@@ -11,7 +11,7 @@ GOLANGCI := $(call tool,golangci-lint,tools/lint)
 KUBECP := $(CURDIR)/$(call tool,kubecp,e2e/kubecp)
 
 .PHONY: help build demo test race lint fuzz mutate holdout holdout-smoke artifacts e2e bench generate generated \
-	image release licences chart clean
+	image release licences vuln chart clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,7 @@ lint: $(GOLANGCI) ## check format and style
 	cd tools/holdout && CGO_ENABLED=0 $(GO) vet ./...
 	cd tools/release && CGO_ENABLED=0 $(GO) vet ./...
 	cd tools/chart && CGO_ENABLED=0 $(GO) vet ./...
+	cd tools/vuln && CGO_ENABLED=0 $(GO) vet ./...
 
 $(GOLANGCI):
 	cd tools/lint && CGO_ENABLED=0 $(GO) build -o ../../$@ \
@@ -107,6 +108,11 @@ release: ## build archives, checksums, bills of materials and the image into dis
 
 licences: ## list the licence of each linked module; fail if one is not allowed
 	$(call RELEASE,licences)
+
+VULNDB ?= https://vuln.go.dev
+vuln: ## fail if the product reaches a known vulnerability; VULNDB=URL names another list of them
+	cd tools/vuln && CGO_ENABLED=0 $(GO) test -vet=off -count=1 ./...
+	@cd tools/vuln && CGO_ENABLED=0 $(GO) run . -db $(VULNDB)
 
 VALUES ?= deploy/helm/paramedic/values-suggest.yaml
 chart: ## print the chart's manifests with the values file VALUES
