@@ -48,9 +48,16 @@ func (r *release) licences() error {
 	if err != nil {
 		return err
 	}
-	var wrong []error
 	for _, m := range linked {
 		fmt.Printf("%-60s %-45s %s\n", m.path, m.version, strings.Join(m.licences, ", "))
+	}
+	return refused(linked)
+}
+
+// refused returns an error that names every module with a licence that is not allowed, or nil.
+func refused(linked []module) error {
+	var wrong []error
+	for _, m := range linked {
 		wrong = append(wrong, m.refused())
 	}
 	return errors.Join(wrong...)
@@ -70,7 +77,7 @@ func (m module) refused() error {
 }
 
 // licenceFiles returns the product's licence and those of all modules that a binary links, as their
-// licences ask for.
+// licences ask for. It returns an error if one is not allowed, so nothing is shipped with it.
 func (r *release) licenceFiles(binary string) ([]file, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -78,6 +85,9 @@ func (r *release) licenceFiles(binary string) ([]file, error) {
 	}
 	linked, err := r.linked(info)
 	if err != nil {
+		return nil, err
+	}
+	if err := refused(linked); err != nil {
 		return nil, err
 	}
 	own, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))

@@ -42,3 +42,18 @@ func TestLicenceThatIsNotAllowedIsRefused(t *testing.T) {
 		t.Errorf("a module without a known licence: %v", err)
 	}
 }
+
+// "make artifacts" runs this on the product's binary.
+func TestBinaryIsShippedOnlyIfAllLicencesAllowIt(t *testing.T) {
+	r := testRelease(t)
+	binary := binaries(t, r)[imagePlatforms[0]]
+	files := must(r.licenceFiles(binary))(t)
+	if len(files) != 2 || !strings.Contains(string(files[1].body), "==== github.com/spf13/cobra v") {
+		t.Fatalf("%d files", len(files))
+	}
+	cobra := must(r.moduleDirs())(t)["github.com/spf13/cobra"]
+	r.modules[cobra] = module{licences: []string{"Apache-2.0", "GPL-3.0"}}
+	if _, err := r.licenceFiles(binary); err == nil || !strings.Contains(err.Error(), "spf13/cobra v") || !strings.Contains(err.Error(), "licence GPL-3.0") {
+		t.Errorf("a module under GPL-3.0: %v", err)
+	}
+}
