@@ -65,7 +65,6 @@ func (c *cli) root() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVarP(&c.output, "output", "o", "text", "output `format`: text, json or markdown; not every "+
 		"command has all")
 	root.PersistentFlags().BoolVarP(&c.verbose, "verbose", "v", false, "log each step to standard error")
@@ -75,6 +74,7 @@ func (c *cli) root() *cobra.Command {
 		c.playbooksCommand(), c.rulesCommand(), c.labCommand(), c.versionCommand())
 	root.AddCommand(c.clientCommands()...)
 	root.SetHelpCommand(helpCommand())
+	root.InitDefaultCompletionCmd()
 	explain(root)
 	return root
 }
