@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // archivePlatforms lists the platforms that archives are built for.
@@ -14,18 +15,26 @@ var archivePlatforms = []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"li
 
 // archives writes an archive and a bill of materials for each platform, and their checksums in
 // SHA256SUMS.
-func (r *release) archives(out string) error {
+func (r *release) archives(out string, platforms []platform) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
+	own, err := r.compile(ownPlatform())
+	if err != nil {
+		return err
+	}
+	scripts, err := r.completions(own)
+	if err != nil {
+		return err
+	}
 	var sums bytes.Buffer
-	for _, p := range archivePlatforms {
+	for _, p := range platforms {
 		binary, err := r.compile(p)
 		if err != nil {
 			return err
 		}
 		name := fmt.Sprintf("paramedic_%s_%s", r.version, p)
-		packed, err := r.archive(name, binary)
+		packed, err := r.archive(name, binary, scripts)
 		if err != nil {
 			return err
 		}
@@ -44,8 +53,9 @@ func (r *release) archives(out string) error {
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), sums.Bytes(), 0o644)
 }
 
-// archive returns a tar.gz with the binary, the licences, and the examples of deploy.
-func (r *release) archive(name, binary string) ([]byte, error) {
+// archive returns a tar.gz with the binary, its man pages and completions, the licences, and the
+// examples of deploy.
+func (r *release) archive(name, binary string, completions []file) ([]byte, error) {
 	body, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -61,7 +71,12 @@ func (r *release) archive(name, binary string) ([]byte, error) {
 		}
 		files = append(files, file{name: filepath.Base(example), mode: 0o644, body: b})
 	}
+	pages, err := r.manPages()
+	if err != nil {
+		return nil, err
+	}
 	files = append(files, file{name: "paramedic", mode: 0o755, body: body})
+	files = slices.Concat(files, pages, completions)
 	for i := range files {
 		files[i].name = name + "/" + files[i].name
 	}

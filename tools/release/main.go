@@ -65,7 +65,7 @@ func run(args []string) error {
 	case "image":
 		return r.image(*out)
 	case "archives":
-		return r.archives(*out)
+		return r.archives(*out, archivePlatforms)
 	}
 	return fmt.Errorf("%q is none of image, archives and licences", args[0])
 }
@@ -93,11 +93,14 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "_" + p.arch }
 
-// compile builds the binary for a platform and returns its path.
+// compile builds the binary for a platform, once, and returns its path.
 func (r *release) compile(p platform) (string, error) {
 	path, err := filepath.Abs(filepath.Join(r.work, p.String(), "paramedic"))
 	if err != nil {
 		return "", err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path,
 		"-ldflags", "-s -w -X paramedic/cmd/paramedic/service.Version="+r.version, "./cmd/paramedic")
