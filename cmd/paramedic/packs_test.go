@@ -355,13 +355,20 @@ func TestGeneratedPrometheusRulesAreCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
+	for _, file := range append(files, filepath.Join(packDir, "self", "paramedic.yml")) {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".yml")
-		object := prometheusRule(name, string(raw))
+		if name == "paramedic" {
+			name = "self"
+		}
+		from, err := filepath.Rel(packDir, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := prometheusRule(name, filepath.ToSlash(from), string(raw))
 		current(t, filepath.Join(packDir, "operator", name+".yaml"), []byte(object))
 		var parsed struct {
 			Kind string
@@ -374,10 +381,10 @@ func TestGeneratedPrometheusRulesAreCurrent(t *testing.T) {
 }
 
 // prometheusRule returns a pack as a Kubernetes object, with its comments.
-func prometheusRule(name, pack string) string {
+func prometheusRule(name, from, pack string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Made from ../%s.yml by make generate.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  "+
-		"name: paramedic-%s\n", name, name)
+	fmt.Fprintf(&b, "# Made from ../%s by make generate.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  "+
+		"name: paramedic-%s\n", from, name)
 	b.WriteString("  labels: {app.kubernetes.io/part-of: paramedic} # add those that your Prometheus selects rules by " +
 		"(ruleSelector)\nspec:\n")
 	for line := range strings.Lines(pack) {

@@ -6,20 +6,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"paramedic/e2e/bot"
 	"paramedic/lab"
@@ -182,27 +182,29 @@ func (w *world) repair() {
 	w.hurry(10)
 }
 
-// discover writes the target files of file_sd that have changed.
+// discover writes the files that stand in for the discovery by Kubernetes, if they changed. The
+// lab's page of Kubernetes is the page of kube-state-metrics and that of a kubelet.
 func (w *world) discover() {
-	type group struct {
-		Targets []string          `json:"targets"`
-		Labels  map[string]string `json:"labels"`
-	}
-	jobs := map[string][]group{}
+	address := strings.TrimPrefix(w.pages.URL, "http://")
+	found := map[string][]place{}
 	for _, target := range w.fleet.Targets() {
-		labels := map[string]string{"__metrics_path__": target.Path}
-		for k, v := range target.Labels {
-			labels[k] = v
+		if target.Job == "client" {
+			found["client"] = []place{{[]string{address}, target.Labels}}
+			continue
 		}
-		jobs[target.Job] = append(jobs[target.Job], group{Targets: []string{strings.TrimPrefix(w.pages.URL, "http://")}, Labels: labels})
+		p := placeOf(target, address)
+		found["pod"] = append(found["pod"], p)
+		if target.Job == "kube" {
+			found["node"] = append(found["node"], p)
+		}
 	}
-	for job, groups := range jobs {
-		raw, err := json.Marshal(groups)
+	for name, places := range found {
+		raw, err := json.Marshal(places)
 		if err != nil {
 			w.t.Error(err)
 			return
 		}
-		path := filepath.Join(w.dir, "sd", job+".json")
+		path := filepath.Join(w.dir, "sd", name+".json")
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, raw) {
 			continue
 		}
@@ -215,6 +217,7 @@ func (w *world) discover() {
 	}
 }
 
+// startPrometheus runs Prometheus with the jobs of deploy/prometheus/scrape, every second.
 func (w *world) startPrometheus() {
 	w.t.Helper()
 	for _, dir := range []string{"sd", "rules"} {
@@ -226,21 +229,21 @@ func (w *world) startPrometheus() {
 		w.write(filepath.Join("rules", name), rules)
 	}
 	w.discover()
-	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s, external_labels: {cluster: " +
-		"default}}\nrule_files: [\"rules/*.yml\"]\n" +
-		fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n",
-			strings.TrimPrefix(w.alertmanager, "http://"))
-	jobs := map[string]bool{}
-	for _, target := range w.fleet.Targets() {
-		jobs[target.Job] = true
-	}
-	for _, job := range slices.Sorted(maps.Keys(jobs)) {
-		config += fmt.Sprintf("- {job_name: %s, honor_labels: %t, file_sd_configs: [{files: [sd/%s.json], refresh_interval: 1s}]}\n", job,
-			job == "kube", job)
+	config, err := yaml.Marshal(map[string]any{
+		"global": map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s",
+			"external_labels": map[string]any{"cluster": "default"}},
+		"rule_files": []string{"rules/*.yml"},
+		"alerting": map[string]any{"alertmanagers": []any{map[string]any{"static_configs": []place{{Targets: []string{
+			strings.TrimPrefix(w.alertmanager, "http://")}}}}}},
+		"scrape_configs": append(scrapeConfigs(w.t, w.dir), map[string]any{"job_name": "client", "metrics_path": "/client/metrics",
+			"file_sd_configs": []any{map[string]any{"files": []string{"sd/client.json"}, "refresh_interval": "1s"}}}),
+	})
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	address := bot.FreeAddress(w.t)
 	w.prometheus = "http://" + address
-	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte(config)), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
+	w.child("prometheus", "--config.file="+w.write("prometheus.yml", config), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
 		"--web.listen-address="+address, "--log.level=warn",
 		// An alert that fires before Alertmanager is discovered is lost, and by default resent
 		// after a minute.
