@@ -101,6 +101,7 @@ func New(opt Options) *Server {
 	mux.HandleFunc("GET /incidents", s.rest(s.listIncidents))
 	mux.HandleFunc("GET /incidents/{id}/notes", s.rest(s.listNotes))
 	mux.HandleFunc("POST /incidents/{id}/notes", s.rest(s.addNote))
+	mux.HandleFunc("POST /webhook_subscriptions", s.rest(s.subscribe))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.Fail("%s %s is not known", r.Method, r.URL.Path)
 		http.NotFound(w, r)
