@@ -129,9 +129,11 @@ func TestObjectsFitTheirSchemas(t *testing.T) {
 	}
 }
 
-func TestRulesAndDashboardsReachTheCluster(t *testing.T) {
+// objects returns the objects of the rung suggest by kind and name.
+func objects(t *testing.T, values string) map[string]string {
+	t.Helper()
 	all := map[string]string{}
-	for _, d := range rendered(t, "suggest", everything) {
+	for _, d := range rendered(t, "suggest", values) {
 		var o struct {
 			Kind     string
 			Metadata struct{ Name string }
@@ -141,23 +143,75 @@ func TestRulesAndDashboardsReachTheCluster(t *testing.T) {
 		}
 		all[o.Kind+"/"+o.Metadata.Name] = d.text
 	}
+	return all
+}
+
+// Every pack, also the bot's own, and every dashboard is in the chart.
+func TestRulesAndDashboardsReachTheCluster(t *testing.T) {
+	all := objects(t, everything)
+	for pattern, object := range map[string]string{"prometheus/*.yml": "PrometheusRule/paramedic-", "grafana/*.json": "ConfigMap/paramedic-dashboard-"} {
+		files, err := filepath.Glob(filepath.Join(deployDir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+			if all[object+name] == "" {
+				t.Errorf("the chart does not bring %s", file)
+			}
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var board corev1.ConfigMap
+			if err := yaml.Unmarshal([]byte(all[object+name]), &board); err != nil {
+				t.Fatal(err)
+			}
+			if board.Kind == "ConfigMap" && (board.Data["paramedic-"+name+".json"] != string(raw) || board.Labels["grafana_dashboard"] != "1") {
+				t.Errorf("the ConfigMap does not hold the dashboard %s", name)
+			}
+		}
+	}
 	if rules := all["PrometheusRule/paramedic-vllm"]; !strings.Contains(rules, "runbook_url: https://bot.corp.example/playbooks/") ||
 		strings.Contains(rules, "paramedic.example.com") || !strings.Contains(rules, "{{ $labels.model_name }}") {
 		t.Errorf("the rules do not link to the bot, or lost their templates:\n%.800s", rules)
 	}
-	var board corev1.ConfigMap
-	if err := yaml.Unmarshal([]byte(all["ConfigMap/paramedic-dashboard-vllm"]), &board); err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile(deployDir + "/grafana/vllm.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if board.Data["paramedic-vllm.json"] != string(want) || board.Labels["grafana_dashboard"] != "1" {
-		t.Error("the ConfigMap does not hold the dashboard")
+	if own := all["PrometheusRule/paramedic-self"]; !strings.Contains(own, "alert: ParamedicWatchdog") {
+		t.Errorf("the alerts about the bot are missing:\n%.800s", own)
 	}
 	if am := all["AlertmanagerConfig/paramedic"]; !strings.Contains(am, "url: https://paramedic.paramedic:8080/webhook/alertmanager") {
 		t.Errorf("Alertmanager would not reach the bot:\n%s", am)
+	}
+	some := objects(t, "dashboards: {enabled: true, names: [vllm]}")
+	if some["ConfigMap/paramedic-dashboard-vllm"] == "" || some["ConfigMap/paramedic-dashboard-sglang"] != "" {
+		t.Error("dashboards.names does not choose")
+	}
+}
+
+// A volume makes one replica with its state; a NATS cluster makes any number without.
+func TestStoreDecidesTheWorkload(t *testing.T) {
+	alone, shared := objects(t, "{}"), objects(t, everything)
+	for _, want := range []string{"replicas: 1", "volumeClaimTemplates:", "mountPath: /var/lib/paramedic"} {
+		if !strings.Contains(alone["StatefulSet/paramedic"], want) {
+			t.Errorf("one replica lacks %q:\n%s", want, alone["StatefulSet/paramedic"])
+		}
+	}
+	deployment := shared["Deployment/paramedic"]
+	if !strings.Contains(deployment, "replicas: 3") || !strings.Contains(deployment, "topologySpreadConstraints:") ||
+		strings.Contains(deployment, "mountPath: /var/lib/paramedic") {
+		t.Errorf("three replicas are\n%s", deployment)
+	}
+	config := shared["ConfigMap/paramedic"]
+	for _, want := range []string{"url: nats://nats.nats:4222", "credentials_file: /etc/paramedic/secrets/nats.creds"} {
+		if !strings.Contains(config, want) {
+			t.Errorf("three replicas lack %q:\n%s", want, config)
+		}
+	}
+	if !strings.Contains(shared["Service/paramedic"], "sessionAffinity: ClientIP") {
+		t.Error("a login would not hold")
+	}
+	if alone["Deployment/paramedic"] != "" || shared["StatefulSet/paramedic"] != "" {
+		t.Error("there are both workloads")
 	}
 }
 
@@ -171,6 +225,7 @@ func TestContradictoryValuesAreRefused(t *testing.T) {
 		"config: {remediate: {mode: auto}}":             "set the value mode instead of config.remediate.mode",
 		"config: {listen: 127.0.0.1:8080}":              "the chart sets config.listen itself",
 		"prometheusRule: {enabled: true, packs: [tgi]}": "there is no pack tgi",
+		"dashboards: {enabled: true, names: [tgi]}":     "there is no dashboard tgi",
 	} {
 		if _, err := tryRender("suggest", values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", values, err, want)

@@ -18,16 +18,22 @@ func chartFiles() (map[string][]byte, error) {
 		"helm/paramedic/files/first-aid-reads.yaml":  policyRules(remediate.ReadVerbs()),
 		"helm/paramedic/files/first-aid-writes.yaml": policyRules(remediate.WriteVerbs()),
 	}
+	copies := map[string]string{filepath.Join(deployDir, "prometheus/self/paramedic.yml"): "rules/self.yml"}
 	for pattern, folder := range map[string]string{"prometheus/*.yml": "rules", "grafana/*.json": "dashboards"} {
 		names, err := filepath.Glob(filepath.Join(deployDir, pattern))
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			if out["helm/paramedic/files/"+folder+"/"+filepath.Base(name)], err = os.ReadFile(name); err != nil {
-				return nil, err
-			}
+			copies[name] = folder + "/" + filepath.Base(name)
 		}
+	}
+	for from, to := range copies {
+		raw, err := os.ReadFile(from)
+		if err != nil {
+			return nil, err
+		}
+		out["helm/paramedic/files/"+to] = raw
 	}
 	return out, nil
 }
