@@ -138,3 +138,29 @@ func TestGrafanaReadsTheMountedDashboards(t *testing.T) {
 		t.Errorf("%s holds the dashboards %v (%v)", boards.Providers[0].Options.Path, found, err)
 	}
 }
+
+// Prometheus ignores a rule file that does not exist.
+func TestCompositionsRuleFilesExist(t *testing.T) {
+	raw, err := os.ReadFile(composeDir + "/prometheus.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		RuleFiles []string `json:"rule_files"`
+	}
+	if err := yaml.Unmarshal(raw, &config); err != nil || len(config.RuleFiles) == 0 {
+		t.Fatalf("%d rule files: %v", len(config.RuleFiles), err)
+	}
+	for _, file := range config.RuleFiles {
+		found := false
+		for _, v := range composition(t).Services["prometheus"].Volumes {
+			if rest, below := strings.CutPrefix(file, v.Target+"/"); below {
+				_, err := os.Stat(filepath.Join(v.Source, rest))
+				found = found || err == nil
+			}
+		}
+		if !found {
+			t.Errorf("no mounted folder has %s", file)
+		}
+	}
+}
