@@ -21,7 +21,7 @@ const smallerGroups = "let Alertmanager group_by more labels, and shorten the an
 func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	if deny, cause := s.Alertmanager.Allow(r); deny != nil {
 		if cause != nil {
-			s.Logger.Error("Paramedic cannot authenticate alerts", "err", cause)
+			s.Logger.ErrorContext(r.Context(), "Paramedic cannot authenticate alerts", "err", cause)
 		}
 		var a *httpio.Error
 		if errors.As(deny, &a) && a.Code == http.StatusUnauthorized {

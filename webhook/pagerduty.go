@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"paramedic/internal/incidentlog"
 	"paramedic/state"
 	"paramedic/webhook/access"
 	"paramedic/webhook/httpio"
@@ -25,7 +26,7 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	}
 	secret, err := s.PagerDuty.Secret.Value()
 	if err != nil {
-		s.Logger.Error("Paramedic cannot authenticate PagerDuty", "err", err)
+		s.Logger.ErrorContext(r.Context(), "Paramedic cannot authenticate PagerDuty", "err", err)
 		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read PagerDuty's webhook secret now: try again")
 	}
 	body, err := httpio.ReadBody(w, r, pagerduty.MaxBody, s.Limits.ReadTimeout)
@@ -46,6 +47,9 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	}
 	if in == nil {
 		return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "ignored"})
+	}
+	if ours, ok := s.View.Incident(state.IncidentID(in.Foreign.Key)); ok {
+		incidentlog.Name(r.Context(), string(ours.ID))
 	}
 	if err := s.commands.Append(r.Context(), *in); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"paramedic/internal/incidentlog"
 	"paramedic/webhook/httpio"
 )
 
@@ -24,7 +25,7 @@ func (s *Server) handle(h httpio.Handler) http.Handler {
 		}
 		var a *httpio.Error
 		if !errors.As(err, &a) {
-			s.Logger.Error("request failed", "path", r.URL.Path, "err", err)
+			s.Logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "err", err)
 			a = httpio.Fail(http.StatusInternalServerError, "internal error: see Paramedic's log for request %s",
 				header.Get("X-Request-Id"))
 		}
@@ -42,7 +43,7 @@ func (s *Server) handle(h httpio.Handler) http.Handler {
 			body["missing"] = a.Missing
 		}
 		if err := httpio.WriteJSON(w, a.Code, body); err != nil {
-			s.Logger.Debug("the client did not take the answer", "path", r.URL.Path, "err", err)
+			s.Logger.DebugContext(r.Context(), "the client did not take the answer", "path", r.URL.Path, "err", err)
 		}
 	})
 }
@@ -80,6 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		id = rand.Text()
 	}
 	r.Header.Set("X-Request-Id", id)
+	r = r.WithContext(incidentlog.Open(r.Context()))
 	header := w.Header()
 	header.Set("X-Request-Id", id)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -99,7 +101,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if p == http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as net/http compares it
 				panic(p)
 			}
-			s.Logger.Error("request panicked", "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.Logger.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 			if rec.code == 0 {
 				_ = httpio.WriteJSON(rec, http.StatusInternalServerError,
 					map[string]string{"error": "internal error: see Paramedic's log for request " + id})

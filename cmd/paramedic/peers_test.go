@@ -41,6 +41,8 @@ type onCall struct {
 	url    string
 	cfg    config.Config
 	bot    *service.Service
+	log    *slog.Logger                  // nil: none
+	store  func(state.Store) state.Store // replaces the bot's store by one around it; nil: the store itself
 	stop   func()
 }
 
@@ -100,12 +102,19 @@ notify:
 		o.t.Fatal(err)
 	}
 	o.cfg = cfg
-	log := slog.New(slog.DiscardHandler)
+	log := o.log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	store, err := jetstream.Open(o.t.Context(), jetstream.Config{Dir: cfg.State.Dir, Retain: time.Hour, Logger: log})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	if o.bot, err = service.New(cfg, service.Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard}); err != nil {
+	used := state.Store(store)
+	if o.store != nil {
+		used = o.store(store)
+	}
+	if o.bot, err = service.New(cfg, service.Deps{Store: used, Clock: state.SystemClock{}, Logger: log, Out: io.Discard}); err != nil {
 		o.t.Fatal(err)
 	}
 	server := httptest.NewServer(o.bot.Handler)

@@ -40,7 +40,7 @@ func (w *World) Advance(ctx context.Context, to time.Time) {
 		}
 		w.Alertmanager.Receive(w.next, alerts)
 		if err := w.Alertmanager.Deliver(ctx, w.next); err != nil && w.Log != nil {
-			w.Log.Warn("an alert was not delivered", "err", err)
+			w.Log.WarnContext(ctx, "an alert was not delivered", "err", err)
 		}
 		w.next = w.next.Add(ScrapeInterval)
 	}

@@ -43,7 +43,7 @@ func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, re
 	}
 	var no *notify.Refused
 	if errors.As(err, &no) {
-		n.opt.Log.Warn("cannot look for an earlier message; posting without", "incident", m.Incident, "err", err)
+		n.opt.Log.WarnContext(ctx, "cannot look for an earlier message; posting without", "incident", m.Incident, "err", err)
 		return nil
 	}
 	return err
@@ -93,7 +93,7 @@ func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message,
 			err = n.classify(methodReply, err)
 			var no *notify.Refused
 			if errors.As(err, &no) {
-				n.opt.Log.Warn("cannot read the thread; writing to it without", "incident", m.Incident, "err", err)
+				n.opt.Log.WarnContext(ctx, "cannot read the thread; writing to it without", "incident", m.Incident, "err", err)
 				return last, nil
 			}
 			return 0, err

@@ -176,7 +176,7 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 	edit := ref[refTS] != ""
 	err = n.send(ctx, c, m, ref, blocks)
 	if blocksRefused(err) {
-		n.opt.Log.Warn("slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err",
+		n.opt.Log.WarnContext(ctx, "slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err",
 			err)
 		err = n.send(ctx, c, m, ref, n.brief(m))
 	}

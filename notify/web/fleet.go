@@ -94,7 +94,7 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 		d.Asked = true
 		var err error
 		if d.Fleet, err = h.cfg.Fleet(r.Context()); err != nil {
-			h.cfg.Logger.Warn("the fleet's health cannot be read", "err", err)
+			h.cfg.Logger.WarnContext(r.Context(), "the fleet's health cannot be read", "err", err)
 			d.Failed = true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/incidentlog"
 	"paramedic/notify"
 	"paramedic/state"
 )
@@ -77,6 +78,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if asked != string(in.ID) {
 		return view{redirect: "/incidents/" + url.PathEscape(string(in.ID))}, nil
 	}
+	incidentlog.Name(r.Context(), asked)
 	ev, hasEvidence := h.cfg.View.Evidence(in.ID)
 	entries, err := h.cfg.View.Timeline(r.Context(), in.ID)
 	if err != nil {

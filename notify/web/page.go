@@ -91,7 +91,7 @@ func (h *Handler) guard(page func(*http.Request) (view, error)) http.Handler {
 		}
 		v, err := page(r)
 		if err != nil {
-			v = h.failed(err)
+			v = h.failed(r, err)
 		}
 		if v.redirect != "" {
 			w.Header().Set("Cache-Control", "no-store")
@@ -103,10 +103,10 @@ func (h *Handler) guard(page func(*http.Request) (view, error)) http.Handler {
 }
 
 // failed returns the page that shows an error.
-func (h *Handler) failed(err error) view {
+func (h *Handler) failed(r *http.Request, err error) view {
 	var pe *pageError
 	if !errors.As(err, &pe) {
-		h.cfg.Logger.Error("page cannot be made", "err", err)
+		h.cfg.Logger.ErrorContext(r.Context(), "page cannot be made", "err", err)
 		pe = &pageError{status: http.StatusInternalServerError,
 			text: "Paramedic could not make the page. The reason is in its log."}
 	}
@@ -142,7 +142,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame)
 		out, err = render(h.pages[v.page], "layout", f)
 	}
 	if err != nil {
-		h.cfg.Logger.Error("page cannot be rendered", "page", v.page, "err", err)
+		h.cfg.Logger.ErrorContext(r.Context(), "page cannot be rendered", "page", v.page, "err", err)
 		http.Error(w, "Paramedic could not render the page. The reason is in its log.", http.StatusInternalServerError)
 		return
 	}

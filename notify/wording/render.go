@@ -53,7 +53,7 @@ func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts,
 			*into[name] = text.Clean(out)
 		}
 		if err != nil {
-			t.log.Warn("a template failed, and the built-in words stand in", "incident", m.Incident, "template", name,
+			t.log.WarnContext(ctx, "a template failed, and the built-in words stand in", "incident", m.Incident, "template", name,
 				"err", err)
 			w.Failed = append(w.Failed, fmt.Sprintf("%s failed, so the built-in words stand here: %s", name,
 				text.Cut(text.Clean(reason(err)), 200)))

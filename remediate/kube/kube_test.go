@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"paramedic/internal/incidentlog"
 	"paramedic/remediate/cluster"
 	"paramedic/remediate/kube"
 )
@@ -24,7 +25,8 @@ func server(t *testing.T, h http.HandlerFunc) (*kube.Cluster, *bytes.Buffer) {
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	log := &bytes.Buffer{}
-	c, err := kube.New(&rest.Config{Host: srv.URL, BearerToken: "s3cret"}, kube.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c, err := kube.New(&rest.Config{Host: srv.URL, BearerToken: "s3cret"}, kube.Options{
+		Logger: slog.New(incidentlog.Handler{Handler: slog.NewTextHandler(log, nil)})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +111,11 @@ func TestPatchIsSentOnceAndAudited(t *testing.T) {
 		answer(w, 200, deployment)
 	})
 	patch := `[{"op":"test","path":"/metadata/uid","value":"u1"},{"op":"add","path":"/metadata/annotations/paramedic.dev~1op-id","value":"op7"}]`
-	if _, err := c.PatchWorkload(context.Background(), ref, []byte(patch), true); err != nil {
+	if _, err := c.PatchWorkload(incidentlog.With(context.Background(), "INC-7"), ref, []byte(patch), true); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"verb=PATCH", "path=/apis/apps/v1/namespaces/llm/deployments/vllm", "op=op7", "dry_run=true",
-		"status=200"} {
+		"status=200", "incident=INC-7"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("audit lacks %s: %s", want, log)
 		}

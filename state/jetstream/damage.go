@@ -237,7 +237,7 @@ func (s *Store) continueLog(ctx context.Context) error {
 		return nil
 	}
 	s.lost.Add(ended - max(min(ended, applied), info.State.LastSeq))
-	s.log.Error("the end of the log is lost, the disk may be damaged: inputs that were not applied are lost, "+
+	s.log.ErrorContext(ctx, "the end of the log is lost, the disk may be damaged: inputs that were not applied are lost, "+
 		"and the log continues after them",
 		"stream", inputStream, "ends", info.State.LastSeq, "ended", ended, "applied", applied)
 	for missing > 0 {
@@ -280,7 +280,7 @@ func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) erro
 	}
 	if gone > 0 {
 		s.lost.Add(gone)
-		s.log.Error("accepted inputs are missing from the log, the disk may be damaged: those that were not "+
+		s.log.ErrorContext(ctx, "accepted inputs are missing from the log, the disk may be damaged: those that were not "+
 			"applied are lost",
 			"stream", inputStream, "inputs", gone, "after", from)
 	}

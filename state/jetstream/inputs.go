@@ -51,7 +51,7 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes),
 		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
 			// The consumer resumes where it stopped.
-			s.log.Debug("reading the log", "partition", partition, "err", err)
+			s.log.DebugContext(ctx, "reading the log", "partition", partition, "err", err)
 		}))
 	if err != nil {
 		return nil, unavailable("reading the log", err)

@@ -93,7 +93,7 @@ func (s *Store) placeDraft(ctx context.Context, partition int, rev uint64, pos p
 		}
 	}
 	if err := s.purge(ctx, draftSubject(partition, ">")); err != nil { // the next commit tries again
-		s.log.Warn("a draft of a large commit could not be removed", "partition", partition, "err", err)
+		s.log.WarnContext(ctx, "a draft of a large commit could not be removed", "partition", partition, "err", err)
 	}
 	return rev, nil
 }

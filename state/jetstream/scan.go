@@ -47,7 +47,7 @@ func (s *Store) scan(ctx context.Context, filters []string, first, last uint64,
 		if pauses == maxPauses {
 			return 0, unavailable("reading", err)
 		}
-		s.log.Warn("a read of the state was interrupted, and continues", "sequence", first, "err", err)
+		s.log.WarnContext(ctx, "a read of the state was interrupted, and continues", "sequence", first, "err", err)
 		select {
 		case <-time.After(retryPause):
 		case <-s.closed:
@@ -84,7 +84,7 @@ func (s *Store) pass(ctx context.Context, filters []string, first, last uint64,
 		case <-ended:
 		}
 	}, natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes),
-		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) { s.log.Debug("reading the state", "err", err) }))
+		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) { s.log.DebugContext(ctx, "reading the state", "err", err) }))
 	if err != nil {
 		return 0, unavailable("reading", err)
 	}
@@ -119,7 +119,7 @@ func (s *Store) drop(ctx context.Context, from natsjs.Stream, name string) {
 	ctx, cancel := bounded(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := from.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, natsjs.ErrConsumerNotFound) {
-		s.log.Debug("deleting a consumer", "err", err)
+		s.log.DebugContext(ctx, "deleting a consumer", "err", err)
 	}
 }
 

@@ -22,7 +22,7 @@ func (s *Store) connect(ctx context.Context, cfg Config) error {
 		nats.MaxReconnects(-1),
 		// A write without a connection fails now. It must not wait in memory and count as durable.
 		nats.ReconnectBufSize(-1),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.Warn("nats connection", "err", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.WarnContext(ctx, "nats connection", "err", err) }),
 	}
 	var err error
 	if cfg.Dir != "" {
@@ -65,8 +65,8 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 	opts = append(opts,
 		nats.RetryOnFailedConnect(true),
 		nats.ConnectHandler(func(*nats.Conn) { connected <- struct{}{} }),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn("lost the NATS server", "err", err) }),
-		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("reconnected to NATS", "server", nc.ConnectedServerName()) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.WarnContext(ctx, "lost the NATS server", "err", err) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) { log.InfoContext(ctx, "reconnected to NATS", "server", nc.ConnectedServerName()) }),
 	)
 	nc, err := nats.Connect(cfg.URL, opts...)
 	if err != nil {
@@ -80,7 +80,7 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
 	}
 	if have := nc.MaxPayload(); have < MaxValue {
-		log.Warn("the NATS server's max_payload is small: it refuses a larger webhook payload",
+		log.WarnContext(ctx, "the NATS server's max_payload is small: it refuses a larger webhook payload",
 			"max_payload", have, "advised", MaxValue)
 	}
 	return nc, nil

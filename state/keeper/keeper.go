@@ -106,10 +106,10 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 			pause = damagedPause
 		}
 		if errors.Is(err, state.ErrFenced) {
-			k.cfg.Logger.Warn("another process committed, Paramedic reads the partition again", "partition", p.n)
+			k.cfg.Logger.WarnContext(ctx, "another process committed, Paramedic reads the partition again", "partition", p.n)
 		} else {
 			p.setReason(err.Error())
-			k.cfg.Logger.Error("a partition stopped, Paramedic starts it again", "partition", p.n, "err", err)
+			k.cfg.Logger.ErrorContext(ctx, "a partition stopped, Paramedic starts it again", "partition", p.n, "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -239,7 +239,7 @@ func (k *Keeper) runTimer(ctx context.Context, p *partition) {
 		now := k.cfg.Clock.Now()
 		if !due.IsZero() && !due.After(now) {
 			if err := k.cfg.Store.Append(ctx, state.Input{At: now, Cluster: cluster}); err != nil && ctx.Err() == nil {
-				k.cfg.Logger.Warn("a timer could not be written, Paramedic tries again", "partition", p.n, "err", err)
+				k.cfg.Logger.WarnContext(ctx, "a timer could not be written, Paramedic tries again", "partition", p.n, "err", err)
 			}
 			// Wait until the tick is applied, or for retryPause if the append failed.
 			select {

@@ -36,7 +36,7 @@ type rebuilding struct {
 // are inputs, and are applied before anything takes effect.
 func (k *Keeper) rebuild(ctx context.Context, p *partition,
 	damage *state.DamagedError) (*fold.Board, state.Fence, error) {
-	k.cfg.Logger.Error("the state is damaged, Paramedic rebuilds it from the log", "partition", p.n, "wrong", damage.Wrong,
+	k.cfg.Logger.ErrorContext(ctx, "the state is damaged, Paramedic rebuilds it from the log", "partition", p.n, "wrong", damage.Wrong,
 		"inputs", damage.Inputs)
 	r := &rebuilding{Keeper: k, p: p, damage: damage, board: fold.NewBoard(), records: map[string][]byte{}}
 	for {
@@ -66,7 +66,7 @@ func (k *Keeper) rebuild(ctx context.Context, p *partition,
 		return nil, state.Fence{}, fmt.Errorf("writing partition %d again: %w", p.n, err)
 	}
 	k.rebuilt.Add(1)
-	k.cfg.Logger.Warn("Paramedic rebuilt the state from the log", "partition", p.n, "inputs", r.applied,
+	k.cfg.Logger.WarnContext(ctx, "Paramedic rebuilt the state from the log", "partition", p.n, "inputs", r.applied,
 		"records", len(list), "proven_equal", r.same)
 	return r.board, fence, nil
 }

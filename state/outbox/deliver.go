@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"paramedic/internal/incidentlog"
 	"paramedic/state"
 )
 
@@ -44,11 +45,11 @@ func (d *Dispatcher) attempt(ctx context.Context, e state.Effect) (res Result, p
 		return Result{Outcome: state.Outcome{Done: true, Error: fmt.Sprintf("this Paramedic has no handler of %s effects",
 			e.Kind)}}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.lanes[e.Kind].Deadline)
+	ctx, cancel := context.WithTimeout(incidentlog.With(ctx, string(e.Incident)), d.lanes[e.Kind].Deadline)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			d.cfg.Logger.Error("a handler panicked", "effect", e.ID, "incident", e.Incident, "action", e.Action,
+			d.cfg.Logger.ErrorContext(ctx, "a handler panicked", "effect", e.ID, "incident", e.Incident, "action", e.Action,
 				"err", fmt.Sprint(p), "stack", string(debug.Stack()))
 			res, panicked = Result{Outcome: state.Outcome{Error: "the handler panicked: see Paramedic's log"}}, true
 		}
@@ -98,7 +99,7 @@ func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) boo
 		if ctx.Err() != nil {
 			return false // it is delivered again after the next start
 		}
-		d.cfg.Logger.Warn("the log does not take an outcome, trying again", "effect", e.ID, "incident", e.Incident,
+		d.cfg.Logger.WarnContext(ctx, "the log does not take an outcome, trying again", "effect", e.ID, "incident", e.Incident,
 			"action", e.Action, "err", err)
 		if !errors.Is(err, state.ErrUnavailable) && len(res.Inputs) > 0 {
 			// The log will never take them. An error in the outcome is visible, a stuck effect is

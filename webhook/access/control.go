@@ -97,7 +97,7 @@ func (c *Control) loggedIn(r *http.Request) (state.Actor, error) {
 	}
 	t, ok, err := c.API.Tokens.bySum(sum)
 	if err != nil {
-		c.Logger.Warn("the changed tokens file is not valid and not applied", "err", err)
+		c.Logger.WarnContext(r.Context(), "the changed tokens file is not valid and not applied", "err", err)
 	}
 	if !ok {
 		c.Sessions.end(cookie.Value)
@@ -164,13 +164,13 @@ func (c *Control) known(r *http.Request, token string) (Token, error) {
 	}
 	t, ok, err := c.API.Tokens.lookup(token)
 	if err != nil {
-		c.Logger.Warn("the changed tokens file is not valid and not applied", "err", err)
+		c.Logger.WarnContext(r.Context(), "the changed tokens file is not valid and not applied", "err", err)
 	}
 	if ok {
 		return t, nil
 	}
 	if counted, last := c.guesses.count(from, token, now); counted {
-		c.Logger.Warn("a client sent a token that is not in auth.api.tokens_file", "source", from, "path",
+		c.Logger.WarnContext(r.Context(), "a client sent a token that is not in auth.api.tokens_file", "source", from, "path",
 			text.Line(r.URL.Path, 100), "refused_from_now", last)
 	}
 	return Token{}, ErrLogin

@@ -21,7 +21,7 @@ const (
 func (s *API) events(w http.ResponseWriter, r *http.Request) error {
 	var only state.IncidentID
 	if name := r.URL.Query().Get("incident"); name != "" {
-		in, err := s.Incident(name)
+		in, err := s.Incident(r.Context(), name)
 		if err != nil {
 			return err
 		}

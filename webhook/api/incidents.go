@@ -78,7 +78,7 @@ func (s *API) show(in state.Incident) IncidentJSON {
 }
 
 func (s *API) showIncident(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.Incident(r.PathValue("id"))
+	in, err := s.Incident(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -86,13 +86,13 @@ func (s *API) showIncident(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *API) showTimeline(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.Incident(r.PathValue("id"))
+	in, err := s.Incident(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	entries, err := s.View.Timeline(r.Context(), in.ID)
 	if err != nil {
-		s.Logger.Error("the timeline could not be read", "incident", in.ID, "err", err)
+		s.Logger.ErrorContext(r.Context(), "the timeline could not be read", "incident", in.ID, "err", err)
 		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read the timeline now: try again")
 	}
 	out := TimelineJSON{Incident: in.ID, Timeline: []EntryJSON{}}
@@ -103,13 +103,13 @@ func (s *API) showTimeline(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *API) showReport(w http.ResponseWriter, r *http.Request) error {
-	in, err := s.Incident(r.PathValue("id"))
+	in, err := s.Incident(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	entries, err := s.View.Timeline(r.Context(), in.ID)
 	if err != nil {
-		s.Logger.Error("the timeline could not be read", "incident", in.ID, "err", err)
+		s.Logger.ErrorContext(r.Context(), "the timeline could not be read", "incident", in.ID, "err", err)
 		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read the timeline now: try again")
 	}
 	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
@@ -135,7 +135,7 @@ func (s *API) listActions(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *API) showAction(w http.ResponseWriter, r *http.Request) error {
-	a, err := s.Action(r.PathValue("id"))
+	a, err := s.Action(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *API) fleet(w http.ResponseWriter, r *http.Request) error {
 	}
 	v, err := s.Fleet(r.Context())
 	if err != nil {
-		s.Logger.Error("the fleet's health could not be read", "err", err)
+		s.Logger.ErrorContext(r.Context(), "the fleet's health could not be read", "err", err)
 		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot read the fleet's health now: try again")
 	}
 	return httpio.WriteJSON(w, http.StatusOK, v)

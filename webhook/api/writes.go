@@ -93,7 +93,7 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 		if err != nil {
 			return err
 		}
-		in, err := s.Incident(r.PathValue("id"))
+		in, err := s.Incident(r.Context(), r.PathValue("id"))
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *API) onAction(verb state.Verb) httpio.Handler {
 		if err != nil {
 			return err
 		}
-		a, err := s.Action(r.PathValue("id"))
+		a, err := s.Action(r.Context(), r.PathValue("id"))
 		if err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func (s *Chat) readForm(w http.ResponseWriter, r *http.Request) (url.Values, err
 	}
 	secret, err := s.SigningSecret.Value()
 	if err != nil {
-		s.Logger.Error("Slack cannot be authenticated", "err", err)
+		s.Logger.ErrorContext(r.Context(), "Slack cannot be authenticated", "err", err)
 		return nil, httpio.Fail(http.StatusServiceUnavailable, "Slack's signing secret cannot be read now; try again")
 	}
 	body, err := httpio.ReadBody(w, r, maxBody, s.bodyTimeout)
@@ -234,20 +234,20 @@ func (s *Chat) do(ctx context.Context, o command.Request) (applied bool, err err
 }
 
 // replyLater sends an ephemeral message to a response_url, after the request was answered.
-func (s *Chat) replyLater(to, text string) {
+func (s *Chat) replyLater(ctx context.Context, to, text string) {
 	if !s.replyAllowed(to) {
-		s.Logger.Warn("Slack's response_url is not Slack's; the reply is not sent")
+		s.Logger.WarnContext(ctx, "Slack's response_url is not Slack's; the reply is not sent")
 		return
 	}
 	sent := s.background(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
 		defer cancel()
 		if err := s.reply(ctx, to, ephemeral(text)); err != nil {
-			s.Logger.Warn("reply to Slack was not sent", "err", err)
+			s.Logger.WarnContext(ctx, "reply to Slack was not sent", "err", err)
 		}
 	})
 	if !sent {
-		s.Logger.Warn("too many replies to Slack are under way; one is not sent")
+		s.Logger.WarnContext(ctx, "too many replies to Slack are under way; one is not sent")
 	}
 }
 

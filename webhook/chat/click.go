@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"paramedic/internal/incidentlog"
 	"paramedic/state"
 	"paramedic/webhook/httpio"
 )
@@ -79,10 +80,10 @@ func (s *Chat) Interaction(w http.ResponseWriter, r *http.Request) error {
 		if err := s.click(r, click); err != nil {
 			var a *httpio.Error
 			if !errors.As(err, &a) {
-				s.Logger.Error("click was not handled", "err", err)
+				s.Logger.ErrorContext(r.Context(), "click was not handled", "err", err)
 				a = httpio.Fail(http.StatusInternalServerError, "Paramedic could not handle this click: its log has the error")
 			}
-			s.replyLater(click.ResponseURL, ":warning: "+escape(a.Text))
+			s.replyLater(r.Context(), click.ResponseURL, ":warning: "+escape(a.Text))
 		}
 	}
 	w.WriteHeader(http.StatusOK)
@@ -103,6 +104,7 @@ func (s *Chat) click(r *http.Request, click *clickPayload) error {
 		if !ok {
 			return httpio.Fail(http.StatusNotFound, "that incident is no longer stored")
 		}
+		incidentlog.Name(r.Context(), string(in.ID))
 		_, err := s.incident(r.Context(), c, state.VerbAck, in)
 		return err
 	}
@@ -111,6 +113,7 @@ func (s *Chat) click(r *http.Request, click *clickPayload) error {
 	if !ok || hash == "" || !known {
 		return httpio.Fail(http.StatusNotFound, "that action is no longer stored")
 	}
+	incidentlog.Name(r.Context(), string(a.Incident))
 	verb := map[string]state.Verb{buttonApprove: state.VerbApprove, buttonDeny: state.VerbDeny,
 		buttonCancel: state.VerbCancel}[button.ActionID]
 	_, err := s.decide(r.Context(), c, decision{verb: verb, action: a, planHash: hash})

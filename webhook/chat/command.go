@@ -87,19 +87,19 @@ func (s *Chat) run(ctx context.Context, c call) (string, error) {
 		if !c.mayRead {
 			return "", errReader
 		}
-		in, err := s.Incident(name)
+		in, err := s.Incident(ctx, name)
 		if err != nil {
 			return "", err
 		}
 		return s.show(in, s.ActionsOf(in)), nil
 	case "ack", "diagnose":
-		in, err := s.Incident(name)
+		in, err := s.Incident(ctx, name)
 		if err != nil {
 			return "", c.visible(err)
 		}
 		return s.incident(ctx, c, state.Verb(verb), in)
 	case "approve", "deny", "cancel":
-		a, err := s.Action(name)
+		a, err := s.Action(ctx, name)
 		if err != nil {
 			return "", c.visible(err)
 		}

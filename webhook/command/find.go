@@ -1,10 +1,12 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"paramedic/internal/incidentlog"
 	"paramedic/state"
 	"paramedic/webhook/httpio"
 )
@@ -15,7 +17,15 @@ const maxCandidates = 10
 // Incident finds an incident by its ID, a unique prefix of it (with or without INC-), or its
 // number, also with its cluster as in prod-42. Each cluster counts its own incidents, so that a
 // plain number may be ambiguous.
-func (r *Runner) Incident(name string) (state.Incident, error) {
+//
+// Log lines about the context name the incident from then on.
+func (r *Runner) Incident(ctx context.Context, name string) (state.Incident, error) {
+	in, err := r.incident(name)
+	incidentlog.Name(ctx, string(in.ID))
+	return in, err
+}
+
+func (r *Runner) incident(name string) (state.Incident, error) {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	if in, ok := r.View.Incident(state.IncidentID(name)); ok {
 		return in, nil
@@ -51,8 +61,15 @@ func (r *Runner) Incident(name string) (state.Incident, error) {
 // Name returns the short name of an incident: #42, or #prod-42 if the bot has several clusters.
 func (r *Runner) Name(in *state.Incident) string { return in.ShortName(len(r.Clusters) > 1) }
 
-// Action finds an action by its ID or a unique prefix of it.
-func (r *Runner) Action(name string) (state.Action, error) {
+// Action finds an action by its ID or a unique prefix of it. Log lines about the context name its
+// incident from then on.
+func (r *Runner) Action(ctx context.Context, name string) (state.Action, error) {
+	a, err := r.action(name)
+	incidentlog.Name(ctx, string(a.Incident))
+	return a, err
+}
+
+func (r *Runner) action(name string) (state.Action, error) {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	if a, ok := r.View.Action(state.ActionID(name)); ok {
 		return a, nil

@@ -71,7 +71,7 @@ func (r *Runner) CarryOut(ctx context.Context, o Request, wait time.Duration) (b
 func (r *Runner) Refuse(ctx context.Context, o Request, reason string) {
 	o.Refused = reason
 	if err := r.Append(ctx, o.inputs(r.Clock.Now())...); err != nil {
-		r.Logger.Error("refused attempt was not recorded", "verb", o.Verb, "actor", o.Actor.ID, "reason", reason,
+		r.Logger.ErrorContext(ctx, "refused attempt was not recorded", "verb", o.Verb, "actor", o.Actor.ID, "reason", reason,
 			"err", err)
 	}
 }

@@ -32,7 +32,7 @@ func (r *Runner) Append(ctx context.Context, inputs ...state.Input) error {
 	if err == nil {
 		return nil
 	}
-	r.Logger.Error("input was not made durable", "err", err)
+	r.Logger.ErrorContext(ctx, "input was not made durable", "err", err)
 	if errors.Is(err, state.ErrUnavailable) {
 		return httpio.Fail(http.StatusServiceUnavailable, "Paramedic cannot store this now: send it again")
 	}

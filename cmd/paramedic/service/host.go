@@ -79,7 +79,7 @@ func (h *Host) Drain(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	if err := h.server.Shutdown(ctx); err != nil {
-		log.Debug("requests were cut off", "err", err)
+		log.DebugContext(ctx, "requests were cut off", "err", err)
 	}
 }
 

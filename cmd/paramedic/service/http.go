@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/internal/incidentlog"
 	"paramedic/notify"
 	"paramedic/notify/console"
 	"paramedic/notify/pagerduty"
@@ -246,7 +247,11 @@ func (s *Service) webPlaybook(id string, in *state.Incident, ev *state.Evidence)
 	run := playbooks.Run(pb, incident, evidence)
 	body, err := playbooks.HTML(run.Body)
 	if err != nil {
-		s.deps.Logger.Warn("a playbook cannot be shown", "playbook", id, "err", err)
+		log := s.deps.Logger
+		if in != nil {
+			log = log.With(incidentlog.Key, in.ID)
+		}
+		log.Warn("a playbook cannot be shown", "playbook", id, "err", err)
 	}
 	safe := template.HTML(body) //nolint:gosec // the library renders Markdown without raw HTML
 	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: safe,

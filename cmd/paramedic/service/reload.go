@@ -35,7 +35,7 @@ func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps)
 			last = raw
 			next, err := reload(path, raw, cfg, deps)
 			if err != nil {
-				deps.Logger.Error("the changed configuration is invalid; the bot keeps the old one", "err", err)
+				deps.Logger.ErrorContext(ctx, "the changed configuration is invalid; the bot keeps the old one", "err", err)
 				continue
 			}
 			select {

@@ -36,7 +36,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	}
 	defer host.Close(log)
 	// until then only /healthz is answered
-	log.Info("opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL))
+	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL))
 	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL,
 		CredentialsFile: cfg.State.NATS.CredentialsFile,
 		Replicas:        cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
@@ -47,10 +47,10 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()
 		if err := store.Close(ctx); err != nil {
-			log.Warn("the state was not closed in time", "err", err)
+			log.WarnContext(ctx, "the state was not closed in time", "err", err)
 		}
 	}()
-	log.Info("listening", "address", config.Scheme(cfg)+"://"+listener.Addr().String())
+	log.InfoContext(ctx, "listening", "address", config.Scheme(cfg)+"://"+listener.Addr().String())
 	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: out}
 	return serveGenerations(ctx, path, cfg, deps, host)
 }
@@ -85,7 +85,7 @@ func serveGenerations(ctx context.Context, path string, cfg config.Config, deps 
 				return err
 			}
 			service = next
-			deps.Logger.Info("configuration applied")
+			deps.Logger.InfoContext(ctx, "configuration applied")
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/internal/incidentlog"
 	"paramedic/notify"
 	"paramedic/playbooks"
 	"paramedic/remediate"
@@ -81,6 +82,7 @@ type Service struct {
 // New wires a service. It reads the files that the configuration names, and does no other I/O. It
 // is one straight line, so that dependencies read from top to bottom.
 func New(cfg config.Config, deps Deps) (*Service, error) {
+	deps.Logger = slog.New(incidentlog.Handler{Handler: deps.Logger.Handler()})
 	s := &Service{cfg: cfg, deps: deps, metrics: deps.metrics}
 	if s.metrics == nil {
 		s.metrics = newMetrics()

@@ -157,7 +157,7 @@ func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanage
 		case <-s.deps.Clock.After(reconcileEvery):
 		}
 		if err := s.endVanished(ctx, cluster, am); err != nil && ctx.Err() == nil {
-			s.deps.Logger.Warn("cannot ask Alertmanager for alerts without a resolved message", "cluster", cluster, "err", err)
+			s.deps.Logger.WarnContext(ctx, "cannot ask Alertmanager for alerts without a resolved message", "cluster", cluster, "err", err)
 		}
 	}
 }
