@@ -18,15 +18,23 @@ import (
 	"paramedic/rules/promql"
 )
 
-// dashboardDir has the dashboards for Grafana, and the one file that they are generated from.
+// dashboardDir has the dashboards for Grafana, and the files that they are generated from: one for
+// the engines, one for the bot itself.
 const dashboardDir = "../../deploy/grafana"
 
-// dashboards is the parsed source of all dashboards.
+var dashboardSources = []string{"dashboards.yml", "self.yml"}
+
+// itself is the dashboard of the bot. It goes by namespace and job, the others by cluster,
+// namespace and model.
+const itself = "paramedic"
+
+// dashboards is a parsed source of dashboards.
 type dashboards struct {
+	source  string
 	Engines map[string]struct {
 		Title string
 		Of    string // the metric that tells which clusters, namespaces and models there are
-		Model string // the label with the model
+		Model string // the label with the model; empty: no models
 	}
 	Rows []struct {
 		Title  string
@@ -66,13 +74,13 @@ func (q query) expanded(model string) []query {
 	return out
 }
 
-func readDashboards(t *testing.T) dashboards {
+func readDashboards(t *testing.T, source string) dashboards {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(dashboardDir, "dashboards.yml"))
+	raw, err := os.ReadFile(filepath.Join(dashboardDir, source))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d dashboards
+	d := dashboards{source: source}
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&d); err != nil {
@@ -91,6 +99,9 @@ type object map[string]any
 func (d dashboards) dashboard(engine string) object {
 	e := d.Engines[engine]
 	in := `cluster=~"$cluster",namespace=~"$namespace"`
+	if e.Model == "" {
+		in = `namespace=~"$namespace",job=~"$job"`
+	}
 	fill := strings.NewReplacer("$on", in+`,`+e.Model+`=~"$model"`, "$in", in, "$slo", in+`,model_name=~"$model"`, "$window", "$__rate_interval")
 	source := object{"type": "prometheus", "uid": "${datasource}"}
 	var panels []object
@@ -131,7 +142,7 @@ func (d dashboards) dashboard(engine string) object {
 	return object{
 		"uid": "paramedic-" + engine, "title": "Paramedic / " +
 			e.Title, "tags": []string{"paramedic", "llm"}, "schemaVersion": 39, "editable": true,
-		"description": "Made from deploy/grafana/dashboards.yml by make generate.", "refresh": "30s", "timezone": "utc", "graphTooltip": 1,
+		"description": "Made from deploy/grafana/" + d.source + " by make generate.", "refresh": "30s", "timezone": "utc", "graphTooltip": 1,
 		"time": object{"from": "now-3h", "to": "now"},
 		"links": []object{{"type": "dashboards", "title": "Paramedic", "tags": []string{"paramedic"}, "asDropdown": true,
 			"keepTime": true, "includeVars": true}},
@@ -176,8 +187,12 @@ func variables(source object, of, model string) []object {
 			"refresh": 2, "sort": 1,
 			"multi": true, "includeAll": true, "allValue": ".*", "current": object{"text": []string{"All"}, "value": []string{"$__all"}}}
 	}
+	prometheus := object{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus", "current": object{}}
+	if model == "" {
+		return []object{prometheus, choice("namespace", of, "namespace"), choice("job", of+`{namespace=~"$namespace"}`, "job")}
+	}
 	return []object{
-		{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus", "current": object{}},
+		prometheus,
 		choice("cluster", of, "cluster"),
 		choice("namespace", of+`{cluster=~"$cluster"}`, "namespace"),
 		choice("model", of+`{cluster=~"$cluster",namespace=~"$namespace"}`, model),
@@ -185,18 +200,20 @@ func variables(source object, of, model string) []object {
 }
 
 func TestGeneratedDashboardsAreCurrent(t *testing.T) {
-	d := readDashboards(t)
 	made := map[string]bool{}
-	for engine := range d.Engines {
-		var out bytes.Buffer
-		encoder := json.NewEncoder(&out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(d.dashboard(engine)); err != nil {
-			t.Fatal(err)
+	for _, source := range dashboardSources {
+		d := readDashboards(t, source)
+		for engine := range d.Engines {
+			var out bytes.Buffer
+			encoder := json.NewEncoder(&out)
+			encoder.SetEscapeHTML(false)
+			encoder.SetIndent("", "  ")
+			if err := encoder.Encode(d.dashboard(engine)); err != nil {
+				t.Fatal(err)
+			}
+			made[engine+".json"] = true
+			current(t, filepath.Join(dashboardDir, engine+".json"), out.Bytes())
 		}
-		made[engine+".json"] = true
-		current(t, filepath.Join(dashboardDir, engine+".json"), out.Bytes())
 	}
 	files, err := filepath.Glob(filepath.Join(dashboardDir, "*.json"))
 	if err != nil {
@@ -257,6 +274,10 @@ func TestDashboardsQueryExportedMetrics(t *testing.T) {
 		}
 	}
 	for name, d := range loadDashboards(t) {
+		chosen := []string{`cluster=~"$cluster"`, `namespace=~"$namespace"`}
+		if name == itself {
+			chosen = []string{`job=~"$job"`, `namespace=~"$namespace"`}
+		}
 		queries := 0
 		check := func(panel, raw string) {
 			queries++
@@ -280,8 +301,10 @@ func TestDashboardsQueryExportedMetrics(t *testing.T) {
 		for _, p := range d.Panels {
 			for _, target := range p.Targets {
 				check(p.Title, target.Expr)
-				if selected := strings.Count(target.Expr, "{"); strings.Count(target.Expr, `cluster=~"$cluster"`) != selected || strings.Count(target.Expr, `namespace=~"$namespace"`) != selected {
-					t.Errorf("%s: %s does not go by what was chosen: %s", name, p.Title, target.Expr)
+				for _, choice := range chosen {
+					if strings.Count(target.Expr, choice) != strings.Count(target.Expr, "{") {
+						t.Errorf("%s: %s does not go by what was chosen: %s", name, p.Title, target.Expr)
+					}
 				}
 				if strings.Contains(strings.ReplaceAll(target.Expr, "$__rate_interval", ""), "[5m]") {
 					t.Errorf("%s: %s: a rate over a fixed window misses scrapes that are far apart", name, p.Title)
@@ -314,7 +337,9 @@ func TestDashboardsCoverIncidentSignals(t *testing.T) {
 		"sglang": slices.Concat(everywhere, workers, []string{"Preemptions"}), "trtllm": slices.Concat(everywhere, workers,
 			[]string{"Paused requests"}),
 		"dynamo": append(everywhere, "Tokens", "Answer length"), "llm-d": append(slices.Clone(everywhere), "Endpoints",
-			"Waiting, by worker")}
+			"Waiting, by worker"),
+		itself: {"Alerts accepted", "Answers to Alertmanager", "Oldest waiting input", "From the first alert to the first verdict",
+			"Messages by channel and outcome", "Runs that need a person", "Guards that hold or deny", "First aid halted", "Damage in a day"}}
 	loaded := loadDashboards(t)
 	if got := slices.Sorted(maps.Keys(loaded)); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("there are dashboards for %v", got)
