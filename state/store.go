@@ -19,6 +19,11 @@ const TimelinePrefix = "timeline"
 // A Decoder converts a record to the value that its reader keeps.
 type Decoder func(Record) (any, error)
 
+// Format is the version of the stored form: the inputs, the records, and how a store arranges them.
+// It rises if an older Paramedic would read a store wrongly. Fields that an older one may ignore
+// need no new format. A store without a format is of format 1.
+const Format = 1
+
 // A Fence is the version of a partition that a reader has loaded. A commit with an old fence is
 // refused.
 type Fence struct {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,6 +42,26 @@ func TestServeRefusesADirectoryInUse(t *testing.T) {
 	}
 	if strings.Contains(said, "listening") || strings.Contains(said, "opening the state: opening") {
 		t.Errorf("it reads as if it were up, or repeats itself: %s", said)
+	}
+}
+
+// After a downgrade the bot ends with the reason, and has touched nothing.
+func TestServeRefusesANewerStore(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	stream := filepath.Join(data, "jetstream", "$G", "streams", "PARAMEDIC_STATE")
+	if err := os.MkdirAll(stream, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, stream, "meta.inf", []byte(`{"name":"PARAMEDIC_STATE","metadata":{"paramedic-format":"99","paramedic-version":"v9.8.7"}}`))
+	put(t, dir, "paramedic.yaml", []byte("listen: 127.0.0.1:0\nstate: {dir: "+data+"}\n"))
+	var stderr bytes.Buffer
+	code := run(t.Context(), []string{"serve", "--config", filepath.Join(dir, "paramedic.yaml")}, io.Discard, &stderr)
+	if code != exitError || !strings.Contains(stderr.String(), "paramedic: opening the state: this store was written by Paramedic v9.8.7 with format 99") {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if left, err := os.ReadDir(data); err != nil || len(left) != 1 {
+		t.Errorf("the directory has %v: %v", left, err)
 	}
 }
 

@@ -16,6 +16,9 @@
 // The position also has the sum of the live records. If a load finds another sum, it returns a
 // [state.DamagedError], because a server drops unreadable messages silently.
 //
+// The metadata of both streams has the format of the store (state.Format) and the version of the
+// Paramedic that opened it last. An older Paramedic refuses a newer format before it writes.
+//
 // Beyond [state.Store], nothing depends on consumer acknowledgements (they are not durable) or on
 // message IDs (the server forgets them). The embedded server syncs every write to disk before it
 // acknowledges. An external cluster must be configured to do so (jetstream.sync_interval: always),

@@ -22,10 +22,15 @@ func (s *Store) connect(ctx context.Context, cfg Config) error {
 		nats.MaxReconnects(-1),
 		// A write without a connection fails now. It must not wait in memory and count as durable.
 		nats.ReconnectBufSize(-1),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.WarnContext(ctx, "nats connection", "err", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			s.log.WarnContext(ctx, "nats connection", "err", err)
+		}),
 	}
 	var err error
 	if cfg.Dir != "" {
+		if err := cfg.checkFiles(); err != nil {
+			return err
+		}
 		s.nc, err = s.embed(cfg.Dir, opts)
 	} else {
 		s.nc, err = dial(ctx, cfg, s.log, opts)

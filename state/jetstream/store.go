@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type Config struct {
 	// Replicas is for the streams of an external cluster; 0 means 3. An embedded server has one.
 	Replicas int
 	Retain   time.Duration
+	Version  string // of this Paramedic, for people; empty: devel
 	Logger   *slog.Logger
 }
 
@@ -71,6 +73,7 @@ func (c *Config) validate() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.Version = cmp.Or(c.Version, "devel")
 	return nil
 }
 
@@ -100,7 +103,7 @@ var _ state.Store = (*Store)(nil)
 
 // Open starts the embedded server or connects to the external one. It creates or updates the
 // streams, and checks that they take atomic batches. It waits for an external server until the
-// context ends.
+// context ends. It refuses a store of a newer format (state.Format), and changes nothing of it.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err

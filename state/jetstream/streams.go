@@ -64,7 +64,10 @@ func validKey(key string) bool {
 func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	layout := map[string]string{layoutKey: strconv.Itoa(partitions)}
+	if err := s.checkStreams(ctx, &cfg); err != nil {
+		return err
+	}
+	layout := cfg.withFormat(map[string]string{layoutKey: strconv.Itoa(partitions)})
 	var err error
 	s.in, err = s.stream(ctx, natsjs.StreamConfig{
 		Name:        inputStream,
@@ -126,18 +129,30 @@ func (s *Store) answered(ctx context.Context, stream string, msgs ...*nats.Msg) 
 	}
 }
 
-func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Stream, error) {
-	have, err := s.js.Stream(ctx, cfg.Name)
-	switch {
-	case err == nil:
-		if was := have.CachedInfo().Config.Metadata[layoutKey]; was != cfg.Metadata[layoutKey] {
-			return nil, fmt.Errorf("stream %s has %q partitions, and this Paramedic needs %s: it belongs to another "+
-				"version or to another program",
-				cfg.Name, was, cfg.Metadata[layoutKey])
+// checkStreams returns an error if an existing stream is not one of this version's. It runs before
+// either is changed.
+func (s *Store) checkStreams(ctx context.Context, cfg *Config) error {
+	for _, name := range []string{inputStream, stateStream} {
+		have, err := s.js.Stream(ctx, name)
+		switch {
+		case errors.Is(err, natsjs.ErrStreamNotFound):
+			continue
+		case err != nil:
+			return fmt.Errorf("looking for stream %s: %w", name, err)
 		}
-	case !errors.Is(err, natsjs.ErrStreamNotFound):
-		return nil, fmt.Errorf("looking for stream %s: %w", cfg.Name, err)
+		metadata := have.CachedInfo().Config.Metadata
+		if err := cfg.checkFormat(metadata); err != nil {
+			return err
+		}
+		if was, want := metadata[layoutKey], strconv.Itoa(partitions); was != want {
+			return fmt.Errorf("stream %s has %q partitions, and this Paramedic needs %s: it belongs to another version or "+
+				"to another program", name, was, want)
+		}
 	}
+	return nil
+}
+
+func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Stream, error) {
 	str, err := s.js.CreateOrUpdateStream(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating stream %s: %w", cfg.Name, err)

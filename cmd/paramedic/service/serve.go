@@ -39,7 +39,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL))
 	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL,
 		CredentialsFile: cfg.State.NATS.CredentialsFile,
-		Replicas:        cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
+		Replicas:        cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Version: Version, Logger: log})
 	if err != nil {
 		return fmt.Errorf("opening the state: %w", err)
 	}
