@@ -3,7 +3,6 @@ package jetstream
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,17 +12,21 @@ import (
 	"paramedic/state"
 )
 
-// Metadata of both streams: the format of the store, and the version that opened it last.
+// Metadata of both streams.
 const (
-	formatKey  = "paramedic-format"
-	versionKey = "paramedic-version"
+	layoutKey  = "paramedic-partitions" // the number of partitions that the records were written with
+	formatKey  = "paramedic-format"     // state.Format
+	versionKey = "paramedic-version"    // of the Paramedic that opened the store last
+	fillingKey = "paramedic-filling"    // set while an import fills the store
 )
 
-// withFormat returns the metadata of a stream with the format that this Paramedic writes.
-func (c *Config) withFormat(metadata map[string]string) map[string]string {
-	metadata = maps.Clone(metadata)
-	metadata[formatKey], metadata[versionKey] = strconv.Itoa(state.Format), c.Version
-	return metadata
+// metadata returns the metadata of the streams that this Paramedic writes.
+func (c *Config) metadata() map[string]string {
+	out := map[string]string{layoutKey: strconv.Itoa(partitions), formatKey: strconv.Itoa(state.Format), versionKey: c.Version}
+	if c.Purpose == Fill {
+		out[fillingKey] = "1"
+	}
+	return out
 }
 
 // checkFormat returns an error if a stream's metadata names a format that this Paramedic does not
@@ -38,9 +41,13 @@ func (c *Config) checkFormat(metadata map[string]string) error {
 		metadata[versionKey], text, c.Version, state.Format)
 }
 
-// checkFiles checks the format of an embedded store before anything opens its files. A file that
-// cannot be read is left to the server, and the streams are checked again.
+// checkFiles checks an embedded store before anything opens its files: its format, and that there
+// is one to read. A file that cannot be read is left to the server, and the streams are checked
+// again.
 func (c *Config) checkFiles() error {
+	if _, err := os.Stat(filepath.Join(c.Dir, "jetstream")); err != nil && c.Purpose == Read {
+		return fmt.Errorf("there is no state of Paramedic in %s: %w", c.Dir, err)
+	}
 	for _, stream := range []string{inputStream, stateStream} {
 		files, err := filepath.Glob(filepath.Join(c.Dir, "jetstream", "*", "streams", stream, server.JetStreamMetaFile))
 		if err != nil {

@@ -108,7 +108,7 @@ func (s *Store) finishDraft(ctx context.Context, partition int, rev uint64, pos 
 	}
 	var records []state.Record
 	if last > 0 {
-		if _, err := s.scan(ctx, filter, 1, last,
+		if _, err := s.scan(ctx, s.records(filter...), 1, last,
 			func(m natsjs.Msg, _ uint64) { records = append(records, draftRecord(m)) }); err != nil {
 			return s.asDamage(ctx, partition, pos, rev, err)
 		}

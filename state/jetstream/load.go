@@ -107,7 +107,7 @@ func (s *Store) decodeAll(ctx context.Context, filter []string, last uint64, l *
 		})
 	}
 	batch := make([]arrived, 0, decodeBatch)
-	left, err = s.scan(ctx, filter, l.next, last, func(m natsjs.Msg, seq uint64) {
+	left, err = s.scan(ctx, s.records(filter...), l.next, last, func(m natsjs.Msg, seq uint64) {
 		l.next = seq + 1
 		if batch = append(batch, arrived{m, seq}); len(batch) == decodeBatch {
 			work <- batch

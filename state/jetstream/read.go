@@ -94,7 +94,7 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 	}
 	newest := map[string]decoded{}
 	seen := uint64(0)
-	left, err := s.scan(ctx, filters, 1, last, func(m natsjs.Msg, seq uint64) {
+	left, err := s.scan(ctx, s.records(filters...), 1, last, func(m natsjs.Msg, seq uint64) {
 		p := place(m, seq)
 		p.value = record(m)
 		keepNewest(newest, m.Subject(), p)

@@ -26,15 +26,24 @@ const (
 
 var errPaused = errors.New("the server paused in the middle of a read")
 
-// scan visits every message that the filters match, in order, from the first sequence until it has
-// seen one at or after the last. It returns how many are left according to the server. That number
-// cannot end the scan, because a replica that lags counts wrong. If a message is lost on the way or
-// the server pauses, the scan continues after the last message that arrived.
-func (s *Store) scan(ctx context.Context, filters []string, first, last uint64,
+// A scope is the part of a stream that a scan reads.
+type scope struct {
+	stream  natsjs.Stream
+	filters []string
+}
+
+// records returns the scope of record subjects.
+func (s *Store) records(filters ...string) scope { return scope{s.st, filters} }
+
+// scan visits every message of the scope, in order, from the first sequence until it has seen one
+// at or after the last. It returns how many are left according to the server. That number cannot
+// end the scan, because a replica that lags counts wrong. If a message is lost on the way or the
+// server pauses, the scan continues after the last message that arrived.
+func (s *Store) scan(ctx context.Context, of scope, first, last uint64,
 	visit func(natsjs.Msg, uint64)) (left uint64, err error) {
 	for pauses := 0; ; {
 		from := first
-		left, err = s.pass(ctx, filters, from, last, func(m natsjs.Msg, seq uint64) {
+		left, err = s.pass(ctx, of, from, last, func(m natsjs.Msg, seq uint64) {
 			visit(m, seq)
 			first = seq + 1
 		})
@@ -59,16 +68,16 @@ func (s *Store) scan(ctx context.Context, filters []string, first, last uint64,
 }
 
 // pass is one attempt of a scan.
-func (s *Store) pass(ctx context.Context, filters []string, first, last uint64,
+func (s *Store) pass(ctx context.Context, of scope, first, last uint64,
 	visit func(natsjs.Msg, uint64)) (left uint64, err error) {
 	asking, cancel := bounded(ctx)
 	defer cancel()
 	// The stream keeps one message per subject, so that every message is the newest.
-	cons, err := s.st.CreateConsumer(asking, natsjs.ConsumerConfig{
+	cons, err := of.stream.CreateConsumer(asking, natsjs.ConsumerConfig{
 		AckPolicy:         natsjs.AckNonePolicy,
 		DeliverPolicy:     natsjs.DeliverByStartSequencePolicy,
 		OptStartSeq:       first,
-		FilterSubjects:    filters,
+		FilterSubjects:    of.filters,
 		MemoryStorage:     true,
 		Replicas:          1,
 		InactiveThreshold: scanIdle,
@@ -76,7 +85,7 @@ func (s *Store) pass(ctx context.Context, filters []string, first, last uint64,
 	if err != nil {
 		return 0, unavailable("reading", err)
 	}
-	defer s.drop(ctx, s.st, cons.CachedInfo().Name)
+	defer s.drop(ctx, of.stream, cons.CachedInfo().Name)
 	came, ended := make(chan natsjs.Msg, readAhead), make(chan struct{})
 	consuming, err := cons.Consume(func(m natsjs.Msg) {
 		select {
@@ -98,7 +107,7 @@ func (s *Store) pass(ctx context.Context, filters []string, first, last uint64,
 	for n := uint64(1); ; n++ {
 		m, err := s.await(ctx, came, idle)
 		if err != nil {
-			return 0, s.pauseReason(ctx, cons, filters, n-1, err)
+			return 0, s.pauseReason(ctx, cons, of, n-1, err)
 		}
 		md, err := m.Metadata()
 		if err != nil {
@@ -145,14 +154,17 @@ func (s *Store) await(ctx context.Context, came <-chan natsjs.Msg, idle *time.Ti
 
 // pauseReason returns the reason why a pass got no message. If the server has sent messages that
 // did not arrive, they are on the way, or lost.
-func (s *Store) pauseReason(ctx context.Context, cons natsjs.Consumer, filters []string, seen uint64,
+func (s *Store) pauseReason(ctx context.Context, cons natsjs.Consumer, of scope, seen uint64,
 	cause error) error {
 	asking, cancel := bounded(context.WithoutCancel(ctx))
 	defer cancel()
 	if info, err := cons.Info(asking); ctx.Err() == nil && (err != nil || info.Delivered.Consumer > seen) {
 		return fmt.Errorf("%w: %w", errPaused, cause)
 	}
-	return s.stallReason(ctx, filters, cause)
+	if of.stream != s.st {
+		return fmt.Errorf("%w: %w", errPaused, cause)
+	}
+	return s.stallReason(ctx, of.filters, cause)
 }
 
 // checkComplete returns nil if a scan has seen everything although the server expects more: the

@@ -93,7 +93,7 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 			<-time.After(50 * time.Millisecond)
 		}
 	}
-	left, err := s.scan(t.Context(), []string{recordSubject(0, ">")}, 1, last, func(m natsjs.Msg, seq uint64) {
+	left, err := s.scan(t.Context(), s.records([]string{recordSubject(0, ">")}...), 1, last, func(m natsjs.Msg, seq uint64) {
 		came[m.Subject()]++
 		if seq <= highest {
 			t.Errorf("sequence %d came after %d", seq, highest)
@@ -126,7 +126,7 @@ func TestInterruptedReadContinues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.scan(t.Context(), filter, 1, last, func(_ natsjs.Msg, seq uint64) {
+	_, err = s.scan(t.Context(), s.records(filter...), 1, last, func(_ natsjs.Msg, seq uint64) {
 		if seen = append(seen, seq); len(seen) == readAhead/2 {
 			for name := range s.st.ConsumerNames(t.Context()).Name() {
 				if err := s.st.DeleteConsumer(t.Context(), name); err != nil {

@@ -46,8 +46,20 @@ type Config struct {
 	Replicas int
 	Retain   time.Duration
 	Version  string // of this Paramedic, for people; empty: devel
+	Purpose  Purpose
 	Logger   *slog.Logger
 }
+
+// A Purpose is the reason why a store is opened.
+type Purpose int
+
+// The purposes. An import calls [Store.Filled] at its end; until then the store cannot be opened
+// for another purpose.
+const (
+	Run  Purpose = iota // for a bot: streams are created, or updated to this version
+	Read                // for an export: the streams must exist, and stay as they are
+	Fill                // for an import: the streams must be empty, or left by an import that did not complete
+)
 
 func (c *Config) validate() error {
 	switch {
@@ -84,6 +96,7 @@ type Store struct {
 	server *embedded // nil: external
 	nc     *nats.Conn
 	js     natsjs.JetStream
+	cfg    Config
 	in     natsjs.Stream
 	st     natsjs.Stream
 
@@ -102,13 +115,14 @@ type Store struct {
 var _ state.Store = (*Store)(nil)
 
 // Open starts the embedded server or connects to the external one. It creates or updates the
-// streams, and checks that they take atomic batches. It waits for an external server until the
-// context ends. It refuses a store of a newer format (state.Format), and changes nothing of it.
+// streams, and checks that they take atomic batches, if the purpose allows it. It waits for an
+// external server until the context ends. It refuses a store of a newer format (state.Format), and
+// changes nothing of it.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{log: cfg.Logger, closed: make(chan struct{}), queue: newQueue(), sums: sums{seed: maphash.MakeSeed()},
+	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue(), sums: sums{seed: maphash.MakeSeed()},
 		pulse: pulse{sick: map[string]failures{}}}
 	err := s.connect(ctx, cfg)
 	if err == nil {

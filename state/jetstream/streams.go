@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,6 @@ const (
 	inputStream  = "PARAMEDIC_INPUT"
 	stateStream  = "PARAMEDIC_STATE"
 	probeSubject = "paramedic.probe.ready"
-
-	layoutKey = "paramedic-partitions" // stream metadata: the number of partitions that the records were written with
 )
 
 const inputPrefix = "paramedic.in."
@@ -60,14 +59,41 @@ func validKey(key string) bool {
 	return true
 }
 
-// prepare creates or updates the streams and checks that the server takes atomic batches.
+// prepare opens the streams for the purpose of the configuration.
 func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if err := s.checkStreams(ctx, &cfg); err != nil {
 		return err
 	}
-	layout := cfg.withFormat(map[string]string{layoutKey: strconv.Itoa(partitions)})
+	switch cfg.Purpose {
+	case Read:
+		return s.find(ctx, &cfg)
+	case Fill:
+		if err := s.clear(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.create(ctx, &cfg); err != nil {
+		return err
+	}
+	// The server answers a message for another stream with an error, and stores nothing.
+	stray := nats.NewMsg(inputSubject(0))
+	stray.Header.Set("Nats-Expected-Stream", "none")
+	if err := s.answered(ctx, inputStream, stray); errors.Is(err, nats.ErrNoResponders) {
+		return err
+	}
+	if err := s.answered(ctx, stateStream, nats.NewMsg("paramedic.probe.1"),
+		nats.NewMsg("paramedic.probe.2")); err != nil {
+		return fmt.Errorf("the NATS server (%s) did not take an atomic batch, which Paramedic needs (NATS 2.12 or "+
+			"newer): %w", s.nc.ConnectedServerVersion(), err)
+	}
+	return s.continueLog(ctx)
+}
+
+// create creates or updates both streams.
+func (s *Store) create(ctx context.Context, cfg *Config) error {
+	metadata := cfg.metadata()
 	var err error
 	s.in, err = s.stream(ctx, natsjs.StreamConfig{
 		Name:        inputStream,
@@ -76,7 +102,7 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 		Retention:   natsjs.LimitsPolicy, MaxAge: cfg.Retain,
 		Storage: natsjs.FileStorage, Replicas: cfg.Replicas,
 		AllowAtomicPublish: true,
-		Metadata:           layout,
+		Metadata:           metadata,
 	})
 	if err != nil {
 		return err
@@ -92,23 +118,23 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 		AllowAtomicPublish: true,
 		AllowMsgTTL:        true,  // the tombstone of a deleted record expires
 		AllowDirect:        false, // a replica may answer direct reads with old values
-		Metadata:           layout,
+		Metadata:           metadata,
 	})
+	return err
+}
+
+// find looks both streams up.
+func (s *Store) find(ctx context.Context, cfg *Config) (err error) {
+	if s.in, err = s.js.Stream(ctx, inputStream); err == nil {
+		s.st, err = s.js.Stream(ctx, stateStream)
+	}
+	if errors.Is(err, natsjs.ErrStreamNotFound) {
+		return fmt.Errorf("there is no state of Paramedic at %s", cmp.Or(cfg.Dir, s.nc.ConnectedUrlRedacted()))
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("looking for the streams: %w", err)
 	}
-	// The server answers a message for another stream with an error, and stores nothing.
-	stray := nats.NewMsg(inputSubject(0))
-	stray.Header.Set("Nats-Expected-Stream", "none")
-	if err := s.answered(ctx, inputStream, stray); errors.Is(err, nats.ErrNoResponders) {
-		return err
-	}
-	if err := s.answered(ctx, stateStream, nats.NewMsg("paramedic.probe.1"),
-		nats.NewMsg("paramedic.probe.2")); err != nil {
-		return fmt.Errorf("the NATS server (%s) did not take an atomic batch, which Paramedic needs (NATS 2.12 or "+
-			"newer): %w", s.nc.ConnectedServerVersion(), err)
-	}
-	return s.continueLog(ctx)
+	return nil
 }
 
 // answered publishes the messages until a server answers. At first none may: a new replicated
@@ -129,8 +155,8 @@ func (s *Store) answered(ctx context.Context, stream string, msgs ...*nats.Msg) 
 	}
 }
 
-// checkStreams returns an error if an existing stream is not one of this version's. It runs before
-// either is changed.
+// checkStreams returns an error if an existing stream is not one of this version's, or is of an
+// import that did not complete. It runs before either stream is changed.
 func (s *Store) checkStreams(ctx context.Context, cfg *Config) error {
 	for _, name := range []string{inputStream, stateStream} {
 		have, err := s.js.Stream(ctx, name)
@@ -147,6 +173,9 @@ func (s *Store) checkStreams(ctx context.Context, cfg *Config) error {
 		if was, want := metadata[layoutKey], strconv.Itoa(partitions); was != want {
 			return fmt.Errorf("stream %s has %q partitions, and this Paramedic needs %s: it belongs to another version or "+
 				"to another program", name, was, want)
+		}
+		if metadata[fillingKey] != "" && cfg.Purpose != Fill {
+			return errors.New("an import into this store did not complete: import again, which begins anew")
 		}
 	}
 	return nil

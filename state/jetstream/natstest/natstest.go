@@ -1,0 +1,94 @@
+// Package natstest runs real NATS servers for tests outside state/jetstream.
+package natstest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// inputStream has the log of a store.
+const inputStream = "PARAMEDIC_INPUT"
+
+// Start starts an external server with JetStream, and returns its URL. It stops with the test.
+func Start(t testing.TB) (url string) {
+	t.Helper()
+	return run(t, server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, StoreDir: t.TempDir(), SyncAlways: true,
+		MaxPayload: 8 << 20}).ClientURL()
+}
+
+// Expire removes the inputs before a sequence from the log of an embedded store that is closed, as
+// retention does. It returns how many are left.
+func Expire(t testing.TB, dir string, before uint64) (left uint64) {
+	t.Helper()
+	srv := run(t, server.Options{DontListen: true, StoreDir: dir})
+	defer stop(srv)
+	nc, err := nats.Connect("", nats.InProcessServer(srv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	stream := log(t, nc)
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(before)); err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.State.Msgs
+}
+
+// Streams returns the names of the streams on an external server.
+func Streams(t testing.TB, url string) (names []string) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range js.StreamNames(t.Context()).Name() {
+		names = append(names, name)
+	}
+	return names
+}
+
+func log(t testing.TB, nc *nats.Conn) jetstream.Stream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), inputStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+func run(t testing.TB, opts server.Options) *server.Server {
+	t.Helper()
+	opts.ServerName, opts.JetStream, opts.NoSigs, opts.NoLog = "paramedic", true, true, true
+	srv, err := server.NewServer(&opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { stop(srv) })
+	if !srv.ReadyForConnections(30 * time.Second) {
+		t.Fatal("the NATS server did not start")
+	}
+	return srv
+}
+
+func stop(srv *server.Server) {
+	srv.Shutdown()
+	srv.WaitForShutdown()
+}
