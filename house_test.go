@@ -72,6 +72,7 @@ var may = map[string][]string{
 	"state/keeper":     {"state", "state/fold"},
 	"state/jetstream":  {"state"},
 	"state/outbox":     {"state", "state/keeper"},
+	"state/archive":    {"state"},
 	"state/statetest":  {"state"},
 	"playbooks":        {"state"},
 	"webhook":          {"state"},
@@ -104,6 +105,7 @@ var may = map[string][]string{
 	"cmd/paramedic/service":  {"cmd/paramedic/config"},
 	"cmd/paramedic/survey":   {"cmd/paramedic/service"},
 	"cmd/paramedic/backtest": {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/survey"},
+	"cmd/paramedic/transfer": {"cmd/paramedic/config", "cmd/paramedic/service"},
 	"cmd/paramedic/tune":     {"state", "remediate"},
 	"cmd/paramedic/score":    {"cmd/paramedic/config", "cmd/paramedic/service"},
 	"cmd/paramedic/demo":     {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/score"},
@@ -140,7 +142,7 @@ var may = map[string][]string{
 // wiring lists the packages below a command that may import every room, and of their siblings those
 // in the table.
 var wiring = []string{"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/survey", "cmd/paramedic/score", "cmd/paramedic/demo",
-	"cmd/paramedic/backtest"}
+	"cmd/paramedic/backtest", "cmd/paramedic/transfer"}
 
 func TestRoomsImportOnlyPlannedRooms(t *testing.T) {
 	for _, f := range files(t) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/cmd/paramedic/backtest"
+	"paramedic/cmd/paramedic/transfer"
 )
 
 // Exit codes of every command.
@@ -71,6 +72,7 @@ func (c *cli) root() *cobra.Command {
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return canPrint(cmd, c.output) }
 	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),
 		backtest.Command(backtest.Streams{Out: c.out, People: forPeople{c.out}, Err: c.err, Format: &c.output}), c.tuneCommand(),
+		transfer.Command(transfer.Streams{Out: c.out, Err: c.err, Logger: c.quietLogger}),
 		c.playbooksCommand(), c.rulesCommand(), c.labCommand(), c.versionCommand())
 	root.AddCommand(c.clientCommands()...)
 	root.SetHelpCommand(helpCommand())
@@ -82,10 +84,9 @@ func (c *cli) root() *cobra.Command {
 // formats has the output formats of commands besides text, by their path below paramedic.
 var formats = map[string][]string{
 	"diagnose": {"json", "markdown"}, "check": {"json"}, "replay": {"json"}, "version": {"json"}, "tune": {"json"},
-	"backtest":  {"json", "markdown"},
 	"playbooks": {"json"}, "playbooks list": {"json"}, "playbooks show": {"json"}, "playbooks test": {"json"},
 	"rules": {"json"}, "rules list": {"json"}, "rules show": {"json"}, "rules test": {"json"},
-	"lab score": {"json"}, "lab storm": {"json"}, "incidents stats": {"json"},
+	"lab score": {"json"}, "lab storm": {"json"}, "incidents stats": {"json"}, "backtest": {"json", "markdown"},
 	"incidents": {"json"}, "incidents list": {"json"}, "incidents show": {"json"}, "incidents report": {"json", "markdown"},
 	"ack": {"json"}, "approve": {"json"}, "deny": {"json"}, "silence": {"json"}, "halt": {"json"}, "resume": {"json"},
 }

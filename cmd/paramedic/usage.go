@@ -25,8 +25,8 @@ const (
 var arguments = map[string]argument{
 	"incidents show": {anIncident, "7"}, "incidents report": {anIncident, "7"}, "ack": {anIncident, "7"}, "silence": {anIncident,
 		"7 --for 45m"},
-	"approve": {anAction, "ACT-01J8 9f2c41d0"}, "deny": {anAction, "ACT-01J8"},
-	"cancel":         {anAction, "ACT-01J8"},
+	"approve": {anAction, "ACT-01J8 9f2c41d0"}, "deny": {anAction, "ACT-01J8"}, "cancel": {anAction, "ACT-01J8"},
+	"state export": {"the file to write, - for standard output", "state.ndjson"}, "state import": {"the file of an export", "state.ndjson"},
 	"playbooks show": {"a playbook (`paramedic playbooks` lists them)", "kv_exhaustion"},
 	"rules show":     {"a cause or a pathology (`paramedic rules` lists them)", "kv_exhaustion"},
 	"playbooks test": {"the directory of your playbooks", "./playbooks"}, "rules test": {"the directory of your cases, or one case",

@@ -37,9 +37,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	defer host.Close(log)
 	// until then only /healthz is answered
 	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL))
-	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL,
-		CredentialsFile: cfg.State.NATS.CredentialsFile,
-		Replicas:        cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Version: Version, Logger: log})
+	store, err := jetstream.Open(ctx, StoreConfig(cfg, log))
 	if err != nil {
 		return fmt.Errorf("opening the state: %w", err)
 	}
@@ -53,6 +51,12 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	log.InfoContext(ctx, "listening", "address", config.Scheme(cfg)+"://"+listener.Addr().String())
 	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: out}
 	return serveGenerations(ctx, path, cfg, deps, host)
+}
+
+// StoreConfig returns the settings of the store of a configuration.
+func StoreConfig(cfg config.Config, log *slog.Logger) jetstream.Config {
+	return jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
+		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Version: Version, Logger: log}
 }
 
 // serveGenerations runs the service, and replaces it after every valid change of the configuration.
