@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -41,7 +40,7 @@ func Connect(kubeconfig, kubecontext string) (*Client, error) {
 		return nil, err
 	}
 	cfg.UserAgent, cfg.QPS, cfg.Burst = "paramedic-read", 50, 100
-	client, err := kubernetes.NewForConfig(cfg)
+	client, err := newGroups(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a Kubernetes client: %w", err)
 	}
@@ -72,14 +71,14 @@ func restConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 
 // A Client reads one cluster. It is safe for concurrent use.
 type Client struct {
-	api    kubernetes.Interface
+	api    API
 	custom *customReader
 	ray    *rayReader
 }
 
 // New returns a client. If custom is nil, owners that are custom resources are recognized by labels
 // only.
-func New(api kubernetes.Interface, custom dynamic.Interface) *Client {
+func New(api API, custom dynamic.Interface) *Client {
 	return &Client{api: api, custom: newCustomReader(custom), ray: newRayReader()}
 }
 
