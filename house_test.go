@@ -102,7 +102,8 @@ var may = map[string][]string{
 
 	"cmd/paramedic":          nil, // wires all
 	"cmd/paramedic/config":   {},
-	"cmd/paramedic/service":  {"cmd/paramedic/config"},
+	"cmd/paramedic/tracing":  {"state", "state/keeper", "state/outbox"},
+	"cmd/paramedic/service":  {"cmd/paramedic/config", "cmd/paramedic/tracing"},
 	"cmd/paramedic/survey":   {"cmd/paramedic/service"},
 	"cmd/paramedic/backtest": {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/survey"},
 	"cmd/paramedic/transfer": {"cmd/paramedic/config", "cmd/paramedic/service"},
@@ -184,6 +185,7 @@ var vendors = map[string][]string{
 	"github.com/nats-io/":              {"state/jetstream"},
 	"github.com/slack-go/":             {"notify/slack", "webhook/chat"},
 	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook/pagerduty"},
+	"go.opentelemetry.io/":             {"cmd/paramedic/tracing"},
 	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
 	"github.com/prometheus/prometheus": {"rules", "lab", "cmd/paramedic/backtest"}, // the last in tests only
 

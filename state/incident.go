@@ -81,7 +81,8 @@ type Incident struct {
 	Rev      uint64           `json:"rev"`
 	Channels []Channel        `json:"channels,omitempty"`
 	Told     map[Channel]Told `json:"told,omitempty"`
-	Entries  int              `json:"entries"` // timeline entries so far
+	Entries  int              `json:"entries"`         // timeline entries so far
+	Trace    string           `json:"trace,omitempty"` // of the input that opened it
 }
 
 // A Delivery describes the Alertmanager notifications of an incident: the newest receiver and URL,

@@ -12,6 +12,9 @@ type Input struct {
 	ID      string    `json:"id,omitempty"`
 	At      time.Time `json:"at"`
 	Cluster string    `json:"cluster"` // chooses the partition
+	// Trace is the W3C trace context (traceparent) of the work that made the input. Empty: it is
+	// not traced.
+	Trace string `json:"trace,omitempty"`
 
 	Alerts   *AlertBatch  `json:"alerts,omitempty"`
 	Evidence *Evidence    `json:"evidence,omitempty"`

@@ -150,7 +150,7 @@ func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 		ID: state.NewIncidentID(x.now, seed), Number: x.nextNumber(), Cluster: x.in.Cluster, Status: state.StatusOpen,
 		Severity: state.Info,
 		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt, Told: map[state.Channel]state.Told{},
-		Scope: state.Scope{Cluster: rec.Sign.Entity.Cluster},
+		Scope: state.Scope{Cluster: rec.Sign.Entity.Cluster}, Trace: x.in.Trace,
 	}
 	if in.StartedAt.IsZero() || in.StartedAt.After(x.now) {
 		in.StartedAt = x.now

@@ -19,6 +19,29 @@ func (b *Board) Incident(id state.IncidentID) *state.Incident { return b.inciden
 // Action returns the action, or nil.
 func (b *Board) Action(id state.ActionID) *state.Action { return b.actions[id] }
 
+// About returns the incidents that an applied input is about, each once.
+func (b *Board) About(in *state.Input) []state.IncidentID {
+	var ids []state.IncidentID
+	add := func(id state.IncidentID) {
+		if root := b.root(id); root != nil && !slices.Contains(ids, root.ID) {
+			ids = append(ids, root.ID)
+		}
+	}
+	switch {
+	case in.Alerts != nil:
+		for i := range in.Alerts.Alerts {
+			if rec := b.alerts[in.Alerts.Alerts[i].Fingerprint]; rec != nil {
+				add(rec.Incident)
+			}
+		}
+	case in.Evidence != nil:
+		add(in.Evidence.Incident)
+	case in.Action != nil:
+		add(in.Action.Action.Incident)
+	}
+	return ids
+}
+
 // Effect returns the effect, or nil.
 func (b *Board) Effect(id state.EffectID) *state.Effect { return b.effects[id] }
 

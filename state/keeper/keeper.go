@@ -26,6 +26,17 @@ type Config struct {
 	Logger *slog.Logger
 	// Published is called after each commit, with its timeline entries. Nil: it is not called.
 	Published func([]state.Entry)
+	// Traced is called after each commit that has inputs with a trace, with these inputs. Nil: it
+	// is not called.
+	Traced func([]Applied)
+}
+
+// An Applied is an input with the incidents that it is about, each once, and the times at which it
+// was begun and committed.
+type Applied struct {
+	state.Input
+	Incidents        []state.IncidentID
+	Began, Committed time.Time
 }
 
 // A Keeper applies every partition's inputs in order and commits the changes before anyone can read
@@ -181,6 +192,7 @@ func (p *partition) setReason(why string) {
 
 // apply applies one input and those that wait behind it, and commits.
 func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputReader, in state.Input) error {
+	var traced []Applied
 	entries, err := func() ([]state.Entry, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -188,8 +200,12 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 		last := p.fence.Position
 		for {
 			if in.Seq > last {
-				p.backlog.begin(&in, k.cfg.Clock.Now())
+				began := k.cfg.Clock.Now()
+				p.backlog.begin(&in, began)
 				k.cfg.Fold.Apply(p.board, in)
+				if in.Trace != "" && k.cfg.Traced != nil {
+					traced = append(traced, Applied{Input: in, Incidents: p.board.About(&in), Began: began})
+				}
 				p.backlog.applied(&in, k.cfg.Clock.Now())
 				last = in.Seq
 			}
@@ -222,12 +238,25 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 		return err
 	}
 	k.publish(entries)
+	k.trace(traced)
 	k.signal()
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 	return nil
+}
+
+// trace reports the traced inputs of a commit.
+func (k *Keeper) trace(traced []Applied) {
+	if len(traced) == 0 {
+		return
+	}
+	now := k.cfg.Clock.Now()
+	for i := range traced {
+		traced[i].Committed = now
+	}
+	k.cfg.Traced(traced)
 }
 
 // runTimer appends a tick when a timer of the board expires, until the context ends.

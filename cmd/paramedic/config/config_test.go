@@ -389,6 +389,7 @@ func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 			}
 			put(t, dir, "tokens.yaml", []byte("- {token: one-of-them, name: ada, role: responder}\n"))
 			cert, key := selfSigned(t)
+			put(t, dir, "otlp-headers", []byte("Authorization: Bearer secret\n"))
 			put(t, dir, "tls.crt", cert)
 			put(t, dir, "tls.key", key)
 			if _, err := Parse(path, []byte(strings.ReplaceAll(text, "/etc/paramedic/", dir+"/"))); err != nil {

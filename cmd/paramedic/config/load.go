@@ -146,6 +146,7 @@ func (v *validator) config(c *Config) {
 	v.clusters(c.Clusters)
 	v.notify(c.Notify)
 	v.remediate(c.Remediate)
+	v.tracing(c.Tracing)
 	v.references(c)
 	for key, dir := range map[string]string{"triage.rules_dir": c.Triage.RulesDir, "playbooks.dir": c.Playbooks.Dir} {
 		if dir == "" {

@@ -21,6 +21,7 @@ type Config struct {
 	Playbooks PlaybookConfig  `yaml:"playbooks" json:"playbooks,omitzero"`
 	Notify    NotifyConfig    `yaml:"notify" json:"notify,omitzero"`
 	Remediate RemediateConfig `yaml:"remediate" json:"remediate,omitzero"`
+	Tracing   TracingConfig   `yaml:"tracing" json:"tracing,omitzero"`
 }
 
 // StateConfig configures where the bot stores its state.
@@ -262,5 +263,6 @@ func Default() Config {
 			MaxLag: Duration(time.Minute)},
 		Notify:    NotifyConfig{Console: true, Slack: SlackConfig{Channel: "#llm-oncall"}},
 		Remediate: RemediateConfig{Mode: "suggest"},
+		Tracing:   TracingConfig{SampleRatio: 1},
 	}
 }

@@ -50,7 +50,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 		return nil, err
 	}
 	server = webhook.New(webhook.Config{
-		Log: s.Keeper, View: s.Keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
+		Log: s.tracer.Log(s.Keeper), View: s.Keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
 		Titles: titlesOf(s.catalog), Retain: c.State.Retain.D(),
 		Alertmanager: access.AlertmanagerAuth{
 			Bearer:        access.NewSecret(c.Auth.Alertmanager.BearerTokenFile),

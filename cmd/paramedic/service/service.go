@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/tracing"
 	"paramedic/internal/incidentlog"
 	"paramedic/notify"
 	"paramedic/playbooks"
@@ -72,7 +73,8 @@ type Service struct {
 	outbox  *outbox.Dispatcher
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
-	tokens  *access.Tokens // nil: the API asks for none
+	tracer  *tracing.Tracer // nil: there are no traces
+	tokens  *access.Tokens  // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
@@ -98,11 +100,15 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.tracer, err = tracing.New(context.Background(), tracingOf(cfg, deps.Logger)); err != nil {
+		return nil, err
+	}
 	s.Keeper = keeper.New(keeper.Config{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
 		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router,
 			Settings: cfg.Settings(), Titles: titlesOf(s.catalog).Symptoms},
 		Published: func(entries []state.Entry) { s.metrics.recorded(s.Keeper, entries) },
+		Traced:    s.tracer.Applied(func(id state.IncidentID) (state.Incident, bool) { return s.Keeper.Incident(id) }),
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -135,14 +141,14 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	}
 	s.outbox, err = outbox.New(outbox.Config{
 		Source: s.Keeper, Log: s.Keeper, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
-		Handlers: map[state.EffectKind]outbox.Handler{
+		Handlers: s.traced(map[state.EffectKind]outbox.Handler{
 			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
 			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
 			state.EffectNotify:  delivery(told.Handle),
 			state.EffectNote:    delivery(told.Handle),
 			state.EffectPlan:    aid.Plan,
 			state.EffectRun:     aid.Run,
-		},
+		}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
@@ -150,6 +156,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	if s.Handler, err = s.newHandler(); err != nil {
 		return nil, err
 	}
+	s.Handler = s.tracer.Handler(s.Handler)
 	if cfg.TLS.CertFile != "" {
 		if s.tls, err = serverTLS(cfg, deps.Logger); err != nil {
 			return nil, err
@@ -179,7 +186,9 @@ func (s *Service) Run(ctx context.Context) error {
 	for _, run := range s.background {
 		group.Go(func() error { return run(ctx) })
 	}
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+	err := group.Wait()
+	s.flush(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil

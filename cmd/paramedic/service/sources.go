@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/tracing"
 	"paramedic/notify"
 	"paramedic/notify/pagerduty"
 	"paramedic/notify/slack"
@@ -226,7 +227,7 @@ func PingAlertmanagers(ctx context.Context, cfg config.Config) map[string]error 
 	return out
 }
 
-// PingChannels probes the channels without posting or paging.
+// PingChannels probes the channels without posting or paging, and the collector of traces.
 func PingChannels(ctx context.Context, cfg config.Config) []notify.Probe {
 	var out []notify.Probe
 	if n := cfg.Notify.Slack; n.TokenFile != "" {
@@ -240,6 +241,9 @@ func PingChannels(ctx context.Context, cfg config.Config) []notify.Probe {
 			pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: access.NewSecret(n.RoutingKeyFile).Value,
 				APIToken: access.NewSecret(n.APITokenFile).Value})
 		out = append(out, pager.Probe(ctx, access.NewSecret(n.WebhookSecretFile).Value)...)
+	}
+	if cfg.Tracing.Endpoint != "" {
+		out = append(out, notify.Probe{What: "tracing", Err: tracing.Ping(ctx, tracingOf(cfg, nil))})
 	}
 	return out
 }
