@@ -380,22 +380,26 @@ func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 		t.Errorf("only %v: deploy/paramedic.yaml is missing", found)
 	}
 	for path, text := range found {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			dir := t.TempDir()
-			// One folder holds all files.
-			text = strings.NewReplacer("/etc/paramedic/secrets/", "/etc/paramedic/", "/run/secrets/", "/etc/paramedic/").Replace(text)
-			for _, name := range regexp.MustCompile(`/etc/paramedic/([a-z.-]+)`).FindAllStringSubmatch(text, -1) {
-				put(t, dir, name[1], []byte("secret"))
-			}
-			put(t, dir, "tokens.yaml", []byte("- {token: one-of-them, name: ada, role: responder}\n"))
-			cert, key := selfSigned(t)
-			put(t, dir, "otlp-headers", []byte("Authorization: Bearer secret\n"))
-			put(t, dir, "tls.crt", cert)
-			put(t, dir, "tls.key", key)
-			if _, err := Parse(path, []byte(strings.ReplaceAll(text, "/etc/paramedic/", dir+"/"))); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Run(filepath.Base(path), func(t *testing.T) { loads(t, path, text) })
+	}
+}
+
+// loads fails the test if a configuration is not valid once its referenced files exist.
+func loads(t *testing.T, path, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	// One folder holds all files.
+	text = strings.NewReplacer("/etc/paramedic/secrets/", "/etc/paramedic/", "/run/secrets/", "/etc/paramedic/").Replace(text)
+	for _, name := range regexp.MustCompile(`/etc/paramedic/([a-z.-]+)`).FindAllStringSubmatch(text, -1) {
+		put(t, dir, name[1], []byte("secret"))
+	}
+	put(t, dir, "tokens.yaml", []byte("- {token: one-of-them, name: ada, role: responder}\n"))
+	put(t, dir, "otlp-headers", []byte("Authorization: Bearer secret\n"))
+	cert, key := selfSigned(t)
+	put(t, dir, "tls.crt", cert)
+	put(t, dir, "tls.key", key)
+	if _, err := Parse(path, []byte(strings.ReplaceAll(text, "/etc/paramedic/", dir+"/"))); err != nil {
+		t.Error(err)
 	}
 }
 
