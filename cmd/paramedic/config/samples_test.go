@@ -14,7 +14,8 @@ import (
 // foreign has the keys of YAML samples in pages that are no configuration of the bot, and what
 // reads them.
 var foreign = map[string]string{
-	"rule_files": "Prometheus", "metric_relabel_configs": "Prometheus; e2e/pipeline runs it", "providers": "Grafana", "apiVersion": "Grafana",
+	"rule_files": "Prometheus", "metric_relabel_configs": "Prometheus; e2e/pipeline runs it", "providers": "Grafana", "apiVersion": "Grafana or Kubernetes",
+	"kind": "Kubernetes", "metadata": "Kubernetes", "rules": "Kubernetes",
 	"receivers": "Alertmanager", "route": "Alertmanager",
 	"symptoms": "rules of one's own; rules/catalog loads them", "alerts": "the same", "causes": "the same",
 }
