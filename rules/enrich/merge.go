@@ -122,13 +122,14 @@ func (m *merge) once(samples []state.Sample) []state.Sample {
 	}
 	of := func(s state.Sample) string { return s.Signal + "\x00" + s.Entity.Namespace + "\x00" + s.Entity.Pool }
 	counted := map[string]bool{}
+	ofWorker := func(s state.Sample) bool { return s.Entity.Pod != "" || s.Entity.Instance != "" }
 	for _, s := range samples {
-		if s.Entity.Pod != "" {
+		if ofWorker(s) {
 			counted[of(s)] = true
 		}
 	}
 	return slices.DeleteFunc(samples, func(s state.Sample) bool {
-		return apart[s.Signal] && s.Entity.Pod == "" && s.Entity.Instance == "" && s.Entity.Pool != "" && counted[of(s)]
+		return apart[s.Signal] && !ofWorker(s) && s.Entity.Pool != "" && counted[of(s)]
 	})
 }
 
