@@ -49,11 +49,11 @@ func (l *Limiter) Wait(ctx context.Context) error {
 		return &Later{After: wait, Err: errTooFast}
 	}
 	if wait <= 0 {
-		return nil
+		return l.stillHeld(ctx)
 	}
 	select {
 	case <-l.clock.After(wait):
-		return nil
+		return l.stillHeld(ctx)
 	case <-ctx.Done():
 		turn.CancelAt(l.clock.Now())
 		return &Later{After: wait, Err: ctx.Err()}
@@ -71,7 +71,7 @@ func (l *Limiter) WaitBehind(ctx context.Context) error {
 		free := l.waiting == 0 && l.rate.AllowN(now, 1)
 		l.mu.Unlock()
 		if free {
-			return nil
+			return l.stillHeld(ctx)
 		}
 		if waited+l.every > l.patience {
 			return &Later{After: l.every, Err: errTooFast}
@@ -82,6 +82,14 @@ func (l *Limiter) WaitBehind(ctx context.Context) error {
 			return &Later{After: l.every, Err: ctx.Err()}
 		}
 	}
+}
+
+// stillHeld returns a Later if another process delivers now.
+func (l *Limiter) stillHeld(ctx context.Context) error {
+	if err := state.StillHeld(ctx); err != nil {
+		return &Later{After: l.every, Err: err}
+	}
+	return nil
 }
 
 // shut returns a Later while the limiter is closed.

@@ -34,6 +34,9 @@ type Options struct {
 	Timeout time.Duration // of one request; default 15s
 	// Account is the service account to act as, as namespace/name. Empty: the one that connects.
 	Account string
+	// MayWrite is called right before each write, with the context of its work. An error refuses
+	// the write. Nil: every write goes on.
+	MayWrite func(context.Context) error
 }
 
 // A Cluster reads and writes one Kubernetes cluster.
@@ -57,7 +60,7 @@ func New(cfg *rest.Config, o Options) (*Cluster, error) {
 	if namespace, name, ok := strings.Cut(o.Account, "/"); ok {
 		own.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + name
 	}
-	own.Wrap(auditing(o.Logger))
+	own.Wrap(auditing(o.Logger, o.MayWrite))
 	client, err := newGroups(own)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Kubernetes: %w", err)

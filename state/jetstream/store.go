@@ -100,6 +100,7 @@ type Store struct {
 	in     natsjs.Stream
 	st     natsjs.Stream
 
+	lease    *lease // nil: embedded, or not for a bot
 	queue    *queue
 	sums     sums
 	lost     atomic.Uint64 // lost inputs
@@ -134,6 +135,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.flusher.Go(s.flush)
 	if s.server != nil {
 		s.readers.Go(s.watch)
+	} else if cfg.Purpose == Run {
+		s.lease = newLease(s)
+		s.readers.Go(s.lease.run)
 	}
 	return s, nil
 }

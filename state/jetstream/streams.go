@@ -111,7 +111,7 @@ func (s *Store) create(ctx context.Context, cfg *Config) error {
 		Name:        stateStream,
 		Description: "Paramedic: the newest value of each record, made from the inputs",
 		Subjects: []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>",
-			"paramedic.probe.*"},
+			"paramedic.probe.*", "paramedic.lease.*"},
 		Retention:         natsjs.LimitsPolicy,
 		MaxMsgsPerSubject: 1,
 		Storage:           natsjs.FileStorage, Replicas: cfg.Replicas,

@@ -140,11 +140,16 @@ func (s *Store) clear(ctx context.Context) error {
 			}
 			continue
 		}
-		info, err := have.Info(ctx, natsjs.WithSubjectFilter("paramedic.probe.*"))
+		info, err := have.Info(ctx, natsjs.WithSubjectFilter(">"))
 		if err != nil {
 			return unavailable("asking stream "+name, err)
 		}
-		found[name] = info.State.Msgs - uint64(len(info.State.Subjects))
+		found[name] = info.State.Msgs
+		for subject, messages := range info.State.Subjects {
+			if subject == leaseSubject || strings.HasPrefix(subject, "paramedic.probe.") {
+				found[name] -= messages
+			}
+		}
 		if name == inputStream && found[name] == 0 && info.State.LastSeq > 0 {
 			found[name] = 1 // its inputs have expired
 		}

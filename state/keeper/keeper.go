@@ -24,6 +24,9 @@ type Config struct {
 	Fold   *fold.Fold
 	Clock  state.Clock
 	Logger *slog.Logger
+	// Lease decides whether this process commits and delivers. Without it, the keeper only follows
+	// the log. Nil: it always commits and delivers.
+	Lease state.Lease
 	// Published is called after each commit, with its timeline entries. Nil: it is not called.
 	Published func([]state.Entry)
 	// Traced is called after each commit that has inputs with a trace, with these inputs. Nil: it
@@ -40,8 +43,9 @@ type Applied struct {
 }
 
 // A Keeper applies every partition's inputs in order and commits the changes before anyone can read
-// them. It is the only reader of its partitions. If another one commits, it drops the board and
-// loads it again.
+// them. If another process commits, it drops the board and loads it again. Without the lease it
+// applies the inputs and commits nothing, so that its readers see the same incidents, and hands out
+// no effect.
 //
 // It implements [state.View] and [state.Log], and hands the outbox the effects that are due.
 type Keeper struct {
@@ -66,9 +70,14 @@ type partition struct {
 	board  *fold.Board
 	lists  listings
 	fence  state.Fence
-	ready  bool
-	reason string        // why it is not ready
-	wake   chan struct{} // a timer may expire sooner than the loop expects
+	active bool // this process commits
+	// delivers means that the effects are on the agenda. since is when this process took them over
+	// from another one; zero: from none.
+	delivers bool
+	since    time.Time
+	ready    bool
+	reason   string        // why it is not ready
+	wake     chan struct{} // a timer may expire sooner than the loop expects
 
 	backlog backlog
 }
@@ -116,25 +125,97 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 		if errors.Is(err, state.ErrDamaged) {
 			pause = damagedPause
 		}
+		if errors.Is(err, errTurn) {
+			continue
+		}
 		if errors.Is(err, state.ErrFenced) {
 			k.cfg.Logger.WarnContext(ctx, "another process committed, Paramedic reads the partition again", "partition", p.n)
 		} else {
 			p.setReason(err.Error())
 			k.cfg.Logger.ErrorContext(ctx, "a partition stopped, Paramedic starts it again", "partition", p.n, "err", err)
 		}
+		var changed <-chan struct{}
+		if k.cfg.Lease != nil {
+			changed = k.cfg.Lease.Changed()
+		}
 		select {
 		case <-ctx.Done():
+		case <-changed:
 		case <-k.cfg.Clock.After(pause):
 		}
 	}
 	return nil
 }
 
-// follow loads the partition and applies its inputs until something fails.
-func (k *Keeper) follow(ctx context.Context, p *partition) error {
-	board, fence, err := k.load(ctx, p)
+// errTurn ends the following of a partition because this process got or lost the lease.
+var errTurn = errors.New("the lease has changed")
+
+// turn returns whether this process holds the lease, and a context that ends with errTurn as its
+// cause when that changes.
+func (k *Keeper) turn(ctx context.Context) (active bool, during context.Context, stop func()) {
+	during, cancel := context.WithCancelCause(ctx)
+	if k.alone() {
+		return true, during, func() { cancel(nil) }
+	}
+	changed := k.cfg.Lease.Changed() // before Held, so that no change is missed
+	active = k.cfg.Lease.Held()
+	go func() {
+		select {
+		case <-changed:
+			cancel(errTurn)
+		case <-during.Done():
+		}
+	}()
+	return active, during, func() { cancel(nil) }
+}
+
+// alone reports whether no other process works on the store.
+func (k *Keeper) alone() bool { return k.cfg.Lease == nil || k.cfg.Lease.Changed() == nil }
+
+// begin hands the partition's effects to the outbox from now on. What is wanted by now may have
+// been delivered by another process, also if that has the later clock.
+func (k *Keeper) begin(p *partition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !k.alone() {
+		p.since = k.cfg.Clock.Now()
+		for e := range p.board.EveryEffect() {
+			if e.Since.After(p.since) {
+				p.since = e.Since
+			}
+		}
+	}
+	k.agenda.load(p.n, allMoves(p.board))
+	p.delivers = true
+}
+
+// Since returns when this process took over the effects of a cluster from another process. It is
+// zero if there was none.
+func (k *Keeper) Since(cluster string) time.Time {
+	p := k.parts[k.cfg.Store.Partition(cluster)]
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.since
+}
+
+// follow loads the partition and applies its inputs until something fails or the lease changes.
+func (k *Keeper) follow(ctx context.Context, p *partition) (err error) {
+	active, ctx, stop := k.turn(ctx)
+	defer stop()
+	defer func() {
+		if cause := context.Cause(ctx); errors.Is(cause, errTurn) {
+			err = cause
+		}
+	}()
+	board, fence, err := k.load(ctx, p, active)
 	if err != nil {
 		return err
+	}
+	if active && !k.alone() {
+		// From here on, what another process has still on its way is refused.
+		if fence, err = k.cfg.Store.Commit(ctx, p.n, fence, fence.Position, nil); err != nil {
+			return fmt.Errorf("taking over partition %d: %w", p.n, err)
+		}
 	}
 	reader, err := k.cfg.Store.Inputs(ctx, p.n, fence.Position)
 	if err != nil {
@@ -145,21 +226,27 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 	k.recent.forget(board.EveryIncident())
 	lists := listingsOf(board)
 	p.mu.Lock()
-	p.board, p.lists, p.fence, p.ready, p.reason = board, lists, fence, true, ""
-	k.agenda.load(p.n, allMoves(board)) // before readers see the partition as ready
+	p.board, p.lists, p.fence, p.active, p.delivers = board, lists, fence, active, false
 	p.mu.Unlock()
-	k.signal()
-	ringing, stop := context.WithCancel(ctx)
-	rung := make(chan struct{})
-	go func() {
-		defer close(rung)
-		k.runTimer(ringing, p)
-	}()
+	var rung chan struct{}
 	defer func() {
 		stop()
-		<-rung
+		if rung != nil {
+			<-rung
+		}
 	}()
 	for {
+		// Outcomes of another process may wait in the log.
+		if active && rung == nil && (k.alone() || reader.Waiting() == 0) {
+			k.begin(p)
+			rung = make(chan struct{})
+			go func() {
+				defer close(rung)
+				k.runTimer(ctx, p)
+			}()
+		}
+		p.opened()
+		k.signal()
 		in, err := reader.Next(ctx)
 		if err != nil {
 			return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
@@ -170,17 +257,24 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 	}
 }
 
-// load reads the partition's board, or rebuilds it if its records are damaged.
-func (k *Keeper) load(ctx context.Context, p *partition) (*fold.Board, state.Fence, error) {
+// load reads the partition's board. If its records are damaged, the active process rebuilds it.
+func (k *Keeper) load(ctx context.Context, p *partition, active bool) (*fold.Board, state.Fence, error) {
 	values, fence, err := k.cfg.Store.Load(ctx, p.n, fold.DecodeRecord)
 	var damage *state.DamagedError
 	switch {
-	case errors.As(err, &damage) && damage.Gap == "":
+	case errors.As(err, &damage) && damage.Gap == "" && active:
 		return k.rebuild(ctx, p, damage)
 	case err != nil:
 		return nil, state.Fence{}, fmt.Errorf("loading partition %d: %w", p.n, err)
 	}
 	return fold.BoardOf(values), fence, nil
+}
+
+// opened shows the partition's state to readers.
+func (p *partition) opened() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready, p.reason = true, ""
 }
 
 // setReason records why the partition is not ready.
@@ -203,7 +297,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 				began := k.cfg.Clock.Now()
 				p.backlog.begin(&in, began)
 				k.cfg.Fold.Apply(p.board, in)
-				if in.Trace != "" && k.cfg.Traced != nil {
+				if in.Trace != "" && k.cfg.Traced != nil && p.active {
 					traced = append(traced, Applied{Input: in, Incidents: p.board.About(&in), Began: began})
 				}
 				p.backlog.applied(&in, k.cfg.Clock.Now())
@@ -224,12 +318,15 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 		if err != nil {
 			return nil, err
 		}
-		fence, err := k.cfg.Store.Commit(ctx, p.n, p.fence, last, records)
-		if err != nil {
-			return nil, fmt.Errorf("committing partition %d: %w", p.n, err)
+		if p.active {
+			if p.fence, err = k.cfg.Store.Commit(ctx, p.n, p.fence, last, records); err != nil {
+				return nil, fmt.Errorf("committing partition %d: %w", p.n, err)
+			}
 		}
-		p.fence, p.ready = fence, true
-		k.agenda.apply(p.n, moves)
+		if p.delivers {
+			k.agenda.apply(p.n, moves)
+		}
+		p.fence.Position, p.ready = last, true
 		k.recent.add(entries)
 		p.backlog.committed(k.cfg.Clock.Now(), reader.Buffered() == 0)
 		return entries, nil
@@ -237,7 +334,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	if err != nil {
 		return err
 	}
-	k.publish(entries)
+	k.publish(entries, p.active)
 	k.trace(traced)
 	k.signal()
 	select {

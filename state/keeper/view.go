@@ -143,8 +143,10 @@ func (k *Keeper) Subscribe(ctx context.Context) <-chan state.Entry {
 	return ch
 }
 
-func (k *Keeper) publish(entries []state.Entry) {
-	if k.cfg.Published != nil && len(entries) > 0 {
+// publish sends entries to the subscribers, and with own, those that this process has committed, to
+// Published.
+func (k *Keeper) publish(entries []state.Entry, own bool) {
+	if k.cfg.Published != nil && len(entries) > 0 && own {
 		k.cfg.Published(entries)
 	}
 	k.mu.Lock()

@@ -22,19 +22,45 @@ const (
 	appendTimeout = 10 * time.Second
 )
 
-// deliver hands the effect to its handler. It returns false if the bot's own shutdown interrupted
-// the delivery. Then there is nothing to report.
+// deliver hands the effect to its handler. It returns false if the bot's own shutdown or the loss
+// of the lease interrupted the delivery. Then there is nothing to report.
 func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool) {
+	ctx, stop := d.leased(ctx)
+	defer stop()
+	if state.StillHeld(ctx) != nil {
+		return Result{}, false
+	}
 	began := d.cfg.Clock.Now()
 	res, panicked := d.attempt(ctx, e)
 	now := d.cfg.Clock.Now()
 	d.cfg.Observe(Attempt{Effect: e, Took: now.Sub(began), Done: res.Outcome.Done, Error: res.Outcome.Error,
 		Panic: panicked})
-	if ctx.Err() != nil && !res.Outcome.Done {
+	if (ctx.Err() != nil || state.StillHeld(ctx) != nil) && !res.Outcome.Done {
 		return Result{}, false
 	}
 	d.complete(&res, e, now)
 	return res, true
+}
+
+// leased returns a context that ends if this process does not hold the lease any more.
+func (d *Dispatcher) leased(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if d.cfg.Lease == nil {
+		return ctx, cancel
+	}
+	ctx = state.WithLease(ctx, d.cfg.Lease)
+	changed := d.cfg.Lease.Changed()
+	if changed == nil {
+		return ctx, cancel
+	}
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // attempt calls the handler with its deadline. It turns a panic into an outcome, so that one effect

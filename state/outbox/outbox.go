@@ -71,6 +71,7 @@ type Lane struct {
 type Config struct {
 	Source   Source
 	Log      state.Log
+	Lease    state.Lease // nil: this process always delivers
 	Clock    state.Clock
 	Handlers map[state.EffectKind]Handler
 	Lanes    map[state.EffectKind]Lane // replaces the kind's default

@@ -133,7 +133,7 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger,
 			Token: access.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
 	}
-	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links,
+	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Since: s.Keeper.Since,
 		Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor, Titles: titlesOf(s.catalog)}
 	if len(n.Templates) > 0 {
 		templates, problems := wording.Load(n.Templates, s.deps.Logger)

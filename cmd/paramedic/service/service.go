@@ -103,8 +103,9 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	if s.tracer, err = tracing.New(context.Background(), tracingOf(cfg, deps.Logger)); err != nil {
 		return nil, err
 	}
+	lease, _ := deps.Store.(state.Lease)
 	s.Keeper = keeper.New(keeper.Config{
-		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
+		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger, Lease: lease,
 		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router,
 			Settings: cfg.Settings(), Titles: titlesOf(s.catalog).Symptoms},
 		Published: func(entries []state.Entry) { s.metrics.recorded(s.Keeper, entries) },
@@ -140,7 +141,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 	s.outbox, err = outbox.New(outbox.Config{
-		Source: s.Keeper, Log: s.Keeper, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
+		Source: s.Keeper, Log: s.Keeper, Lease: lease, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
 		Handlers: s.traced(map[state.EffectKind]outbox.Handler{
 			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
 			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},

@@ -157,6 +157,9 @@ func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanage
 			return
 		case <-s.deps.Clock.After(reconcileEvery):
 		}
+		if lease, ok := s.deps.Store.(state.Lease); ok && !lease.Held() {
+			continue // the active bot asks
+		}
 		if err := s.endVanished(ctx, cluster, am); err != nil && ctx.Err() == nil {
 			s.deps.Logger.WarnContext(ctx, "cannot ask Alertmanager for alerts without a resolved message", "cluster", cluster, "err", err)
 		}
@@ -194,7 +197,7 @@ func kubeClusters(cfg config.Config, log *slog.Logger) (map[string]cluster.Clust
 			continue
 		}
 		cluster, err := kube.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context,
-			kube.Options{Logger: log, Account: c.Kubernetes.FirstAidAccount})
+			kube.Options{Logger: log, Account: c.Kubernetes.FirstAidAccount, MayWrite: state.StillHeld})
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: kubernetes: %w", c.Name, err)
 		}

@@ -19,6 +19,7 @@ var (
 		"Runs of first aid that wait for a person, because the bot cannot tell or repair their effect.", nil, nil)
 	halted = prometheus.NewDesc("paramedic_first_aid_halted", "1 if first aid is halted in the cluster.",
 		[]string{"cluster"}, nil)
+	active     = prometheus.NewDesc("paramedic_active", "1 if this process commits and delivers, 0 if it only follows.", nil, nil)
 	storeBytes = prometheus.NewDesc("paramedic_store_bytes", "Size of the log and the records, in bytes.", nil, nil)
 )
 
@@ -36,7 +37,7 @@ type stateCollector struct{ metrics *metrics }
 
 // Describe implements prometheus.Collector.
 func (c stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{buildInfo, incidents, runs, needPerson, halted, storeBytes} {
+	for _, d := range []*prometheus.Desc{buildInfo, incidents, runs, needPerson, halted, active, storeBytes} {
 		ch <- d
 	}
 }
@@ -72,6 +73,11 @@ func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(halted, on, cluster)
 	}
+	holds := 1.0
+	if lease, ok := s.deps.Store.(state.Lease); ok && !lease.Held() {
+		holds = 0
+	}
+	gauge(active, holds)
 	if store, ok := s.deps.Store.(sizer); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), sizeTime)
 		defer cancel()
