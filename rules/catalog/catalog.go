@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"paramedic/internal/strictyaml"
 	"paramedic/rules/signals"
 	"paramedic/state"
@@ -61,6 +63,7 @@ type Catalog struct {
 	numbers     map[string]int           // signal → index of its readings, which saves a look-up by name
 	used        map[string]bool          // signals that some evidence reads
 	commonness  map[state.Symptom]string // symptom → how many causes explain it, which limits its weight
+	readings    *lru.Cache[string, Reading]
 }
 
 // The maps that follow belong to the catalogue: callers must not change them.

@@ -1,5 +1,5 @@
 // Package catalog holds the knowledge: symptoms, alert rules, driver errors, causes and
-// pathologies. [Load] reads it once, and nothing changes it afterwards.
+// pathologies. [Load] reads it once, and no entry changes afterwards.
 //
 // The knowledge is in YAML files. The files in catalog/ are part of the program. A user's directory
 // adds entries, or replaces entries that have the same ID. A file may have the keys below. Load

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"paramedic/internal/strictyaml"
 	"paramedic/internal/text"
 	"paramedic/rules/condition"
@@ -29,6 +31,10 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		return nil, nil, err
 	}
 	l := &loader{cat: newCatalog(all)}
+	l.cat.readings, err = lru.New[string, Reading](maxReadings)
+	if err != nil {
+		return nil, nil, fmt.Errorf("remember readings: %w", err)
+	}
 	files := make([]fileYAML, len(srcs))
 	format := strictyaml.Format[fileYAML]{Kinds: kinds}
 	for i, src := range srcs {

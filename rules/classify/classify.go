@@ -9,7 +9,6 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/rules/catalog"
-	"paramedic/rules/promql"
 	"paramedic/rules/topology"
 	"paramedic/state"
 )
@@ -17,7 +16,7 @@ import (
 // Classify returns an alert's symptom and the entity that it is about. It never fails: an alert
 // that matches no entry is unclassified.
 func Classify(c *catalog.Catalog, a state.Alert, cluster string) state.Sign {
-	uses := promql.UsesOf(promql.ExpressionOf(a.GeneratorURL))
+	read := c.ReadingOf(a.GeneratorURL)
 	s := state.Sign{Symptom: state.Unclassified, By: "none", Hints: map[string]string{}}
 	fallback := state.Warning
 	if r, ok := c.AlertRules()[a.Name()]; ok {
@@ -28,18 +27,18 @@ func Classify(c *catalog.Catalog, a state.Alert, cluster string) state.Sign {
 		}
 		// The rule may differ from the known one of this name, but the metrics that it reads are a
 		// fact.
-		if m := byMetrics(c, uses); m != nil && m.Symptom == s.Symptom {
+		if m := read.Rule; m != nil && m.Symptom == s.Symptom {
 			addHints(s.Hints, m.Hints)
 		}
-	} else if m := byMetrics(c, uses); m != nil {
+	} else if m := read.Rule; m != nil {
 		s.Symptom, s.By = m.Symptom, "metrics"
 		addHints(s.Hints, m.Hints)
 	} else if id, ok := byLabels(c, a); ok {
 		s.Symptom, s.By = id, "labels"
 	}
 	s.Severity = catalog.SeverityOf(a.Labels, fallback)
-	gpu := readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_")
-	s.Entity = topology.EntityOf(a, cluster, gpu, readsPicker(uses) || s.Symptom == "no_endpoints")
+	gpu := read.GPU || strings.HasPrefix(string(s.Symptom), "gpu_")
+	s.Entity = topology.EntityOf(a, cluster, gpu, read.Picker || s.Symptom == "no_endpoints")
 	if name := text.Phrase(a.Name()); name != "" && s.Hints["benign"] != "" {
 		s.Hints["rule"] = name
 	}
@@ -48,8 +47,8 @@ func Classify(c *catalog.Catalog, a state.Alert, cluster string) state.Sign {
 		s.Hints["group"] = groupOf(a)
 	}
 	if topology.Placeless(s.Entity) && s.Entity.Instance == "" && s.Entity.Job == "" {
-		if series := promql.SeriesOf(uses); len(series) > 0 {
-			s.Hints[state.SeriesHint] = strings.Join(series, "\n")
+		if len(read.Series) > 0 {
+			s.Hints[state.SeriesHint] = strings.Join(read.Series, "\n")
 		}
 	}
 	if len(s.Hints) == 0 {
@@ -64,35 +63,6 @@ func addHints(to, from map[string]string) {
 			to[k] = v
 		}
 	}
-}
-
-// byMetrics returns the first rule of the catalogue that the expression fits.
-func byMetrics(c *catalog.Catalog, uses []promql.MetricUse) *catalog.MetricRule {
-	if len(uses) == 0 {
-		return nil
-	}
-	for i := range c.MetricRules() {
-		if c.MetricRules()[i].Fits(uses) {
-			return &c.MetricRules()[i]
-		}
-	}
-	return nil
-}
-
-// readsGPU reports whether the expression reads metrics of the DCGM exporter.
-func readsGPU(uses []promql.MetricUse) bool {
-	return slices.ContainsFunc(uses, func(u promql.MetricUse) bool { return strings.HasPrefix(u.Metric, "DCGM_") })
-}
-
-// readsPicker reports whether the expression reads metrics of an InferencePool's endpoint picker,
-// under its current prefix or an older one.
-func readsPicker(uses []promql.MetricUse) bool {
-	return slices.ContainsFunc(uses, func(u promql.MetricUse) bool {
-		return slices.ContainsFunc([]string{"llm_d_epp_", "inference_pool_", "inference_objective_",
-			"inference_extension_"}, func(p string) bool {
-			return strings.HasPrefix(u.Metric, p)
-		})
-	})
 }
 
 // byLabels reads the symptom from a label of the rule, or from words in its name.
