@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -70,9 +71,23 @@ type Log interface {
 	Append(ctx context.Context, inputs ...Input) error
 }
 
+// An UnreadableError means that an input of the log cannot be decoded.
+type UnreadableError struct {
+	Seq uint64
+	Err error
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("input %d cannot be read: %v", e.Seq, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
 // An InputReader reads a partition's inputs.
 type InputReader interface {
-	// Next blocks until the next input, or until the context ends.
+	// Next blocks until the next input, or until the context ends. After an UnreadableError it goes
+	// on with the input behind.
 	Next(ctx context.Context) (Input, error)
 	// Buffered returns the number of inputs that Next would return without blocking.
 	Buffered() int

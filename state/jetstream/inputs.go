@@ -144,8 +144,7 @@ func (r *reader) receive(m natsjs.Msg) {
 		next.behind = int64(md.NumPending) //nolint:gosec // no log has as many
 		r.store.sawInput(r.last)
 		if err := json.Unmarshal(m.Data(), &next.input); err != nil {
-			next.err = fmt.Errorf("input %d (stream %s, subject %s) is corrupt: %w", r.last, inputStream, m.Subject(),
-				err)
+			next.err = &state.UnreadableError{Seq: r.last, Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, m.Subject(), err)}
 		}
 		next.input.Seq = r.last
 	}

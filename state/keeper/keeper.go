@@ -56,6 +56,7 @@ type Keeper struct {
 
 	changed chan struct{} // an effect may be due for the outbox
 	rebuilt atomic.Uint64
+	aside   atomic.Uint64 // inputs that were set aside
 
 	mu   sync.Mutex
 	subs map[chan state.Entry]bool
@@ -80,6 +81,7 @@ type partition struct {
 	wake     chan struct{} // a timer may expire sooner than the loop expects
 
 	backlog backlog
+	poison  map[uint64]bool // inputs to skip; used by runPartition's own goroutine only
 }
 
 // New returns a keeper. It holds no state before Run.
@@ -88,7 +90,7 @@ func New(cfg Config) *Keeper {
 		subs: map[chan state.Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
 		k.parts = append(k.parts, &partition{n: n, board: fold.NewBoard(), lists: newListings(),
-			wake: make(chan struct{}, 1)})
+			wake: make(chan struct{}, 1), poison: map[uint64]bool{}})
 	}
 	return k
 }
@@ -247,9 +249,9 @@ func (k *Keeper) follow(ctx context.Context, p *partition) (err error) {
 		}
 		p.opened()
 		k.signal()
-		in, err := reader.Next(ctx)
+		in, err := k.next(ctx, p, reader)
 		if err != nil {
-			return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+			return err
 		}
 		if err := k.apply(ctx, p, reader, in); err != nil {
 			return err
@@ -296,7 +298,9 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 			if in.Seq > last {
 				began := k.cfg.Clock.Now()
 				p.backlog.begin(&in, began)
-				k.cfg.Fold.Apply(p.board, in)
+				if err := k.applyTo(ctx, p, p.board, in); err != nil {
+					return nil, err
+				}
 				if in.Trace != "" && k.cfg.Traced != nil && p.active {
 					traced = append(traced, Applied{Input: in, Incidents: p.board.About(&in), Began: began})
 				}
@@ -306,9 +310,9 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 			if reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted {
 				break
 			}
-			next, err := reader.Next(ctx)
+			next, err := k.next(ctx, p, reader)
 			if err != nil {
-				return nil, fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+				return nil, err
 			}
 			in = next
 		}

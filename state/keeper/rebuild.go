@@ -92,14 +92,16 @@ func (r *rebuilding) fold(ctx context.Context) error {
 	}
 	defer reader.Close()
 	for r.last < r.damage.Last {
-		in, err := reader.Next(ctx)
+		in, err := r.next(ctx, r.p, reader)
 		if err != nil {
-			return fmt.Errorf("reading inputs of partition %d: %w", r.p.n, err)
+			return err
 		}
 		if in.Seq > r.damage.Fence.Position {
 			r.compare()
 		}
-		r.cfg.Fold.Apply(r.board, in)
+		if err := r.applyTo(ctx, r.p, r.board, in); err != nil {
+			return err
+		}
 		r.last = in.Seq
 		if err := r.keep(); err != nil {
 			return err

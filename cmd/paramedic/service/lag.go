@@ -23,6 +23,8 @@ var (
 		"How often the bot reopened the embedded store because it accepted no writes.", nil, nil)
 	inputsLost = prometheus.NewDesc("paramedic_inputs_lost_total",
 		"Accepted inputs that a damaged disk lost before they were applied.", nil, nil)
+	inputsAside = prometheus.NewDesc("paramedic_inputs_set_aside_total",
+		"Inputs that were skipped because the bot cannot apply them.", nil, nil)
 	stateRebuilt = prometheus.NewDesc("paramedic_partitions_rebuilt_total",
 		"How often the bot rebuilt a damaged partition from its log.", nil, nil)
 )
@@ -39,7 +41,7 @@ type lagCollector struct{ metrics *metrics }
 // Describe implements prometheus.Collector.
 func (c lagCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{waitingInputs, waitingAlerts, waitingAge, waitingWork, effectsDue, effectsAge,
-		storeReopened, inputsLost, stateRebuilt} {
+		storeReopened, inputsLost, inputsAside, stateRebuilt} {
 		ch <- d
 	}
 }
@@ -70,6 +72,7 @@ func (c lagCollector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v uint64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
 	}
+	counter(inputsAside, s.Keeper.SetAside())
 	counter(stateRebuilt, s.Keeper.Rebuilt())
 	if store, ok := s.deps.Store.(damageCounts); ok {
 		counter(storeReopened, store.Reopened())

@@ -2,6 +2,7 @@
 package natstest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,6 +41,23 @@ func Expire(t testing.TB, dir string, before uint64) (left uint64) {
 		t.Fatal(err)
 	}
 	return info.State.Msgs
+}
+
+// AppendRaw adds a text to a partition's log on an external server, as a bot would not.
+func AppendRaw(t testing.TB, url string, partition int, text string) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), fmt.Sprintf("paramedic.in.%d", partition), []byte(text)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Streams returns the names of the streams on an external server.

@@ -1,0 +1,57 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"paramedic/state"
+	"paramedic/state/fold"
+)
+
+// next reads the next input. One that cannot be decoded comes without content, and applyTo skips
+// it.
+func (k *Keeper) next(ctx context.Context, p *partition, reader state.InputReader) (state.Input, error) {
+	in, err := reader.Next(ctx)
+	var broken *state.UnreadableError
+	if errors.As(err, &broken) {
+		k.setAside(ctx, p, broken.Seq, "err", err)
+		return state.Input{Seq: broken.Seq, At: k.cfg.Clock.Now()}, nil
+	}
+	if err != nil {
+		return in, fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+	}
+	return in, nil
+}
+
+// applyTo applies an input to a board. If the rules panic, the board may be half changed: the
+// caller must drop it and load it again, and the input is skipped then.
+func (k *Keeper) applyTo(ctx context.Context, p *partition, b *fold.Board, in state.Input) (err error) {
+	if p.poison[in.Seq] {
+		return nil
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			k.setAside(ctx, p, in.Seq, "err", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			err = fmt.Errorf("applying input %d of partition %d: the rules panicked: %v", in.Seq, p.n, cause)
+		}
+	}()
+	k.cfg.Fold.Apply(b, in)
+	return nil
+}
+
+// setAside makes the partition skip an input, so that it does not block those behind it. The input
+// stays in the log until its retention ends.
+func (k *Keeper) setAside(ctx context.Context, p *partition, seq uint64, why ...any) {
+	if p.poison[seq] {
+		return
+	}
+	p.poison[seq] = true
+	k.aside.Add(1)
+	k.cfg.Logger.ErrorContext(ctx, "an input cannot be applied, Paramedic sets it aside: please report this",
+		append([]any{"partition", p.n, "input", seq}, why...)...)
+}
+
+// SetAside returns how many inputs this process has set aside because they cannot be applied.
+func (k *Keeper) SetAside() uint64 { return k.aside.Load() }
