@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"paramedic/cmd/paramedic/config"
@@ -82,6 +83,31 @@ func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 			strings.Contains(string(body), "<b>\"") {
 			t.Errorf("%s: %v: %s", path, err, body)
 		}
+	}
+}
+
+// The bot never asks the addresses that an alert brings: they are text of those who can fire one.
+func TestAddressesInAlertsAreNotFetched(t *testing.T) {
+	var asked atomic.Int64
+	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer trap.Close()
+	base, bot := startBot(t)
+	payload := strings.NewReplacer(`"annotations":{}`, `"annotations":{"runbook_url":"`+trap.URL+`/runbook","dashboard":"`+trap.URL+`/d"}`,
+		`"generatorURL":""`, `"generatorURL":"`+trap.URL+`/graph?g0.expr=vllm%3Anum_requests_waiting+%3E+5"`,
+		`"externalURL":"http://am"`, `"externalURL":"`+trap.URL+`"`).Replace(oneAlert)
+	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	awaitAlerts(t, bot, 1)
+	awaitStorm(t, bot, "the evidence is gathered", func(all []state.Incident) bool {
+		_, due := bot.Keeper.OldestDue()
+		_, gathered := bot.Keeper.Evidence(all[0].ID)
+		return gathered && due == 0
+	})
+	if n := asked.Load(); n > 0 {
+		t.Errorf("the bot asked an alert's address %d times", n)
 	}
 }
 
