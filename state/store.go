@@ -94,6 +94,9 @@ type InputReader interface {
 	// Waiting returns the number of known inputs that Next has not returned, including those that
 	// are not fetched yet.
 	Waiting() int
+	// End returns the sequence of the last input that was in the log when the reader was opened, or
+	// 0 if there was none.
+	End() uint64
 	Close()
 }
 

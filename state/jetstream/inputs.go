@@ -45,7 +45,11 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end,
+	newest, err := s.newest(asking, partition)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end, newest: newest,
 		inputs: make(chan read, readAhead), done: make(chan struct{})}
 	r.consuming, err = cons.Consume(r.receive,
 		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes),
@@ -86,9 +90,9 @@ func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiti
 		}
 		counted := cons.CachedInfo()
 		s.drop(ctx, s.in, counted.Name)
-		last, err := s.in.GetLastMsgForSubject(ctx, inputSubject(partition))
-		if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) {
-			return 0, 0, unavailable("reading the log", err)
+		last, err := s.newest(ctx, partition)
+		if err != nil {
+			return 0, 0, err
 		}
 		now, err := s.in.Info(ctx)
 		if err != nil {
@@ -96,13 +100,25 @@ func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiti
 		}
 		switch {
 		case now.State.LastSeq != before.State.LastSeq:
-		case last != nil:
-			return counted.NumPending, last.Sequence, nil
+		case last > 0:
+			return counted.NumPending, last, nil
 		default:
 			return counted.NumPending, now.State.LastSeq, nil
 		}
 	}
 	return 0, 0, nil
+}
+
+// newest returns the sequence of the partition's last input, or 0 if there is none.
+func (s *Store) newest(ctx context.Context, partition int) (uint64, error) {
+	m, err := s.in.GetLastMsgForSubject(ctx, inputSubject(partition))
+	if errors.Is(err, natsjs.ErrMsgNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, unavailable("reading the log", err)
+	}
+	return m.Sequence, nil
 }
 
 // backlogTries bounds how often a backlog is counted again because inputs came during the count.
@@ -125,6 +141,7 @@ type reader struct {
 	last      uint64       // used by receive only, as are the next fields
 	waiting   uint64       // inputs up to end that have not arrived
 	end       uint64       // after this sequence nothing is waiting
+	newest    uint64       // of the partition when the reader was opened
 	behind    atomic.Int64 // inputs in the log after the last one that arrived
 	inputs    chan read
 	done      chan struct{}
@@ -201,6 +218,9 @@ func (r *reader) Buffered() int { return len(r.inputs) }
 // Waiting returns the number of inputs that Next has not returned, including those in the log after
 // the last one that arrived.
 func (r *reader) Waiting() int { return len(r.inputs) + int(r.behind.Load()) }
+
+// End returns the sequence of the partition's last input when the reader was opened, or 0.
+func (r *reader) End() uint64 { return r.newest }
 
 // Close closes the reader. It may be called more than once.
 func (r *reader) Close() { r.closing.Do(func() { close(r.done) }) }

@@ -56,26 +56,13 @@ func startOn(t *testing.T, dir string, clock state.Clock) (*bot, *logBuffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bot{store: store, Keeper: keeper.New(keeper.Config{Store: store, Clock: clock, Logger: logger,
-		Fold: &fold.Fold{Triage: poolTriage{}, Routing: poolTriage{}, Settings: state.DefaultSettings()}})}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
+	b := run(t, store, keeper.New(keeper.Config{Store: store, Clock: clock, Logger: logger,
+		Fold: &fold.Fold{Triage: poolTriage{}, Routing: poolTriage{}, Settings: state.DefaultSettings()}}))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("ready: %v; the bot logged\n%s", b.Ready(context.Background()), log)
 		}
 	})
-	b.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if err := store.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(b.stop)
 	return b, log
 }
 

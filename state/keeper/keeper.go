@@ -34,14 +34,6 @@ type Config struct {
 	Traced func([]Applied)
 }
 
-// An Applied is an input with the incidents that it is about, each once, and the times at which it
-// was begun and committed.
-type Applied struct {
-	state.Input
-	Incidents        []state.IncidentID
-	Began, Committed time.Time
-}
-
 // A Keeper applies every partition's inputs in order and commits the changes before anyone can read
 // them. If another process commits, it drops the board and loads it again. Without the lease it
 // applies the inputs and commits nothing, so that its readers see the same incidents, and hands out
@@ -136,10 +128,7 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 			p.setReason(err.Error())
 			k.cfg.Logger.ErrorContext(ctx, "a partition stopped, Paramedic starts it again", "partition", p.n, "err", err)
 		}
-		var changed <-chan struct{}
-		if k.cfg.Lease != nil {
-			changed = k.cfg.Lease.Changed()
-		}
+		_, changed := k.lease()
 		select {
 		case <-ctx.Done():
 		case <-changed:
@@ -147,57 +136,6 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 		}
 	}
 	return nil
-}
-
-// errTurn ends the following of a partition because this process got or lost the lease.
-var errTurn = errors.New("the lease has changed")
-
-// turn returns whether this process holds the lease, and a context that ends with errTurn as its
-// cause when that changes.
-func (k *Keeper) turn(ctx context.Context) (active bool, during context.Context, stop func()) {
-	during, cancel := context.WithCancelCause(ctx)
-	if k.alone() {
-		return true, during, func() { cancel(nil) }
-	}
-	changed := k.cfg.Lease.Changed() // before Held, so that no change is missed
-	active = k.cfg.Lease.Held()
-	go func() {
-		select {
-		case <-changed:
-			cancel(errTurn)
-		case <-during.Done():
-		}
-	}()
-	return active, during, func() { cancel(nil) }
-}
-
-// alone reports whether no other process works on the store.
-func (k *Keeper) alone() bool { return k.cfg.Lease == nil || k.cfg.Lease.Changed() == nil }
-
-// begin hands the partition's effects to the outbox from now on. What is wanted by now may have
-// been delivered by another process, also if that has the later clock.
-func (k *Keeper) begin(p *partition) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !k.alone() {
-		p.since = k.cfg.Clock.Now()
-		for e := range p.board.EveryEffect() {
-			if e.Since.After(p.since) {
-				p.since = e.Since
-			}
-		}
-	}
-	k.agenda.load(p.n, allMoves(p.board))
-	p.delivers = true
-}
-
-// Since returns when this process took over the effects of a cluster from another process. It is
-// zero if there was none.
-func (k *Keeper) Since(cluster string) time.Time {
-	p := k.parts[k.cfg.Store.Partition(cluster)]
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.since
 }
 
 // follow loads the partition and applies its inputs until something fails or the lease changes.
@@ -226,37 +164,55 @@ func (k *Keeper) follow(ctx context.Context, p *partition) (err error) {
 	defer reader.Close()
 	p.backlog.reset(reader)
 	k.recent.forget(board.EveryIncident())
-	lists := listingsOf(board)
-	p.mu.Lock()
-	p.board, p.lists, p.fence, p.active, p.delivers = board, lists, fence, active, false
-	p.mu.Unlock()
-	var rung chan struct{}
-	defer func() {
-		stop()
-		if rung != nil {
-			<-rung
-		}
-	}()
-	for {
-		// Outcomes of another process may wait in the log.
-		if active && rung == nil && (k.alone() || reader.Waiting() == 0) {
-			k.begin(p)
-			rung = make(chan struct{})
-			go func() {
-				defer close(rung)
-				k.runTimer(ctx, p)
-			}()
-		}
-		p.opened()
-		k.signal()
-		in, err := k.next(ctx, p, reader)
-		if err != nil {
-			return err
-		}
-		if err := k.apply(ctx, p, reader, in); err != nil {
+	p.replace(board, fence, active)
+	if active && !k.alone() {
+		if err := k.catchUp(ctx, p, reader); err != nil {
 			return err
 		}
 	}
+	if active {
+		k.begin(p) // before readers see the partition as ready
+		rung := make(chan struct{})
+		go func() {
+			defer close(rung)
+			k.runTimer(ctx, p)
+		}()
+		defer func() {
+			stop()
+			<-rung
+		}()
+	}
+	p.open()
+	k.signal()
+	for {
+		if err := k.step(ctx, p, reader); err != nil {
+			return err
+		}
+	}
+}
+
+// step applies the next input, and those that wait behind it.
+func (k *Keeper) step(ctx context.Context, p *partition, reader state.InputReader) error {
+	in, err := k.next(ctx, p, reader)
+	if err != nil {
+		return err
+	}
+	return k.apply(ctx, p, reader, in)
+}
+
+// replace takes a board that was read from the store.
+func (p *partition) replace(b *fold.Board, fence state.Fence, active bool) {
+	lists := listingsOf(b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.board, p.lists, p.fence, p.active, p.delivers = b, lists, fence, active, false
+}
+
+// open shows the partition as ready.
+func (p *partition) open() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready, p.reason = true, ""
 }
 
 // load reads the partition's board. If its records are damaged, the active process rebuilds it.
@@ -270,13 +226,6 @@ func (k *Keeper) load(ctx context.Context, p *partition, active bool) (*fold.Boa
 		return nil, state.Fence{}, fmt.Errorf("loading partition %d: %w", p.n, err)
 	}
 	return fold.BoardOf(values), fence, nil
-}
-
-// opened shows the partition's state to readers.
-func (p *partition) opened() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ready, p.reason = true, ""
 }
 
 // setReason records why the partition is not ready.
@@ -346,18 +295,6 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	default:
 	}
 	return nil
-}
-
-// trace reports the traced inputs of a commit.
-func (k *Keeper) trace(traced []Applied) {
-	if len(traced) == 0 {
-		return
-	}
-	now := k.cfg.Clock.Now()
-	for i := range traced {
-		traced[i].Committed = now
-	}
-	k.cfg.Traced(traced)
 }
 
 // runTimer appends a tick when a timer of the board expires, until the context ends.

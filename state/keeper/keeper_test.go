@@ -102,7 +102,15 @@ func start(t *testing.T, dir string, clock state.Clock) *bot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bot{store: store, Keeper: newKeeper(store, clock)}
+	b := run(t, store, newKeeper(store, clock))
+	until(t, "ready", func() bool { return b.Ready(t.Context()) == nil })
+	return b
+}
+
+// run runs a keeper on a store until the test ends or stops it.
+func run(t *testing.T, store *jetstream.Store, k *keeper.Keeper) *bot {
+	t.Helper()
+	b := &bot{store: store, Keeper: k}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
@@ -116,7 +124,6 @@ func start(t *testing.T, dir string, clock state.Clock) *bot {
 		}
 	})
 	t.Cleanup(b.stop)
-	until(t, "ready", func() bool { return b.Ready(t.Context()) == nil })
 	return b
 }
 

@@ -64,6 +64,7 @@ func (r *logReader) Next(context.Context) (state.Input, error) {
 
 func (r *logReader) Buffered() int { return len(r.inputs) }
 func (r *logReader) Waiting() int  { return len(r.inputs) }
+func (r *logReader) End() uint64   { return 0 }
 func (r *logReader) Close()        {}
 
 // A run that goes on after its incident was resolved has work to do, and wants its effect again

@@ -38,6 +38,7 @@ func (m *memoryStore) Close()                      {}
 func (m *memoryStore) Buffered() int               { return len(m.inputs) }
 
 func (m *memoryStore) Waiting() int { return len(m.inputs) }
+func (m *memoryStore) End() uint64  { return 0 }
 
 func (m *memoryStore) Append(_ context.Context, inputs ...state.Input) error {
 	m.mu.Lock()

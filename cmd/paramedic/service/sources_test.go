@@ -67,6 +67,7 @@ func (l *loopStore) Partition(string) int { return 0 }
 
 func (l *loopStore) Buffered() int { return len(l.log) }
 func (l *loopStore) Waiting() int  { return len(l.log) }
+func (l *loopStore) End() uint64   { return 0 }
 func (l *loopStore) Close()        {}
 
 // The log records vanished alerts only, not listings, and Alertmanager is asked only while alerts
