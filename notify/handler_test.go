@@ -217,6 +217,25 @@ func TestLimiterWaitsOnItsClock(t *testing.T) {
 	})
 }
 
+// A lost is the lease of a process that another one has replaced.
+type lost struct{}
+
+func (lost) Held() bool               { return false }
+func (lost) Changed() <-chan struct{} { return nil }
+
+func TestLimiterAllowsNoCallAfterTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(state.SystemClock{}, time.Second, 1, 2*time.Second)
+		ctx := state.WithLease(t.Context(), lost{})
+		for i, wait := range []func(context.Context) error{l.Wait, l.Wait, l.WaitBehind} { // at once, after a wait, behind
+			var later *Later
+			if err := wait(ctx); !errors.Is(err, state.ErrNotHeld) || !errors.As(err, &later) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+	})
+}
+
 func TestSecretFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	read := SecretFile(path)

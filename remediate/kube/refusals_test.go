@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,26 @@ func TestOddRequestsNeverReachTheServer(t *testing.T) {
 		if !errors.Is(err, cluster.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A process that lost the lease may be in the middle of a run. It writes nothing more.
+func TestWriteThatMayNotBeMadeIsNotSent(t *testing.T) {
+	replaced := errors.New("replaced")
+	sent := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		sent++
+		answer(w, 200, deployment)
+	}))
+	defer srv.Close()
+	c, err := kube.New(&rest.Config{Host: srv.URL}, kube.Options{MayWrite: func(context.Context) error { return replaced }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, patched := c.PatchWorkload(t.Context(), ref, []byte(`[{"op":"test","path":"/metadata/uid","value":"u1"}]`), false)
+	evicted := c.Evict(t.Context(), "llm", "vllm-1", "u1", false)
+	if !errors.Is(patched, replaced) || !errors.Is(evicted, replaced) || sent > 0 {
+		t.Errorf("%d requests; the patch: %v; the eviction: %v", sent, patched, evicted)
 	}
 }
 
