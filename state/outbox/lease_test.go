@@ -3,39 +3,35 @@ package outbox_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"paramedic/state"
 	"paramedic/state/outbox"
 )
 
-// A lease is held until it is lost. The source then has no effects, as an unloaded keeper.
+// A lease is held for a number of questions.
 type lease struct {
-	w       *world
-	lost    atomic.Bool
+	left    atomic.Int64
 	changed chan struct{}
 }
 
-func (l *lease) Held() bool {
-	if !l.lost.Load() {
-		return true
-	}
-	l.w.mu.Lock()
-	defer l.w.mu.Unlock()
-	clear(l.w.effects)
-	return false
+func heldFor(questions int64) *lease {
+	l := &lease{changed: make(chan struct{})}
+	l.left.Store(questions)
+	return l
 }
 
+func (l *lease) Held() bool               { return l.left.Add(-1) >= 0 }
 func (l *lease) Changed() <-chan struct{} { return l.changed }
 
 // A process that was stopped after it took an effect goes on without the lease.
 func TestNothingIsDeliveredAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(notify("a", "slack"))
-		l := &lease{w: w, changed: make(chan struct{})}
-		l.lost.Store(true)
+		w, l := newWorld(notify("a", "slack")), heldFor(1)
 		stop := run(t, w, func(ctx context.Context, e state.Effect) outbox.Result {
 			t.Error("an effect was delivered without the lease")
 			return hang(ctx, e)
@@ -53,8 +49,7 @@ func TestNothingIsDeliveredAfterTheLease(t *testing.T) {
 // A delivery that still waits, for instance for a rate limit, ends. The new process repeats it.
 func TestDeliveryEndsWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(notify("a", "slack"))
-		l := &lease{w: w, changed: make(chan struct{})}
+		w, l := newWorld(notify("a", "slack")), heldFor(math.MaxInt64)
 		var before, after error
 		stop := run(t, w, func(ctx context.Context, e state.Effect) outbox.Result {
 			before = state.StillHeld(ctx)
@@ -63,7 +58,7 @@ func TestDeliveryEndsWithTheLease(t *testing.T) {
 			return res
 		}, func(c *outbox.Config) { c.Lease = l })
 		synctest.Wait()
-		l.lost.Store(true)
+		l.left.Store(0)
 		close(l.changed)
 		synctest.Wait()
 		if before != nil || !errors.Is(after, state.ErrNotHeld) {
@@ -74,6 +69,32 @@ func TestDeliveryEndsWithTheLease(t *testing.T) {
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A lease that lapses, because a renewal is late, and is renewed before anyone took it over has not
+// changed. Meanwhile the dispatcher waits, and does not turn around without a pause.
+func TestLapsedLeaseIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(notify("a", "slack")), heldFor(0)
+		delivered := 0
+		stop := run(t, w, func(context.Context, state.Effect) outbox.Result {
+			delivered++
+			return outbox.Result{Outcome: state.Outcome{Done: true}}
+		}, func(c *outbox.Config) { c.Lease = l })
+		synctest.Wait()
+		if asked := -l.left.Load(); delivered > 0 || asked > 3 {
+			t.Errorf("without the lease, %d effects were delivered and it was asked for %d times at once", delivered, asked)
+		}
+		l.left.Store(math.MaxInt64)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if delivered != 1 {
+			t.Errorf("after the renewal %d effects were delivered", delivered)
 		}
 	})
 }

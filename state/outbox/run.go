@@ -35,9 +35,15 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 }
 
+// leasePause is the time between two looks of a process that does not hold the lease.
+const leasePause = 500 * time.Millisecond
+
 // start begins what is due and has a free worker, and returns the time of the next look. What waits
 // for a worker is started when one is free.
 func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
+	if d.cfg.Lease != nil && !d.cfg.Lease.Held() {
+		return now.Add(leasePause)
+	}
 	tasks, next := d.cfg.Source.Take(now, d.room)
 	for _, t := range tasks {
 		d.busy[t.Lane]++
