@@ -71,6 +71,7 @@ type Service struct {
 	catalog *catalog.Catalog
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
+	lease   state.Lease // nil: no other process works on the store
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
 	tracer  *tracing.Tracer // nil: there are no traces
@@ -103,9 +104,9 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	if s.tracer, err = tracing.New(context.Background(), tracingOf(cfg, deps.Logger)); err != nil {
 		return nil, err
 	}
-	lease, _ := deps.Store.(state.Lease)
+	s.lease, _ = deps.Store.(state.Lease)
 	s.Keeper = keeper.New(keeper.Config{
-		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger, Lease: lease,
+		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger, Lease: s.lease,
 		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router,
 			Settings: cfg.Settings(), Titles: titlesOf(s.catalog).Symptoms},
 		Published: func(entries []state.Entry) { s.metrics.recorded(s.Keeper, entries) },
@@ -141,7 +142,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 	s.outbox, err = outbox.New(outbox.Config{
-		Source: s.Keeper, Log: s.Keeper, Lease: lease, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
+		Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
 		Handlers: s.traced(map[state.EffectKind]outbox.Handler{
 			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
 			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
@@ -165,6 +166,9 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	}
 	return s, nil
 }
+
+// active reports whether this process commits and delivers.
+func (s *Service) active() bool { return s.lease == nil || s.lease.Held() }
 
 // CloseStreams ends the event streams, which otherwise stay open.
 func (s *Service) CloseStreams() { s.closeStreams() }

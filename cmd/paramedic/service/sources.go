@@ -157,7 +157,7 @@ func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanage
 			return
 		case <-s.deps.Clock.After(reconcileEvery):
 		}
-		if lease, ok := s.deps.Store.(state.Lease); ok && !lease.Held() {
+		if !s.active() {
 			continue // the active bot asks
 		}
 		if err := s.endVanished(ctx, cluster, am); err != nil && ctx.Err() == nil {

@@ -73,9 +73,9 @@ func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(halted, on, cluster)
 	}
-	holds := 1.0
-	if lease, ok := s.deps.Store.(state.Lease); ok && !lease.Held() {
-		holds = 0
+	holds := 0.0
+	if s.active() {
+		holds = 1
 	}
 	gauge(active, holds)
 	if store, ok := s.deps.Store.(sizer); ok {
