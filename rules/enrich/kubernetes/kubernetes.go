@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"paramedic/internal/kubeapi"
 	"paramedic/rules/enrich"
 	"paramedic/state"
 )
@@ -40,7 +41,7 @@ func Connect(kubeconfig, kubecontext string) (*Client, error) {
 		return nil, err
 	}
 	cfg.UserAgent, cfg.QPS, cfg.Burst = "paramedic-read", 50, 100
-	client, err := newGroups(cfg)
+	client, err := kubeapi.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a Kubernetes client: %w", err)
 	}
