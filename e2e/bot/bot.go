@@ -191,14 +191,20 @@ func (b *Bot) Kill() {
 	<-done
 }
 
+// Signal sends a signal to the process, for instance SIGSTOP.
+func (b *Bot) Signal(s syscall.Signal) {
+	b.t.Helper()
+	if err := b.cmd.Process.Signal(s); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // Stop ends the process with SIGTERM. It returns the exit code and how long the process took to
 // end.
 func (b *Bot) Stop() (code int, took time.Duration) {
 	b.t.Helper()
 	start := time.Now()
-	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		b.t.Fatal(err)
-	}
+	b.Signal(syscall.SIGTERM)
 	return b.Wait(30 * time.Second), time.Since(start)
 }
 

@@ -3,6 +3,9 @@ package natstest
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,15 +20,52 @@ const inputStream = "PARAMEDIC_INPUT"
 // Start starts an external server with JetStream, and returns its URL. It stops with the test.
 func Start(t testing.TB) (url string) {
 	t.Helper()
-	return run(t, server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, StoreDir: t.TempDir(), SyncAlways: true,
-		MaxPayload: 8 << 20}).ClientURL()
+	return run(t, external(t)).ClientURL()
+}
+
+// StartCluster starts three servers that replicate streams, and returns their URLs with commas
+// between them. They stop with the test.
+func StartCluster(t testing.TB) (urls string) {
+	t.Helper()
+	// Each server takes a port from the system, and the first tells the others of each other.
+	// JetStream computes its first majority from the number of configured routes: there are three,
+	// and some lead nowhere.
+	nowhere := &url.URL{Scheme: "nats", Host: "127.0.0.1:1"}
+	routes := []*url.URL{nowhere, nowhere, nowhere}
+	var servers []*server.Server
+	for i := range 3 {
+		opts := external(t)
+		opts.ServerName, opts.Routes = fmt.Sprintf("n%d", i), routes
+		opts.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: server.RANDOM_PORT}
+		servers = append(servers, run(t, opts))
+		urls += servers[i].ClientURL() + ","
+		routes = []*url.URL{{Scheme: "nats", Host: servers[0].ClusterAddr().String()}, nowhere, nowhere}
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(time.Minute)
+	for !slices.ContainsFunc(servers, func(s *server.Server) bool {
+		return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(servers)
+	}) {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("the NATS cluster has no leader")
+		}
+	}
+	return strings.TrimSuffix(urls, ",")
+}
+
+func external(t testing.TB) server.Options {
+	return server.Options{ServerName: "paramedic", Host: "127.0.0.1", Port: server.RANDOM_PORT, StoreDir: t.TempDir(), SyncAlways: true,
+		MaxPayload: 8 << 20}
 }
 
 // Expire removes the inputs before a sequence from the log of an embedded store that is closed, as
 // retention does. It returns how many are left.
 func Expire(t testing.TB, dir string, before uint64) (left uint64) {
 	t.Helper()
-	srv := run(t, server.Options{DontListen: true, StoreDir: dir})
+	srv := run(t, server.Options{ServerName: "paramedic", DontListen: true, StoreDir: dir})
 	defer stop(srv)
 	nc, err := nats.Connect("", nats.InProcessServer(srv))
 	if err != nil {
@@ -93,7 +133,7 @@ func log(t testing.TB, nc *nats.Conn) jetstream.Stream {
 
 func run(t testing.TB, opts server.Options) *server.Server {
 	t.Helper()
-	opts.ServerName, opts.JetStream, opts.NoSigs, opts.NoLog = "paramedic", true, true, true
+	opts.JetStream, opts.NoSigs, opts.NoLog = true, true, true
 	srv, err := server.NewServer(&opts)
 	if err != nil {
 		t.Fatal(err)
