@@ -3,8 +3,6 @@ package jetstream_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/url"
 	"testing"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
 
@@ -26,32 +25,6 @@ func (c clustered) Open(t *testing.T) statetest.Store {
 		url += s.ClientURL() + ","
 	}
 	return openStore(t, jetstream.Config{URL: url[:len(url)-1], Replicas: 3})
-}
-
-func serveCluster(t *testing.T) clustered {
-	t.Helper()
-	// Each server takes a port from the system, and the first tells the others of each other. A
-	// port chosen earlier may be in use by then. JetStream computes its first majority from the
-	// number of configured routes: there are three, and some lead nowhere.
-	nowhere := &url.URL{Scheme: "nats", Host: "127.0.0.1:1"}
-	routes := []*url.URL{nowhere, nowhere, nowhere}
-	var c clustered
-	for i := range 3 {
-		c.servers = append(c.servers, serve(t, server.Options{
-			ServerName: fmt.Sprintf("n%d", i), JetStream: true, SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10,
-			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: server.RANDOM_PORT}, Routes: routes,
-		}))
-		routes = []*url.URL{{Scheme: "nats", Host: c.servers[0].ClusterAddr().String()}, nowhere, nowhere}
-	}
-	until(t, "the cluster has a leader", func() bool {
-		for _, s := range c.servers {
-			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == 3 {
-				return true
-			}
-		}
-		return false
-	})
-	return c
 }
 
 func until(t *testing.T, what string, ok func() bool) {
@@ -72,7 +45,7 @@ func TestClusterConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three servers for each test")
 	}
-	statetest.Run(t, func(t *testing.T) statetest.Backend { return serveCluster(t) })
+	statetest.Run(t, func(t *testing.T) statetest.Backend { return clustered{natstest.Cluster(t)} })
 }
 
 // The loss of one server of three costs a pause and nothing else.
@@ -80,7 +53,7 @@ func TestClusterOutlivesAServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three servers")
 	}
-	c := serveCluster(t)
+	c := clustered{natstest.Cluster(t)}
 	s := c.Open(t).(*jetstream.Store)
 	defer closeStore(t, s)
 	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("before")}})

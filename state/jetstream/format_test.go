@@ -19,6 +19,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
 
@@ -138,7 +139,7 @@ func TestNewerFormatIsRefusedUntouched(t *testing.T) {
 
 // The streams of an external server stay as they are, too.
 func TestNewerFormatOnANATSServerIsRefused(t *testing.T) {
-	srv := serve(t, server.Options{JetStream: true})
+	srv := natstest.Serve(t, server.Options{JetStream: true})
 	cfg := jetstream.Config{URL: srv.ClientURL(), Replicas: 1, Version: "v1.2.3"}
 	closeStore(t, openStore(t, cfg))
 	nc, err := nats.Connect(srv.ClientURL())

@@ -13,6 +13,7 @@ import (
 	"paramedic/state"
 	"paramedic/state/fold"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/keeper"
 	"paramedic/state/statetest"
 )
@@ -41,7 +42,7 @@ func (oneTrouble) Channels(*state.Incident) []state.Channel { return nil }
 // Afterwards the same process has everything that was accepted, and reads new inputs.
 func TestKeep4155ReadersOutliveTheServer(t *testing.T) {
 	opts := server.Options{JetStream: true, SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10}
-	first := serve(t, opts)
+	first := natstest.Serve(t, opts)
 	store := openStore(t, jetstream.Config{URL: first.ClientURL(), Replicas: 1, Retain: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	defer closeStore(t, store)
 	k := keeper.New(keeper.Config{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler),

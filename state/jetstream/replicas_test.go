@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"paramedic/state"
 	"paramedic/state/fold"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/keeper"
 	"paramedic/state/outbox"
 )
@@ -95,9 +94,9 @@ func (r *replica) end(t *testing.T) {
 // Three bots on one NATS server take alerts. One of them delivers, the others show the same
 // incidents. When it ends, another one goes on, and nothing is delivered twice.
 func TestReplicasDeliverEachEffectOnce(t *testing.T) {
-	srv := serve(t, server.Options{JetStream: true, SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10})
+	url := natstest.Start(t)
 	d := &deliveries{turns: map[string]int{}}
-	bots := []*replica{startReplica(t, srv.ClientURL(), d), startReplica(t, srv.ClientURL(), d), startReplica(t, srv.ClientURL(), d)}
+	bots := []*replica{startReplica(t, url, d), startReplica(t, url, d), startReplica(t, url, d)}
 	const each = 20
 	sent := 0
 	send := func() {

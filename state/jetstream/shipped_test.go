@@ -28,6 +28,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
 
@@ -119,7 +120,7 @@ func serveShipped(t *testing.T) *shipped {
 		t.Fatal(err)
 	}
 	nowhere := &url.URL{Scheme: "nats", Host: "127.0.0.1:1"}
-	routes := []*url.URL{nowhere, nowhere, nowhere} // as in serveCluster
+	routes := []*url.URL{nowhere, nowhere, nowhere} // as in natstest.Cluster
 	for i := range 3 {
 		t.Setenv("NATS_NAME", fmt.Sprintf("nats-%d", i))
 		opts, err := server.ProcessConfigFile(file)
@@ -133,7 +134,7 @@ func serveShipped(t *testing.T) *shipped {
 		c.allowed = bot.Permissions.Publish.Allow
 		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: adminPublic, Account: bot.Account})
 		opts.HTTPPort, opts.Cluster.Host, opts.Cluster.Port, opts.Routes = 0, "127.0.0.1", server.RANDOM_PORT, routes
-		c.servers = append(c.servers, serve(t, *opts))
+		c.servers = append(c.servers, natstest.Serve(t, *opts))
 		routes = []*url.URL{{Scheme: "nats", Host: c.servers[0].ClusterAddr().String()}, nowhere, nowhere}
 		c.urls += strings.Replace(c.servers[i].ClientURL(), "nats://", "tls://", 1) + ","
 	}

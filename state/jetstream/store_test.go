@@ -2,11 +2,9 @@ package jetstream_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
 
@@ -68,64 +67,13 @@ func closeStore(t testing.TB, s *jetstream.Store) {
 	}
 }
 
-// serve starts a NATS server on a port of its own, and prints its log if the test fails.
-func serve(t *testing.T, opts server.Options) *server.Server {
-	t.Helper()
-	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
-	opts.StoreDir = t.TempDir()
-	srv, err := server.NewServer(&opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	logged := &serverLog{}
-	srv.SetLogger(logged, false, false)
-	srv.Start()
-	t.Cleanup(func() {
-		srv.Shutdown()
-		srv.WaitForShutdown()
-		if t.Failed() {
-			t.Logf("the NATS server %s logged:\n%s", srv.Name(), logged)
-		}
-	})
-	if !srv.ReadyForConnections(30 * time.Second) {
-		t.Fatal("the NATS server did not start")
-	}
-	return srv
-}
-
-// serverLog keeps a NATS server's log. The server's own logger would always write to the test's
-// output.
-type serverLog struct {
-	mu    sync.Mutex
-	lines strings.Builder
-}
-
-func (l *serverLog) add(level, format string, args []any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fmt.Fprintf(&l.lines, "%s %s %s\n", time.Now().Format("15:04:05.000"), level, fmt.Sprintf(format, args...))
-}
-
-func (l *serverLog) Noticef(format string, args ...any) { l.add("INF", format, args) }
-func (l *serverLog) Warnf(format string, args ...any)   { l.add("WRN", format, args) }
-func (l *serverLog) Errorf(format string, args ...any)  { l.add("ERR", format, args) }
-func (l *serverLog) Fatalf(format string, args ...any)  { l.add("FTL", format, args) }
-func (l *serverLog) Debugf(string, ...any)              {}
-func (l *serverLog) Tracef(string, ...any)              {}
-
-func (l *serverLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
-}
-
 func TestEmbeddedConforms(t *testing.T) {
 	statetest.Run(t, func(t *testing.T) statetest.Backend { return embedded(t.TempDir()) })
 }
 
 func TestExternalConforms(t *testing.T) {
 	statetest.Run(t, func(t *testing.T) statetest.Backend {
-		return external(serve(t, server.Options{JetStream: true, SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10}).ClientURL())
+		return external(natstest.Start(t))
 	})
 }
 
@@ -164,7 +112,7 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func TestServerWithoutJetStreamIsRefused(t *testing.T) {
-	srv := serve(t, server.Options{})
+	srv := natstest.Serve(t, server.Options{})
 	if s, err := jetstream.Open(t.Context(), jetstream.Config{URL: srv.ClientURL()}); err == nil {
 		closeStore(t, s)
 		t.Error("opened a server that keeps nothing")
@@ -172,7 +120,7 @@ func TestServerWithoutJetStreamIsRefused(t *testing.T) {
 }
 
 func TestMissingServerIsUnavailable(t *testing.T) {
-	srv := serve(t, server.Options{JetStream: true})
+	srv := natstest.Serve(t, server.Options{JetStream: true})
 	s := openStore(t, jetstream.Config{URL: srv.ClientURL(), Replicas: 1})
 	defer closeStore(t, s)
 	srv.Shutdown()
@@ -189,7 +137,7 @@ func TestMissingServerIsUnavailable(t *testing.T) {
 
 // The error for a corrupt record names it.
 func TestCorruptInputAndPositionAreNamed(t *testing.T) {
-	srv := serve(t, server.Options{JetStream: true})
+	srv := natstest.Serve(t, server.Options{JetStream: true})
 	s := openStore(t, jetstream.Config{URL: srv.ClientURL(), Replicas: 1})
 	defer closeStore(t, s)
 	nc, err := nats.Connect(srv.ClientURL())

@@ -10,6 +10,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
 
@@ -68,7 +69,7 @@ func fillLate(t *testing.T, cfg jetstream.Config) {
 func TestFillerKeepsSequences(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { fillLate(t, jetstream.Config{Dir: t.TempDir()}) })
 	t.Run("external", func(t *testing.T) {
-		fillLate(t, jetstream.Config{URL: serve(t, server.Options{JetStream: true}).ClientURL(), Replicas: 1})
+		fillLate(t, jetstream.Config{URL: natstest.Serve(t, server.Options{JetStream: true}).ClientURL(), Replicas: 1})
 	})
 }
 
@@ -76,7 +77,7 @@ func TestClusterFillerKeepsSequences(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three servers")
 	}
-	fillLate(t, jetstream.Config{URL: serveCluster(t).servers[0].ClientURL()})
+	fillLate(t, jetstream.Config{URL: natstest.StartCluster(t)})
 }
 
 // A store that an import has left half full must not become the state of a bot. The next import
@@ -84,7 +85,7 @@ func TestClusterFillerKeepsSequences(t *testing.T) {
 func TestHalfFilledStoreIsRefusedAndFilledAnew(t *testing.T) {
 	for name, cfg := range map[string]jetstream.Config{
 		"embedded": {Dir: t.TempDir()},
-		"external": {URL: serve(t, server.Options{JetStream: true}).ClientURL(), Replicas: 1},
+		"external": {URL: natstest.Serve(t, server.Options{JetStream: true}).ClientURL(), Replicas: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg.Purpose = jetstream.Fill
@@ -122,7 +123,7 @@ func TestHalfFilledStoreIsRefusedAndFilledAnew(t *testing.T) {
 
 // An export reads what is there, and creates no store where there is none.
 func TestReadNeedsAStore(t *testing.T) {
-	srv := serve(t, server.Options{JetStream: true})
+	srv := natstest.Serve(t, server.Options{JetStream: true})
 	for name, cfg := range map[string]jetstream.Config{
 		"embedded": {Dir: t.TempDir()},
 		"external": {URL: srv.ClientURL(), Replicas: 1},
