@@ -59,9 +59,30 @@ func validKey(key string) bool {
 	return true
 }
 
+// A cluster drops some requests of processes that create the same streams at once, and never
+// answers them (nats-server 2.15.2). prepare gives an external server prepareTime for an answer,
+// and prepareMost for all attempts.
+const (
+	prepareTime = 3 * time.Second
+	prepareMost = 30 * time.Second
+)
+
 // prepare opens the streams for the purpose of the configuration.
 func (s *Store) prepare(ctx context.Context, cfg Config) error {
-	ctx, cancel := bounded(ctx)
+	if s.server != nil {
+		return s.prepareOnce(ctx, cfg, opTimeout)
+	}
+	for late := time.Now().Add(prepareMost); ; {
+		err := s.prepareOnce(ctx, cfg, prepareTime)
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || time.Now().After(late) {
+			return err
+		}
+		s.log.WarnContext(ctx, "the NATS server does not answer, Paramedic asks again", "err", err)
+	}
+}
+
+func (s *Store) prepareOnce(ctx context.Context, cfg Config, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	if err := s.checkStreams(ctx, &cfg); err != nil {
 		return err

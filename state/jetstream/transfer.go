@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,7 +147,9 @@ func (s *Store) clear(ctx context.Context) error {
 		}
 		found[name] = info.State.Msgs
 		for subject, messages := range info.State.Subjects {
-			if subject == leaseSubject || strings.HasPrefix(subject, "paramedic.probe.") {
+			// A bot that got no input leaves these.
+			if slices.ContainsFunc([]string{"paramedic.probe.", "paramedic.lease.", "paramedic.pos."},
+				func(prefix string) bool { return strings.HasPrefix(subject, prefix) }) {
 				found[name] -= messages
 			}
 		}

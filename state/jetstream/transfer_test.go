@@ -121,6 +121,19 @@ func TestHalfFilledStoreIsRefusedAndFilledAnew(t *testing.T) {
 	}
 }
 
+// A bot that started and got no alert leaves a store that an import may fill.
+func TestStoreWithoutInputsTakesAnImport(t *testing.T) {
+	cfg := jetstream.Config{URL: natstest.Start(t), Replicas: 1}
+	s := openStore(t, cfg)
+	until(t, "the bot is active", s.Held)
+	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 0, nil); err != nil { // as it takes over
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	cfg.Purpose = jetstream.Fill
+	closeStore(t, openStore(t, cfg))
+}
+
 // An export reads what is there, and creates no store where there is none.
 func TestReadNeedsAStore(t *testing.T) {
 	srv := natstest.Serve(t, server.Options{JetStream: true})
