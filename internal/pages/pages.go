@@ -25,7 +25,7 @@ type Block struct {
 	Text string
 	Line int // of its first line of code, from 1
 
-	// Output is what the page shows for the commands of this block, or nil.
+	// Output holds the text that the page shows for the commands of this block; nil: it shows none.
 	Output *Output
 }
 
