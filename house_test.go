@@ -186,7 +186,7 @@ var vendors = map[string][]string{
 	"github.com/slack-go/":             {"notify/slack", "webhook/chat"},
 	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook/pagerduty"},
 	"go.opentelemetry.io/":             {"cmd/paramedic/tracing"},
-	"k8s.io/":                          {"internal/kubeapi", "rules/enrich/kubernetes", "remediate/kube"},
+	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
 	"github.com/prometheus/prometheus": {"rules", "lab", "cmd/paramedic/backtest"}, // the last in tests only
 
 	"github.com/prometheus/alertmanager/template": {"lab/alerting", "notify/wording", "webhook/alertmanager"},

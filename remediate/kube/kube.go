@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"paramedic/internal/kubeapi"
 	"paramedic/remediate/cluster"
 )
 
@@ -42,7 +41,7 @@ type Options struct {
 
 // A Cluster reads and writes one Kubernetes cluster.
 type Cluster struct {
-	client  *kubeapi.Client
+	client  *groups
 	timeout time.Duration
 }
 
@@ -62,7 +61,7 @@ func New(cfg *rest.Config, o Options) (*Cluster, error) {
 		own.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + name
 	}
 	own.Wrap(auditing(o.Logger, o.MayWrite))
-	client, err := kubeapi.New(own)
+	client, err := newGroups(own)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Kubernetes: %w", err)
 	}
@@ -75,13 +74,13 @@ func (c *Cluster) Workload(ctx context.Context, ref cluster.Ref) (cluster.Worklo
 	defer cancel()
 	switch ref.Kind {
 	case "Deployment":
-		d, err := c.client.AppsV1().Deployments(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		d, err := c.client.apps.Deployments(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if err != nil {
 			return cluster.Workload{}, explain(err)
 		}
 		return deployment(d), nil
 	case "StatefulSet":
-		s, err := c.client.AppsV1().StatefulSets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		s, err := c.client.apps.StatefulSets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if err != nil {
 			return cluster.Workload{}, explain(err)
 		}
@@ -98,7 +97,7 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (cluster.Pod,
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	p, err := c.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	p, err := c.client.core.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return cluster.Pod{}, explain(err)
 	}
@@ -116,7 +115,7 @@ func (c *Cluster) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, 
 	match := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(w.Selector).String()}
 	controllers := map[types.UID]bool{types.UID(w.UID): true}
 	if w.Kind == "Deployment" {
-		sets, err := c.client.AppsV1().ReplicaSets(w.Namespace).List(ctx, match)
+		sets, err := c.client.apps.ReplicaSets(w.Namespace).List(ctx, match)
 		if err != nil {
 			return nil, explain(err)
 		}
@@ -126,7 +125,7 @@ func (c *Cluster) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, 
 			}
 		}
 	}
-	list, err := c.client.CoreV1().Pods(w.Namespace).List(ctx, match)
+	list, err := c.client.core.Pods(w.Namespace).List(ctx, match)
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -147,19 +146,19 @@ func (c *Cluster) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, 
 func (c *Cluster) Namespace(ctx context.Context, name string) (cluster.Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	ns, err := c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	ns, err := c.client.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return cluster.Namespace{}, explain(err)
 	}
-	services, err := c.client.CoreV1().Services(name).List(ctx, metav1.ListOptions{})
+	services, err := c.client.core.Services(name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return cluster.Namespace{}, explain(err)
 	}
-	budgets, err := c.client.PolicyV1().PodDisruptionBudgets(name).List(ctx, metav1.ListOptions{})
+	budgets, err := c.client.policy.PodDisruptionBudgets(name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return cluster.Namespace{}, explain(err)
 	}
-	scalers, err := c.client.AutoscalingV2().HorizontalPodAutoscalers(name).List(ctx, metav1.ListOptions{})
+	scalers, err := c.client.autoscaling.HorizontalPodAutoscalers(name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return cluster.Namespace{}, explain(err)
 	}
@@ -177,7 +176,7 @@ func (c *Cluster) PatchWorkload(
 	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
 	defer cancel()
 	var d appsv1.Deployment
-	request := patching(c.client.AppsV1().RESTClient(), "deployments", ref.Namespace, ref.Name, patch, dryRun)
+	request := patching(c.client.apps.RESTClient(), "deployments", ref.Namespace, ref.Name, patch, dryRun)
 	err := request.Do(ctx).Into(&d)
 	if err != nil {
 		return cluster.Workload{}, explain(err)
@@ -190,7 +189,7 @@ func (c *Cluster) PatchPod(ctx context.Context, ns, name string, patch []byte, d
 	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
 	defer cancel()
 	var p corev1.Pod
-	err := patching(c.client.CoreV1().RESTClient(), "pods", ns, name, patch, dryRun).Do(ctx).Into(&p)
+	err := patching(c.client.core.RESTClient(), "pods", ns, name, patch, dryRun).Do(ctx).Into(&p)
 	if err != nil {
 		return cluster.Pod{}, explain(err)
 	}
@@ -223,7 +222,7 @@ func (c *Cluster) Evict(ctx context.Context, ns, name, uid string, dryRun bool) 
 	if dryRun {
 		opts.DryRun, ev.DeleteOptions.DryRun = []string{metav1.DryRunAll}, []string{metav1.DryRunAll}
 	}
-	err := c.client.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name(name).SubResource("eviction").
+	err := c.client.core.RESTClient().Post().Namespace(ns).Resource("pods").Name(name).SubResource("eviction").
 		VersionedParams(opts, scheme.ParameterCodec).MaxRetries(0).Body(ev).Do(ctx).Error()
 	return explain(err)
 }

@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"paramedic/internal/kubeapi"
 	"paramedic/rules/enrich"
 	"paramedic/state"
 )
@@ -41,7 +40,7 @@ func Connect(kubeconfig, kubecontext string) (*Client, error) {
 		return nil, err
 	}
 	cfg.UserAgent, cfg.QPS, cfg.Burst = "paramedic-read", 50, 100
-	client, err := kubeapi.New(cfg)
+	client, err := newGroups(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a Kubernetes client: %w", err)
 	}
