@@ -66,6 +66,7 @@ type Incident struct {
 	// them would otherwise open an incident.
 	Everywhere string       `json:"everywhere,omitempty"`
 	MergedInto IncidentID   `json:"merged_into,omitempty"`
+	Relapses   int          `json:"relapses,omitempty"` // how often the trouble came back soon after its end
 	Absorbed   []IncidentID `json:"absorbed,omitempty"`
 	Feedback   []Feedback   `json:"feedback,omitempty"`
 	Actions    []ActionID   `json:"actions,omitempty"`

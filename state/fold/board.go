@@ -34,6 +34,7 @@ type Board struct {
 	byKey      map[string]incidentList              // open incidents by the keys of their entities
 	keysOf     map[state.IncidentID]map[string]bool // the reverse of byKey
 	everywhere map[string]*state.Incident           // open incidents that count one rule's alerts wherever they fire
+	ended      map[string][]*state.Incident         // incidents that ended a short time ago, by place
 	onNode     map[string]map[string]bool           // worker keys by cluster and node
 	timers     timerHeap
 	dirty      map[string]change // records to write, or to delete, by key
@@ -72,6 +73,7 @@ func NewBoard() *Board {
 		byKey:             map[string]incidentList{},
 		keysOf:            map[state.IncidentID]map[string]bool{},
 		everywhere:        map[string]*state.Incident{},
+		ended:             map[string][]*state.Incident{},
 		onNode:            map[string]map[string]bool{},
 		dirty:             map[string]change{},
 	}
@@ -127,6 +129,7 @@ func BoardOf(values []any) *Board {
 			b.indexParts(in, in)
 			b.indexEverywhere(in)
 		}
+		b.rememberEnd(in)
 		b.setTimer(in, in.NotifyBy)
 		b.setTimer(in, in.HoldUntil)
 		b.setTimer(in, in.SilencedUntil)

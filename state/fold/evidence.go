@@ -99,6 +99,10 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 		in.Rev++
 	}
 	if first || before != in.Cause() {
+		if old := x.relapsed(in); old != nil {
+			x.comeBack(old, in)
+			return
+		}
 		x.wantPlan(in, x.now)
 	}
 	if in = x.joinOthers(in); in == nil {
@@ -132,6 +136,9 @@ func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 	}
 	if isNewTrouble(in, d) {
 		return !x.hasOpenWrite(in)
+	}
+	if in.Relapses > 0 && slices.Contains(in.Diagnosis.LeadsTo, d.Cause) {
+		return false // the trouble is back, and shows its consequence first
 	}
 	if x.isAftermath(in, d) || slices.Contains(in.RuledOut, d.Cause) {
 		return false
@@ -345,6 +352,7 @@ func (x *step) resolveIncident(in *state.Incident, by string) {
 				state.Actor{ID: "paramedic", Via: "paramedic"})
 		}
 	}
+	x.rememberEnd(in)
 	x.publish(in)
 }
 

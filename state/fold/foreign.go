@@ -184,6 +184,7 @@ func (x *step) countActive(in *state.Incident) (keys []string) {
 
 // reopen opens a resolved incident again, without its acknowledgement.
 func (x *step) reopen(in *state.Incident, keys []string) {
+	x.forgetEnd(in)
 	in.ResolvedAt, in.ResolvedBy = time.Time{}, ""
 	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
 	if in.Status = state.StatusMonitoring; in.ActiveAlerts > 0 {

@@ -164,7 +164,8 @@ func TestKeep958DistinctAlertsAreAllCounted(t *testing.T) {
 }
 
 // Keep, issue 2481: a resolved incident took new alerts without a notification. Here they open a
-// new incident with a page of its own.
+// new incident. Only a verdict merges it into one that ended a short time ago, and that one pages
+// again (TestRelapsePagesAgain).
 func TestKeep2481ResolvedIncidentTakesNoNewAlerts(t *testing.T) {
 	s := newStory(t)
 	old := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")

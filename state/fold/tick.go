@@ -65,7 +65,7 @@ func (x *step) expireTimers(in *state.Incident) {
 		default:
 			x.record(in, state.Entry{Kind: "resolved",
 				Text: fmt.Sprintf("resolved: no alert for %s", state.FormatDuration(x.Settings.ResolveHold))})
-			x.resolveIncident(in, "alerts")
+			x.resolveIncident(in, byAlerts)
 			return
 		}
 		x.changedIncident(in)
@@ -155,6 +155,7 @@ func (x *step) forget(in *state.Incident) {
 	delete(x.Board.evidence, in.ID)
 	x.touch(kindEvidence, string(in.ID))
 	delete(x.held, in.ID)
+	x.forgetEnd(in)
 	delete(x.incidents, in.ID)
 	x.forgetRuns(in)
 	for _, id := range slices.Clone(x.effectsByIncident[in.ID]) {

@@ -1,0 +1,116 @@
+package fold
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// ended returns an incident with a verdict whose alert has resolved, and which was resolved after
+// the hold.
+func (s *story) ended(pool, cause string) *state.Incident {
+	s.t.Helper()
+	in := s.diagnosed("KVFull", "kv_pressure", pool, cause)
+	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", pool)
+	s.wait(s.fold.Settings.ResolveHold)
+	if in.Open() {
+		s.t.Fatalf("the incident is %s after the hold", in.Status)
+	}
+	s.deliver(state.EffectNotify)
+	return in
+}
+
+// again fires the alert once more, and returns the incident that it opens, with its verdict.
+func (s *story) again(after time.Duration, pool, cause string) *state.Incident {
+	s.t.Helper()
+	s.wait(after)
+	return s.diagnosed("KVFull", "kv_pressure", pool, cause)
+}
+
+func TestTroubleThatComesBackIsOneIncident(t *testing.T) {
+	s := newStory(t)
+	old := s.ended("llama", "kv_exhaustion")
+	in := s.again(10*time.Minute, "llama", "kv_exhaustion")
+	if !old.Open() || in.MergedInto != old.ID || old.ActiveAlerts != 1 || old.Relapses != 1 {
+		t.Fatalf("the first is %s with %d alerts after %d relapses, the second was merged into %q",
+			old.Status, old.ActiveAlerts, old.Relapses, in.MergedInto)
+	}
+	if texts := strings.Join(s.threadTexts(old), "\n"); !strings.Contains(texts, "the trouble is back, 10m after its end") {
+		t.Errorf("the thread does not say that it came back:\n%s", texts)
+	}
+	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	s.wait(s.fold.Settings.ResolveHold)
+	if old.Open() {
+		t.Errorf("it is %s after its second end", old.Status)
+	}
+	if s.again(10*time.Minute, "llama", "kv_exhaustion"); old.Relapses != 2 {
+		t.Errorf("a third time counts as %d relapses", old.Relapses)
+	}
+}
+
+func TestRelapsePagesAgain(t *testing.T) {
+	s := newStory(t)
+	s.fold.Routing = impactRouting{}
+	old := s.ended("llama", "kv_exhaustion")
+	(&step{Fold: s.fold, Board: s.board, now: s.now}).setPageStatus(old, "resolved")
+	s.wait(5 * time.Minute)
+	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	for _, in := range s.board.incidents {
+		if in.ID != old.ID {
+			s.evidence(in, "kv_exhaustion")
+		}
+	}
+	if s.pages() == 0 || old.Told[state.ChannelPagerDuty].Ref["status"] != "" {
+		t.Errorf("%d pages are due, and the page is %q", s.pages(), old.Told[state.ChannelPagerDuty].Ref["status"])
+	}
+}
+
+func TestOtherTroubleIsNoRelapse(t *testing.T) {
+	for name, next := range map[string]func(s *story, old *state.Incident) *state.Incident{
+		"another cause": func(s *story, _ *state.Incident) *state.Incident {
+			return s.again(time.Minute, "llama", "traffic_surge")
+		},
+		"another pool": func(s *story, _ *state.Incident) *state.Incident {
+			return s.again(time.Minute, "qwen", "kv_exhaustion")
+		},
+		"much later": func(s *story, _ *state.Incident) *state.Incident {
+			return s.again(relapseWindow+time.Minute, "llama", "kv_exhaustion")
+		},
+		"no verdict": func(s *story, _ *state.Incident) *state.Incident {
+			return s.again(time.Minute, "llama", "")
+		},
+	} {
+		s := newStory(t)
+		old := s.ended("llama", "kv_exhaustion")
+		if in := next(s, old); in.MergedInto != "" || old.Open() {
+			t.Errorf("%s: the first incident is %s, the second was merged into %q", name, old.Status, in.MergedInto)
+		}
+	}
+}
+
+func TestPersonsEndStays(t *testing.T) {
+	s := newStory(t)
+	old := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	s.resolveBy(old)
+	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	if in := s.again(time.Minute, "llama", "kv_exhaustion"); in.MergedInto != "" || old.Open() {
+		t.Errorf("the incident that a person resolved is %s", old.Status)
+	}
+}
+
+func TestFixThatFailedIsANewIncident(t *testing.T) {
+	s := newStory(t)
+	old, a := s.proposed("approve")
+	s.apply(s.commandFor(state.VerbApprove, *a))
+	s.runTo(a, state.Admitted, state.Intent, state.Applied, state.Verifying, state.Succeeded)
+	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	s.wait(s.fold.Settings.ResolveHold)
+	if old.Open() {
+		t.Fatalf("the incident is %s", old.Status)
+	}
+	if in := s.again(time.Minute, "llama", "kv_exhaustion"); in.MergedInto != "" || old.Open() {
+		t.Errorf("after a write the first incident is %s", old.Status)
+	}
+}
