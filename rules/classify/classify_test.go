@@ -243,6 +243,24 @@ func TestEntityFromLabels(t *testing.T) {
 			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-llama", "job": "kube-state-metrics",
 				"service": "kube-state-metrics"}, state.Entity{Cluster: "c", Namespace: "llm", Pod: "vllm-llama"},
 		},
+		"a Deployment by kube-state-metrics with honorLabels": {
+			map[string]string{"alertname": "KubeDeploymentReplicasMismatch", "namespace": "llm", "deployment": "vllm-llama",
+				"pod": "prometheus-kube-state-metrics-6f8d9c7b5-qwert", "container": "kube-state-metrics", "job": "kube"},
+			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-llama"},
+		},
+		"a Deployment by kube-state-metrics without it": {
+			map[string]string{"alertname": "KubeDeploymentReplicasMismatch", "exported_namespace": "llm", "namespace": "monitoring",
+				"deployment": "vllm-llama", "pod": "kube-state-metrics-6f8d9c7b5-qwert"},
+			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-llama"},
+		},
+		"pods that lost their names": {
+			map[string]string{"alertname": "KubeContainerWaiting", "namespace": "monitoring", "pod": "kube-state-metrics-6f8d9c7b5-qwert"},
+			state.Entity{Cluster: "c"},
+		},
+		"kube-state-metrics itself": {
+			map[string]string{"alertname": "TargetDown", "namespace": "monitoring", "pod": "kube-state-metrics-6f8d9c7b5-qwert"},
+			state.Entity{Cluster: "c", Namespace: "monitoring", Pool: "kube-state-metrics", Pod: "kube-state-metrics-6f8d9c7b5-qwert"},
+		},
 		"a gateway's upstream": {
 			map[string]string{"alertname": "X", "envoy_cluster_name": "httproute/llm/chat/rule/0", "namespace": "envoy-gateway-system",
 				"pod": "envoy-7c9d8f6b5-x2x4z", "instance": "10.0.0.9:19001", "job": "envoy"},

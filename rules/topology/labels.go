@@ -13,11 +13,17 @@ var workloadLabels = []string{
 	"dynamo_graph_deployment",
 }
 
-// EntityOf returns the entity that an alert's labels describe. gpu is set if the rule reads the
-// DCGM exporter. picker is set if it reads an endpoint picker, whose pool metrics call the
-// InferencePool "name".
-func EntityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
+// A Source tells whose labels an alert has.
+type Source struct {
+	GPU    bool // its rule reads the DCGM exporter
+	Picker bool // its rule reads an endpoint picker, whose pool metrics call the InferencePool "name"
+	Scrape bool // it is about the scraped target itself
+}
+
+// EntityOf returns the entity that an alert's labels describe.
+func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 	l := a.Labels
+	gpu, picker := from.GPU, from.Picker
 	e := state.Entity{Cluster: cluster}
 	// Dynamo_namespace is not a Kubernetes namespace.
 	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace")
@@ -35,7 +41,13 @@ func EntityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	}
 	instance := subjectInstance(&e, l, gpu)
 	// Its own address and namespace are not those of its subject.
-	kubeState := strings.Contains(l["job"], "kube-state")
+	kubeState := strings.Contains(l["job"], "kube-state") || kubeStatePod(e.Pod)
+	if kubeStatePod(e.Pod) && !from.Scrape {
+		e.Pod = ""
+		if l["exported_namespace"] == "" && e.Node == "" && first(l, workloadLabels...) == "" {
+			e.Namespace = ""
+		}
+	}
 	if e.Pod == "" && e.GPU == "" && !kubeState {
 		e.Instance = instance
 	}
@@ -48,6 +60,10 @@ func EntityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	}
 	return e
 }
+
+// kubeStatePod reports whether a pod is one of kube-state-metrics. Objects without a pod, such as a
+// Deployment, and aggregated pods without honorLabels, get the pod of the exporter.
+func kubeStatePod(pod string) bool { return strings.Contains(pod, "kube-state-metrics") }
 
 // subjectInstance returns the address that the alert is about. It clears the pod and node of the
 // entity if they belong to a router or an endpoint picker.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"paramedic/state"
 )
@@ -106,8 +107,12 @@ func (r *run) about(in *state.Incident) bool {
 
 func describe(b *strings.Builder, in *state.Incident) {
 	d := in.Diagnosis
-	fmt.Fprintf(b, "  #%d %s %+g dB (%.2f), impact %s: %s pool=%q pods=%d [", in.Number, in.Cause(), d.Score, d.Confidence, d.Impact,
-		in.Title, in.Scope.Pool, len(in.Scope.Pods))
+	closed := "open"
+	if !in.ResolvedAt.IsZero() {
+		closed = in.ResolvedAt.Format(time.TimeOnly)
+	}
+	fmt.Fprintf(b, "  #%d %s to %s %s %+g dB (%.2f), impact %s: %s pool=%q pods=%d [", in.Number, in.OpenedAt.Format(time.TimeOnly), closed,
+		in.Cause(), d.Score, d.Confidence, d.Impact, in.Title, in.Scope.Pool, len(in.Scope.Pods))
 	for _, s := range in.Symptoms {
 		fmt.Fprintf(b, " %s(%s)", s.Symptom, strings.Join(s.Rules, ","))
 	}

@@ -53,7 +53,7 @@ func playCommand(ctx context.Context, args []string, out io.Writer) error {
 	weights := f.String("weights", "", "play with the weights of this file, as fit writes it")
 	file := f.String("out", "", "append each result to this file, as JSON lines")
 	table := f.String("table", "", "print the tables of this file, and play nothing")
-	verbose := f.Bool("v", false, "print every incident of runs that are not right")
+	verbose := f.Bool("v", false, "print every incident of runs that are not right, or have several")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func playCommand(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	results, err := k.playAll(ctx, tasks, func(r result) error {
-		if *verbose && r.Outcome != "right" {
+		if *verbose && (r.Outcome != "right" || r.Incidents > 1) {
 			fmt.Fprintf(out, "%s seed %d: %s\n  %s\n%s", r.Fault, r.Seed, r.Outcome, r.Convention, r.trace)
 		}
 		return keep(*file, r)

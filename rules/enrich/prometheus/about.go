@@ -36,7 +36,7 @@ func (c *Client) about(ctx context.Context, q enrich.Query) []state.Entity {
 	}
 	var out []state.Entity
 	for _, s := range got.series {
-		out = append(out, topology.EntityOf(state.Alert{Labels: s.labels}, q.Cluster, false, false)) // as if an alert had them
+		out = append(out, topology.EntityOf(state.Alert{Labels: s.labels}, q.Cluster, topology.Source{})) // as if an alert had them
 	}
 	return out
 }
