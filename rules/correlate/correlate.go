@@ -325,6 +325,17 @@ func older(a, b *state.Incident) bool {
 	return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID)) < 0
 }
 
+// sharesRules reports whether the other incident has no alert of a rule that the root does not have.
+func sharesRules(root, other *state.Incident) bool {
+	for _, s := range other.Symptoms {
+		of := slices.IndexFunc(root.Symptoms, func(r state.SymptomCount) bool { return r.Symptom == s.Symptom })
+		if of < 0 || slices.ContainsFunc(s.Rules, func(rule string) bool { return !slices.Contains(root.Symptoms[of].Rules, rule) }) {
+			return false
+		}
+	}
+	return len(other.Symptoms) > 0
+}
+
 // overlaps reports whether the scopes of two incidents overlap, using what the verdicts found. A
 // fault of a GPU or node reaches every pod on the node.
 func overlaps(c *catalog.Catalog, root, other *state.Incident) bool {
@@ -345,6 +356,9 @@ func overlaps(c *catalog.Catalog, root, other *state.Incident) bool {
 	if topology.Conflict(r.Namespace, o.Namespace) || topology.Conflict(r.Pool, o.Pool) ||
 		topology.Conflict(strings.ToLower(r.Model), strings.ToLower(o.Model)) {
 		return false
+	}
+	if root.Cause() == state.BenignAlert && other.Cause() == state.BenignAlert && sharesRules(root, other) {
+		return true // one rule fires on several nodes: the rule is at fault, wherever it fires
 	}
 	if r.Pool != "" && r.Pool == o.Pool || r.Model != "" && strings.EqualFold(r.Model, o.Model) {
 		return true

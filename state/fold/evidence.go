@@ -267,7 +267,11 @@ func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
 // joinOthers merges incidents that one cause explains. It returns nil if the incident itself was
 // merged into an older root.
 func (x *step) joinOthers(in *state.Incident) *state.Incident {
-	for _, other := range x.nearby(in.Cluster, in.Scope) {
+	others := x.nearby(in.Cluster, in.Scope)
+	if keys := x.benignKeys(in); len(keys) > 0 {
+		others = append(others, x.candidates(keys)...)
+	}
+	for _, other := range others {
 		if other.ID == in.ID || !other.Open() {
 			continue
 		}

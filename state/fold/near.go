@@ -52,7 +52,8 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 	return slices.Compact(keys)
 }
 
-// An incident about an unknown rule is also found by that rule, and one about a scrape by its job.
+// An incident about an unknown rule is also found by that rule, as is a benign one, and one about a
+// scrape by its job.
 // An incident without a place is found by noPlaceKey.
 const (
 	ruleKey    = "rule"
@@ -148,6 +149,20 @@ func (b *Board) scopeKeys(in *state.Incident) []string {
 	for _, pod := range in.Scope.Pods {
 		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod},
 			"")...)
+	}
+	return append(keys, b.benignKeys(in)...)
+}
+
+// benignKeys returns the index keys of a benign incident's rules. The rule is at fault, and may fire
+// in other places.
+func (b *Board) benignKeys(in *state.Incident) (keys []string) {
+	if in.Cause() != state.BenignAlert {
+		return nil
+	}
+	for _, s := range in.Symptoms {
+		for _, rule := range s.Rules {
+			keys = append(keys, ruleKey+":"+strings.ToLower(rule))
+		}
 	}
 	return keys
 }
