@@ -325,7 +325,7 @@ func older(a, b *state.Incident) bool {
 	return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID)) < 0
 }
 
-// sharesRules reports whether the other incident has no alert of a rule that the root does not have.
+// sharesRules reports whether all rules of the other incident's alerts are rules of the root's.
 func sharesRules(root, other *state.Incident) bool {
 	for _, s := range other.Symptoms {
 		of := slices.IndexFunc(root.Symptoms, func(r state.SymptomCount) bool { return r.Symptom == s.Symptom })

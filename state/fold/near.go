@@ -153,8 +153,8 @@ func (b *Board) scopeKeys(in *state.Incident) []string {
 	return append(keys, b.benignKeys(in)...)
 }
 
-// benignKeys returns the index keys of a benign incident's rules. The rule is at fault, and may fire
-// in other places.
+// benignKeys returns the index keys of a benign incident's rules. The rule is at fault, and may
+// fire in other places.
 func (b *Board) benignKeys(in *state.Incident) (keys []string) {
 	if in.Cause() != state.BenignAlert {
 		return nil
