@@ -50,7 +50,7 @@ func olderThan(moment string) state.Missing {
 // hours ago take their place. If the trouble began within that hour and filled most of it, the
 // baselines are those of an hour before the onset.
 func compareWithYesterday(ev *state.Evidence, onset time.Time) {
-	old, recent, elder := map[place]bool{}, map[place]bool{}, elderOf(ev.Samples)
+	old, recent, elder := map[poolName]bool{}, map[poolName]bool{}, elderOf(ev.Samples)
 	for pool, signals := range momentsOf(ev.Samples, elder) {
 		old[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.isOld(signals[t.signal]) })
 		recent[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.fillsTheHour(signals[t.signal]) })
@@ -62,8 +62,8 @@ func compareWithYesterday(ev *state.Evidence, onset time.Time) {
 		if s.Entity.GPU != "" || !slices.Contains(ofTraffic, s.Unit) {
 			continue
 		}
-		if !old[poolPlace(s.Entity)] {
-			if recent[poolPlace(s.Entity)] && s.HourAgo != nil {
+		if !old[poolOf(s.Entity)] {
+			if recent[poolOf(s.Entity)] && s.HourAgo != nil {
 				s.Baseline, s.HourAgo = s.HourAgo, nil
 			}
 			continue
@@ -81,18 +81,18 @@ func compareWithYesterday(ev *state.Evidence, onset time.Time) {
 
 // longTroubled returns the old pools, and those whose charts show that users felt the trouble for
 // all of the half hour before the onset.
-func longTroubled(samples []state.Sample, old map[place]bool, onset time.Time) []state.Entity {
-	all := map[place]bool{}
+func longTroubled(samples []state.Sample, old map[poolName]bool, onset time.Time) []state.Entity {
+	all := map[poolName]bool{}
 	for i := range samples {
 		s := &samples[i]
 		at := slices.IndexFunc(troubles, func(t trouble) bool { return t.signal == s.Signal })
-		if pool := poolPlace(s.Entity); pool.pool != "" && (old[pool] || at >= 0 && troubles[at].longFelt(s, onset)) {
+		if pool := poolOf(s.Entity); pool.known() && (old[pool] || at >= 0 && troubles[at].longFelt(s, onset)) {
 			all[pool] = true
 		}
 	}
 	var out []state.Entity
 	for pool := range all {
-		out = append(out, state.Entity{Namespace: pool.namespace, Pool: pool.pool})
+		out = append(out, state.Entity{Namespace: pool.namespace, Pool: pool.pool, Model: pool.model})
 	}
 	slices.SortFunc(out, CompareEntities)
 	return out
@@ -128,12 +128,12 @@ func hourBefore(s *state.Sample) *float64 {
 // elderOf returns a function that gives the value of a sample a day ago, or that of some hours ago
 // if no sample of its pool has a value of a day ago.
 func elderOf(samples []state.Sample) func(*state.Sample) *float64 {
-	days := map[place]bool{}
+	days := map[poolName]bool{}
 	for i := range samples {
-		days[poolPlace(samples[i].Entity)] = days[poolPlace(samples[i].Entity)] || samples[i].DayAgo != nil
+		days[poolOf(samples[i].Entity)] = days[poolOf(samples[i].Entity)] || samples[i].DayAgo != nil
 	}
 	return func(s *state.Sample) *float64 {
-		if days[poolPlace(s.Entity)] {
+		if days[poolOf(s.Entity)] {
 			return s.DayAgo
 		}
 		return s.Earlier
@@ -143,19 +143,29 @@ func elderOf(samples []state.Sample) func(*state.Sample) *float64 {
 // ofTraffic are the units of signals that follow the traffic and its lengths.
 var ofTraffic = append([]string{"ratio", "tokens"}, swinging...)
 
-func poolPlace(e state.Entity) place { return place{namespace: e.Namespace, pool: e.Pool} }
+// A poolName names a pool, or the model of workers whose pool is unknown.
+type poolName struct{ namespace, pool, model string }
+
+func (p poolName) known() bool { return p.pool != "" || p.model != "" }
+
+func poolOf(e state.Entity) poolName {
+	if e.Pool != "" {
+		return poolName{namespace: e.Namespace, pool: e.Pool}
+	}
+	return poolName{namespace: e.Namespace, model: e.Model}
+}
 
 // momentsOf returns the moments of each pool's signals.
-func momentsOf(samples []state.Sample, elder func(*state.Sample) *float64) map[place]map[string]moments {
-	out := map[place]map[string]moments{}
+func momentsOf(samples []state.Sample, elder func(*state.Sample) *float64) map[poolName]map[string]moments {
+	out := map[poolName]map[string]moments{}
 	for i := range samples {
 		s := &samples[i]
 		old := elder(s)
 		// Within some hours demand changes by itself, so only what users feel shows a trouble.
-		if s.Entity.Pool == "" || s.Baseline == nil || old == nil || s.DayAgo == nil && !isFelt(s.Signal) {
+		if !poolOf(s.Entity).known() || s.Baseline == nil || old == nil || s.DayAgo == nil && !isFelt(s.Signal) {
 			continue
 		}
-		pool, hour := poolPlace(s.Entity), *hourBefore(s)
+		pool, hour := poolOf(s.Entity), *hourBefore(s)
 		if out[pool] == nil {
 			out[pool] = map[string]moments{}
 		}

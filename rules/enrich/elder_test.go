@@ -121,6 +121,17 @@ func TestTroubleOfAnHourIsNotItsBaseline(t *testing.T) {
 	}
 }
 
+// Workers that have only an address belong to no known pool.
+func TestOldTroubleOfUnknownPoolIsFound(t *testing.T) {
+	hits := past("prefix_hit_ratio", "ratio", 0.003, 0.002, 0.74, -1)
+	hits.Entity = state.Entity{Model: "llama", Instance: "10.0.0.1:8000"}
+	ev := state.Evidence{Samples: []state.Sample{hits}}
+	compareWithYesterday(&ev, time.Time{})
+	if got := *ev.Samples[0].Baseline; got != 0.74 || !slices.Equal(ev.Old, []state.Entity{{Model: "llama"}}) {
+		t.Errorf("the baseline is %g, and old pools are %+v", got, ev.Old)
+	}
+}
+
 func TestOldTroubleOfAPoolIsMarked(t *testing.T) {
 	onset := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
