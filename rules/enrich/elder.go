@@ -17,13 +17,16 @@ type trouble struct {
 	// factor is the least factor from a day ago to now.
 	factor float64
 	falls  bool // less of it is worse; below 0.2 there was nothing to lose
+	fails  bool // users feel it whatever was usual
 }
 
 // The factors are those from which the catalogue counts a change of the signal, and the felt values
 // lie below the thresholds of common alert rules. None of them is fitted to data.
 var troubles = []trouble{
 	{signal: "requests_waiting", felt: 5, factor: 3}, {signal: "ttft_p95", felt: 0.5, factor: 2},
-	{signal: "preemption_rate", felt: 0.05, factor: 3}, {signal: "error_rate", felt: 0.02, factor: 3},
+	{signal: "preemption_rate", felt: 0.05, factor: 3}, {signal: "error_rate", felt: 0.02, factor: 3, fails: true},
+	{signal: "gateway_error_ratio", felt: 0.02, factor: 3, fails: true},
+	{signal: "gateway_upstream_error_ratio", felt: 0.02, factor: 3, fails: true},
 	{signal: "arrival_rate", factor: 2}, {signal: "prompt_length_mean", factor: 2},
 	{signal: "output_length_mean", factor: 2}, {signal: "prefix_hit_ratio", factor: 2, falls: true},
 	{signal: "abort_rate", felt: 0.05, factor: 3}, {signal: "itl_p95", felt: 0.1, factor: 2},
@@ -100,16 +103,19 @@ func longTroubled(samples []state.Sample, old map[poolName]bool, onset time.Time
 
 // longFelt reports whether users felt the trouble at every point of the half hour before the onset.
 func (t trouble) longFelt(s *state.Sample, onset time.Time) bool {
-	before := hourBefore(s)
-	if t.felt == 0 || before == nil {
+	before, least := hourBefore(s), t.felt
+	switch {
+	case t.felt == 0, before == nil && !t.fails:
 		return false
+	case before != nil: // new workers have no past
+		least = max(least, t.factor**before)
 	}
 	since, points := onset.Add(-30*time.Minute), 0
 	for _, p := range usual(s.Series, onset) {
 		if p.At.Before(since) {
 			continue
 		}
-		if p.Value < max(t.felt, t.factor**before) {
+		if p.Value < least {
 			return false
 		}
 		points++

@@ -121,15 +121,21 @@ func (m *merge) once(samples []state.Sample) []state.Sample {
 		apart[s.ID] = s.Per == signals.PerPod && !s.Pooled
 	}
 	of := func(s state.Sample) string { return s.Signal + "\x00" + s.Entity.Namespace + "\x00" + s.Entity.Pool }
+	// Workers without a pool have no namespace either.
+	ofModel := func(s state.Sample) string { return s.Signal + "\x00" + strings.ToLower(s.Entity.Model) }
 	counted := map[string]bool{}
 	ofWorker := func(s state.Sample) bool { return s.Entity.Pod != "" || s.Entity.Instance != "" }
 	for _, s := range samples {
-		if ofWorker(s) {
+		switch {
+		case !ofWorker(s):
+		case s.Entity.Pool != "" || s.Entity.Pod != "":
 			counted[of(s)] = true
+		case s.Entity.Model != "":
+			counted[ofModel(s)] = true
 		}
 	}
 	return slices.DeleteFunc(samples, func(s state.Sample) bool {
-		return apart[s.Signal] && !ofWorker(s) && s.Entity.Pool != "" && counted[of(s)]
+		return apart[s.Signal] && !ofWorker(s) && (s.Entity.Pool != "" && counted[of(s)] || s.Entity.Model != "" && counted[ofModel(s)])
 	})
 }
 

@@ -57,13 +57,14 @@ func TestGatewayCountIsNoWorkersCount(t *testing.T) {
 	for name, worker := range map[string]state.Entity{
 		"pods":      {Namespace: "llm", Pod: pod0, Model: "llama"},
 		"addresses": {Namespace: "llm", Pool: "vllm-llama", Instance: "10.0.0.7:8000", Model: "llama"},
+		"no pool":   {Instance: "10.0.0.7:8000", Model: "llama"},
 	} {
 		prom := &fixed{reading: Reading{Samples: []state.Sample{
 			sampleOf("arrival_rate", worker, 2),
-			sampleOf("arrival_rate", state.Entity{Namespace: "llm", Pool: "vllm-llama", Model: "llama"}, 40),
+			sampleOf("arrival_rate", state.Entity{Namespace: "llm", Pool: worker.Pool, Model: "llama"}, 40),
 		}}}
 		r := request("arrival_rate")
-		r.Scope = state.Scope{Namespace: "llm", Pool: "vllm-llama"}
+		r.Scope = state.Scope{Model: "llama"}
 		var got []float64
 		for _, s := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Samples {
 			got = append(got, s.Value)

@@ -34,7 +34,7 @@ type Board struct {
 	byKey      map[string]incidentList              // open incidents by the keys of their entities
 	keysOf     map[state.IncidentID]map[string]bool // the reverse of byKey
 	everywhere map[string]*state.Incident           // open incidents that count one rule's alerts wherever they fire
-	ended      map[string][]*state.Incident         // incidents that ended a short time ago, by place
+	ended      map[string][]*state.Incident         // named incidents that ended a short time ago, by cluster and cause
 	onNode     map[string]map[string]bool           // worker keys by cluster and node
 	timers     timerHeap
 	dirty      map[string]change // records to write, or to delete, by key

@@ -2,6 +2,7 @@ package fold
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,19 +18,16 @@ const relapseWindow = 15 * time.Minute
 // byAlerts says in ResolvedBy that no alert fired any more.
 const byAlerts = "alerts"
 
-// placeKey returns the key under which an incident that has ended is found.
-func placeKey(in *state.Incident) string {
-	s := in.Scope
-	return strings.Join([]string{in.Cluster, s.Namespace, s.Pool, s.Model}, "\x00")
-}
+// endKey returns the key of the list of ended incidents with a cause.
+func endKey(cluster string, cause state.Cause) string { return cluster + "\x00" + string(cause) }
 
-// rememberEnd makes an incident that ended by itself findable by its place. An end that a person
+// rememberEnd makes an incident that ended by itself findable by its cause. An end that a person
 // decided stays.
 func (b *Board) rememberEnd(in *state.Incident) {
-	if in.Status != state.StatusResolved || in.ResolvedBy != byAlerts {
+	if in.Status != state.StatusResolved || in.ResolvedBy != byAlerts || in.Cause() == state.Unknown {
 		return
 	}
-	key := placeKey(in)
+	key := endKey(in.Cluster, in.Cause())
 	recent := slices.DeleteFunc(b.ended[key],
 		func(old *state.Incident) bool {
 			return in.ResolvedAt.Sub(old.ResolvedAt) > relapseWindow || old.ID == in.ID
@@ -39,7 +37,7 @@ func (b *Board) rememberEnd(in *state.Incident) {
 }
 
 func (b *Board) forgetEnd(in *state.Incident) {
-	key := placeKey(in)
+	key := endKey(in.Cluster, in.Cause())
 	left := slices.DeleteFunc(b.ended[key], func(old *state.Incident) bool { return old.ID == in.ID })
 	if b.ended[key] = left; len(left) == 0 {
 		delete(b.ended, key)
@@ -52,22 +50,36 @@ func (x *step) relapsed(in *state.Incident) *state.Incident {
 	if in.Cause() == state.Unknown || x.acted(in) {
 		return nil
 	}
-	for _, old := range slices.Backward(x.ended[placeKey(in)]) {
-		if x.now.Sub(old.ResolvedAt) <= relapseWindow && sameTrouble(old.Diagnosis, in.Diagnosis) && !x.acted(old) {
-			return old
+	for _, key := range slices.Sorted(maps.Keys(x.ended)) {
+		if !strings.HasPrefix(key, endKey(in.Cluster, "")) {
+			continue
+		}
+		for _, old := range slices.Backward(x.ended[key]) {
+			if x.now.Sub(old.ResolvedAt) <= relapseWindow && sameTrouble(old, in) && !x.acted(old) {
+				return old
+			}
 		}
 	}
 	return nil
 }
 
-// sameTrouble reports whether two verdicts are about one trouble: one cause, or a cause and what it
-// leads to, on a common pod or node, or on the whole pool.
-func sameTrouble(a, b state.Diagnosis) bool {
+// sameTrouble reports whether the verdicts of two incidents are about one trouble: one cause, or a
+// cause and what it leads to, on a common pod or node, or on the whole pool.
+func sameTrouble(old, in *state.Incident) bool {
+	a, b := old.Diagnosis, in.Diagnosis
 	if a.Cause != b.Cause && !slices.Contains(a.LeadsTo, b.Cause) && !slices.Contains(b.LeadsTo, a.Cause) {
 		return false
 	}
+	if intersect(a.Scope.Nodes, b.Scope.Nodes) {
+		return true
+	}
+	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
+	if differ(old.Scope.Namespace, in.Scope.Namespace) || differ(old.Scope.Pool, in.Scope.Pool) ||
+		differ(old.Scope.Model, in.Scope.Model) || old.Scope.Pool+old.Scope.Model == "" {
+		return false
+	}
 	whole := func(s state.Scope) bool { return len(s.Pods)+len(s.Nodes) == 0 }
-	return whole(a.Scope) && whole(b.Scope) || intersect(a.Scope.Pods, b.Scope.Pods) || intersect(a.Scope.Nodes, b.Scope.Nodes)
+	return whole(a.Scope) && whole(b.Scope) || intersect(a.Scope.Pods, b.Scope.Pods)
 }
 
 // acted reports whether a run of the incident has changed something. What comes after a change is
