@@ -165,7 +165,7 @@ func (k *Keeper) follow(ctx context.Context, p *partition) (err error) {
 	p.backlog.reset(reader)
 	k.recent.forget(board.EveryIncident())
 	p.replace(board, fence, active)
-	if active && !k.alone() {
+	if active {
 		if err := k.catchUp(ctx, p, reader); err != nil {
 			return err
 		}
