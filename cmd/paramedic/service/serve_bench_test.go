@@ -83,9 +83,13 @@ func benchServe(b *testing.B, perPayload, senders int) {
 
 // startBot starts the whole bot on a new directory, behind a real listener.
 func startBot(tb testing.TB) (string, *Service) {
+	return startBotIn(tb, tb.TempDir(), config.Default(), slog.New(slog.DiscardHandler))
+}
+
+// startBotIn starts a bot on a directory, with a configuration and a log.
+func startBotIn(tb testing.TB, dir string, cfg config.Config, log *slog.Logger) (string, *Service) {
 	ctx, stop := context.WithCancel(context.Background())
-	log := slog.New(slog.DiscardHandler)
-	store, err := jetstream.Open(ctx, jetstream.Config{Dir: tb.TempDir(), Retain: time.Hour, Logger: log})
+	store, err := jetstream.Open(ctx, jetstream.Config{Dir: dir, Retain: time.Hour, Logger: log})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -93,7 +97,7 @@ func startBot(tb testing.TB) (string, *Service) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := New(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
+	s, err := New(cfg, Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
 	if err != nil {
 		tb.Fatal(err)
 	}
