@@ -23,6 +23,12 @@ type Input struct {
 	Action   *ActionEvent `json:"action,omitempty"`
 	Foreign  *Foreign     `json:"foreign,omitempty"`
 	Vanished *Vanished    `json:"vanished,omitempty"`
+	Clock    *ClockStep   `json:"clock,omitempty"`
+}
+
+// A ClockStep reports that the clock of the active process was set to another time.
+type ClockStep struct {
+	By time.Duration `json:"by"` // negative: backwards
 }
 
 // MaxBatch is the most alerts in one AlertBatch. A larger payload is appended as several inputs in

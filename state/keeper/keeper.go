@@ -297,38 +297,6 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	return nil
 }
 
-// runTimer appends a tick when a timer of the board expires, until the context ends.
-func (k *Keeper) runTimer(ctx context.Context, p *partition) {
-	for ctx.Err() == nil {
-		p.mu.RLock()
-		due, cluster := p.board.NextDue()
-		p.mu.RUnlock()
-		now := k.cfg.Clock.Now()
-		if !due.IsZero() && !due.After(now) {
-			if err := k.cfg.Store.Append(ctx, state.Input{At: now, Cluster: cluster}); err != nil && ctx.Err() == nil {
-				k.cfg.Logger.WarnContext(ctx, "a timer could not be written, Paramedic tries again", "partition", p.n, "err", err)
-			}
-			// Wait until the tick is applied, or for retryPause if the append failed.
-			select {
-			case <-ctx.Done():
-			case <-p.wake:
-			case <-k.cfg.Clock.After(retryPause):
-			}
-			continue
-		}
-		var alarm <-chan time.Time
-		if !due.IsZero() {
-			alarm = k.cfg.Clock.After(due.Sub(now))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.wake:
-		case <-alarm:
-		}
-	}
-}
-
 // Append makes inputs durable. An input without a time gets the current one.
 func (k *Keeper) Append(ctx context.Context, inputs ...state.Input) error {
 	for i := range inputs {
