@@ -48,7 +48,8 @@ type Keeper struct {
 
 	changed chan struct{} // an effect may be due for the outbox
 	rebuilt atomic.Uint64
-	aside   atomic.Uint64 // inputs that were set aside
+	aside   atomic.Uint64                      // inputs that were set aside
+	skipped atomic.Pointer[state.SkippedInput] // the newest of them
 
 	mu   sync.Mutex
 	subs map[chan state.Entry]bool

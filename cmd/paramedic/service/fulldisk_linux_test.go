@@ -10,9 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"paramedic/cmd/paramedic/config"
+	"paramedic/state/jetstream"
 )
 
 // fill takes the room of a disk, and returns the file that has it.
@@ -49,7 +48,7 @@ func TestFullDiskAnswers503(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	base, bot := startBotIn(t, dir, config.Default(), slog.New(slog.DiscardHandler))
+	base, bot := startBotOn(t, jetstream.Config{Dir: dir}, slog.New(slog.DiscardHandler))
 	ask := func(method, path, body string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
 		if err != nil {
@@ -86,17 +85,4 @@ func TestFullDiskAnswers503(t *testing.T) {
 	}
 	eventually(t, "alerts are taken again", func() bool { code, _ := send(); return code == http.StatusOK })
 	eventually(t, "the bot is ready", func() bool { code, _ := ask(http.MethodGet, "/readyz", ""); return code == http.StatusOK })
-}
-
-// eventually polls for a minute.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("never: %s", what)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

@@ -83,13 +83,14 @@ func benchServe(b *testing.B, perPayload, senders int) {
 
 // startBot starts the whole bot on a new directory, behind a real listener.
 func startBot(tb testing.TB) (string, *Service) {
-	return startBotIn(tb, tb.TempDir(), config.Default(), slog.New(slog.DiscardHandler))
+	return startBotOn(tb, jetstream.Config{Dir: tb.TempDir()}, slog.New(slog.DiscardHandler))
 }
 
-// startBotIn starts a bot on a directory, with a configuration and a log.
-func startBotIn(tb testing.TB, dir string, cfg config.Config, log *slog.Logger) (string, *Service) {
+// startBotOn starts a bot with a store and a log.
+func startBotOn(tb testing.TB, where jetstream.Config, log *slog.Logger) (string, *Service) {
+	where.Retain, where.Logger = time.Hour, log
 	ctx, stop := context.WithCancel(context.Background())
-	store, err := jetstream.Open(ctx, jetstream.Config{Dir: dir, Retain: time.Hour, Logger: log})
+	store, err := jetstream.Open(ctx, where)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func startBotIn(tb testing.TB, dir string, cfg config.Config, log *slog.Logger) 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := New(cfg, Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
+	s, err := New(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
 	if err != nil {
 		tb.Fatal(err)
 	}
