@@ -10,6 +10,13 @@ type Clock interface {
 	After(d time.Duration) <-chan time.Time
 }
 
+// A Steady is a Clock that also measures how much time has passed, whatever the time is set to.
+type Steady interface {
+	Clock
+	// Elapsed returns the time since some fixed moment.
+	Elapsed() time.Duration
+}
+
 // SystemClock is the machine's clock, in UTC.
 type SystemClock struct{}
 
@@ -18,3 +25,9 @@ func (SystemClock) Now() time.Time { return time.Now().UTC() }
 
 // After calls time.After.
 func (SystemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// began is the fixed moment of the machine's monotonic clock.
+var began = time.Now()
+
+// Elapsed implements [Steady].
+func (SystemClock) Elapsed() time.Duration { return time.Since(began) }

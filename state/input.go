@@ -23,6 +23,20 @@ type Input struct {
 	Action   *ActionEvent `json:"action,omitempty"`
 	Foreign  *Foreign     `json:"foreign,omitempty"`
 	Vanished *Vanished    `json:"vanished,omitempty"`
+	Clock    *ClockStep   `json:"clock,omitempty"`
+}
+
+// A SkippedInput is an input that this version cannot apply. It stays in the log.
+type SkippedInput struct {
+	Partition int       `json:"partition"`
+	Seq       uint64    `json:"input"` // its sequence in the log
+	At        time.Time `json:"at"`    // when it was skipped
+	Reason    string    `json:"reason"`
+}
+
+// A ClockStep reports that the clock of the active process was set to another time.
+type ClockStep struct {
+	By time.Duration `json:"by"` // negative: backwards
 }
 
 // MaxBatch is the most alerts in one AlertBatch. A larger payload is appended as several inputs in

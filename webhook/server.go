@@ -52,6 +52,9 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Backlog reports how far triage is behind. If it is nil, alerts are never refused for that.
 	Backlog Backlog
+	// Skipped returns how many inputs were set aside because they cannot be applied, and the
+	// newest. nil: none are.
+	Skipped func() (n uint64, newest state.SkippedInput)
 	// Observe is called for every answered request. n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
 	// ObserveAside is called for alerts that were set aside, by reason.

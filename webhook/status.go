@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"paramedic/state"
 	"paramedic/webhook/alertmanager"
 	"paramedic/webhook/httpio"
 )
@@ -12,6 +13,13 @@ import (
 type StatusJSON struct {
 	SetAside SetAsideJSON `json:"set_aside"`
 	Backlog  BacklogJSON  `json:"backlog"`
+	Skipped  SkippedJSON  `json:"skipped_inputs"`
+}
+
+// SkippedJSON sums up the accepted inputs that cannot be applied.
+type SkippedJSON struct {
+	Total  uint64              `json:"total"` // since the start of this process
+	Newest *state.SkippedInput `json:"newest,omitempty"`
 }
 
 // SetAsideJSON lists the alerts that could not be taken.
@@ -41,6 +49,11 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		}
 		out.Backlog.OldestS, out.Backlog.WorkS = age.Seconds(), work.Seconds()
 		out.Backlog.Refusing = s.Refusing()
+	}
+	if s.Skipped != nil {
+		if n, newest := s.Skipped(); n > 0 {
+			out.Skipped = SkippedJSON{Total: n, Newest: &newest}
+		}
 	}
 	return httpio.WriteJSON(w, http.StatusOK, out)
 }

@@ -1,6 +1,10 @@
 package web
 
-import "time"
+import (
+	"time"
+
+	"paramedic/state"
+)
 
 // Intake is the state of the intake of alerts, as far as people need it.
 type Intake struct {
@@ -8,6 +12,10 @@ type Intake struct {
 	Refusing string
 	// Aside lists the alerts that could not be taken, the newest first.
 	Aside []Aside
+	// Skipped is the number of accepted inputs that this version cannot apply. Newest is the last
+	// of them.
+	Skipped uint64
+	Newest  state.SkippedInput
 }
 
 // An Aside is a kind of alert that could not be taken.

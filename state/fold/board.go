@@ -342,6 +342,16 @@ func (b *Board) NextDue() (at time.Time, cluster string) {
 	return b.timers[0].at, b.timers[0].cluster
 }
 
+// OpenCluster returns the cluster of an open incident, or nothing if there is none.
+func (b *Board) OpenCluster() string {
+	for _, in := range b.incidents {
+		if in.Open() {
+			return in.Cluster
+		}
+	}
+	return ""
+}
+
 // Incidents returns copies of all incidents on the board, in the order of their short numbers.
 func (b *Board) Incidents() []state.Incident {
 	out := make([]state.Incident, 0, len(b.incidents))

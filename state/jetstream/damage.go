@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -222,12 +223,17 @@ func (s *Store) continueLog(ctx context.Context) error {
 		at[p] = pos.Position
 		applied, ended = max(applied, pos.Position), max(ended, pos.Position, pos.Log)
 	}
+	probed, err := s.probed(ctx)
+	if err != nil {
+		return err
+	}
+	ended = max(ended, probed)
 	info, err := s.in.Info(ctx)
 	if err != nil {
 		return unavailable("asking the input stream", err)
 	}
 	s.sawInput(max(ended, info.State.LastSeq))
-	if info.State.NumDeleted > 0 {
+	if info.State.NumDeleted > 0 || info.State.FirstSeq > applied+1 {
 		if err := s.countLost(ctx, at[:], applied); err != nil {
 			return err
 		}
@@ -254,9 +260,26 @@ func (s *Store) continueLog(ctx context.Context) error {
 	return nil
 }
 
-// countLost counts the inputs that are missing in the middle of the log and may not have been
-// applied. Their partitions are not known, so that it looks only at partitions that have inputs to
-// apply.
+// probed returns the end of the log when the store was last found ready, or 0.
+func (s *Store) probed(ctx context.Context) (uint64, error) {
+	m, err := s.st.GetLastMsgForSubject(ctx, probeSubject)
+	if errors.Is(err, natsjs.ErrMsgNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, unavailable("reading the last probe", err)
+	}
+	end, err := strconv.ParseUint(string(m.Data), 10, 64)
+	if err != nil { // of an older version
+		return 0, nil //nolint:nilerr // it has no end
+	}
+	return end, nil
+}
+
+// countLost counts the inputs that are missing at the beginning or in the middle of the log and may
+// not have been applied. Their partitions are not known. In the middle it therefore looks only at
+// partitions that have inputs to apply. At the beginning, where the retention removes applied
+// inputs, it looks only at those that no partition has applied.
 func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) error {
 	from := applied
 	for p, position := range at {
@@ -272,7 +295,7 @@ func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) erro
 	if err != nil {
 		return unavailable("asking the input stream", err)
 	}
-	gone := uint64(0)
+	gone := max(applied+1, info.State.FirstSeq) - (applied + 1)
 	for _, seq := range info.State.Deleted {
 		if seq > from {
 			gone++
@@ -280,8 +303,8 @@ func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) erro
 	}
 	if gone > 0 {
 		s.lost.Add(gone)
-		s.log.ErrorContext(ctx, "accepted inputs are missing from the log, the disk may be damaged: those that were not "+
-			"applied are lost",
+		s.log.ErrorContext(ctx, "accepted inputs are missing from the log, the disk may be damaged or they are past "+
+			"state.retain: those that were not applied are lost",
 			"stream", inputStream, "inputs", gone, "after", from)
 	}
 	return nil

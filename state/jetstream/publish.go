@@ -50,7 +50,7 @@ func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 	if !errors.Is(err, context.Canceled) {
 		s.pulse.record(stream, err)
 	}
-	return seq, err
+	return seq, s.pulse.diagnose(err)
 }
 
 // send writes the messages to one stream, all or none, and returns the sequence of the last. It

@@ -27,6 +27,7 @@ const (
 type pulse struct {
 	mu   sync.Mutex
 	sick map[string]failures
+	disk error // why the disk takes no writes; nil: it does, or was not tried
 }
 
 // failures counts a stream's failures since its last successful write.
@@ -40,7 +41,9 @@ func (p *pulse) record(stream string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !errors.Is(err, state.ErrUnavailable) { // the server answered
-		delete(p.sick, stream)
+		if delete(p.sick, stream); len(p.sick) == 0 {
+			p.disk = nil
+		}
 		return
 	}
 	f, now := p.sick[stream], time.Now()
@@ -63,6 +66,25 @@ func (p *pulse) failing() error {
 	return nil
 }
 
+// diagnose adds what is wrong with the disk to the error of a write.
+func (p *pulse) diagnose(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.disk == nil || !errors.Is(err, state.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, p.disk)
+}
+
+// tried records whether the disk takes writes, and returns whether that is news.
+func (p *pulse) tried(err error) (changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed = (p.disk == nil) != (err == nil)
+	p.disk = err
+	return changed
+}
+
 func (p *pulse) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +97,6 @@ func (s *Store) watch() {
 	tick := time.NewTicker(recoverEvery)
 	defer tick.Stop()
 	var opened, helped time.Time
-	full := false
 	for {
 		select {
 		case <-s.closed:
@@ -86,16 +107,15 @@ func (s *Store) watch() {
 		if cause == nil || time.Since(opened) < recoverPause {
 			continue
 		}
-		if err := checkRoom(s.server.dir); err != nil {
-			if !full {
-				s.log.Error("the state takes no writes, because the disk is full: it continues when the disk has room",
-					"err", cause, "disk", err)
+		err := checkRoom(s.server.dir)
+		if news := s.pulse.tried(err); err != nil {
+			if news {
+				s.log.Error("the state takes no writes, because the disk is full or read-only: it continues when the disk "+
+					"takes writes", "err", cause, "disk", err)
 			}
-			full = true
 			continue
 		}
-		full = false
-		s.log.Warn("the state takes no writes, although the disk has room: Paramedic opens it again", "err", cause)
+		s.log.Warn("the state takes no writes, although the disk does: Paramedic opens it again", "err", cause)
 		meanwhile := func() error { return nil }
 		// Not enough: damaged files stop the server at every write that meets them.
 		if time.Since(helped) < recoverAgain {
@@ -123,5 +143,8 @@ func checkRoom(dir string) (err error) {
 		return fmt.Errorf("trying the disk: %w", err)
 	}
 	_, err = f.Write(make([]byte, roomProbe))
-	return errors.Join(err, f.Sync(), f.Close(), os.Remove(path))
+	if err = errors.Join(err, f.Sync(), f.Close(), os.Remove(path)); err != nil {
+		return fmt.Errorf("trying the disk: %w", err)
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"hash/maphash"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,7 +195,8 @@ func (s *Store) Partition(cluster string) int {
 	return int(h.Sum32() % partitions)
 }
 
-// Ready writes a probe to disk and asks the input stream for an answer, as an input would.
+// Ready writes a probe to disk, with the end of the log, and asks the input stream for an answer,
+// as an input would.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.alive(ctx); err != nil {
 		return err
@@ -208,7 +210,10 @@ func (s *Store) Ready(ctx context.Context) error {
 	if _, err := s.in.Info(ctx); err != nil {
 		return unavailable("asking the input stream", err)
 	}
-	if _, err := s.publish(ctx, []*nats.Msg{nats.NewMsg(probeSubject)}); err != nil {
+	// A start compares the end of the log with it.
+	probe := nats.NewMsg(probeSubject)
+	probe.Data = strconv.AppendUint(nil, s.logged.Load(), 10)
+	if _, err := s.publish(ctx, []*nats.Msg{probe}); err != nil {
 		return err
 	}
 	return nil

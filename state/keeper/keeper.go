@@ -48,7 +48,8 @@ type Keeper struct {
 
 	changed chan struct{} // an effect may be due for the outbox
 	rebuilt atomic.Uint64
-	aside   atomic.Uint64 // inputs that were set aside
+	aside   atomic.Uint64                      // inputs that were set aside
+	skipped atomic.Pointer[state.SkippedInput] // the newest of them
 
 	mu   sync.Mutex
 	subs map[chan state.Entry]bool
@@ -165,7 +166,7 @@ func (k *Keeper) follow(ctx context.Context, p *partition) (err error) {
 	p.backlog.reset(reader)
 	k.recent.forget(board.EveryIncident())
 	p.replace(board, fence, active)
-	if active && !k.alone() {
+	if active {
 		if err := k.catchUp(ctx, p, reader); err != nil {
 			return err
 		}
@@ -295,38 +296,6 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	default:
 	}
 	return nil
-}
-
-// runTimer appends a tick when a timer of the board expires, until the context ends.
-func (k *Keeper) runTimer(ctx context.Context, p *partition) {
-	for ctx.Err() == nil {
-		p.mu.RLock()
-		due, cluster := p.board.NextDue()
-		p.mu.RUnlock()
-		now := k.cfg.Clock.Now()
-		if !due.IsZero() && !due.After(now) {
-			if err := k.cfg.Store.Append(ctx, state.Input{At: now, Cluster: cluster}); err != nil && ctx.Err() == nil {
-				k.cfg.Logger.WarnContext(ctx, "a timer could not be written, Paramedic tries again", "partition", p.n, "err", err)
-			}
-			// Wait until the tick is applied, or for retryPause if the append failed.
-			select {
-			case <-ctx.Done():
-			case <-p.wake:
-			case <-k.cfg.Clock.After(retryPause):
-			}
-			continue
-		}
-		var alarm <-chan time.Time
-		if !due.IsZero() {
-			alarm = k.cfg.Clock.After(due.Sub(now))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.wake:
-		case <-alarm:
-		}
-	}
 }
 
 // Append makes inputs durable. An input without a time gets the current one.

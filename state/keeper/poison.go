@@ -16,7 +16,7 @@ func (k *Keeper) next(ctx context.Context, p *partition, reader state.InputReade
 	in, err := reader.Next(ctx)
 	var broken *state.UnreadableError
 	if errors.As(err, &broken) {
-		k.setAside(ctx, p, broken.Seq, "err", err)
+		k.setAside(ctx, p, broken.Seq, err.Error())
 		return state.Input{Seq: broken.Seq, At: k.cfg.Clock.Now()}, nil
 	}
 	if err != nil {
@@ -33,7 +33,7 @@ func (k *Keeper) applyTo(ctx context.Context, p *partition, b *fold.Board, in st
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
-			k.setAside(ctx, p, in.Seq, "err", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			k.setAside(ctx, p, in.Seq, fmt.Sprintf("the rules panicked: %v", cause), "stack", string(debug.Stack()))
 			err = fmt.Errorf("applying input %d of partition %d: the rules panicked: %v", in.Seq, p.n, cause)
 		}
 	}()
@@ -43,15 +43,24 @@ func (k *Keeper) applyTo(ctx context.Context, p *partition, b *fold.Board, in st
 
 // setAside makes the partition skip an input, so that it does not block those behind it. The input
 // stays in the log until its retention ends.
-func (k *Keeper) setAside(ctx context.Context, p *partition, seq uint64, why ...any) {
+func (k *Keeper) setAside(ctx context.Context, p *partition, seq uint64, reason string, more ...any) {
 	if p.poison[seq] {
 		return
 	}
 	p.poison[seq] = true
 	k.aside.Add(1)
+	k.skipped.Store(&state.SkippedInput{Partition: p.n, Seq: seq, At: k.cfg.Clock.Now(), Reason: reason})
 	k.cfg.Logger.ErrorContext(ctx, "an input cannot be applied, Paramedic sets it aside: please report this",
-		append([]any{"partition", p.n, "input", seq}, why...)...)
+		append([]any{"partition", p.n, "input", seq, "err", reason}, more...)...)
 }
 
 // SetAside returns how many inputs this process has set aside because they cannot be applied.
 func (k *Keeper) SetAside() uint64 { return k.aside.Load() }
+
+// Skipped returns how many inputs this process has set aside, and the newest of them.
+func (k *Keeper) Skipped() (n uint64, newest state.SkippedInput) {
+	if last := k.skipped.Load(); last != nil {
+		newest = *last
+	}
+	return k.aside.Load(), newest
+}

@@ -11,8 +11,8 @@ import (
 // errTurn ends the following of a partition because this process got or lost the lease.
 var errTurn = errors.New("the lease has changed")
 
-// catchUpPause is how long a process that takes over waits for an input that should be in the log.
-// If none comes, the disk may have lost it.
+// catchUpPause is how long a process that becomes active waits for an input that should be in the
+// log. If none comes, the disk may have lost it.
 const catchUpPause = 5 * time.Second
 
 // lease returns whether this process commits and delivers, and a channel that is closed when that
@@ -49,7 +49,7 @@ func (k *Keeper) turn(ctx context.Context) (active bool, during context.Context,
 }
 
 // catchUp applies the inputs that wait in the log. They may hold outcomes of deliveries by the
-// process that was active before.
+// process that was active before, also if the newest records were lost.
 func (k *Keeper) catchUp(ctx context.Context, p *partition, reader state.InputReader) error {
 	for p.fence.Position < reader.End() {
 		waiting, cancel := context.WithTimeout(ctx, catchUpPause)

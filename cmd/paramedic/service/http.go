@@ -14,6 +14,7 @@ import (
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/internal/incidentlog"
+	"paramedic/internal/text"
 	"paramedic/notify"
 	"paramedic/notify/console"
 	"paramedic/notify/pagerduty"
@@ -65,7 +66,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 		PagerDuty: webhook.PagerDuty{Secret: access.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
 		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages,
 		Metrics: s.metrics.handler(),
-		Backlog: s.Keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
+		Backlog: s.Keeper, Skipped: s.skipped, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
 		PublicURL: c.PublicURL, Aside: s.deps.aside, Sessions: s.deps.sessions, ObserveAside: s.metrics.aside,
 	})
 	s.closeStreams = server.Close
@@ -208,9 +209,18 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	return web.New(cfg)
 }
 
+// skipped returns how many inputs the bot skipped, and the newest. Its reason is one line: the text
+// of a panic may come from an alert.
+func (s *Service) skipped() (n uint64, newest state.SkippedInput) {
+	n, newest = s.Keeper.Skipped()
+	newest.Reason = text.Line(newest.Reason, 500)
+	return n, newest
+}
+
 // intake returns the state of incoming alerts for the pages.
 func (s *Service) intake(refusing string) web.Intake {
 	in := web.Intake{Refusing: refusing}
+	in.Skipped, in.Newest = s.skipped()
 	list, _ := s.deps.aside.Last()
 	for _, a := range list {
 		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count,

@@ -83,9 +83,14 @@ func benchServe(b *testing.B, perPayload, senders int) {
 
 // startBot starts the whole bot on a new directory, behind a real listener.
 func startBot(tb testing.TB) (string, *Service) {
+	return startBotOn(tb, jetstream.Config{Dir: tb.TempDir()}, slog.New(slog.DiscardHandler))
+}
+
+// startBotOn starts a bot with a store and a log.
+func startBotOn(tb testing.TB, where jetstream.Config, log *slog.Logger) (string, *Service) {
+	where.Retain, where.Logger = time.Hour, log
 	ctx, stop := context.WithCancel(context.Background())
-	log := slog.New(slog.DiscardHandler)
-	store, err := jetstream.Open(ctx, jetstream.Config{Dir: tb.TempDir(), Retain: time.Hour, Logger: log})
+	store, err := jetstream.Open(ctx, where)
 	if err != nil {
 		tb.Fatal(err)
 	}

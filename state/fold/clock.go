@@ -1,0 +1,46 @@
+package fold
+
+import (
+	"time"
+
+	"paramedic/state"
+)
+
+// applyClock moves what the board waits for with the clock. The waiting thus takes as long as it
+// would have taken, and nothing ends early or late. A silence stays, because a person named its
+// end.
+func (x *step) applyClock(c state.ClockStep) {
+	move := func(t *time.Time) bool {
+		if !t.IsZero() {
+			*t = t.Add(c.By)
+		}
+		return !t.IsZero()
+	}
+	for _, in := range x.incidents {
+		if !in.Open() {
+			continue
+		}
+		if move(&in.EnrichAt) {
+			x.changedIncident(in)
+		}
+		for _, t := range []*time.Time{&in.NotifyBy, &in.HoldUntil} {
+			if move(t) {
+				x.setTimer(in, *t)
+				x.changedIncident(in)
+			}
+		}
+	}
+	for _, e := range x.effects {
+		move(&e.Due)
+		x.touch(kindEffect, string(e.ID))
+	}
+	for _, a := range x.actions {
+		if a.State == state.AwaitingApproval && move(&a.ExpiresAt) {
+			x.scheduleAction(a)
+			x.touch(kindAction, string(a.ID))
+		}
+	}
+	if move(&x.meta.SweptAt) {
+		x.touch(kindMeta, "board")
+	}
+}
