@@ -54,6 +54,9 @@ func (l *Limiter) Wait(ctx context.Context) error {
 	select {
 	case <-l.clock.After(wait):
 		return l.stillHeld(ctx)
+	case <-state.Leaving(ctx):
+		turn.CancelAt(l.clock.Now())
+		return &Later{After: wait, Err: state.ErrNotHeld}
 	case <-ctx.Done():
 		turn.CancelAt(l.clock.Now())
 		return &Later{After: wait, Err: ctx.Err()}
@@ -78,6 +81,8 @@ func (l *Limiter) WaitBehind(ctx context.Context) error {
 		}
 		select {
 		case <-l.clock.After(l.every):
+		case <-state.Leaving(ctx):
+			return &Later{After: l.every, Err: state.ErrNotHeld}
 		case <-ctx.Done():
 			return &Later{After: l.every, Err: ctx.Err()}
 		}

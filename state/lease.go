@@ -19,7 +19,24 @@ type Lease interface {
 // ErrNotHeld means that another process delivers now.
 var ErrNotHeld = errors.New("another Paramedic has taken over")
 
-type leaseKey struct{}
+type (
+	leaseKey   struct{}
+	leavingKey struct{}
+)
+
+// WithLeaving returns a context for work that must begin no call after it has waited, once the
+// channel is closed.
+func WithLeaving(ctx context.Context, leaving <-chan struct{}) context.Context {
+	return context.WithValue(ctx, leavingKey{}, leaving)
+}
+
+// Leaving returns a channel that is closed when this process hands its work to another one.
+// Adapters that wait before a call then return ErrNotHeld. It is nil for work that is not handed
+// over.
+func Leaving(ctx context.Context) <-chan struct{} {
+	leaving, _ := ctx.Value(leavingKey{}).(<-chan struct{})
+	return leaving
+}
 
 // WithLease returns a context for work that only the holder of a lease may do.
 func WithLease(ctx context.Context, l Lease) context.Context {

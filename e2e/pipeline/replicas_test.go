@@ -1,14 +1,17 @@
 package pipeline
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -157,15 +160,77 @@ func (w *team) kill(b *bot.Bot) {
 	b.Launch()
 }
 
-func (w *team) end(b *bot.Bot) {
+func (w *team) end(b *bot.Bot) { w.handOver(b) }
+
+// handOver ends the bot while a request is in flight, so that its listener stays open. Another
+// replica must be active before the process has ended. It returns the time until then.
+func (w *team) handOver(b *bot.Bot) time.Duration {
+	w.t.Helper()
+	slow := halfRequest(w.t, b)
 	began := time.Now()
-	code, took := b.Stop()
+	b.Signal(syscall.SIGTERM)
 	w.active(b, 10*time.Second)
-	w.t.Logf("active %s after SIGTERM, the bot ended in %s", time.Since(began), took)
+	took := time.Since(began)
+	b.Signal(syscall.Signal(0)) // fails if the process has ended
+	slow.Close()
+	code := b.Wait(30 * time.Second)
+	w.t.Logf("active %s after SIGTERM, the bot ended in %s", took, time.Since(began))
 	if code != 0 {
 		w.t.Errorf("the bot ended with code %d", code)
 	}
 	b.Launch()
+	return took
+}
+
+// halfRequest begins a request and returns its connection. The bot has read the headers.
+func halfRequest(t *testing.T, b *bot.Bot) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := fmt.Fprintf(conn, "POST /webhook/alertmanager HTTP/1.1\r\nHost: bot\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n", intakeToken); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n') // 100 Continue: the handler reads the body
+	if err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("the bot answers %q, %v", line, err)
+	}
+	if _, err := conn.Write([]byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// TestEndingBotHandsOver ends the active bot again and again in a storm. Each incident must have
+// one Slack message and one page. E2E_HANDOVERS is the number of ends.
+func TestEndingBotHandsOver(t *testing.T) {
+	t.Parallel()
+	ends, err := strconv.Atoi(os.Getenv("E2E_HANDOVERS"))
+	if err != nil {
+		ends = 2
+	}
+	w := newTeam(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	sent := make(chan error, 1)
+	go func() { sent <- w.storm(ctx) }()
+	var took []time.Duration
+	for i := range ends {
+		if err := w.chats.waitFor(ctx, min(fleetSize, 1+i*fleetSize/ends)); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, w.handOver(w.active(nil, 30*time.Second)))
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	w.agree("triggered")
+	w.chats.clean(t)
+	slices.Sort(took)
+	t.Logf("after %d SIGTERMs another bot was active within %s (median), %s (worst)", ends, took[ends/2], took[ends-1])
 }
 
 // pause stops the bot until another one delivers.

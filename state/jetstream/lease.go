@@ -41,6 +41,11 @@ type lease struct {
 	seen     uint64 // revision of another's record
 	seenAt   time.Time
 
+	released  chan struct{} // receives a value when another process has released the lease
+	resigned  chan struct{} // closed when this process gives it up for good
+	resigning sync.Once
+	over      chan struct{} // closed when run has returned
+
 	mu      sync.Mutex
 	until   time.Time // with the monotonic clock, which goes on in a stopped process
 	was     bool
@@ -53,7 +58,8 @@ type holder struct {
 }
 
 func newLease(s *Store) *lease {
-	return &lease{s: s, me: rand.Text(), changed: make(chan struct{})}
+	return &lease{s: s, me: rand.Text(), changed: make(chan struct{}), released: make(chan struct{}, 1),
+		resigned: make(chan struct{}), over: make(chan struct{})}
 }
 
 // Held reports whether this process is the one that commits and delivers. That of an embedded store
@@ -76,8 +82,24 @@ func (l *lease) held() bool {
 	return time.Now().Before(l.until)
 }
 
-// run takes and renews the lease until the store closes, and then releases it.
+// Resign releases the lease for good, so that another process takes it over at once. It returns
+// when the release is written, or when the context ends. The store still takes inputs.
+func (s *Store) Resign(ctx context.Context) {
+	if s.lease == nil {
+		return
+	}
+	s.lease.resigning.Do(func() { close(s.lease.resigned) })
+	select {
+	case <-s.lease.over:
+	case <-ctx.Done():
+	}
+}
+
+// run takes and renews the lease until this process resigns or the store closes, and then releases
+// it.
 func (l *lease) run() {
+	defer close(l.over)
+	go l.watch()
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
 		if err := l.step(ctx); err != nil && !errors.Is(err, state.ErrFenced) {
@@ -93,9 +115,51 @@ func (l *lease) run() {
 		case <-l.s.closed:
 			l.release()
 			return
+		case <-l.resigned:
+			l.release()
+			return
+		case <-l.released:
 		case <-time.After(wait):
 		}
 	}
+}
+
+// watch reports releases of the lease by other processes, until run has returned.
+func (l *lease) watch() {
+	for {
+		watching, err := l.consume()
+		if err == nil {
+			<-l.over
+			watching.Stop()
+			return
+		}
+		l.s.log.Debug("the lease cannot be watched", "err", err)
+		select {
+		case <-l.over:
+			return
+		case <-time.After(leaseRenew):
+		}
+	}
+}
+
+// consume calls back for each record of the lease that is written from now on.
+func (l *lease) consume() (natsjs.ConsumeContext, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
+	defer cancel()
+	cons, err := l.s.js.OrderedConsumer(ctx, stateStream, natsjs.OrderedConsumerConfig{FilterSubjects: []string{leaseSubject},
+		DeliverPolicy: natsjs.DeliverNewPolicy})
+	if err != nil {
+		return nil, err
+	}
+	return cons.Consume(func(m natsjs.Msg) {
+		var by holder
+		if json.Unmarshal(m.Data(), &by) == nil && by.Process == "" {
+			select {
+			case l.released <- struct{}{}:
+			default:
+			}
+		}
+	}, natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) { l.s.log.Debug("watching the lease", "err", err) }))
 }
 
 // step renews the lease, or takes it if it is free.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/state"
 	"paramedic/state/jetstream/natstest"
 )
 
@@ -58,5 +59,41 @@ func holds(t *testing.T, s *Store) {
 		case <-time.After(time.Until(late)):
 			t.Fatal("the store never got the lease")
 		}
+	}
+}
+
+// A process that resigns still takes inputs. Another one learns of it at once, and the first one
+// never takes the lease again.
+func TestResignedLeaseIsTakenAtOnce(t *testing.T) {
+	url := natstest.Start(t)
+	open := func() *Store {
+		s, err := Open(t.Context(), Config{URL: url, Replicas: 1, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeIt(t, s) })
+		return s
+	}
+	a := open()
+	holds(t, a)
+	b := open()
+	another := newLease(b)
+	watching, err := another.consume()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Stop()
+	a.Resign(t.Context())
+	if a.Held() {
+		t.Error("the process that resigned holds the lease")
+	}
+	select {
+	case <-another.released:
+	case <-time.After(time.Minute):
+		t.Fatal("the release was not reported")
+	}
+	holds(t, b)
+	if err := a.Append(t.Context(), state.Input{At: time.Now(), Cluster: "prod"}); err != nil {
+		t.Error(err)
 	}
 }

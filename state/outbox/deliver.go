@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"paramedic/internal/incidentlog"
@@ -27,7 +28,7 @@ const (
 func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool) {
 	ctx, stop := d.leased(ctx)
 	defer stop()
-	if state.StillHeld(ctx) != nil {
+	if !d.held() {
 		return Result{}, false
 	}
 	began := d.cfg.Clock.Now()
@@ -35,32 +36,80 @@ func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool)
 	now := d.cfg.Clock.Now()
 	d.cfg.Observe(Attempt{Effect: e, Took: now.Sub(began), Done: res.Outcome.Done, Error: res.Outcome.Error,
 		Panic: panicked})
-	if (ctx.Err() != nil || state.StillHeld(ctx) != nil) && !res.Outcome.Done {
+	if (ctx.Err() != nil || !d.held() || isClosed(d.leaving)) && !res.Outcome.Done {
 		return Result{}, false
 	}
 	d.complete(&res, e, now)
 	return res, true
 }
 
-// leased returns a context that ends if this process does not hold the lease any more.
+// held reports whether this process delivers.
+func (d *Dispatcher) held() bool { return d.cfg.Lease == nil || d.cfg.Lease.Held() }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// leased returns a context that ends if this process does not hold the lease any more. It also ends
+// at a handover, unless the delivery has begun a call.
 func (d *Dispatcher) leased(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(state.WithLeaving(ctx, d.leaving))
 	if d.cfg.Lease == nil {
 		return ctx, cancel
 	}
-	ctx = state.WithLease(ctx, d.cfg.Lease)
 	changed := d.cfg.Lease.Changed()
-	if changed == nil {
-		return ctx, cancel
-	}
+	t := &turn{Lease: d.cfg.Lease, leaving: d.leaving}
+	ctx = state.WithLease(ctx, t)
 	go func() {
-		select {
-		case <-changed:
-			cancel()
-		case <-ctx.Done():
+		leaving := d.leaving
+		for {
+			select {
+			case <-changed:
+				cancel()
+				return
+			case <-leaving:
+				if !t.hasCalled() {
+					cancel()
+					return
+				}
+				leaving = nil
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, cancel
+}
+
+// A turn is the lease as one delivery sees it. It records whether the delivery has begun a call.
+type turn struct {
+	state.Lease
+	leaving <-chan struct{}
+
+	mu     sync.Mutex
+	called bool
+}
+
+// Held is asked right before each call.
+func (t *turn) Held() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.called && isClosed(t.leaving) || !t.Lease.Held() {
+		return false
+	}
+	t.called = true
+	return true
+}
+
+func (t *turn) hasCalled() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.called
 }
 
 // attempt calls the handler with its deadline. It turns a panic into an outcome, so that one effect

@@ -98,3 +98,53 @@ func TestLapsedLeaseIsAwaited(t *testing.T) {
 		}
 	})
 }
+
+// A process that hands over lets the calls in flight finish. What waits for a rate limit, and what
+// has only read, is left to the next process without a trace.
+func TestHandOverEndsWaitsNotCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(notify("called", "slack"), notify("waits", "pagerduty"), state.Effect{ID: "reads", Kind: state.EffectEnrich, Cluster: "prod"})
+		h := handler(func(ctx context.Context, e state.Effect) outbox.Result {
+			switch e.ID {
+			case "called":
+				if err := state.StillHeld(ctx); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-time.After(time.Second):
+					return outbox.Result{Outcome: state.Outcome{Done: true}}
+				case <-ctx.Done():
+					t.Error("the call was cut off")
+				}
+			case "waits":
+				_ = state.StillHeld(ctx) // for an earlier call of the delivery
+				<-state.Leaving(ctx)
+			case "reads":
+				<-ctx.Done()
+				if state.StillHeld(ctx) == nil {
+					t.Error("a call may begin after the handover")
+				}
+			}
+			return outbox.Result{Outcome: state.Outcome{Error: state.ErrNotHeld.Error()}}
+		})
+		d, err := outbox.New(outbox.Config{Source: w, Log: w, Lease: heldFor(math.MaxInt64), Clock: state.SystemClock{},
+			Handlers: map[state.EffectKind]outbox.Handler{state.EffectNotify: h, state.EffectEnrich: h}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(t.Context()) }()
+		synctest.Wait()
+		began := time.Now()
+		d.HandOver(t.Context())
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("the handover took %s, and the call one second", took)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if len(w.appended) != 1 || w.appended[0][0].Outcome.Effect != "called" {
+			t.Errorf("it reports %+v, want the outcome of the call alone", w.appended)
+		}
+	})
+}

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync"
 	"time"
 
 	"paramedic/state"
@@ -82,7 +83,12 @@ type Config struct {
 	Observe func(Attempt)
 }
 
-const defaultGrace = 5 * time.Second
+const (
+	defaultGrace = 5 * time.Second
+	// handOverGrace is for calls in flight when the work is handed over. The next process begins
+	// after them: a call that arrives after its look for earlier effects would double one.
+	handOverGrace = 3 * time.Second
+)
 
 // defaultLanes has the defaults. A run waits for cluster writes, evidence for several sources, a
 // notification for one call.
@@ -107,6 +113,10 @@ type Dispatcher struct {
 	busy      map[keeper.Lane]int
 	answering int // deliveries whose outcome is being appended
 	progress  chan progress
+
+	leave   sync.Once
+	leaving chan struct{} // closed when HandOver begins
+	ended   chan struct{} // closed when Run has returned
 }
 
 // maxAnswering bounds the outcomes that are being appended.
@@ -143,5 +153,6 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	return &Dispatcher{
 		cfg: cfg, lanes: lanes, busy: map[keeper.Lane]int{}, progress: make(chan progress),
+		leaving: make(chan struct{}), ended: make(chan struct{}),
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 // After that their contexts end, and those without an outcome are delivered again after the next
 // start. Run is called once.
 func (d *Dispatcher) Run(ctx context.Context) error {
+	defer close(d.ended)
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var alarm <-chan time.Time
@@ -25,13 +26,26 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return d.drain(stop)
+			return d.drain(stop, d.cfg.Grace)
+		case <-d.leaving:
+			return d.drain(stop, handOverGrace)
 		case <-d.cfg.Source.Changed():
 		case <-alarm:
 			alarm = nil
 		case p := <-d.progress:
 			d.advance(p)
 		}
+	}
+}
+
+// HandOver ends Run, for a process that gives its lease up. Deliveries that have begun a call
+// finish it. Those that wait, or have only read, are left to the next process. It returns after
+// Run, or when the context ends.
+func (d *Dispatcher) HandOver(ctx context.Context) {
+	d.leave.Do(func() { close(d.leaving) })
+	select {
+	case <-d.ended:
+	case <-ctx.Done():
 	}
 }
 
@@ -85,8 +99,8 @@ func (d *Dispatcher) advance(p progress) {
 // drain waits for the deliveries in progress: for the grace period, and then as long again for
 // handlers to return after the end of their context. It uses the machine's clock, as the supervisor
 // of the process does.
-func (d *Dispatcher) drain(stop context.CancelFunc) error {
-	grace := time.NewTimer(d.cfg.Grace)
+func (d *Dispatcher) drain(stop context.CancelFunc, most time.Duration) error {
+	grace := time.NewTimer(most)
 	defer grace.Stop()
 	stopped := false
 	for d.inFlight > 0 {
@@ -102,7 +116,7 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 			}
 			stop()
 			stopped = true
-			grace.Reset(d.cfg.Grace)
+			grace.Reset(most)
 		}
 	}
 	return nil

@@ -15,11 +15,12 @@ import (
 	"paramedic/webhook/alertmanager"
 )
 
-// Shutdown is bounded: requests get drainTime, and the store gets closeTime. What is left continues
-// at the next start.
+// Shutdown is bounded: the handover to another replica gets handOverTime, requests get drainTime,
+// and the store gets closeTime. What is left continues at the next start.
 const (
-	drainTime = 4 * time.Second
-	closeTime = 3 * time.Second
+	handOverTime = 4 * time.Second
+	drainTime    = 4 * time.Second
+	closeTime    = 3 * time.Second
 )
 
 // Serve runs the bot until the context ends. If the path is empty, it uses the default
@@ -79,6 +80,7 @@ func serveGenerations(ctx context.Context, path string, cfg config.Config, deps 
 			return err
 		case <-ctx.Done():
 			service.CloseStreams()
+			service.HandOver(handOverTime)
 			host.Drain(deps.Logger) // intake first: what is accepted now is in the log before the rooms close
 			stop()
 			return <-ended

@@ -170,6 +170,23 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 // active reports whether this process commits and delivers.
 func (s *Service) active() bool { return s.lease == nil || s.lease.Held() }
 
+// A resigner is a lease that can be given up before the store closes. *jetstream.Store is one.
+type resigner interface{ Resign(ctx context.Context) }
+
+// HandOver ends the deliveries and gives the lease up, so that another replica goes on while this
+// one still answers requests. On an embedded store it does nothing. It returns after most at the
+// latest.
+func (s *Service) HandOver(most time.Duration) {
+	l, ok := s.lease.(resigner)
+	if !ok || s.lease.Changed() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	s.outbox.HandOver(ctx)
+	l.Resign(ctx)
+}
+
 // CloseStreams ends the event streams, which otherwise stay open.
 func (s *Service) CloseStreams() { s.closeStreams() }
 
