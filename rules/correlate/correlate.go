@@ -34,7 +34,9 @@ const (
 // vague to choose between several, it belongs to none of them.
 func Correlate(c *catalog.Catalog, s state.Sign, workers []state.Worker, open []*state.Incident, now time.Time) (
 	state.IncidentID, bool) {
-	top := topology.NewTopology(workers)
+	top := topology.Topologies.Get().(*topology.Topology)
+	defer top.Release()
+	top.Learn(workers)
 	e := top.Resolve(s.Entity)
 	var best *state.Incident
 	bestLink, rivals := linkNone, 0
@@ -113,23 +115,27 @@ func closeness(c *catalog.Catalog, s state.Sign, e state.Entity, in *state.Incid
 		}
 	}
 	best := linkNone
-	about := false
+	about, named := false, !nameless(e)
+	compare := func(other state.Entity) {
+		if nameless(other) && other.Job == "" && other.Service == "" {
+			return
+		}
+		about = about || !topology.Placeless(other)
+		if named {
+			resolved := top.Resolve(other)
+			best = max(best, proximity(&e, &resolved, top))
+		}
+	}
 	for _, sc := range in.Symptoms {
 		for _, other := range sc.Entities {
-			if !topology.Placeless(other) {
-				about = true
-			}
-			best = max(best, proximity(e, top.Resolve(other), top))
+			compare(other)
 			if sc.Symptom == s.Symptom && ofOneJob(e, other) {
 				best = max(best, linkPool)
 			}
 		}
 	}
-	for _, other := range scopeEntities(in) {
-		about = about || !topology.Placeless(other)
-		best = max(best, proximity(e, top.Resolve(other), top))
-	}
-	if best == linkNone && c.SymptomTable()[s.Symptom].Serving && serving(c, in) && (topology.Placeless(e) || !about) {
+	eachBroken(in, compare)
+	if best == linkNone && (topology.Placeless(e) || !about) && c.SymptomTable()[s.Symptom].Serving && serving(c, in) {
 		// A rule that aggregates all labels away still belongs to the fleet's only serving
 		// incident.
 		if !topology.Conflict(e.Namespace, in.Scope.Namespace) {
@@ -146,24 +152,26 @@ func serving(c *catalog.Catalog, in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return c.SymptomTable()[s.Symptom].Serving })
 }
 
-// scopeEntities returns what the verdict found broken, which may be more than the alerts named.
-func scopeEntities(in *state.Incident) []state.Entity {
+// nameless reports whether the entity has no name that links it to another one.
+func nameless(e state.Entity) bool { return topology.Placeless(e) && e.Instance == "" }
+
+// eachBroken calls f with what the verdict found broken, which may be more than the alerts named.
+func eachBroken(in *state.Incident, f func(state.Entity)) {
 	s := in.Scope
 	base := state.Entity{Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
-	out := []state.Entity{base}
+	f(base)
 	for _, n := range in.Diagnosis.Scope.Nodes {
-		out = append(out, state.Entity{Node: n})
+		f(state.Entity{Node: n})
 	}
 	for _, p := range in.Diagnosis.Scope.Pods {
 		e := base
 		e.Pod = p
-		out = append(out, e)
+		f(e)
 	}
-	return out
 }
 
 // proximity returns the proximity of two resolved entities.
-func proximity(a, b state.Entity, top *topology.Topology) link {
+func proximity(a, b *state.Entity, top *topology.Topology) link {
 	if a.GPU != "" && a.GPU == b.GPU && a.Node == b.Node {
 		return linkGPU
 	}
@@ -204,39 +212,40 @@ func ofOneJob(a, b state.Entity) bool {
 
 // samePod reports whether two entities are of one pod, one address, or pods that are ranks of one
 // engine.
-func samePod(a, b state.Entity, top *topology.Topology) bool {
+func samePod(a, b *state.Entity, top *topology.Topology) bool {
 	if a.Instance != "" && a.Instance == b.Instance {
 		return true
 	}
 	if a.Pod == "" || b.Pod == "" || topology.Conflict(a.Namespace, b.Namespace) {
 		return false
 	}
-	return a.Pod == b.Pod || slices.ContainsFunc(top.Mates(a), func(w *state.Worker) bool { return w.Pod == b.Pod })
+	return a.Pod == b.Pod || slices.ContainsFunc(top.Mates(*a), func(w *state.Worker) bool { return w.Pod == b.Pod })
 }
 
 // machine links alerts about a node to the pods on it: one side has to be about the node itself.
-func machine(a, b state.Entity, top *topology.Topology) link {
-	for _, x := range [][2]state.Entity{{a, b}, {b, a}} {
-		m, other := x[0], x[1]
-		if m.Node == "" || m.Pod != "" && m.GPU == "" {
-			continue
-		}
-		if top.Reaches(other, m.Node) {
-			return linkNode
-		}
-		if other.Pod != "" || other.Pool == "" {
-			continue
-		}
-		for _, w := range top.Nodes[m.Node] {
-			if w.Pool == other.Pool && !topology.Conflict(w.Namespace, other.Namespace) {
-				return linkNode
-			}
-		}
+func machine(a, b *state.Entity, top *topology.Topology) link {
+	if onMachine(a, b, top) || onMachine(b, a, top) {
+		return linkNode
 	}
 	return linkNone
 }
 
-func knows(t *topology.Topology, e state.Entity) bool { return t.Pools[e.Namespace+"/"+e.Pool] != nil }
+// onMachine reports whether m is a node, or a GPU of one, and the other entity has a pod on it.
+func onMachine(m, other *state.Entity, top *topology.Topology) bool {
+	if m.Node == "" || m.Pod != "" && m.GPU == "" {
+		return false
+	}
+	if top.Reaches(*other, m.Node) {
+		return true
+	}
+	return other.Pod == "" && other.Pool != "" && slices.ContainsFunc(top.Nodes[m.Node], func(w *state.Worker) bool {
+		return w.Pool == other.Pool && !topology.Conflict(w.Namespace, other.Namespace)
+	})
+}
+
+func knows(t *topology.Topology, e *state.Entity) bool {
+	return len(t.Pools) > 0 && t.Pools[e.Namespace+"/"+e.Pool] != nil
+}
 
 // onOtherWorker reports whether the sign is about another worker than those that the verdict found
 // broken, and its symptom comes from the worker itself. It is then a second problem in the same

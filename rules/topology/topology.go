@@ -151,7 +151,7 @@ func (t *Topology) alias(w *state.Worker) {
 
 // Behind returns the pools that an alias stands for; nil for a pool's own name.
 func (t *Topology) Behind(namespace, name string) []string {
-	if name == "" || t.Pools[namespace+"/"+name] != nil {
+	if name == "" || len(t.all) == 0 || t.Pools[namespace+"/"+name] != nil {
 		return nil
 	}
 	// The pool guessed from a rank's name is its leader's pod.
@@ -221,7 +221,7 @@ func (t *Topology) Resolve(e state.Entity) state.Entity {
 			}
 		}
 	}
-	if e.Pool != "" {
+	if e.Pool != "" && len(t.Pools) > 0 {
 		e.Model = cmp.Or(t.modelOf(e.Namespace+"/"+e.Pool), e.Model)
 	}
 	return e

@@ -122,7 +122,8 @@ func (x *step) endEpisode(rec *state.AlertRecord) *state.Incident {
 func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 	e, keys := rec.Sign.Entity, x.signKeys(rec)
 	var in *state.Incident
-	if open := x.candidates(keys); len(open) > 0 {
+	x.near = x.appendCandidates(x.near[:0], keys)
+	if open := x.near; len(open) > 0 {
 		if id, ok := x.Triage.Correlate(rec.Sign, x.workersAround(e, open), open, x.now); ok {
 			in = x.incidents[id]
 		}

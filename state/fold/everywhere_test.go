@@ -2,6 +2,7 @@ package fold
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"paramedic/state"
@@ -17,8 +18,8 @@ func (s *story) fireUnknownRule(rule string, from, to int) {
 	s.apply(state.Input{Alerts: &batch})
 }
 
-func (s *story) open() (open []*state.Incident) {
-	return append(open, s.board.open...)
+func (s *story) open() []*state.Incident {
+	return slices.Concat(s.board.open...)
 }
 
 // Many unknown rules may each fire in their ninth place in one payload.

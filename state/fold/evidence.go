@@ -253,13 +253,12 @@ func intersect(a, b []string) bool {
 
 // nearby returns the incidents that may concern a scope.
 func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
-	out := x.candidates(x.entityKeys(scopeEntity(s), ""))
+	out := x.appendCandidates(nil, x.entityKeys(scopeEntity(s), ""))
 	for _, pod := range s.Pods {
-		out = append(out, x.candidates(x.entityKeys(state.Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod},
-			""))...)
+		out = x.appendCandidates(out, x.entityKeys(state.Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod}, ""))
 	}
 	for _, node := range s.Nodes {
-		out = append(out, x.candidates(x.entityKeys(state.Entity{Cluster: cluster, Node: node}, ""))...)
+		out = x.appendCandidates(out, x.entityKeys(state.Entity{Cluster: cluster, Node: node}, ""))
 	}
 	return slices.DeleteFunc(out, func(in *state.Incident) bool { return in.Cluster != cluster })
 }

@@ -9,10 +9,6 @@ import (
 	"paramedic/state"
 )
 
-// maxCandidates bounds the open incidents that a new sign is compared with, newest first. The cost
-// of an alert thus does not grow with the number of open incidents.
-const maxCandidates = 64
-
 // entityKeys returns the index keys of an entity. A pod also has the keys of its pool and its node,
 // and a node those of the pools with a worker on it, if live context knows them.
 func (b *Board) entityKeys(e state.Entity, rule string) []string {
@@ -81,43 +77,6 @@ func (b *Board) signKeys(rec *state.AlertRecord) []string {
 
 func scopeEntity(s state.Scope) state.Entity {
 	return state.Entity{Cluster: s.Cluster, Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
-}
-
-// An incidentList holds open incidents, the newest last. The newest are found without a look at the
-// others.
-type incidentList []*state.Incident
-
-func byOpening(x, y *state.Incident) int {
-	return cmp.Or(x.OpenedAt.Compare(y.OpenedAt), strings.Compare(string(x.ID), string(y.ID)))
-}
-
-func (s incidentList) with(in *state.Incident) incidentList {
-	at, found := slices.BinarySearchFunc(s, in, byOpening)
-	if found {
-		return s
-	}
-	return slices.Insert(s, at, in)
-}
-
-func (s incidentList) without(in *state.Incident) incidentList {
-	at, found := slices.BinarySearchFunc(s, in, byOpening)
-	if !found {
-		return s
-	}
-	return slices.Delete(s, at, at+1)
-}
-
-// newest yields the incidents that a sign is compared with, newest first.
-func (s incidentList) newest(yield func(*state.Incident) bool) {
-	n := 0
-	for _, in := range slices.Backward(s) {
-		if !in.Open() {
-			continue
-		}
-		if n++; n > maxCandidates || !yield(in) {
-			return
-		}
-	}
 }
 
 // index adds the incident to the lists of keys.
@@ -195,46 +154,6 @@ func (b *Board) unindex(in *state.Incident) {
 	if key := everywhereKey(in.Cluster, in.Everywhere); b.everywhere[key] == in {
 		delete(b.everywhere, key)
 	}
-}
-
-// candidates returns the open incidents that a sign with these keys may belong to, newest first.
-// Those with a common entity come first, then those with the same rule, the same job or without a
-// place. A sign without a place may belong to any incident.
-func (b *Board) candidates(keys []string) []*state.Incident {
-	seen := map[*state.Incident]bool{}
-	var out []*state.Incident
-	collect := func(s incidentList) {
-		for in := range s.newest {
-			if !seen[in] {
-				seen[in] = true
-				out = append(out, in)
-			}
-		}
-	}
-	for _, key := range keys {
-		if namesPlace(key) {
-			collect(b.byKey[key])
-		}
-	}
-	settled := len(out)
-	newestFirst(out)
-	for _, key := range keys {
-		if !namesPlace(key) {
-			collect(b.byKey[key])
-		}
-	}
-	collect(b.byKey[noPlaceKey])
-	newestFirst(out[settled:])
-	if slices.Contains(keys, noPlaceKey) && len(out) < maxCandidates {
-		settled = len(out)
-		collect(b.open)
-		newestFirst(out[settled:])
-	}
-	return out[:min(len(out), maxCandidates)]
-}
-
-func newestFirst(list []*state.Incident) {
-	slices.SortFunc(list, func(x, y *state.Incident) int { return byOpening(y, x) })
 }
 
 // workersAround returns the workers that bear on an entity: those of its pod, of its node, and of
