@@ -268,7 +268,7 @@ func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
 func (x *step) joinOthers(in *state.Incident) *state.Incident {
 	others := x.nearby(in.Cluster, in.Scope)
 	if keys := x.benignKeys(in); len(keys) > 0 {
-		others = append(others, x.candidates(keys)...)
+		others = x.appendCandidates(others, keys)
 	}
 	for _, other := range others {
 		if other.ID == in.ID || !other.Open() {
