@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -38,12 +37,8 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := s.takeSlot(r.Context()); err != nil {
-		return err
-	}
-	defer func() { <-s.slots }()
-
-	body, err := httpio.ReadBody(w, r, s.Limits.Body, s.Limits.ReadTimeout)
+	body, release, err := s.readPayload(w, r)
+	defer release()
 	var big *httpio.Error
 	switch {
 	case errors.As(err, &big) && big.Code == http.StatusRequestEntityTooLarge:
@@ -116,27 +111,6 @@ func taken(count int, lost []alertmanager.SetAside) map[string]any {
 		answer["set_aside"], answer["problems"] = n, problems
 	}
 	return answer
-}
-
-// takeSlot bounds how many payloads are in memory at once. A payload waits for Limits.QueueWait;
-// then the sender is asked to retry.
-func (s *Server) takeSlot(ctx context.Context) error {
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	busy := httpio.Fail(http.StatusServiceUnavailable, "Paramedic handles too many payloads now: send it again")
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return busy
-	case <-s.done:
-		return busy
-	case <-s.Clock.After(s.Limits.QueueWait):
-		return busy
-	}
 }
 
 // setAside counts, shows and logs the alerts of a payload that cannot be taken.

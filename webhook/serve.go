@@ -32,6 +32,7 @@ func (s *Server) handle(h httpio.Handler) http.Handler {
 		if rec, ok := w.(*recorder); ok && rec.code != 0 {
 			return // the answer has already begun
 		}
+		s.logRefusal(r, a)
 		if a.RetryAfter > 0 {
 			header.Set("Retry-After", strconv.Itoa(a.RetryAfter))
 		}

@@ -117,7 +117,8 @@ type Server struct {
 	commands *command.Runner
 	api      *api.API
 	chat     *chat.Chat
-	slots    chan struct{} // payloads in memory
+	slots    *slots
+	refusals refusals
 	gate     gate
 	pager    *access.Replays // PagerDuty deliveries that are already durable
 	done     chan struct{}
@@ -150,7 +151,7 @@ func New(c Config) *Server {
 	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{
-		Config: c, mux: http.NewServeMux(), done: make(chan struct{}), slots: make(chan struct{}, c.Limits.Concurrency),
+		Config: c, mux: http.NewServeMux(), done: make(chan struct{}), slots: newSlots(c.Limits.Concurrency),
 		pager: access.NewReplays(time.Hour, 10_000),
 	}
 	s.access = access.New(access.Config{

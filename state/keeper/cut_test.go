@@ -99,6 +99,14 @@ func inflict(t *testing.T, from, stream string, w wound, killed bool) (dir strin
 	return dir
 }
 
+// killings returns whether the server was killed, both ways or in short tests the harder one.
+func killings() []bool {
+	if testing.Short() {
+		return []bool{true}
+	}
+	return []bool{false, true}
+}
+
 // shows waits until the bot shows the pool of a payload of the storm.
 func (b *bot) shows(t *testing.T, payload int) {
 	t.Helper()
@@ -114,7 +122,7 @@ func TestLostBlockIsMended(t *testing.T) {
 	whole, memory := storeAfterStorm(t, clock)
 	for _, stream := range []string{inputs, records} {
 		for _, w := range wounds {
-			for _, killed := range []bool{false, true} {
+			for _, killed := range killings() {
 				t.Run(fmt.Sprintf("%s %s killed=%v", stream, w.name, killed), func(t *testing.T) {
 					b, _ := startOn(t, inflict(t, whole, stream, w, killed), clock)
 					var due []state.Effect
@@ -148,7 +156,7 @@ func TestLostBlockOfBacklogIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range wounds {
-		for _, killed := range []bool{false, true} {
+		for _, killed := range killings() {
 			t.Run(fmt.Sprintf("%s killed=%v", w.name, killed), func(t *testing.T) {
 				b, log := startOn(t, inflict(t, whole, inputs, w, killed), clock)
 				storm(t, b, 2*payloads, 5, clock.Now())

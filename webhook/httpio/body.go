@@ -13,6 +13,9 @@ import (
 	"unicode/utf8"
 )
 
+// firstBuffer is the memory for a body before it arrives.
+const firstBuffer = 64 << 10
+
 // ReadBody reads a body of at most limit bytes of UTF-8. The caller has set the read deadline.
 // timeout is the duration that the error names if the deadline passes.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration) ([]byte, error) {
@@ -20,12 +23,16 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 		return nil, tooLarge(limit)
 	}
 	var buf bytes.Buffer
+	// No growth steps for a usual body with a known length. A sender gets more memory by sending.
 	if r.ContentLength > 0 {
-		buf.Grow(int(r.ContentLength) + bytes.MinRead) // no growth steps for a body with a known length
+		buf.Grow(int(min(r.ContentLength, firstBuffer)) + bytes.MinRead)
 	}
 	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	var big *http.MaxBytesError
+	var own *Error // of a body that the caller has wrapped
 	switch {
+	case errors.As(err, &own):
+		return nil, own
 	case errors.As(err, &big):
 		return nil, tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
