@@ -52,6 +52,8 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Backlog reports how far triage is behind. If it is nil, alerts are never refused for that.
 	Backlog Backlog
+	// Replica returns what this process does. nil: it is not one of several.
+	Replica func() state.Replica
 	// Observe is called for every answered request. n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
 	// ObserveAside is called for alerts that were set aside, by reason.

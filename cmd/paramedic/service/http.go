@@ -65,7 +65,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 		PagerDuty: webhook.PagerDuty{Secret: access.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
 		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages,
 		Metrics: s.metrics.handler(),
-		Backlog: s.Keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
+		Backlog: s.Keeper, Replica: s.Keeper.Replica, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
 		PublicURL: c.PublicURL, Aside: s.deps.aside, Sessions: s.deps.sessions, ObserveAside: s.metrics.aside,
 	})
 	s.closeStreams = server.Close
@@ -194,6 +194,7 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	cfg.View, cfg.Clock, cfg.Logger = s.Keeper, s.deps.Clock, s.deps.Logger
 	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
 	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
+	cfg.Replica = s.Keeper.Replica
 	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
 	known, err := signals.LoadSignals()
 	if err != nil {
