@@ -34,6 +34,20 @@ func (k *Keeper) Replica() state.Replica {
 	return r
 }
 
+// TookOver returns when this process went on in place of another one. It is zero if it does not
+// deliver, or if no other process works on the store.
+func (k *Keeper) TookOver() time.Time {
+	if k.alone() {
+		return time.Time{}
+	}
+	k.role.mu.Lock()
+	defer k.role.mu.Unlock()
+	if !k.role.active {
+		return time.Time{}
+	}
+	return k.role.since
+}
+
 // watchRole follows the lease, and checks the copy of a follower, until the context ends.
 func (k *Keeper) watchRole(ctx context.Context) {
 	for {

@@ -221,12 +221,15 @@ func TestReplicaReportsTheAgeOfItsCopy(t *testing.T) {
 	clock.advance(time.Minute)
 	l.set(true)
 	until(t, "it is active", func() bool { return b.Replica().Active })
+	if at := b.TookOver(); !at.Equal(clock.Now()) {
+		t.Errorf("it took over at %v", at)
+	}
 	if r := b.Replica(); !r.AsOf.IsZero() || !r.Since.Equal(clock.Now()) || clock.Now().Sub(was) < time.Minute {
 		t.Errorf("active since %v, with a copy of %v", r.Since, r.AsOf)
 	}
 	l.set(false)
 	until(t, "it follows again", func() bool { return !b.Replica().Active })
-	if r := b.Replica(); !r.AsOf.IsZero() {
+	if r := b.Replica(); !r.AsOf.IsZero() || !b.TookOver().IsZero() {
 		t.Errorf("without the log its copy counts as complete at %v", r.AsOf)
 	}
 }

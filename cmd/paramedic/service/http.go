@@ -130,7 +130,7 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.slack: %w", err)
 		}
-		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger,
+		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, TookOver: s.Keeper.TookOver,
 			Token: access.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
 	}
 	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Since: s.Keeper.Since,
@@ -149,7 +149,7 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.pagerduty: %w", err)
 		}
-		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock,
+		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock, TookOver: s.Keeper.TookOver,
 			RoutingKey: access.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
 			APIToken:   access.NewSecret(n.PagerDuty.APITokenFile).Value})
 		all[state.ChannelPagerDuty] = pager
