@@ -20,10 +20,13 @@ type Limiter struct {
 	patience time.Duration
 
 	every time.Duration
+	after func() time.Time // nil: no other process made calls
+	left  int
 
 	mu      sync.Mutex
 	closed  time.Time // no call before this time, as the vendor asked
 	waiting int       // calls in Wait
+	taken   time.Time // the takeover that was taken into account
 }
 
 // NewLimiter returns a limiter of one call per interval, with a burst.
@@ -31,11 +34,37 @@ func NewLimiter(clock state.Clock, every time.Duration, burst int, patience time
 	return &Limiter{clock: clock, rate: rate.NewLimiter(rate.Every(every), burst), patience: patience, every: every}
 }
 
+// After makes the limiter begin without its burst at the time that takenOver returns, but for some
+// calls that are left. Another process made calls until then, and may have spent the burst. A zero
+// time means that there was none.
+func (l *Limiter) After(takenOver func() time.Time, left int) *Limiter {
+	l.after, l.left = takenOver, left
+	return l
+}
+
+// begin spends the burst if this process has taken over since the last call.
+func (l *Limiter) begin() {
+	if l.after == nil {
+		return
+	}
+	at := l.after()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !at.After(l.taken) {
+		return
+	}
+	l.taken = at
+	if spent := int(l.rate.TokensAt(at)) - l.left; spent > 0 {
+		l.rate.AllowN(at, spent)
+	}
+}
+
 var errTooFast = errors.New("waiting for our own rate limit")
 
 // Wait blocks until a call may be made. If that takes longer than the limiter's patience, it
 // returns a Later, and the call must not be made.
 func (l *Limiter) Wait(ctx context.Context) error {
+	l.begin()
 	now := l.clock.Now()
 	if err := l.shut(now); err != nil {
 		return err
@@ -65,6 +94,7 @@ func (l *Limiter) Wait(ctx context.Context) error {
 
 // WaitBehind is Wait for a call that lets the calls in Wait go first.
 func (l *Limiter) WaitBehind(ctx context.Context) error {
+	l.begin()
 	for waited := time.Duration(0); ; waited += l.every {
 		now := l.clock.Now()
 		if err := l.shut(now); err != nil {

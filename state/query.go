@@ -76,6 +76,16 @@ type Lag struct {
 	Work      time.Duration // expected time to apply them at the current speed; zero if no speed is known
 }
 
+// A Replica describes one of the processes on a store.
+type Replica struct {
+	Active bool      // it triages and delivers; otherwise it follows the active one
+	Since  time.Time // when it began to
+	// AsOf is the last time at which a follower had applied every input of the log. It is zero
+	// before that. Inputs counts the known inputs that are not applied.
+	AsOf   time.Time
+	Inputs int
+}
+
 // Behind returns the expected wait of the newest input, or the wait of the oldest so far, whichever
 // is longer.
 func (l Lag) Behind() time.Duration { return max(l.Work, l.Age) }

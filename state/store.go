@@ -61,6 +61,8 @@ type Store interface {
 	// List reads the records whose key starts with the given tokens, in the order of their first
 	// write.
 	List(ctx context.Context, partition int, prefix string) ([]Record, error)
+	// Received reports whether the readers have received every input that is in the log now.
+	Received(ctx context.Context) (bool, error)
 	// Ready returns an error if an input could not be made durable now.
 	Ready(ctx context.Context) error
 }

@@ -55,6 +55,8 @@ type Config struct {
 	// Skipped returns how many inputs were set aside because they cannot be applied, and the
 	// newest. nil: none are.
 	Skipped func() (n uint64, newest state.SkippedInput)
+	// Replica returns what this process does. nil: it is not one of several.
+	Replica func() state.Replica
 	// Observe is called for every answered request. n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
 	// ObserveAside is called for alerts that were set aside, by reason.

@@ -11,6 +11,7 @@ import (
 
 // StatusJSON is the status of the bot itself.
 type StatusJSON struct {
+	Replica  *ReplicaJSON `json:"replica,omitempty"`
 	SetAside SetAsideJSON `json:"set_aside"`
 	Backlog  BacklogJSON  `json:"backlog"`
 	Skipped  SkippedJSON  `json:"skipped_inputs"`
@@ -20,6 +21,20 @@ type StatusJSON struct {
 type SkippedJSON struct {
 	Total  uint64              `json:"total"` // since the start of this process
 	Newest *state.SkippedInput `json:"newest,omitempty"`
+}
+
+// ReplicaJSON describes what this process does.
+type ReplicaJSON struct {
+	Role  string    `json:"role"` // active or follower
+	Since time.Time `json:"since"`
+	Copy  *CopyJSON `json:"copy"` // of a follower
+}
+
+// CopyJSON describes the copy that a follower shows.
+type CopyJSON struct {
+	AsOf   *time.Time `json:"as_of"`  // when it last had every input; null: not since the start of the role
+	AgeS   *float64   `json:"age_s"`  // seconds since then
+	Inputs int        `json:"inputs"` // known inputs that it lacks
 }
 
 // SetAsideJSON lists the alerts that could not be taken.
@@ -40,6 +55,9 @@ type BacklogJSON struct {
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 	var out StatusJSON
 	out.SetAside.Alerts, out.SetAside.Total = s.Aside.Last()
+	if s.Replica != nil {
+		out.Replica = replicaJSON(s.Replica(), s.Clock.Now())
+	}
 	if s.Backlog != nil {
 		var age, work time.Duration
 		for _, lag := range s.Backlog.Lag() {
@@ -56,4 +74,16 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		}
 	}
 	return httpio.WriteJSON(w, http.StatusOK, out)
+}
+
+func replicaJSON(r state.Replica, now time.Time) *ReplicaJSON {
+	if r.Active {
+		return &ReplicaJSON{Role: "active", Since: r.Since}
+	}
+	own := &CopyJSON{Inputs: r.Inputs}
+	if !r.AsOf.IsZero() {
+		age := max(0, now.Sub(r.AsOf)).Seconds()
+		own.AsOf, own.AgeS = &r.AsOf, &age
+	}
+	return &ReplicaJSON{Role: "follower", Since: r.Since, Copy: own}
 }

@@ -33,6 +33,9 @@ type Options struct {
 	HTTP       *http.Client           // nil: a client with a timeout
 	RoutingKey func() (string, error) // nil: Config.RoutingKeyFile, read at every call
 	APIToken   func() (string, error) // nil: Config.APITokenFile, likewise
+	// TookOver returns when this process went on in place of another one, which made calls until
+	// then. nil or zero: there was none.
+	TookOver func() time.Time
 }
 
 // A Notifier pages through PagerDuty. It is safe for concurrent use.
@@ -61,8 +64,8 @@ func New(cfg Config, opt Options) *Notifier {
 	}
 	return &Notifier{
 		cfg: cfg, opt: opt,
-		events: notify.NewLimiter(opt.Clock, eventsEvery, eventsBurst, patience),
-		rest:   notify.NewLimiter(opt.Clock, restEvery, 5, patience),
+		events: notify.NewLimiter(opt.Clock, eventsEvery, eventsBurst, patience).After(opt.TookOver, 0),
+		rest:   notify.NewLimiter(opt.Clock, restEvery, 5, patience).After(opt.TookOver, 0),
 	}
 }
 

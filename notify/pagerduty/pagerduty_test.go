@@ -211,6 +211,26 @@ func TestNotifierStaysBelowRateLimit(t *testing.T) {
 	}
 }
 
+// A process that takes over goes on with the budget that the one before it has left.
+func TestSuccessorStaysBelowRateLimit(t *testing.T) {
+	n, s := bench(t, pagerdutytest.Options{PerMinute: 120})
+	f := notifytest.Facts(t)
+	for term := range 3 {
+		for i := range 100 {
+			f.Incident.ID = state.IncidentID(fmt.Sprintf("INC-%d-%d", term, i))
+			if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		opt, began := n.opt, n.opt.Clock.Now()
+		opt.TookOver = func() time.Time { return began }
+		n = New(n.cfg, opt)
+	}
+	if s.Limited() != 0 || len(s.Incidents()) != 300 {
+		t.Errorf("limited %d, incidents %d", s.Limited(), len(s.Incidents()))
+	}
+}
+
 func TestMessagesStayWithinVendorLimits(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	f := notifytest.Facts(t)

@@ -45,6 +45,9 @@ type Options struct {
 	Log   *slog.Logger           // nil: none
 	HTTP  *http.Client           // nil: a client with a timeout
 	Token func() (string, error) // nil: Config.TokenFile, read at every call
+	// TookOver returns when this process went on in place of another one, which made calls until
+	// then. nil or zero: there was none.
+	TookOver func() time.Time
 	// Approves reports whether any Slack user may approve an action with these approvers. nil: true
 	// if there are any approvers.
 	Approves func(approvers []string) bool
@@ -74,18 +77,23 @@ func New(cfg Config, opt Options) *Notifier {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Notifier{cfg: cfg, opt: opt, http: bounded{opt.HTTP}, limit: limiters(opt.Clock)}
+	n := &Notifier{cfg: cfg, opt: opt, http: bounded{opt.HTTP}, limit: limiters(opt)}
 	if isID(cfg.Channel) {
 		n.channel = cfg.Channel
 	}
 	return n
 }
 
-func limiters(clock state.Clock) map[string]*notify.Limiter {
-	tier3 := func() *notify.Limiter { return notify.NewLimiter(clock, tier3Every, tier3Burst, patience) }
+// limiters returns the limiters by method. After a takeover they begin empty. A process lists the
+// channels once, so one call of these is left: it would wait for 12 s.
+func limiters(opt Options) map[string]*notify.Limiter {
+	of := func(every time.Duration, burst, left int) *notify.Limiter {
+		return notify.NewLimiter(opt.Clock, every, burst, patience).After(opt.TookOver, left)
+	}
+	tier3 := func() *notify.Limiter { return of(tier3Every, tier3Burst, 0) }
 	return map[string]*notify.Limiter{
-		methodPost: notify.NewLimiter(clock, postEvery, 1, patience), methodEdit: tier3(), methodRead: tier3(), methodReply: tier3(),
-		methodList: notify.NewLimiter(clock, tier2Every, tier2Burst, patience),
+		methodPost: of(postEvery, 1, 0), methodEdit: tier3(), methodRead: tier3(), methodReply: tier3(),
+		methodList: of(tier2Every, tier2Burst, 1),
 	}
 }
 

@@ -55,6 +55,8 @@ type Config struct {
 	Fleet func(context.Context) (Fleet, error)
 	// Intake returns the state of the intake; nil if the pages do not show it.
 	Intake func() Intake
+	// Replica returns what this process does; nil if it is not one of several.
+	Replica func() state.Replica
 	// Titles holds the titles of signals by ID, and those of symptoms by "symptom:" and the ID.
 	// Without a title, the page shows the words of the ID.
 	Titles map[string]string

@@ -52,11 +52,34 @@ type frame struct {
 	Outside               bool
 	Now                   time.Time
 	Halts                 []halt
+	Follower              *follower
 	Clusters              []string
 	Data                  any
 	About                 string
 	Partial               bool
 	JS, CSS, Stream, ETag string
+}
+
+// A follower describes the copy of a replica that is not active. If the copy is as good as new, the
+// text has no time, so that it does not change with every second.
+type follower struct {
+	Fresh  bool // at most freshFor old
+	AsOf   time.Time
+	Inputs int
+}
+
+const freshFor = 10 * time.Second
+
+// follower returns nil if this process is active.
+func (h *Handler) follower() *follower {
+	if h.cfg.Replica == nil {
+		return nil
+	}
+	r := h.cfg.Replica()
+	if r.Active {
+		return nil
+	}
+	return &follower{Fresh: h.now().Sub(r.AsOf) <= freshFor, AsOf: r.AsOf, Inputs: r.Inputs}
 }
 
 type halt struct {
@@ -125,6 +148,9 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame)
 	f.About, f.Partial = v.about, r.Header.Get(PartialHeader) != ""
 	f.Clusters = h.cfg.Clusters
 	f.Outside = v.page == "login"
+	if !f.Outside {
+		f.Follower = h.follower()
+	}
 	for _, c := range h.cfg.Clusters {
 		if f.Outside {
 			break

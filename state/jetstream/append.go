@@ -194,9 +194,12 @@ func (s *Store) write(ctx context.Context, msgs []*nats.Msg) error {
 	return err
 }
 
-func (s *Store) sawInput(seq uint64) {
-	for old := s.logged.Load(); seq > old && !s.logged.CompareAndSwap(old, seq); {
-		old = s.logged.Load()
+func (s *Store) sawInput(seq uint64) { raise(&s.logged, seq) }
+
+// raise sets a value that never becomes smaller.
+func raise(v *atomic.Uint64, to uint64) {
+	for old := v.Load(); to > old && !v.CompareAndSwap(old, to); {
+		old = v.Load()
 	}
 }
 

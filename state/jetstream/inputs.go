@@ -60,6 +60,7 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	if err != nil {
 		return nil, unavailable("reading the log", err)
 	}
+	raise(&s.received, min(newest, after))
 	s.readers.Go(func() { // the store's Close also closes open readers
 		select {
 		case <-s.closed:
@@ -124,6 +125,19 @@ func (s *Store) newest(ctx context.Context, partition int) (uint64, error) {
 // backlogTries bounds how often a backlog is counted again because inputs came during the count.
 const backlogTries = 3
 
+// Received reports whether the readers have received every input that is in the log now. It
+// compares the newest one: each partition has a consumer of its own, so an older input of another
+// partition can still be on its way for a moment.
+func (s *Store) Received(ctx context.Context) (bool, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	info, err := s.in.Info(ctx)
+	if err != nil {
+		return false, unavailable("asking the input stream", err)
+	}
+	return s.received.Load() >= info.State.LastSeq, nil
+}
+
 // Lost returns how many accepted inputs were lost before they were applied.
 func (s *Store) Lost() uint64 { return s.lost.Load() }
 
@@ -160,6 +174,7 @@ func (r *reader) receive(m natsjs.Msg) {
 		r.last = md.Sequence.Stream
 		next.behind = int64(md.NumPending) //nolint:gosec // no log has as many
 		r.store.sawInput(r.last)
+		raise(&r.store.received, r.last)
 		if err := json.Unmarshal(m.Data(), &next.input); err != nil {
 			next.err = &state.UnreadableError{Seq: r.last, Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, m.Subject(), err)}
 		}

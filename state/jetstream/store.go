@@ -108,6 +108,7 @@ type Store struct {
 	pulse    pulse
 	reopened atomic.Uint64
 	logged   atomic.Uint64 // the newest input that this store has seen in the log
+	received atomic.Uint64 // the newest input that a reader has received, or had applied when it was opened
 	closed   chan struct{} // closed when Close begins
 	closing  sync.Once
 	flusher  sync.WaitGroup

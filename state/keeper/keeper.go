@@ -45,6 +45,7 @@ type Keeper struct {
 	parts  []*partition
 	agenda *agenda
 	recent *recent
+	role   role
 
 	changed chan struct{} // an effect may be due for the outbox
 	rebuilt atomic.Uint64
@@ -91,6 +92,9 @@ func New(cfg Config) *Keeper {
 // Run applies inputs until the context ends, and then returns nil. It tries a partition that fails
 // again and again.
 func (k *Keeper) Run(ctx context.Context) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { k.watchRole(ctx) })
 	errs := make(chan error, len(k.parts))
 	for _, p := range k.parts {
 		go func() { errs <- k.runPartition(ctx, p) }()

@@ -34,7 +34,7 @@ func (k *Keeper) alone() bool {
 // turn returns whether this process is active, and a context that ends with errTurn as its cause
 // when that changes.
 func (k *Keeper) turn(ctx context.Context) (active bool, during context.Context, stop func()) {
-	active, changed := k.lease()
+	active, changed := k.takeRole() // before any delivery
 	during, cancel := context.WithCancelCause(ctx)
 	if changed != nil {
 		go func() {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,5 +180,56 @@ func TestTakeoverReadsTheLogFirst(t *testing.T) {
 				t.Errorf("%s is delivered again", was.Effect.ID)
 			}
 		}
+	}
+}
+
+// A deafStore loses its connection: it reports nothing about the log.
+type deafStore struct {
+	*jetstream.Store
+	deaf atomic.Bool
+}
+
+func (s *deafStore) Received(ctx context.Context) (bool, error) {
+	if s.deaf.Load() {
+		return false, state.ErrUnavailable
+	}
+	return s.Store.Received(ctx)
+}
+
+// A follower's copy is as old as the last look that found every input applied. The active process
+// has no copy.
+func TestReplicaReportsTheAgeOfItsCopy(t *testing.T) {
+	store, l, clock := openIn(t, t.TempDir()), newHandLease(false), newHandClock()
+	through := &deafStore{Store: store}
+	b := run(t, store, keeper.New(keeper.Config{Store: through, Clock: clock, Logger: slog.New(slog.DiscardHandler), Lease: l,
+		Fold: &fold.Fold{Triage: poolTriage{}, Routing: poolTriage{}, Settings: state.DefaultSettings()}}))
+	complete := func() bool {
+		r := b.Replica()
+		if r.AsOf.Equal(clock.Now()) {
+			return !r.Active && r.Inputs == 0
+		}
+		clock.advance(time.Second) // to the next look
+		return false
+	}
+	until(t, "the empty copy is complete", complete)
+	if err := b.Append(t.Context(), alert("a", "pool", clock.Now())); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the copy with the input is complete", func() bool { return len(b.Incidents()) == 1 && complete() })
+	through.deaf.Store(true)
+	was := b.Replica().AsOf
+	clock.advance(time.Minute)
+	l.set(true)
+	until(t, "it is active", func() bool { return b.Replica().Active })
+	if at := b.TookOver(); !at.Equal(clock.Now()) {
+		t.Errorf("it took over at %v", at)
+	}
+	if r := b.Replica(); !r.AsOf.IsZero() || !r.Since.Equal(clock.Now()) || clock.Now().Sub(was) < time.Minute {
+		t.Errorf("active since %v, with a copy of %v", r.Since, r.AsOf)
+	}
+	l.set(false)
+	until(t, "it follows again", func() bool { return !b.Replica().Active })
+	if r := b.Replica(); !r.AsOf.IsZero() || !b.TookOver().IsZero() {
+		t.Errorf("without the log its copy counts as complete at %v", r.AsOf)
 	}
 }

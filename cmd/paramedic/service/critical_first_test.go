@@ -31,11 +31,12 @@ type memoryStore struct {
 	timeline []state.Record
 }
 
-func (m *memoryStore) Partitions() int             { return 1 }
-func (m *memoryStore) Partition(string) int        { return 0 }
-func (m *memoryStore) Ready(context.Context) error { return nil }
-func (m *memoryStore) Close()                      {}
-func (m *memoryStore) Buffered() int               { return len(m.inputs) }
+func (m *memoryStore) Partitions() int                        { return 1 }
+func (m *memoryStore) Partition(string) int                   { return 0 }
+func (m *memoryStore) Received(context.Context) (bool, error) { return true, nil }
+func (m *memoryStore) Ready(context.Context) error            { return nil }
+func (m *memoryStore) Close()                                 {}
+func (m *memoryStore) Buffered() int                          { return len(m.inputs) }
 
 func (m *memoryStore) Waiting() int { return len(m.inputs) }
 func (m *memoryStore) End() uint64  { return 0 }

@@ -66,7 +66,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 		PagerDuty: webhook.PagerDuty{Secret: access.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
 		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages,
 		Metrics: s.metrics.handler(),
-		Backlog: s.Keeper, Skipped: s.skipped, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
+		Backlog: s.Keeper, Skipped: s.skipped, Replica: s.Keeper.Replica, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
 		PublicURL: c.PublicURL, Aside: s.deps.aside, Sessions: s.deps.sessions, ObserveAside: s.metrics.aside,
 	})
 	s.closeStreams = server.Close
@@ -131,7 +131,7 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.slack: %w", err)
 		}
-		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger,
+		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, TookOver: s.Keeper.TookOver,
 			Token: access.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
 	}
 	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Since: s.Keeper.Since,
@@ -150,7 +150,7 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.pagerduty: %w", err)
 		}
-		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock,
+		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock, TookOver: s.Keeper.TookOver,
 			RoutingKey: access.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
 			APIToken:   access.NewSecret(n.PagerDuty.APITokenFile).Value})
 		all[state.ChannelPagerDuty] = pager
@@ -195,6 +195,7 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	cfg.View, cfg.Clock, cfg.Logger = s.Keeper, s.deps.Clock, s.deps.Logger
 	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
 	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
+	cfg.Replica = s.Keeper.Replica
 	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
 	known, err := signals.LoadSignals()
 	if err != nil {

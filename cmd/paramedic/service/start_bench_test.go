@@ -63,58 +63,80 @@ func BenchmarkReady(b *testing.B) {
 // stormState fills the directory with the state after the storm, and returns the number of live
 // records.
 func stormState(b *testing.B, dir string) int {
-	store, err := jetstream.Open(b.Context(), jetstream.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	s := newStateWriter(b, jetstream.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	defer s.store.Close(context.Background())
+	for pool := range 2_000 / *benchSlim {
+		s.fire(50, pool)
+	}
+	for pool := range 23_000 / *benchSlim {
+		s.fire(1, 2_000+pool)
+	}
+	s.commit()
+	return len(s.live)
+}
+
+// A stateWriter writes the state after alerts into a store.
+type stateWriter struct {
+	b       *testing.B
+	store   *jetstream.Store
+	f       *fleetBoard
+	started time.Time
+	live    map[string]bool // the keys of live records
+	fence   state.Fence
+	waiting []state.Input
+}
+
+func newStateWriter(b *testing.B, cfg jetstream.Config) *stateWriter {
+	b.Helper()
+	store, err := jetstream.Open(b.Context(), cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer store.Close(context.Background())
-	started := time.Now().UTC().Truncate(time.Second)
-	f := newFleetBoard(b, benchCatalog(b), trouble{})
-	f.now = started
-	live := map[string]bool{}
-	var fence state.Fence
-	commit := func() {
-		records, _, err := f.board.Take()
-		if err != nil {
-			b.Fatal(err)
+	s := &stateWriter{b: b, store: store, f: newFleetBoard(b, benchCatalog(b), trouble{}), live: map[string]bool{},
+		started: time.Now().UTC().Truncate(time.Second)}
+	s.f.now = s.started
+	return s
+}
+
+// fire adds alerts of one pool, and commits from time to time.
+func (s *stateWriter) fire(n, pool int) {
+	batch := state.AlertBatch{Receiver: "paramedic", GroupKey: `{}:{alertname="VLLMKVCacheExhaustion"}`}
+	for range n {
+		batch.Alerts = append(batch.Alerts, stormAlert(s.f.fired, pool, s.started))
+		s.f.fired++
+	}
+	s.f.now = s.f.now.Add(time.Millisecond)
+	in := state.Input{ID: fmt.Sprint(s.f.seq), At: s.f.now, Cluster: "default", Alerts: &batch}
+	s.waiting = append(s.waiting, in)
+	s.f.seq++
+	in.Seq = s.f.seq
+	s.f.fold.Apply(s.f.board, in)
+	if s.f.board.Changes() > 700 {
+		s.commit()
+	}
+}
+
+// commit writes the waiting inputs, and the records that they changed.
+func (s *stateWriter) commit() {
+	s.b.Helper()
+	if err := s.store.Append(s.b.Context(), s.waiting...); err != nil {
+		s.b.Fatal(err)
+	}
+	s.waiting = nil
+	records, _, err := s.f.board.Take()
+	if err != nil {
+		s.b.Fatal(err)
+	}
+	for chunk := range slices.Chunk(records, jetstream.MaxRecords) {
+		if s.fence, err = s.store.Commit(s.b.Context(), s.store.Partition("default"), s.fence, s.f.seq, chunk); err != nil {
+			s.b.Fatal(err)
 		}
-		for chunk := range slices.Chunk(records, jetstream.MaxRecords) {
-			if fence, err = store.Commit(b.Context(), store.Partition("default"), fence, f.seq, chunk); err != nil {
-				b.Fatal(err)
+		for _, r := range chunk {
+			if s.live[r.Key] = r.Value != nil && !strings.HasPrefix(r.Key, state.TimelinePrefix); !s.live[r.Key] {
+				delete(s.live, r.Key)
 			}
-			for _, r := range chunk {
-				if live[r.Key] = r.Value != nil && !strings.HasPrefix(r.Key, state.TimelinePrefix); !live[r.Key] {
-					delete(live, r.Key)
-				}
-			}
 		}
 	}
-	fire := func(n, pool int) {
-		batch := state.AlertBatch{Receiver: "paramedic", GroupKey: `{}:{alertname="VLLMKVCacheExhaustion"}`}
-		for range n {
-			batch.Alerts = append(batch.Alerts, stormAlert(f.fired, pool, started))
-			f.fired++
-		}
-		f.now = f.now.Add(time.Millisecond)
-		in := state.Input{ID: fmt.Sprint(f.seq), At: f.now, Cluster: "default", Alerts: &batch}
-		if err := store.Append(b.Context(), in); err != nil {
-			b.Fatal(err)
-		}
-		f.seq++
-		in.Seq = f.seq
-		f.fold.Apply(f.board, in)
-		if f.board.Changes() > 700 {
-			commit()
-		}
-	}
-	for pool := range 2_000 / *benchSlim {
-		fire(50, pool)
-	}
-	for pool := range 23_000 / *benchSlim {
-		fire(1, 2_000+pool)
-	}
-	commit()
-	return len(live)
 }
 
 func stormAlert(n, pool int, at time.Time) state.Alert {

@@ -46,7 +46,8 @@ func Cluster(t testing.TB) (servers []*server.Server) {
 	for i := range 3 {
 		opts := durable()
 		opts.ServerName, opts.Routes = fmt.Sprintf("n%d", i), routes
-		opts.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: server.RANDOM_PORT}
+		// Clients know the servers of their configuration only, so that a Link can be cut.
+		opts.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: server.RANDOM_PORT, NoAdvertise: true}
 		servers = append(servers, Serve(t, opts))
 		routes = []*url.URL{{Scheme: "nats", Host: servers[0].ClusterAddr().String()}, nowhere, nowhere}
 	}
