@@ -60,7 +60,7 @@ func (x *step) applyAlert(a state.Alert) *state.Incident {
 		return x.resolveAlert(rec, a)
 	}
 	if rec == nil {
-		rec = &state.AlertRecord{FirstAt: x.now}
+		rec = &alertRecord{AlertRecord: state.AlertRecord{FirstAt: x.now}}
 		x.Board.alerts[a.Fingerprint] = rec
 	}
 	defer x.touch(kindAlert, string(a.Fingerprint))
@@ -76,20 +76,22 @@ func (x *step) applyAlert(a state.Alert) *state.Incident {
 	rec.Episodes++
 	in := old
 	if old == nil || !old.Open() {
-		in = x.attach(rec)
-	} else if countsEverywhere(old, rec) {
-		clearPlace(rec)
+		in = x.attach(&rec.AlertRecord)
+	} else if countsEverywhere(old, &rec.AlertRecord) {
+		clearPlace(&rec.AlertRecord)
 	}
-	x.count(in, rec, wasActive)
+	rec.pack()
+	x.share(rec)
+	x.count(in, &rec.AlertRecord, wasActive)
 	return in
 }
 
-func (x *step) resolveAlert(rec *state.AlertRecord, a state.Alert) *state.Incident {
+func (x *step) resolveAlert(rec *alertRecord, a state.Alert) *state.Incident {
 	if rec == nil {
 		// Resolved before it was ever seen firing. It is stored for later questions, and opens
 		// nothing.
-		x.Board.alerts[a.Fingerprint] = &state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
-			FirstAt: x.now, LastAt: x.now}
+		x.Board.alerts[a.Fingerprint] = packRecord(&state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
+			FirstAt: x.now, LastAt: x.now})
 		x.touch(kindAlert, string(a.Fingerprint))
 		return nil
 	}
@@ -99,7 +101,7 @@ func (x *step) resolveAlert(rec *state.AlertRecord, a state.Alert) *state.Incide
 		return nil // already resolved, or the late end of an older episode
 	}
 	rec.Alert.Status, rec.Alert.EndsAt = state.Resolved, a.EndsAt
-	return x.endEpisode(rec)
+	return x.endEpisode(&rec.AlertRecord)
 }
 
 // endEpisode ends an alert's episode.

@@ -18,7 +18,7 @@ import (
 // changes, so that a commit writes only those. It is not safe for concurrent use.
 type Board struct {
 	incidents map[state.IncidentID]*state.Incident
-	alerts    map[state.Fingerprint]*state.AlertRecord
+	alerts    map[state.Fingerprint]*alertRecord
 	// held has the alerts of each incident, without those of incidents merged into it.
 	held              map[state.IncidentID]map[state.Fingerprint]bool
 	actions           map[state.ActionID]*state.Action
@@ -36,6 +36,7 @@ type Board struct {
 	everywhere map[string]*state.Incident           // open incidents that count one rule's alerts wherever they fire
 	ended      map[string][]*state.Incident         // named incidents that ended a short time ago, by cluster and cause
 	onNode     map[string]map[string]bool           // worker keys by cluster and node
+	lastOf     map[string]*alertRecord              // the last alert of each rule; see share
 	near       []*state.Incident                    // the candidates of the last new alert
 	cursors    []cursor                             // reused by appendCandidates
 	timers     timerHeap
@@ -63,7 +64,8 @@ type workerRecord struct {
 func NewBoard() *Board {
 	return &Board{
 		incidents:         map[state.IncidentID]*state.Incident{},
-		alerts:            map[state.Fingerprint]*state.AlertRecord{},
+		alerts:            map[state.Fingerprint]*alertRecord{},
+		lastOf:            map[string]*alertRecord{},
 		held:              map[state.IncidentID]map[state.Fingerprint]bool{},
 		actions:           map[state.ActionID]*state.Action{},
 		effects:           map[state.EffectID]*state.Effect{},
@@ -126,6 +128,9 @@ func BoardOf(values []any) *Board {
 	}
 	// In order, so that each insertion is at the end of its lists.
 	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) {
+		for fp := range b.held[in.ID] {
+			b.share(b.alerts[fp])
+		}
 		in.Actions = slices.DeleteFunc(in.Actions, func(id state.ActionID) bool { return b.actions[id] == nil })
 		if in.Open() {
 			b.indexParts(in, in)
@@ -147,9 +152,9 @@ func (b *Board) put(v any) {
 	switch v := v.(type) {
 	case *state.Incident:
 		b.incidents[v.ID] = v
-	case *state.AlertRecord:
+	case *alertRecord:
 		b.alerts[v.Alert.Fingerprint] = v
-		b.attachAlert(v)
+		b.attachAlert(&v.AlertRecord)
 	case *state.Action:
 		b.actions[v.ID] = v
 	case *state.Effect:
@@ -172,7 +177,8 @@ func DecodeRecord(r state.Record) (any, error) {
 	case kindIncident:
 		return decode[state.Incident](r.Value)
 	case kindAlert:
-		return decode[state.AlertRecord](r.Value)
+		rec, err := decode[state.AlertRecord](r.Value)
+		return packRecord(rec), err
 	case kindAction:
 		return decodeAction(r), nil
 	case kindEffect:
@@ -246,7 +252,9 @@ func (b *Board) lookup(c change) any {
 	case kindIncident:
 		return orNil(b.incidents[state.IncidentID(c.id)])
 	case kindAlert:
-		return orNil(b.alerts[state.Fingerprint(c.id)])
+		if rec := b.alerts[state.Fingerprint(c.id)]; rec != nil {
+			return rec.full()
+		}
 	case kindAction:
 		return orNil(b.actions[state.ActionID(c.id)])
 	case kindEffect:

@@ -126,14 +126,14 @@ func (x *step) endAlerts(why string, gone func(*state.AlertRecord) bool) bool {
 	n := 0
 	for _, fp := range slices.Sorted(maps.Keys(x.Board.alerts)) {
 		rec := x.Board.alerts[fp]
-		if !rec.Active || !gone(rec) {
+		if !rec.Active || !gone(&rec.AlertRecord) {
 			continue
 		}
 		if n++; n > maxEndedAlerts || len(ended) == maxEndedIncidents {
 			break
 		}
 		rec.Alert.Status = state.Resolved
-		if in := x.endEpisode(rec); in != nil && !slices.Contains(ended, in) {
+		if in := x.endEpisode(&rec.AlertRecord); in != nil && !slices.Contains(ended, in) {
 			ended = append(ended, in)
 			x.record(in, state.Entry{Kind: "note", Quiet: true,
 				Text: fmt.Sprintf("%s: %s", orDash(rec.Alert.Name()), why)})

@@ -168,7 +168,7 @@ func (x *step) countActive(in *state.Incident) (keys []string) {
 		in.Symptoms[i].Active = 0
 	}
 	in.ActiveAlerts = 0
-	for _, rec := range x.AlertsOf(in) {
+	for _, rec := range x.alertsOf(in) {
 		if !rec.Active {
 			continue
 		}

@@ -130,7 +130,7 @@ func (b *Board) benignKeys(in *state.Incident) (keys []string) {
 // or one that was merged into it.
 func (b *Board) indexParts(in, part *state.Incident) {
 	for fp := range b.held[part.ID] {
-		b.index(in, b.signKeys(b.alerts[fp]))
+		b.index(in, b.signKeys(&b.alerts[fp].AlertRecord))
 	}
 	b.index(in, b.scopeKeys(part))
 	for _, id := range part.Absorbed {

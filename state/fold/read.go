@@ -100,12 +100,23 @@ func (b *Board) Firing(cluster string) []state.Fingerprint {
 	return out
 }
 
-// AlertsOf returns the alerts of an incident and of those merged into it, the earliest first.
-func (b *Board) AlertsOf(in *state.Incident) []*state.AlertRecord {
+// AlertsOf returns copies of the alerts of an incident and of those merged into it, the earliest
+// first.
+func (b *Board) AlertsOf(in *state.Incident) []state.AlertRecord {
+	var out []state.AlertRecord
+	for _, rec := range b.alertsOf(in) {
+		out = append(out, *b.alerts[rec.Alert.Fingerprint].full())
+	}
+	return out
+}
+
+// alertsOf returns the alerts of an incident and of those merged into it, the earliest first. Of
+// their labels, they have the rule's name only.
+func (b *Board) alertsOf(in *state.Incident) []*state.AlertRecord {
 	var out []*state.AlertRecord
 	for queue := []*state.Incident{in}; len(queue) > 0; queue = queue[1:] {
 		for fp := range b.held[queue[0].ID] {
-			out = append(out, b.alerts[fp])
+			out = append(out, &b.alerts[fp].AlertRecord)
 		}
 		for _, id := range queue[0].Absorbed {
 			if merged := b.incidents[id]; merged != nil {

@@ -68,7 +68,7 @@ func (x *step) moveAlert(rec *state.AlertRecord, from, to *state.Incident) {
 
 // recountSymptoms recomputes the incident's symptoms from the alerts that it still has.
 func (x *step) recountSymptoms(in *state.Incident) {
-	alerts := x.AlertsOf(in)
+	alerts := x.alertsOf(in)
 	kept := make([]state.SymptomCount, 0, len(in.Symptoms))
 	for _, was := range in.Symptoms {
 		c := state.SymptomCount{Symptom: was.Symptom, Alerts: was.Alerts, Active: was.Active, Last: was.Last}
@@ -87,5 +87,5 @@ func (x *step) recountSymptoms(in *state.Incident) {
 
 // firing returns the incident's active alerts.
 func (b *Board) firing(in *state.Incident) []*state.AlertRecord {
-	return slices.DeleteFunc(b.AlertsOf(in), func(rec *state.AlertRecord) bool { return !rec.Active })
+	return slices.DeleteFunc(b.alertsOf(in), func(rec *state.AlertRecord) bool { return !rec.Active })
 }

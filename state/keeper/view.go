@@ -70,9 +70,7 @@ func (k *Keeper) Alerts(id state.IncidentID) []state.AlertRecord {
 		if in == nil {
 			return false
 		}
-		for _, rec := range b.AlertsOf(in) {
-			out = append(out, *rec)
-		}
+		out = b.AlertsOf(in)
 		return true
 	})
 	return out

@@ -58,13 +58,10 @@ func (m memory) Evidence(id state.IncidentID) (state.Evidence, bool) {
 
 // Alerts implements state.View.
 func (m memory) Alerts(id state.IncidentID) []state.AlertRecord {
-	var out []state.AlertRecord
 	if in := m.board.Incident(id); in != nil {
-		for _, rec := range m.board.AlertsOf(in) {
-			out = append(out, *rec)
-		}
+		return m.board.AlertsOf(in)
 	}
-	return out
+	return nil
 }
 
 // Action implements state.View.

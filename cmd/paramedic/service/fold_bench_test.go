@@ -1,6 +1,7 @@
 package service
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -89,11 +90,16 @@ func newFleetBoard(tb testing.TB, catalog *catalog.Catalog, of trouble) *fleetBo
 func (f *fleetBoard) fire(tb testing.TB, alerts int) {
 	batch := state.AlertBatch{Receiver: "bench"}
 	for range alerts {
-		batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%016x", f.fired)), Status: state.Firing,
-			Labels: f.of.labels(f.fired), StartsAt: f.now})
-		f.fired++
+		batch.Alerts = append(batch.Alerts, f.next())
 	}
 	f.apply(tb, batch)
+}
+
+// next returns the next new alert.
+func (f *fleetBoard) next() state.Alert {
+	f.fired++
+	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%016x", f.fired-1)), Status: state.Firing,
+		Labels: f.of.labels(f.fired - 1), StartsAt: f.now}
 }
 
 func (f *fleetBoard) apply(tb testing.TB, batch state.AlertBatch) {
@@ -186,15 +192,49 @@ func BenchmarkRepeat(b *testing.B) {
 	}
 }
 
+// typical returns alerts as kube-prometheus and its users write them: ten labels, three annotations
+// of which one names the pod, and a link. Every 64 alerts have a pool of their own.
+func typical() trouble {
+	return trouble{name: "typical", labels: func(n int) map[string]string {
+		pool := fmt.Sprintf("vllm-p%d", n/64)
+		return map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm",
+			"model_name": fmt.Sprintf("model-%d", n/64), "pod": fmt.Sprintf("%s-6d5f8c7b9-%05d", pool, n), "container": "vllm",
+			"endpoint": "http", "instance": fmt.Sprintf("10.%d.%d.%d:8000", n>>16, n>>8&255, n&255), "job": "vllm",
+			"prometheus": "monitoring/k8s"}
+	}}
+}
+
+// decorated returns the alert with annotations and a link, as it is decoded from the log.
+func decorated(tb testing.TB, a state.Alert) (out state.Alert) {
+	a.Annotations = map[string]string{"summary": "KV cache is almost full", "runbook_url": "https://runbooks.example.org/kv-cache",
+		"description": fmt.Sprintf("The KV cache of %s has been over 90%% full for five minutes.", a.Labels["pod"])}
+	a.GeneratorURL = "http://prometheus.monitoring:9090/graph?g0.expr=own_cache_usage_ratio+%3E+0.90&g0.tab=1"
+	raw, err := json.Marshal(a)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
 // BenchmarkMemory measures the memory of the board for each active alert.
 func BenchmarkMemory(b *testing.B) {
 	catalog := benchCatalog(b)
 	const active = 100_000
-	for _, of := range troubles() {
+	for _, of := range append(troubles(), typical()) {
 		b.Run(of.name, func(b *testing.B) {
 			for b.Loop() {
 				before := heapInUse()
-				f := filledBoard(b, catalog, of, active)
+				f := newFleetBoard(b, catalog, of)
+				for f.fired < active {
+					var batch state.AlertBatch
+					for range 50 {
+						batch.Alerts = append(batch.Alerts, decorated(b, f.next()))
+					}
+					f.apply(b, batch)
+				}
 				b.ReportMetric(float64(heapInUse()-before)/active, "bytes/alert")
 				runtime.KeepAlive(f)
 			}
