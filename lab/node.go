@@ -88,19 +88,28 @@ func (n *node) free(want int) []*gpu {
 	return out
 }
 
+// spend moves seen towards the total by at most dt seconds, and returns the share of dt.
+func spend(seen *float64, total, dt float64) float64 {
+	if total < *seen {
+		*seen = total // another engine
+	}
+	spent := min(dt, total-*seen)
+	*seen += spent
+	return spent / dt
+}
+
 // observe updates the GPU's telemetry over the last dt seconds.
 func (g *gpu) observe(now, dt float64) {
 	busy, tensor := 0.0, 0.0
 	spinning := false
 	if w := g.owner; w != nil && w.eng != nil {
 		s := &w.eng.stats
-		busy, tensor = max(0, s.busy-g.lastBusy)/dt, max(0, s.tensor-g.lastTensor)/dt
-		g.lastBusy, g.lastTensor = s.busy, s.tensor
+		// The engine counts a step of several seconds at once.
+		busy, tensor = spend(&g.lastBusy, s.busy, dt), spend(&g.lastTensor, s.tensor, dt)
 		spinning = w.eng.hung && len(w.eng.running) > 0
 	} else {
 		g.lastBusy, g.lastTensor = 0, 0
 	}
-	busy, tensor = min(1, busy), min(1, tensor)
 	const keep = 0.7
 	g.tensor = keep*g.tensor + (1-keep)*tensor*0.62
 	g.dram = keep*g.dram + (1-keep)*(busy-tensor)*0.72
