@@ -274,10 +274,12 @@ func (s *crashSim) post(pool int, status string) bool {
 	for i := range simAlerts {
 		alerts = append(alerts, fmt.Sprintf(`{"status":%q,"labels":{"alertname":"VLLMKVCacheExhaustion","severity":"critical",`+
 			`"namespace":"team-%d","model_name":"model-%d","pod":"vllm-p%d-7d9f8b6c5-2xkq%d"},"annotations":{},`+
-			`"startsAt":"2026-11-21T02:59:00Z","endsAt":%q,"generatorURL":"","fingerprint":"%016x"}`, status, pool, pool, pool, i, ends, pool*10+i+1))
+			`"startsAt":"2026-11-21T02:59:00Z","endsAt":%q,"generatorURL":"","fingerprint":"%016x"}`,
+			status, pool, pool, pool, i, ends, pool*10+i+1))
 	}
-	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/webhook/alertmanager", strings.NewReader(
-		`{"version":"4","receiver":"sim","groupKey":"g`+strconv.Itoa(pool)+`","externalURL":"http://am","alerts":[`+strings.Join(alerts, ",")+`]}`))
+	body := fmt.Sprintf(`{"version":"4","receiver":"sim","groupKey":"g%d","externalURL":"http://am","alerts":[%s]}`, pool,
+		strings.Join(alerts, ","))
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/webhook/alertmanager", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	s.bot.Handler.ServeHTTP(w, r)
