@@ -75,7 +75,8 @@ func TestHostilePayloadsAreRefused(t *testing.T) {
 		"a gzip bomb of 1 GB": {bomb(t, 256<<20), 0, "gzip", 400, "not valid UTF-8"},
 		"10,000 labels":       {strings.Replace(oneAlert, `"severity":"warning"`, strings.Join(labels, ","), 1), 0, "", 200, "10001 labels"},
 		"deep objects":        {strings.Repeat(`{"alerts":[`, 500_000), 0, "", 400, "not an Alertmanager webhook payload"},
-		"deep annotations":    {strings.Replace(oneAlert, `"annotations":{}`, `"annotations":`+strings.Repeat("[", 1<<20), 1), 0, "", 400, "not an Alert"},
+		"deep annotations": {strings.Replace(oneAlert, `"annotations":{}`, `"annotations":`+strings.Repeat("[", 1<<20), 1),
+			0, "", 400, "not an Alert"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/webhook/alertmanager", strings.NewReader(c.body))
