@@ -121,6 +121,7 @@ func LoadBoard(records []state.Record) (*Board, error) {
 // BoardOf returns the board of the values that [DecodeRecord] returned for a partition's records.
 func BoardOf(values []any) *Board {
 	b := NewBoard()
+	b.alerts = make(map[state.Fingerprint]*alertRecord, len(values)/2) // most records are alerts and effects
 	for _, v := range values {
 		b.put(v)
 	}
@@ -174,8 +175,7 @@ func DecodeRecord(r state.Record) (any, error) {
 	case kindIncident:
 		return decode[state.Incident](r.Value)
 	case kindAlert:
-		rec, err := decode[state.AlertRecord](r.Value)
-		return packRecord(rec), err
+		return decodeAlert(r.Value)
 	case kindAction:
 		return decodeAction(r), nil
 	case kindEffect:
