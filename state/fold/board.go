@@ -30,14 +30,14 @@ type Board struct {
 	halts             map[string]*state.Halt   // by cluster
 	meta              boardMeta
 
-	open       incidentList                         // every open incident
-	byKey      map[string]incidentList              // open incidents by the keys of their entities
-	keysOf     map[state.IncidentID]map[string]bool // the reverse of byKey
-	everywhere map[string]*state.Incident           // open incidents that count one rule's alerts wherever they fire
-	onNode     map[string]map[string]bool           // worker keys by cluster and node
-	lastOf     map[string]*alertRecord              // the last alert of each rule; see share
-	near       []*state.Incident                    // the candidates of the last new alert
-	cursors    []cursor                             // reused by appendCandidates
+	open       incidentList                  // every open incident
+	byKey      map[string]incidentList       // open incidents by the keys of their entities
+	keysOf     map[state.IncidentID][]string // the reverse of byKey
+	everywhere map[string]*state.Incident    // open incidents that count one rule's alerts wherever they fire
+	onNode     map[string]map[string]bool    // worker keys by cluster and node
+	lastOf     map[string]*alertRecord       // the last alert of each rule; see share
+	near       []*state.Incident             // the candidates of the last new alert
+	cursors    []cursor                      // reused by appendCandidates
 	timers     timerHeap
 	dirty      map[string]change // records to write, or to delete, by key
 	touched    uint64            // number of changes to records
@@ -74,7 +74,7 @@ func NewBoard() *Board {
 		atAddress:         map[string]string{},
 		halts:             map[string]*state.Halt{},
 		byKey:             map[string]incidentList{},
-		keysOf:            map[state.IncidentID]map[string]bool{},
+		keysOf:            map[state.IncidentID][]string{},
 		everywhere:        map[string]*state.Incident{},
 		onNode:            map[string]map[string]bool{},
 		dirty:             map[string]change{},
