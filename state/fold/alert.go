@@ -90,7 +90,7 @@ func (x *step) resolveAlert(rec *alertRecord, a state.Alert) *state.Incident {
 	if rec == nil {
 		// Resolved before it was ever seen firing. It is stored for later questions, and opens
 		// nothing.
-		x.Board.alerts[a.Fingerprint] = packRecord(&state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
+		x.Board.alerts[a.Fingerprint] = packRecord(state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
 			FirstAt: x.now, LastAt: x.now})
 		x.touch(kindAlert, string(a.Fingerprint))
 		return nil

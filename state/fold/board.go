@@ -30,15 +30,15 @@ type Board struct {
 	halts             map[string]*state.Halt   // by cluster
 	meta              boardMeta
 
-	open       incidentList                         // every open incident
-	byKey      map[string]incidentList              // open incidents by the keys of their entities
-	keysOf     map[state.IncidentID]map[string]bool // the reverse of byKey
-	everywhere map[string]*state.Incident           // open incidents that count one rule's alerts wherever they fire
-	ended      map[string][]*state.Incident         // named incidents that ended a short time ago, by cluster and cause
-	onNode     map[string]map[string]bool           // worker keys by cluster and node
-	lastOf     map[string]*alertRecord              // the last alert of each rule; see share
-	near       []*state.Incident                    // the candidates of the last new alert
-	cursors    []cursor                             // reused by appendCandidates
+	open       incidentList                  // every open incident
+	byKey      map[string]incidentList       // open incidents by the keys of their entities
+	keysOf     map[state.IncidentID][]string // the reverse of byKey
+	everywhere map[string]*state.Incident    // open incidents that count one rule's alerts wherever they fire
+	ended      map[string][]*state.Incident  // named incidents that ended a short time ago, by cluster and cause
+	onNode     map[string]map[string]bool    // worker keys by cluster and node
+	lastOf     map[string]*alertRecord       // the last alert of each rule; see share
+	near       []*state.Incident             // the candidates of the last new alert
+	cursors    []cursor                      // reused by appendCandidates
 	timers     timerHeap
 	dirty      map[string]change // records to write, or to delete, by key
 	touched    uint64            // number of changes to records
@@ -75,7 +75,7 @@ func NewBoard() *Board {
 		atAddress:         map[string]string{},
 		halts:             map[string]*state.Halt{},
 		byKey:             map[string]incidentList{},
-		keysOf:            map[state.IncidentID]map[string]bool{},
+		keysOf:            map[state.IncidentID][]string{},
 		everywhere:        map[string]*state.Incident{},
 		ended:             map[string][]*state.Incident{},
 		onNode:            map[string]map[string]bool{},
@@ -123,6 +123,7 @@ func LoadBoard(records []state.Record) (*Board, error) {
 // BoardOf returns the board of the values that [DecodeRecord] returned for a partition's records.
 func BoardOf(values []any) *Board {
 	b := NewBoard()
+	b.alerts = make(map[state.Fingerprint]*alertRecord, len(values)/2) // most records are alerts and effects
 	for _, v := range values {
 		b.put(v)
 	}
@@ -177,8 +178,7 @@ func DecodeRecord(r state.Record) (any, error) {
 	case kindIncident:
 		return decode[state.Incident](r.Value)
 	case kindAlert:
-		rec, err := decode[state.AlertRecord](r.Value)
-		return packRecord(rec), err
+		return decodeAlert(r.Value)
 	case kindAction:
 		return decodeAction(r), nil
 	case kindEffect:

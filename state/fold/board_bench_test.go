@@ -72,6 +72,25 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
+// BenchmarkVanished measures an answer of Alertmanager that lacks ten alerts, beside many active
+// ones. The ten were reported since, so that they stay active.
+func BenchmarkVanished(b *testing.B) {
+	for _, active := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("active=%d", active), func(b *testing.B) {
+			fire, board := benchBoard(b, active, 64)
+			f := &Fold{Triage: plainTriage{}, Routing: plainTriage{}, Settings: state.DefaultSettings()}
+			v := state.Vanished{At: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+			for n := range 10 {
+				v.Fingerprints = append(v.Fingerprints, state.Fingerprint(fmt.Sprintf("%016x", n)))
+			}
+			fire()
+			for b.Loop() {
+				f.Apply(board, state.Input{At: v.At, Cluster: "default", Vanished: &v})
+			}
+		})
+	}
+}
+
 // BenchmarkLoadBoard measures a start: the records of 10,000 alerts become a board again.
 func BenchmarkLoadBoard(b *testing.B) {
 	const active = 10_000

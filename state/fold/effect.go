@@ -110,26 +110,22 @@ const (
 // applyVanished ends the episodes of alerts that Alertmanager no longer has. It never announces the
 // end of silenced alerts.
 func (x *step) applyVanished(v state.Vanished) {
-	gone := make(map[state.Fingerprint]bool, len(v.Fingerprints))
+	var gone []state.Fingerprint
 	for _, fp := range v.Fingerprints {
-		gone[fp] = true
+		if rec := x.Board.alerts[fp]; rec != nil && rec.Active && v.At.Sub(rec.LastAt) > vanishedSlack {
+			gone = append(gone, fp)
+		}
 	}
-	x.endAlerts("Alertmanager no longer holds the alert", func(rec *state.AlertRecord) bool {
-		return gone[rec.Alert.Fingerprint] && v.At.Sub(rec.LastAt) > vanishedSlack
-	})
+	x.endAlerts("Alertmanager no longer holds the alert", gone)
 }
 
-// endAlerts ends active alerts for which no resolution was sent, and reports whether there were
-// any.
-func (x *step) endAlerts(why string, gone func(*state.AlertRecord) bool) bool {
+// endAlerts ends active alerts for which no resolution was sent.
+func (x *step) endAlerts(why string, gone []state.Fingerprint) {
 	var ended []*state.Incident
-	n := 0
-	for _, fp := range slices.Sorted(maps.Keys(x.Board.alerts)) {
+	slices.Sort(gone)
+	for n, fp := range slices.Compact(gone) {
 		rec := x.Board.alerts[fp]
-		if !rec.Active || !gone(&rec.AlertRecord) {
-			continue
-		}
-		if n++; n > maxEndedAlerts || len(ended) == maxEndedIncidents {
+		if n == maxEndedAlerts || len(ended) == maxEndedIncidents {
 			break
 		}
 		rec.Alert.Status = state.Resolved
@@ -142,5 +138,4 @@ func (x *step) endAlerts(why string, gone func(*state.AlertRecord) bool) bool {
 	for _, in := range ended {
 		x.updateStatus(in)
 	}
-	return n > 0
 }

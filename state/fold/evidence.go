@@ -2,7 +2,6 @@ package fold
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -315,7 +314,7 @@ func (x *step) merge(root, other *state.Incident) {
 		}
 	}
 	x.inheritExternals(root, other)
-	x.index(root, slices.Collect(maps.Keys(x.keysOf[other.ID])))
+	x.index(root, x.keysOf[other.ID])
 	x.record(root, state.Entry{Kind: "merged",
 		Text: fmt.Sprintf("%s (%s) belongs to this incident and was merged into it", other.ID, other.Title)})
 	x.record(other, state.Entry{Kind: "merged", Text: fmt.Sprintf("merged into %s: %s", root.ID, root.Title)})

@@ -243,3 +243,16 @@ func TestRefusalOutlivesMerge(t *testing.T) {
 		}
 	}
 }
+
+// An answer of Alertmanager may name a lost alert twice.
+func TestVanishedAlertNamedTwiceEndsOnce(t *testing.T) {
+	s := newStory(t)
+	a := s.newAlert(state.Firing, "HighTTFT", "ttft_high", "critical", "llama")
+	b := s.newAlert(state.Firing, "SlowTTFT", "ttft_high", "critical", "llama")
+	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a, b}}})
+	s.now = s.now.Add(time.Hour)
+	s.apply(state.Input{Vanished: &state.Vanished{At: s.now, Fingerprints: []state.Fingerprint{a.Fingerprint, "other", a.Fingerprint}}})
+	if in := s.onlyIncident(); in.ActiveAlerts != 1 || in.Status != state.StatusOpen {
+		t.Errorf("%d alerts are active, %s; want one, open", in.ActiveAlerts, in.Status)
+	}
+}

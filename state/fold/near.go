@@ -81,19 +81,17 @@ func scopeEntity(s state.Scope) state.Entity {
 
 // index adds the incident to the lists of keys.
 func (b *Board) index(in *state.Incident, keys []string) {
-	own := b.keysOf[in.ID]
-	if own == nil {
-		own = map[string]bool{}
-		b.keysOf[in.ID] = own
-		b.open = b.open.with(in)
+	own, known := b.keysOf[in.ID]
+	if !known {
+		b.open, _ = b.open.with(in)
 	}
 	for _, key := range keys {
-		if own[key] {
-			continue
+		if list, added := b.byKey[key].with(in); added {
+			own = append(own, key)
+			b.byKey[key] = list
 		}
-		own[key] = true
-		b.byKey[key] = b.byKey[key].with(in)
 	}
+	b.keysOf[in.ID] = own
 }
 
 // indexScope makes the incident findable by the scope of its verdict, and by the other names of
@@ -142,7 +140,7 @@ func (b *Board) indexParts(in, part *state.Incident) {
 
 // unindex removes a resolved incident from all lists.
 func (b *Board) unindex(in *state.Incident) {
-	for key := range b.keysOf[in.ID] {
+	for _, key := range b.keysOf[in.ID] {
 		if left := b.byKey[key].without(in); len(left) > 0 {
 			b.byKey[key] = left
 		} else {

@@ -32,19 +32,20 @@ func (l incidentList) block(in *state.Incident) int {
 	return min(i, len(l)-1)
 }
 
-// with returns the list with the incident. The list that it is called on is not valid any more.
-func (l incidentList) with(in *state.Incident) incidentList {
+// with returns the list with the incident, and reports whether it was not there before. The list
+// that it is called on is not valid any more.
+func (l incidentList) with(in *state.Incident) (list incidentList, added bool) {
 	if len(l) == 0 {
-		return incidentList{{in}}
+		return incidentList{{in}}, true
 	}
 	i := l.block(in)
 	at, found := slices.BinarySearchFunc(l[i], in, byOpening)
 	if found {
-		return l
+		return l, false
 	}
 	l[i] = slices.Insert(l[i], at, in)
 	if len(l[i]) <= maxBlock {
-		return l
+		return l, true
 	}
 	half := maxBlock / 2
 	if i == len(l)-1 && at == maxBlock {
@@ -52,7 +53,7 @@ func (l incidentList) with(in *state.Incident) incidentList {
 	}
 	later := slices.Clone(l[i][half:])
 	l[i] = slices.Delete(l[i], half, len(l[i]))
-	return slices.Insert(l, i+1, later)
+	return slices.Insert(l, i+1, later), true
 }
 
 // without returns the list without the incident. The list that it is called on is not valid any

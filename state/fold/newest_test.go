@@ -16,12 +16,12 @@ func plainCandidates(b *Board, keys []string) (out []*state.Incident) {
 	rank := func(in *state.Incident) int {
 		own := b.keysOf[in.ID]
 		shares := func(place bool) bool {
-			return slices.ContainsFunc(keys, func(k string) bool { return own[k] && namesPlace(k) == place })
+			return slices.ContainsFunc(keys, func(k string) bool { return slices.Contains(own, k) && namesPlace(k) == place })
 		}
 		switch {
 		case shares(true):
 			return 0
-		case shares(false) || own[noPlaceKey]:
+		case shares(false) || slices.Contains(own, noPlaceKey):
 			return 1
 		case nowhere:
 			return 2

@@ -27,11 +27,18 @@ func (r *alertRecord) full() *state.AlertRecord {
 // MarshalJSON returns the JSON of the record as it is stored.
 func (r *alertRecord) MarshalJSON() ([]byte, error) { return json.Marshal(r.full()) }
 
-// packRecord returns a record that the board can share.
-func packRecord(rec *state.AlertRecord) *alertRecord {
-	r := &alertRecord{AlertRecord: *rec}
+// packRecord returns a record as the board holds it.
+func packRecord(rec state.AlertRecord) *alertRecord {
+	r := &alertRecord{AlertRecord: rec}
 	r.pack()
 	return r
+}
+
+func decodeAlert(value []byte) (*alertRecord, error) {
+	r := &alertRecord{}
+	err := json.Unmarshal(value, &r.AlertRecord)
+	r.pack()
+	return r, err
 }
 
 // pack moves the labels and annotations out of the alert.

@@ -41,7 +41,7 @@ func TestPackedAlertIsReadAsItWasSent(t *testing.T) {
 				Entity: state.Entity{Pod: text("v"), Pool: text("v"), Model: text("m"), Namespace: text("v"), Cluster: text("c")}},
 			Incident: state.IncidentID(text("INC-")), Active: r.IntN(2) == 0}
 		sent = append(sent, rec)
-		p := packRecord(rec)
+		p := packRecord(*rec)
 		b.share(p)
 		packed = append(packed, p)
 	}

@@ -94,12 +94,15 @@ func (x *step) sweep() {
 	x.touch(kindMeta, "board")
 	goOn := func() { x.meta.SweptAt = x.now.Add(-sweepEvery) }
 	if x.Settings.StaleAfter > 0 {
-		ended := x.endAlerts(fmt.Sprintf("Alertmanager has not reported it for %s, so it counts as resolved",
-			state.FormatDuration(x.Settings.StaleAfter)),
-			func(rec *state.AlertRecord) bool {
-				return x.now.Sub(rec.LastAt) > x.Settings.StaleAfter
-			})
-		if ended {
+		var stale []state.Fingerprint
+		for fp, rec := range x.Board.alerts {
+			if rec.Active && x.now.Sub(rec.LastAt) > x.Settings.StaleAfter {
+				stale = append(stale, fp)
+			}
+		}
+		if len(stale) > 0 {
+			x.endAlerts(fmt.Sprintf("Alertmanager has not reported it for %s, so it counts as resolved",
+				state.FormatDuration(x.Settings.StaleAfter)), stale)
 			goOn()
 			return
 		}
