@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
 
@@ -266,5 +267,27 @@ func TestStartLogsNoWarnings(t *testing.T) {
 	closeIt(t, s)
 	if log.Len() > 0 {
 		t.Errorf("the start warned:\n%s", &log)
+	}
+}
+
+// A bot that loses NATS while it opens the store waits until the connection is back.
+func TestOpeningOutlivesLostConnection(t *testing.T) {
+	links := natstest.Links(t, natstest.Start(t))
+	cfg := Config{URL: natstest.URLs(links), Replicas: 1}
+	if err := cfg.validate(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue()}
+	if err := s.connect(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer s.nc.Close()
+	links[0].Cut()
+	for s.nc.IsConnected() {
+		<-time.After(time.Millisecond)
+	}
+	links[0].Mend() // the client tries again after its pause
+	if err := s.prepare(t.Context(), cfg); err != nil {
+		t.Error(err)
 	}
 }

@@ -61,7 +61,7 @@ func validKey(key string) bool {
 
 // A cluster drops some requests of processes that create the same streams at once, and never
 // answers them (nats-server 2.15.2). prepare gives an external server prepareTime for an answer,
-// and prepareMost for all attempts.
+// and prepareMost for all attempts. A lost connection comes back later, and does not count.
 const (
 	prepareTime = 3 * time.Second
 	prepareMost = 30 * time.Second
@@ -74,11 +74,29 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	}
 	for late := time.Now().Add(prepareMost); ; {
 		err := s.prepareOnce(ctx, cfg, prepareTime)
+		if errors.Is(err, nats.ErrReconnectBufExceeded) && s.connectedAgain(ctx) {
+			late = time.Now().Add(prepareMost)
+			continue
+		}
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || time.Now().After(late) {
 			return err
 		}
 		s.log.WarnContext(ctx, "the NATS server does not answer, Paramedic asks again", "err", err)
 	}
+}
+
+// connectedAgain waits until the connection is back. It returns false if the context ends first.
+func (s *Store) connectedAgain(ctx context.Context) bool {
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for !s.nc.IsConnected() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return ctx.Err() == nil
 }
 
 func (s *Store) prepareOnce(ctx context.Context, cfg Config, most time.Duration) error {
