@@ -1,9 +1,7 @@
 package jetstream
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -55,57 +53,6 @@ func (s *Store) embed(dir string, opts []nats.Option) (*nats.Conn, error) {
 		return nil, err
 	}
 	return nats.Connect("", append(opts, nats.InProcessServer(s.server), nats.ReconnectWait(100*time.Millisecond))...)
-}
-
-// dial waits for the external server until the context ends.
-func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option) (*nats.Conn, error) {
-	if cfg.CredentialsFile != "" {
-		user, err := credentials(cfg.CredentialsFile)
-		if err != nil {
-			return nil, fmt.Errorf("state.nats.credentials_file: %w", err)
-		}
-		opts = append(opts, user)
-	}
-	connected := make(chan struct{}, 1)
-	opts = append(opts,
-		nats.RetryOnFailedConnect(true),
-		nats.ConnectHandler(func(*nats.Conn) { connected <- struct{}{} }),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.WarnContext(ctx, "lost the NATS server", "err", err) }),
-		nats.ReconnectHandler(func(nc *nats.Conn) { log.InfoContext(ctx, "reconnected to NATS", "server", nc.ConnectedServerName()) }),
-	)
-	nc, err := nats.Connect(cfg.URL, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
-	}
-	select {
-	case <-connected:
-	case <-ctx.Done():
-		err := errors.Join(nc.LastError(), ctx.Err())
-		nc.Close()
-		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
-	}
-	if have := nc.MaxPayload(); have < MaxValue {
-		log.WarnContext(ctx, "the NATS server's max_payload is small: it refuses a larger webhook payload",
-			"max_payload", have, "advised", MaxValue)
-	}
-	return nc, nil
-}
-
-// credentials returns the option for a user's file: a JWT with its seed (.creds), or the seed of an
-// NKey alone. The file is read again for each connection.
-func credentials(path string) (nats.Option, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Contains(raw, []byte("BEGIN NATS USER JWT")) {
-		return nats.UserCredentials(path), nil
-	}
-	user, err := nats.NkeyOptionFromSeed(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s holds neither a user's JWT with its seed (.creds) nor a user's NKey seed (SU…): %w", path, err)
-	}
-	return user, nil
 }
 
 // serverLog sends the embedded server's log to slog. The server's notices do not concern an

@@ -1,17 +1,9 @@
 package jetstream_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -33,43 +25,6 @@ import (
 )
 
 const shippedConfig = "../../deploy/nats/nats.conf"
-
-// identity returns a certificate for 127.0.0.1 that is its own authority, and its key. It is
-// the same for the whole process, which reads its trusted authorities once.
-var identity = sync.OnceValues(func() (public, private []byte) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	cert := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nats"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	signed, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
-	if err != nil {
-		panic(err)
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		panic(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
-})
-
-// certificates writes the files of cert-manager, and makes this process trust them.
-func certificates(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	t.Setenv("SSL_CERT_DIR", dir)
-	public, private := identity()
-	for name, body := range map[string][]byte{"tls.crt": public, "ca.crt": public, "tls.key": private} {
-		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // nkey writes the seed of a new user to a file, and returns the public key.
 func nkey(t *testing.T) (public, file string) {
@@ -97,6 +52,7 @@ func nkey(t *testing.T) (public, file string) {
 type shipped struct {
 	servers []*server.Server
 	urls    string
+	ca      string   // the file of the servers' authority
 	seed    string   // the file of the bot's user
 	allowed []string // what the bot may publish to
 	admin   *nats.Conn
@@ -105,11 +61,12 @@ type shipped struct {
 
 func serveShipped(t *testing.T) *shipped {
 	t.Helper()
-	dir := certificates(t)
+	dir := t.TempDir()
+	files := newAuthority(t).issue(dir, "nats") // under the names of cert-manager
 	public, seed := nkey(t)
 	adminPublic, adminSeed := nkey(t)
 	t.Setenv("PARAMEDIC_NKEY", public)
-	c := &shipped{seed: seed}
+	c := &shipped{seed: seed, ca: files.CA}
 	raw, err := os.ReadFile(shippedConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +118,7 @@ func (c *shipped) dial(t *testing.T, seed string, more ...nats.Option) *nats.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	nc, err := nats.Connect(c.urls, append(more, user)...)
+	nc, err := nats.Connect(c.urls, append(more, user, nats.RootCAs(c.ca))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +129,7 @@ func (c *shipped) dial(t *testing.T, seed string, more ...nats.Option) *nats.Con
 func (*shipped) Shared() bool { return true }
 
 func (c *shipped) Open(t *testing.T) statetest.Store {
-	return openStore(t, jetstream.Config{URL: c.urls, CredentialsFile: c.seed, Replicas: 3})
+	return openStore(t, jetstream.Config{URL: c.urls, CredentialsFile: c.seed, TLS: jetstream.TLSFiles{CA: c.ca}, Replicas: 3})
 }
 
 // clear removes all streams.

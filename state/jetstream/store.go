@@ -43,6 +43,7 @@ type Config struct {
 	Dir             string // for the embedded server
 	URL             string // for an external cluster, comma-separated
 	CredentialsFile string // for URL: a .creds file, or an NKey seed
+	TLS             TLSFiles
 	// Replicas is for the streams of an external cluster; 0 means 3. An embedded server has one.
 	Replicas int
 	Retain   time.Duration
@@ -70,6 +71,8 @@ func (c *Config) validate() error {
 		return errors.New("state is either in a directory (state.dir) or at a NATS URL (state.nats.url), not both")
 	case c.URL == "" && c.CredentialsFile != "":
 		return errors.New("state.nats.credentials_file needs state.nats.url")
+	case c.URL == "" && c.TLS != TLSFiles{}:
+		return errors.New("state.nats.ca_file, cert_file and key_file need state.nats.url")
 	case c.Replicas < 0 || c.Replicas > 5:
 		return fmt.Errorf("state.nats.replicas is %d, and must be from 1 to 5", c.Replicas)
 	case c.Retain < 0:

@@ -90,14 +90,18 @@ func TestSecondProcessIsRefused(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	for want, cfg := range map[string]jetstream.Config{
-		"needs a directory":     {},
-		"not both":              {Dir: "d", URL: "u"},
-		"needs state.nats.url":  {Dir: "d", CredentialsFile: "c"},
-		"must be from 1 to 5":   {URL: "u", Replicas: 9},
-		"must be positive":      {Dir: "d", Retain: -1},
-		"connecting to NATS":    {URL: "nats://127.0.0.1:1"},
-		"nor a user's NKey":     {URL: "nats://127.0.0.1:1", CredentialsFile: "doc.go"},
-		"making the state dire": {Dir: filepath.Join(os.Args[0], "d")},
+		"needs a directory":                 {},
+		"not both":                          {Dir: "d", URL: "u"},
+		"needs state.nats.url":              {Dir: "d", CredentialsFile: "c"},
+		"must be from 1 to 5":               {URL: "u", Replicas: 9},
+		"must be positive":                  {Dir: "d", Retain: -1},
+		"connecting to NATS":                {URL: "nats://127.0.0.1:1"},
+		"cert_file and key_file need state": {Dir: "d", TLS: jetstream.TLSFiles{CA: "c"}},
+		"needs both cert_file and key_file": {URL: "nats://127.0.0.1:1", TLS: jetstream.TLSFiles{Key: "doc.go"}},
+		"no certificate in PEM format":      {URL: "nats://127.0.0.1:1", TLS: jetstream.TLSFiles{CA: "doc.go"}},
+		"state.nats.cert_file and key_file": {URL: "nats://127.0.0.1:1", TLS: jetstream.TLSFiles{Cert: "doc.go", Key: "doc.go"}},
+		"nor a user's NKey":                 {URL: "nats://127.0.0.1:1", CredentialsFile: "doc.go"},
+		"making the state dire":             {Dir: filepath.Join(os.Args[0], "d")},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		s, err := jetstream.Open(ctx, cfg)

@@ -81,7 +81,7 @@ func TestChartPassesHelmLint(t *testing.T) {
 // everything turns on every optional object.
 const everything = `
 replicas: 3
-state: {nats: {url: "nats://nats.nats:4222", credentialsKey: nats.creds}}
+state: {nats: {url: "nats://nats.nats:4222", credentialsKey: nats.creds, tls: {caKey: nats-ca.crt, certKey: nats.crt, privateKey: nats.key}}}
 config: {public_url: "https://bot.corp.example", tls: {cert_file: /etc/paramedic/secrets/tls.crt, key_file: /etc/paramedic/secrets/tls.key}}
 image: {pullSecrets: [registry]}
 env: [{name: TZ, value: Europe/Berlin}]
@@ -202,7 +202,9 @@ func TestStoreDecidesTheWorkload(t *testing.T) {
 		t.Errorf("three replicas are\n%s", deployment)
 	}
 	config := shared["ConfigMap/paramedic"]
-	for _, want := range []string{"url: nats://nats.nats:4222", "credentials_file: /etc/paramedic/secrets/nats.creds"} {
+	for _, want := range []string{"url: nats://nats.nats:4222", "credentials_file: /etc/paramedic/secrets/nats.creds",
+		"ca_file: /etc/paramedic/secrets/nats-ca.crt", "cert_file: /etc/paramedic/secrets/nats.crt",
+		"key_file: /etc/paramedic/secrets/nats.key"} {
 		if !strings.Contains(config, want) {
 			t.Errorf("three replicas lack %q:\n%s", want, config)
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"os"
 	"path/filepath"
@@ -26,7 +27,6 @@ func (v *validator) auth(c *Config) {
 	}
 	v.secret(am("bearer_token_file"), c.Auth.Alertmanager.BearerTokenFile)
 	v.secret(am("basic_auth", "password_file"), basic.PasswordFile)
-	v.readable([]string{"state", "nats", "credentials_file"}, c.State.NATS.CredentialsFile)
 	ca := v.readable(am("client_ca_file"), c.Auth.Alertmanager.ClientCAFile)
 	cert, key := v.readable([]string{"tls", "cert_file"}, c.TLS.CertFile), v.readable([]string{"tls", "key_file"},
 		c.TLS.KeyFile)
@@ -37,6 +37,32 @@ func (v *validator) auth(c *Config) {
 	}
 	if v.readable([]string{"auth", "api", "tokens_file"}, c.Auth.API.TokensFile) {
 		v.tokens(c.Auth.API.TokensFile)
+	}
+}
+
+// nats checks the files for an external NATS.
+func (v *validator) nats(c *NATSConfig) {
+	key := func(k string) []string { return []string{"state", "nats", k} }
+	for _, f := range []struct{ key, file string }{{"credentials_file", c.CredentialsFile}, {"ca_file", c.CAFile},
+		{"cert_file", c.CertFile}, {"key_file", c.KeyFile}} {
+		if f.file != "" && c.URL == "" {
+			v.at(key(f.key), "has no use without state.nats.url: set that, or remove this line")
+		}
+	}
+	v.readable(key("credentials_file"), c.CredentialsFile)
+	if v.readable(key("ca_file"), c.CAFile) {
+		if _, err := authorities(c.CAFile); err != nil {
+			v.at(key("ca_file"), "%v", err)
+		}
+	}
+	cert, private := v.readable(key("cert_file"), c.CertFile), v.readable(key("key_file"), c.KeyFile)
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		v.at([]string{"state", "nats"}, "needs both cert_file and key_file")
+	}
+	if cert && private {
+		if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
+			v.at(key("cert_file"), "cannot be used with key_file: %s", strings.TrimPrefix(err.Error(), "tls: "))
+		}
 	}
 }
 

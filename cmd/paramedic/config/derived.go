@@ -145,13 +145,23 @@ func LoadTLS(cfg Config) (*tls.Config, error) {
 	if ca == "" {
 		return conf, nil
 	}
-	pem, err := os.ReadFile(ca)
+	pool, err := authorities(ca)
 	if err != nil {
 		return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %w", err)
 	}
-	conf.ClientCAs, conf.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
-	if !conf.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %s has no certificate in PEM format", ca)
-	}
+	conf.ClientCAs, conf.ClientAuth = pool, tls.VerifyClientCertIfGiven
 	return conf, nil
+}
+
+// authorities reads the CA certificates of a PEM file.
+func authorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM format", file)
+	}
+	return pool, nil
 }

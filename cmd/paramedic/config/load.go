@@ -130,6 +130,7 @@ func (v *validator) config(c *Config) {
 		v.at([]string{"state", "dir"}, "is empty: name a directory, or set state.nats.url")
 	}
 	v.stateDir(c)
+	v.nats(&c.State.NATS)
 	if r := c.State.NATS.Replicas; c.State.NATS.URL != "" && (r < 1 || r > 5) {
 		v.at([]string{"state", "nats", "replicas"}, "is %d: it must be from 1 to 5", r)
 	}

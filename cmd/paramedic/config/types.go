@@ -35,6 +35,9 @@ type StateConfig struct {
 type NATSConfig struct {
 	URL             string `yaml:"url" json:"url,omitempty" jsonschema_description:"External NATS cluster (2.12 or newer) instead of the embedded one."`
 	CredentialsFile string `yaml:"credentials_file" json:"credentials_file,omitempty" jsonschema_description:"NATS credentials: a .creds file, or the seed of an NKey (SU…)."`
+	CAFile          string `yaml:"ca_file" json:"ca_file,omitempty" jsonschema_description:"CA (PEM) of the servers' certificates, instead of the system's. The bot reads the three files again for each connection. With any of them it refuses a server without TLS."`
+	CertFile        string `yaml:"cert_file" json:"cert_file,omitempty" jsonschema_description:"Certificate chain (PEM) that the bot shows to the servers."`
+	KeyFile         string `yaml:"key_file" json:"key_file,omitempty" jsonschema_description:"Private key (PEM) of cert_file."`
 	Replicas        int    `yaml:"replicas" json:"replicas,omitempty" jsonschema_description:"Replicas of the streams in an external cluster, 1 to 5." jsonschema:"minimum=1,maximum=5"`
 }
 

@@ -57,6 +57,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 // StoreConfig returns the settings of the store of a configuration.
 func StoreConfig(cfg config.Config, log *slog.Logger) jetstream.Config {
 	return jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
+		TLS:      jetstream.TLSFiles{CA: cfg.State.NATS.CAFile, Cert: cfg.State.NATS.CertFile, Key: cfg.State.NATS.KeyFile},
 		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Version: Version, Logger: log}
 }
 

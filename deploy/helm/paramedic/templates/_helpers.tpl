@@ -36,8 +36,12 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- $state := dict "retain" .Values.state.retain }}
 {{- if $nats.url }}
 {{- $external := dict "url" $nats.url "replicas" (int $nats.replicas) }}
-{{- if $nats.credentialsKey }}
-{{- $_ := set $external "credentials_file" (printf "/etc/paramedic/secrets/%s" $nats.credentialsKey) }}
+{{- $files := dict "credentials_file" $nats.credentialsKey "ca_file" $nats.tls.caKey "cert_file" $nats.tls.certKey
+  "key_file" $nats.tls.privateKey }}
+{{- range $key, $name := $files }}
+{{- if $name }}
+{{- $_ := set $external $key (printf "/etc/paramedic/secrets/%s" $name) }}
+{{- end }}
 {{- end }}
 {{- $_ := set $state "nats" $external }}
 {{- else }}
