@@ -40,25 +40,31 @@ func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 		gpuEntity(&e, l)
 	}
 	instance := subjectInstance(&e, l, gpu)
-	// Its own address and namespace are not those of its subject.
 	kubeState := strings.Contains(l["job"], "kube-state") || kubeStatePod(e.Pod)
-	if kubeStatePod(e.Pod) && !from.Scrape {
-		e.Pod = ""
-		if l["exported_namespace"] == "" && e.Node == "" && first(l, workloadLabels...) == "" {
-			e.Namespace = ""
-		}
-	}
-	if e.Pod == "" && e.GPU == "" && !kubeState {
+	if kubeState {
+		kubeEntity(&e, l, from.Scrape)
+	} else if e.Pod == "" && e.GPU == "" {
 		e.Instance = instance
-	}
-	if kubeState && e.Pod == "" && e.Node != "" {
-		e.Namespace = ""
 	}
 	e.Pool = poolName(l, e.Pod, picker)
 	if e.Pod == "" && e.Pool == "" && e.Node == "" && e.GPU == "" && !gpu && !picker && !pickers(l) && !kubeState {
 		e.Job, e.Service = first(l, "exported_job", "job"), first(l, "exported_service", "service")
 	}
 	return e
+}
+
+// kubeEntity clears what kube-state-metrics says of itself. Its own pod and namespace are not those
+// of its subject, unless the alert is about its scrape.
+func kubeEntity(e *state.Entity, l map[string]string, scrape bool) {
+	if kubeStatePod(e.Pod) && !scrape {
+		e.Pod = ""
+		if l["exported_namespace"] == "" && e.Node == "" && first(l, workloadLabels...) == "" {
+			e.Namespace = ""
+		}
+	}
+	if e.Pod == "" && e.Node != "" {
+		e.Namespace = ""
+	}
 }
 
 // kubeStatePod reports whether a pod is one of kube-state-metrics. Objects without a pod, such as a

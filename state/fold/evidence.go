@@ -136,9 +136,6 @@ func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 	if isNewTrouble(in, d) {
 		return !x.hasOpenWrite(in)
 	}
-	if in.Relapses > 0 && slices.Contains(in.Diagnosis.LeadsTo, d.Cause) {
-		return false // the trouble is back, and shows its consequence first
-	}
 	if x.isAftermath(in, d) || slices.Contains(in.RuledOut, d.Cause) {
 		return false
 	}
@@ -195,6 +192,9 @@ const fadeTime = 15 * time.Minute
 // if an alert or a broken worker or node shows it, or while no alert has resolved: rates look back
 // minutes, so the score of the root still grows.
 func (x *step) isAftermath(in *state.Incident, d state.Diagnosis) bool {
+	if in.Relapses > 0 && slices.Contains(in.Diagnosis.LeadsTo, d.Cause) {
+		return true // the trouble is back, and shows its consequence first
+	}
 	unexplained := func(s state.SymptomCount) bool {
 		return s.Active > 0 && s.Symptom != state.Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom)
 	}

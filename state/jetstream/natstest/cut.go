@@ -62,9 +62,9 @@ func (l *Link) serve() {
 		}
 		server, err := net.Dial("tcp", l.server)
 		if err != nil || !l.keep(client, server) {
-			client.Close()
+			_ = client.Close()
 			if err == nil {
-				server.Close()
+				_ = server.Close()
 			}
 			continue
 		}
@@ -91,7 +91,7 @@ func (l *Link) carry(to, from net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range []net.Conn{to, from} {
-		c.Close()
+		_ = c.Close()
 		delete(l.conns, c)
 	}
 }
@@ -102,7 +102,7 @@ func (l *Link) Cut() {
 	defer l.mu.Unlock()
 	l.cut = true
 	for c := range l.conns {
-		c.Close()
+		_ = c.Close()
 	}
 }
 
