@@ -7,10 +7,20 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+)
+
+// A consumer of an ordered read lives on one server. If that server dies, the client library makes
+// another one. NATS may place it on the dead server, which it does not know to be dead yet, and the
+// library asks for the same name again and again. After consumerTries it takes another name, and
+// NATS another server. The library notices after two missing heartbeats.
+const (
+	consumerTries     = 2
+	consumerHeartbeat = 3 * time.Second
 )
 
 // Inputs reads the partition's inputs after a position. It acknowledges nothing. Only the position
@@ -36,7 +46,7 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	cons, err := s.js.OrderedConsumer(asking, inputStream, natsjs.OrderedConsumerConfig{
 		FilterSubjects: []string{inputSubject(partition)},
 		DeliverPolicy:  natsjs.DeliverByStartSequencePolicy,
-		OptStartSeq:    after + 1,
+		OptStartSeq:    after + 1, MaxResetAttempts: consumerTries,
 	})
 	if err != nil {
 		return nil, unavailable("reading the log", err)
@@ -52,7 +62,7 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end, newest: newest,
 		inputs: make(chan read, readAhead), done: make(chan struct{})}
 	r.consuming, err = cons.Consume(r.receive,
-		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes),
+		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes), natsjs.PullHeartbeat(consumerHeartbeat),
 		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
 			// The consumer resumes where it stopped.
 			s.log.DebugContext(ctx, "reading the log", "partition", partition, "err", err)

@@ -147,7 +147,7 @@ func (l *lease) consume() (natsjs.ConsumeContext, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
 	defer cancel()
 	cons, err := l.s.js.OrderedConsumer(ctx, stateStream, natsjs.OrderedConsumerConfig{FilterSubjects: []string{leaseSubject},
-		DeliverPolicy: natsjs.DeliverNewPolicy})
+		DeliverPolicy: natsjs.DeliverNewPolicy, MaxResetAttempts: consumerTries})
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,9 @@ func (l *lease) consume() (natsjs.ConsumeContext, error) {
 			default:
 			}
 		}
-	}, natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) { l.s.log.Debug("watching the lease", "err", err) }))
+	}, natsjs.PullHeartbeat(consumerHeartbeat), natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
+		l.s.log.Debug("watching the lease", "err", err)
+	}))
 }
 
 // step renews the lease, or takes it if it is free.

@@ -17,6 +17,7 @@ type Link struct {
 
 	mu    sync.Mutex
 	cut   bool
+	flows chan struct{} // closed while bytes pass
 	conns map[net.Conn]bool
 }
 
@@ -30,12 +31,14 @@ func Links(t testing.TB, urls string) []*Link {
 			t.Fatal(err)
 		}
 		l := &Link{URL: "nats://" + listener.Addr().String(), listener: listener, server: strings.TrimPrefix(url, "nats://"),
-			conns: map[net.Conn]bool{}}
+			flows: make(chan struct{}), conns: map[net.Conn]bool{}}
+		close(l.flows)
 		var serving sync.WaitGroup
 		serving.Go(l.serve)
 		t.Cleanup(func() {
 			listener.Close()
 			l.Cut()
+			l.flow() // ends the goroutines of a stalled link
 			serving.Wait()
 		})
 		all = append(all, l)
@@ -87,12 +90,46 @@ func (l *Link) keep(conns ...net.Conn) bool {
 
 // carry copies until one end closes, and closes both.
 func (l *Link) carry(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // the end of either connection ends it
+	_, _ = io.Copy(to, slow{from, l}) // the end of either connection ends it
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range []net.Conn{to, from} {
 		_ = c.Close()
 		delete(l.conns, c)
+	}
+}
+
+// A slow reads from a connection while its link is not stalled.
+type slow struct {
+	net.Conn
+	l *Link
+}
+
+// Read holds back what it has read until the link flows.
+func (s slow) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	s.l.mu.Lock()
+	flows := s.l.flows
+	s.l.mu.Unlock()
+	<-flows
+	return n, err
+}
+
+// Stall holds back all bytes, and leaves the connections open, until Mend.
+func (l *Link) Stall() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flows = make(chan struct{})
+}
+
+// flow lets bytes pass.
+func (l *Link) flow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.flows:
+	default:
+		close(l.flows)
 	}
 }
 
@@ -106,8 +143,9 @@ func (l *Link) Cut() {
 	}
 }
 
-// Mend lets the client connect again.
+// Mend lets the client connect again, and bytes pass.
 func (l *Link) Mend() {
+	l.flow()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = false
