@@ -3,7 +3,6 @@ package playbooks
 import (
 	"embed"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"paramedic/internal/strictyaml"
+	"paramedic/internal/userfile"
 )
 
 //go:embed library/*.md
@@ -25,14 +25,17 @@ const maxFile = 256 << 10
 // those of all files.
 func Load(dir string) (*Library, error) {
 	all := map[string]*Playbook{}
-	problems := readAll(builtin, "library", "library", all)
+	entries, err := builtin.ReadDir("library")
+	if err != nil {
+		return nil, fmt.Errorf("listing the built-in playbooks: %w", err)
+	}
+	problems := readAll(entries, "library", func(name string) ([]byte, error) { return builtin.ReadFile("library/" + name) }, all)
 	if dir != "" {
-		root, err := os.OpenRoot(dir)
-		if err != nil {
+		if entries, err = os.ReadDir(dir); err != nil {
 			return nil, fmt.Errorf("reading the playbooks directory: %w", err)
 		}
-		defer root.Close()
-		problems = append(problems, readAll(root.FS(), ".", dir, all)...)
+		read := func(name string) ([]byte, error) { return userfile.Read(dir, name, maxFile) }
+		problems = append(problems, readAll(entries, dir, read, all)...)
 	}
 	if err := problems.err(); err != nil {
 		return nil, err
@@ -40,20 +43,15 @@ func Load(dir string) (*Library, error) {
 	return newLibrary(all), nil
 }
 
-// readAll parses every .md file of one directory into all. shown is the directory's name in
-// problems.
-func readAll(files fs.FS, dir, shown string, all map[string]*Playbook) Problems {
-	entries, err := fs.ReadDir(files, dir)
-	if err != nil {
-		return Problems{{File: shown, Text: fmt.Sprintf("cannot be listed: %v", err)}}
-	}
+// readAll parses every .md file of one directory into all.
+func readAll(entries []fs.DirEntry, dir string, read func(name string) ([]byte, error), all map[string]*Playbook) Problems {
 	var problems Problems
 	for _, e := range entries {
 		if e.IsDir() || filepath.Ext(e.Name()) != ".md" || strings.EqualFold(e.Name(), "README.md") {
 			continue
 		}
-		name := filepath.Join(shown, e.Name())
-		data, err := readFile(files, pathJoin(dir, e.Name()))
+		name := filepath.Join(dir, e.Name())
+		data, err := read(e.Name())
 		if err != nil {
 			problems = append(problems, Problem{File: name, Text: err.Error()})
 			continue
@@ -65,29 +63,6 @@ func readAll(files fs.FS, dir, shown string, all map[string]*Playbook) Problems 
 		}
 	}
 	return problems
-}
-
-func pathJoin(dir, name string) string {
-	if dir == "." {
-		return name
-	}
-	return dir + "/" + name
-}
-
-func readFile(files fs.FS, name string) ([]byte, error) {
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("is larger than %d KiB: shorten it", maxFile>>10)
-	}
-	return data, nil
 }
 
 // Parse reads one playbook. The playbook is valid only if there are no problems.

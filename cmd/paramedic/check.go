@@ -20,6 +20,7 @@ import (
 	"paramedic/rules/enrich/prometheus"
 	"paramedic/rules/signals"
 	"paramedic/state"
+	"paramedic/state/jetstream"
 )
 
 func (c *cli) checkCommand() *cobra.Command {
@@ -47,7 +48,7 @@ func (c *cli) checkCommand() *cobra.Command {
 // A checkResult is the output of check.
 type checkResult struct {
 	Problems []config.Problem              `json:"problems"`
-	Online   map[string]string             `json:"online,omitempty"` // by service: "ok", "off: …" or the problem
+	Online   map[string]string             `json:"online,omitempty"` // by service: "ok", "off: …", "unknown: …" or the problem
 	Rules    map[string]service.LintResult `json:"rules,omitempty"`  // by cluster: its own alert rules
 	Causes   int                           `json:"causes"`
 	Books    int                           `json:"playbooks"`
@@ -84,7 +85,7 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 func (o *checkResult) findings() int {
 	n := len(o.Problems)
 	for _, answer := range o.Online {
-		if answer != "ok" && !strings.HasPrefix(answer, leftOff) {
+		if answer != "ok" && !strings.HasPrefix(answer, leftOff) && !strings.HasPrefix(answer, notKnown) {
 			n++
 		}
 	}
@@ -193,12 +194,27 @@ func (o *checkResult) ask(ctx context.Context, cfg config.Config, c *cli) {
 			o.Online[p.What] = leftOff + p.Off
 		}
 	}
+	if cfg.State.NATS.URL != "" {
+		o.askNATS(ctx, cfg, c)
+	}
 	var failed map[string]error
 	o.Rules, failed = service.LintRules(ctx, cfg)
 	for what, err := range failed {
 		o.Online[what] = okOr(err)
 	}
 }
+
+// askNATS asks the external NATS.
+func (o *checkResult) askNATS(ctx context.Context, cfg config.Config, c *cli) {
+	for _, a := range jetstream.Inspect(ctx, service.StoreConfig(cfg, c.quietLogger())) {
+		if o.Online[a.What] = okOr(a.Err); a.Err == nil && a.Unknown != "" {
+			o.Online[a.What] = notKnown + a.Unknown
+		}
+	}
+}
+
+// notKnown begins the answer for what check cannot see. It is not a finding.
+const notKnown = "unknown: "
 
 // leftOff begins the answer for a feature that is not switched on. It is not a finding.
 const leftOff = "off: "
@@ -216,10 +232,10 @@ func (o *checkResult) print(c *cli, path string) {
 	}
 	if o.Online != nil && len(o.Online) == 0 {
 		fmt.Fprintln(c.out, "no service is configured, so --online called none (clusters[].prometheus, engines, alertmanager, "+
-			"kubernetes, traces, notify)")
+			"kubernetes, traces, notify, state.nats)")
 	}
 	for _, what := range slices.Sorted(maps.Keys(o.Online)) {
-		fmt.Fprintf(c.out, "%-32s %s\n", what, o.Online[what])
+		fmt.Fprintf(c.out, "%-32s %s\n", what, strings.ReplaceAll(o.Online[what], "\n", "\n"+strings.Repeat(" ", 33)))
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(o.Rules)) {
 		printLint(c, cluster, o.Rules[cluster])

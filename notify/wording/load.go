@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	html "html/template"
-	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +15,8 @@ import (
 	"text/template/parse"
 
 	"github.com/prometheus/alertmanager/template"
+
+	"paramedic/internal/userfile"
 )
 
 // The names of the templates that are used.
@@ -72,7 +72,7 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	if len(patterns) == 0 {
 		return nil, nil
 	}
-	l := &loader{own: map[string]string{}}
+	l := &loader{own: map[string]string{}, named: map[string]bool{}}
 	paths := l.paths(patterns)
 	capture := func(t *gotext.Template, _ *html.Template) {
 		b := &budget{ctx: context.Background(), escape: plain}
@@ -106,6 +106,7 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 type loader struct {
 	set      *gotext.Template
 	own      map[string]string // the operator's files
+	named    map[string]bool   // those that the configuration names without a pattern
 	problems []Problem
 }
 
@@ -124,6 +125,7 @@ func (l *loader) paths(patterns []string) []string {
 			l.problem(pattern, 0, "matches no file")
 		}
 		for _, path := range found {
+			l.named[path] = l.named[path] || path == pattern
 			if !slices.Contains(out, path) {
 				out = append(out, path)
 			}
@@ -138,7 +140,7 @@ func (l *loader) paths(patterns []string) []string {
 
 // parse adds a file's templates to the set. They replace earlier ones with the same name.
 func (l *loader) parse(path string) {
-	raw, err := read(path)
+	raw, err := l.read(path)
 	if err != nil {
 		l.problem(path, 0, "%v", err)
 		return
@@ -155,17 +157,17 @@ func (l *loader) parse(path string) {
 	}
 }
 
-func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// read returns a file's content. A file that the configuration names itself may be a link to
+// anywhere; one that a pattern finds in a directory may not lead out of it.
+func (l *loader) read(path string) ([]byte, error) {
+	if l.named[path] {
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil, err
+		}
+		path = target
 	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err == nil && len(raw) > maxFileSize {
-		err = fmt.Errorf("it has more than %d bytes", maxFileSize)
-	}
-	return raw, err
+	return userfile.Read(filepath.Dir(path), filepath.Base(path), maxFileSize)
 }
 
 // located records a template's error with its file and line, which it reads from the library's

@@ -225,7 +225,7 @@ func TestBadTemplatesAreRefusedWithLine(t *testing.T) {
 			"used: define at least one of paramedic.slack.title",
 		"{{ define \"paramedic.links\" }}{{ index .Alerts 99 }}{{ end }}": ":1: executing " +
 			"\"paramedic.links\"",
-		strings.Repeat(" ", maxFileSize+1): " it has more than 262144 bytes",
+		strings.Repeat(" ", maxFileSize+1): " is too large: it has more than 262144 bytes",
 	} {
 		path := written(t, text)
 		got, problems := Load([]string{path}, nil)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"paramedic/internal/strictyaml"
+	"paramedic/internal/userfile"
 )
 
 // A source is one file with its origin.
@@ -44,17 +45,9 @@ func sources(dir string) ([]source, error) {
 			continue
 		}
 		name := filepath.Join(dir, e.Name())
-		info, err := os.Stat(name)
+		data, err := userfile.Read(dir, e.Name(), maxFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading a rules file: %w", err)
-		}
-		if info.Size() > maxFile {
-			return nil, fmt.Errorf("rules file %s has %d bytes; split it into files of at most %d", name, info.Size(),
-				maxFile)
-		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("reading a rules file: %w", err)
+			return nil, fmt.Errorf("rules file %s %w", name, err)
 		}
 		out = append(out, source{name: name, data: data, own: true})
 	}
@@ -84,14 +77,9 @@ func HasRules(dir string) (bool, error) {
 		if !isYAML(e) {
 			continue
 		}
-		name := filepath.Join(dir, e.Name())
-		info, err := os.Stat(name)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-			continue // unreadable as a rules file; the user did not name it, so it is no error
-		}
-		data, err := os.ReadFile(name)
+		data, err := userfile.Read(dir, e.Name(), maxFile)
 		if err != nil {
-			continue
+			continue // unreadable as a rules file; the user did not name it, so it is no error
 		}
 		keys := strictyaml.Keys(data)
 		for f := range reflect.TypeFor[fileYAML]().Fields() {

@@ -69,16 +69,22 @@ func (f TLSFiles) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// secure returns the options that authenticate the bot and the servers.
+func (c *Config) secure() ([]nats.Option, error) {
+	opts, err := c.TLS.options()
+	if err != nil || c.CredentialsFile == "" {
+		return opts, err
+	}
+	user, err := credentials(c.CredentialsFile)
+	if err != nil {
+		return nil, fmt.Errorf("state.nats.credentials_file: %w", err)
+	}
+	return append(opts, user), nil
+}
+
 // dial waits for the external server until the context ends.
 func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option) (*nats.Conn, error) {
-	if cfg.CredentialsFile != "" {
-		user, err := credentials(cfg.CredentialsFile)
-		if err != nil {
-			return nil, fmt.Errorf("state.nats.credentials_file: %w", err)
-		}
-		opts = append(opts, user)
-	}
-	secure, err := cfg.TLS.options()
+	secure, err := cfg.secure()
 	if err != nil {
 		return nil, err
 	}

@@ -132,34 +132,39 @@ func (s *Store) prepareOnce(ctx context.Context, cfg Config, most time.Duration)
 
 // create creates or updates both streams.
 func (s *Store) create(ctx context.Context, cfg *Config) error {
-	metadata := cfg.metadata()
+	in, st := cfg.streams()
 	var err error
-	s.in, err = s.stream(ctx, natsjs.StreamConfig{
-		Name:        inputStream,
-		Description: "Paramedic: all inputs, in order",
-		Subjects:    []string{"paramedic.in.*"},
-		Retention:   natsjs.LimitsPolicy, MaxAge: cfg.Retain,
-		Storage: natsjs.FileStorage, Replicas: cfg.Replicas,
-		AllowAtomicPublish: true,
-		Metadata:           metadata,
-	})
-	if err != nil {
+	if s.in, err = s.stream(ctx, in); err != nil {
 		return err
 	}
-	s.st, err = s.stream(ctx, natsjs.StreamConfig{
-		Name:        stateStream,
-		Description: "Paramedic: the newest value of each record, made from the inputs",
-		Subjects: []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>",
-			"paramedic.probe.*", "paramedic.lease.*"},
-		Retention:         natsjs.LimitsPolicy,
-		MaxMsgsPerSubject: 1,
-		Storage:           natsjs.FileStorage, Replicas: cfg.Replicas,
-		AllowAtomicPublish: true,
-		AllowMsgTTL:        true,  // the tombstone of a deleted record expires
-		AllowDirect:        false, // a replica may answer direct reads with old values
-		Metadata:           metadata,
-	})
+	s.st, err = s.stream(ctx, st)
 	return err
+}
+
+// streams returns the settings of the input stream and of the state stream.
+func (c *Config) streams() (in, st natsjs.StreamConfig) {
+	metadata := c.metadata()
+	return natsjs.StreamConfig{
+			Name:        inputStream,
+			Description: "Paramedic: all inputs, in order",
+			Subjects:    []string{"paramedic.in.*"},
+			Retention:   natsjs.LimitsPolicy, MaxAge: c.Retain,
+			Storage: natsjs.FileStorage, Replicas: c.Replicas,
+			AllowAtomicPublish: true,
+			Metadata:           metadata,
+		}, natsjs.StreamConfig{
+			Name:        stateStream,
+			Description: "Paramedic: the newest value of each record, made from the inputs",
+			Subjects: []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>",
+				"paramedic.probe.*", "paramedic.lease.*"},
+			Retention:         natsjs.LimitsPolicy,
+			MaxMsgsPerSubject: 1,
+			Storage:           natsjs.FileStorage, Replicas: c.Replicas,
+			AllowAtomicPublish: true,
+			AllowMsgTTL:        true,  // the tombstone of a deleted record expires
+			AllowDirect:        false, // a replica may answer direct reads with old values
+			Metadata:           metadata,
+		}
 }
 
 // find looks both streams up.
