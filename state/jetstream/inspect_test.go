@@ -270,13 +270,16 @@ func pretend(t *testing.T, to, version string) (address string) {
 			}
 			defer func() { _ = behind.Close() }()
 			go func() { _, _ = io.Copy(behind, client) }()
-			hello := make([]byte, 4096)
-			n, err := behind.Read(hello)
-			if err != nil {
-				return
-			}
-			_, _ = client.Write([]byte(strings.ReplaceAll(string(hello[:n]), server.VERSION, version)))
-			go func() { _, _ = io.Copy(client, behind) }()
+			go func() { // the server tells its version again after the connection is set up
+				part := make([]byte, 64<<10)
+				for {
+					n, err := behind.Read(part)
+					if err != nil {
+						return
+					}
+					_, _ = client.Write([]byte(strings.ReplaceAll(string(part[:n]), server.VERSION, version)))
+				}
+			}()
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close(); <-done })
