@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -102,7 +104,7 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 	)
 	nc, err := nats.Connect(cfg.URL, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
+		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", withoutURL(err))
 	}
 	select {
 	case <-connected:
@@ -116,6 +118,28 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 			"max_payload", have, "advised", MaxValue)
 	}
 	return nc, nil
+}
+
+// Addresses returns the hosts and ports of URLs, without the passwords that they may have.
+func Addresses(urls string) string {
+	out := strings.Split(urls, ",")
+	for i, u := range out {
+		u = strings.TrimSpace(u)
+		if _, rest, ok := strings.Cut(u, "://"); ok {
+			u = rest
+		}
+		out[i] = u[strings.LastIndex(u, "@")+1:]
+	}
+	return strings.Join(out, ", ")
+}
+
+// withoutURL returns the error, or another one in place of an error that quotes the URL, which may
+// have a password.
+func withoutURL(err error) error {
+	if quotes := (*url.Error)(nil); errors.As(err, &quotes) {
+		return errors.New("it is not a URL such as nats://nats-0:4222")
+	}
+	return err
 }
 
 // refusals holds why no connection comes about. A failed attempt is logged at most once a minute.

@@ -44,9 +44,9 @@ func Inspect(ctx context.Context, cfg Config) []Answer {
 			defer nc.Close()
 			asked, err = nc, serverFits(nc)
 		} else {
-			err = fmt.Errorf("no connection, and the bot cannot move to this server: %w", err)
+			err = fmt.Errorf("no connection, and the bot cannot move to this server: %w", withoutURL(err))
 		}
-		out = append(out, Answer{What: "nats server " + address(url), Err: err})
+		out = append(out, Answer{What: "nats server " + Addresses(url), Err: err})
 	}
 	if asked == nil {
 		return out
@@ -61,15 +61,6 @@ func Inspect(ctx context.Context, cfg Config) []Answer {
 		out = append(out, Answer{What: "nats stream " + stream.Name, Err: i.stream(ctx, stream)})
 	}
 	return append(out, i.sync(ctx))
-}
-
-// address returns the host and port of a URL, without the password that it may have.
-func address(url string) string {
-	url = strings.TrimSpace(url)
-	if _, rest, ok := strings.Cut(url, "://"); ok {
-		url = rest
-	}
-	return url[strings.LastIndex(url, "@")+1:]
 }
 
 // serverFits returns an error if the connected server is too old, or refuses large payloads.

@@ -37,7 +37,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	}
 	defer host.Close(log)
 	// until then only /healthz is answered
-	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL))
+	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), jetstream.Addresses(cfg.State.NATS.URL)))
 	store, err := jetstream.Open(ctx, StoreConfig(cfg, log))
 	if err != nil {
 		return fmt.Errorf("opening the state: %w", err)

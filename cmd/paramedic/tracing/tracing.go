@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -104,25 +105,32 @@ func (c Config) client() *http.Client {
 		}}
 }
 
-// headers adds headers to requests.
+// headers adds headers to requests, and drops the bodies of answers: a collector may repeat the
+// headers there, and the exporter would print them.
 type headers struct {
 	of   func() (http.Header, error)
 	next http.RoundTripper
 }
 
 func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if h.of == nil {
-		return h.next.RoundTrip(r)
+	if h.of != nil {
+		extra, err := h.of()
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		for name, values := range extra {
+			r.Header[name] = values
+		}
 	}
-	extra, err := h.of()
+	resp, err := h.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	r = r.Clone(r.Context())
-	for name, values := range extra {
-		r.Header[name] = values
-	}
-	return h.next.RoundTrip(r)
+	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
+	resp.Body.Close()
+	resp.Body = http.NoBody
+	return resp, nil
 }
 
 // A reporter logs when exports begin to fail, and when they work again. It is silent in between: a
