@@ -81,6 +81,7 @@ var may = map[string][]string{
 	"remediate":        {"state", "state/outbox", "playbooks"}, // and the rooms below it
 	"lab":              {"state"},
 	"lab/alerting":     {"lab"},
+	"lab/story":        {"lab"},
 	"notify/slack":     {"state", "notify"},
 	"notify/pagerduty": {"state", "notify"},
 	"notify/console":   {"state", "notify"},

@@ -30,20 +30,20 @@ type answerSampler struct {
 	requests, refusals, empty float64
 }
 
-// sample draws the kind of a request's answer. Spoiled is how badly the chat template of its worker
-// fits the model: 0 is healthy, 1 the fault at severity 1.
-func (s *answerSampler) sample(r *request, spoiled float64) {
+// sample draws the kind of a request's answer. The shares are those that its worker adds: 0 is
+// healthy.
+func (s *answerSampler) sample(r *request, refusing, without float64) {
 	draw := s.rng.Float64()
 	r.answer = answerGood
-	switch refuse, none := refusals+spoiled*spoiledRefusals, empties+spoiled*spoiledEmpties; {
+	switch refuse, none := refusals+refusing, empties+without; {
 	case draw < refuse:
 		r.answer = answerRefusal
-		if spoiled > 0 {
+		if refusing > 0 {
 			r.output = min(r.output, refusalTokens)
 		}
 	case draw < refuse+none:
 		r.answer = answerEmpty
-		if spoiled > 0 {
+		if without > 0 {
 			r.output = 1 // the end of the turn
 		}
 	}

@@ -27,6 +27,8 @@ type engine struct {
 	host     float64 // severity of the host's CPU shortage; 0: none
 	hung     bool
 	leaky    bool // blocks of cancelled requests are never freed
+	trouble  *Trouble
+	ended    int // requests that the trouble counted
 
 	scored int // most prompt tokens with prompt_logprobs in one step since the last tick
 
@@ -41,6 +43,7 @@ func newEngine(e Engine, c Cost, groupLen int, rng *rand.Rand) *engine {
 	return &engine{
 		cost: c, maxSeqs: e.MaxNumSeqs, budget: e.MaxNumBatchedTokens, caching: !e.NoPrefixCaching,
 		kv: newBlockPool(e.blocks(c)), prefixes: map[int]*prefix{}, groupLen: groupLen, rng: rng, slow: 1, stats: newStats(),
+		trouble: &Trouble{},
 	}
 }
 
@@ -70,7 +73,7 @@ func (e *engine) begin(now float64) {
 		kvTokens += r.computed
 	}
 	e.sglang.step(e, prefill, now)
-	took := e.cost.Step(prefill, len(e.planned), kvTokens) * e.slow
+	took := (e.cost.Step(prefill, len(e.planned), kvTokens) + e.slowPrefill(prefill)) * e.slow
 	e.trtllm.step(e, prefill, took)
 	e.stats.busy += took
 	e.stats.tensor += e.cost.PerPrefillToken * float64(prefill)
@@ -212,7 +215,7 @@ func (e *engine) start(r *request, budget int, now float64) int {
 
 func (e *engine) shared(r *request) *prefix {
 	length := cmp.Or(r.shared, e.groupLen)
-	if !e.caching || r.group < 0 || length < BlockSize || r.prompt <= length {
+	if !e.caching || e.trouble.Uncached || r.group < 0 || length < BlockSize || r.prompt <= length {
 		return nil
 	}
 	x := e.prefixes[r.group]

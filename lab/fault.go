@@ -20,7 +20,8 @@ type Fault struct {
 	Worker   int           `json:"worker"`   // for a fault of one worker; 0 is the first
 	Code     int           `json:"code"`     // gpu_fault: the Xid; default 79
 	Then     int           `json:"then"`     // gpu_fault: a second Xid half a minute later; 0: none
-	Story    int           `json:"story"`    // which of its stories is told; 0 is the first
+	Story    int           `json:"story"`    // which of the lab's own stories is told; 0 is the first
+	Plot     *Plot         `json:"-"`        // another story, which replaces what the fault does; nil: none
 }
 
 // The faults that the lab can inject.
@@ -69,6 +70,7 @@ type activeFault struct {
 	over     bool    // its time has passed
 	gpu      *gpu    // that it affects, if it is the fault of one
 	followed bool    // Then was reported
+	hash     string  // of the newest revision when it began; for a Plot
 }
 
 // level returns the fault's strength at a time, from 0 to its severity.
@@ -111,6 +113,10 @@ func (f *Fleet) applyFaults() {
 	mix := f.cfg.Workload
 	for _, a := range f.faults {
 		level := a.level(f.now)
+		if a.Plot != nil {
+			f.tell(a, &mix, level)
+			continue
+		}
 		if level > 0 || a.begun {
 			f.act(a, &mix, level)
 			a.shapeDecoy(&mix, level)

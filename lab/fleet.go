@@ -200,7 +200,10 @@ func (f *Fleet) arrive() {
 
 // send routes a request to a worker.
 func (f *Fleet) send(r *request) {
-	w := f.router.pick(f.endpoints(), f.rng)
+	if f.drops(r) {
+		return
+	}
+	w := f.router.pick(f.endpoints(), f.gateway.Pinned && r.group == 0, f.rng)
 	if w == nil {
 		f.refused++
 		f.gateway.turnAway(GatewayNoEndpoint)
@@ -214,8 +217,8 @@ func (f *Fleet) send(r *request) {
 		f.retry(r)
 		return
 	}
-	f.answers.sample(r, w.spoiled)
-	if w.flawed > 0 && f.rng.Float64() < w.flawed {
+	f.answers.sample(r, w.spoiled*spoiledRefusals+w.Refuses, w.spoiled*spoiledEmpties+w.Empties)
+	if share := max(w.flawed, w.Fails); share > 0 && f.rng.Float64() < share {
 		f.fail(w)
 		w.eng.stats.finished[finishedError]++
 		f.retry(r)

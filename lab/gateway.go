@@ -10,6 +10,7 @@ import (
 // for which it found a worker apart from the others. It counts workers' errors too, as llm-d's
 // picker does if the proxy sends the status in the header "status"; Envoy sends ":status".
 type gateway struct {
+	GatewayTrouble
 	pod      string
 	blind    bool               // its watch of the pool is broken, so that it sees no endpoint
 	requests float64            // sent to a worker

@@ -70,7 +70,7 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 	switch t.Job {
 	case f.cfg.Kind.Job():
 		for _, w := range f.workers {
-			if w.name == t.Labels["pod"] && !f.unseen {
+			if w.name == t.Labels["pod"] && !f.unseen && !w.Unseen {
 				p = f.enginePage(w)
 			}
 		}
@@ -82,10 +82,14 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 		}
 	case "client":
 		p = f.clientPage()
-	case "epp":
-		p = f.gatewayPage()
-	case "frontend":
-		p = f.frontendPage()
+	case "epp", "frontend":
+		switch {
+		case f.gateway.Unseen:
+		case t.Job == "epp":
+			p = f.gatewayPage()
+		default:
+			p = f.frontendPage()
+		}
 	default:
 		p = f.kubePage()
 	}

@@ -143,7 +143,7 @@ func (s Scenario) As(k Kind) Scenario {
 	if rest, ok := strings.CutPrefix(s.Config.Pool, string(VLLM)+"-"); ok {
 		s.Config.Pool = string(k) + "-" + rest
 	}
-	if k == Dynamo && slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Name == GatewayFailure }) {
+	if k == Dynamo && slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Name == GatewayFailure && f.Plot == nil }) {
 		s.Story = "The frontend loses its connection to the request plane. It fails every request, while four " +
 			"healthy workers idle."
 	}

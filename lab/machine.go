@@ -84,9 +84,9 @@ func (f *Fleet) killOutOfMemory(w *worker) {
 	for _, g := range w.gpus {
 		g.leaked += w.gpuLeak * tickEvery
 	}
-	asked := float64(w.eng.scored) * logitBytes
-	w.eng.scored = 0
-	if left := (gpuMemoryMiB - w.gpus[0].usedMiB()) * (1 << 20); asked <= left {
+	asked := float64(w.eng.scored)*logitBytes + w.Allocates
+	w.eng.scored, w.Allocates = 0, 0
+	if asked <= w.freeMiB()*(1<<20) {
 		return
 	}
 	f.event(w.name, "Error", "CUDA out of memory: the engine core died")
@@ -96,7 +96,7 @@ func (f *Fleet) killOutOfMemory(w *worker) {
 
 // powerOff ends a node and its pods.
 func (f *Fleet) powerOff(n *node) {
-	n.down, n.downAt = true, f.now
+	n.down, n.silentAt = true, f.now
 	f.event("", "NodeDown", n.name)
 	for _, w := range f.workers {
 		if w.node == n {
@@ -108,9 +108,9 @@ func (f *Fleet) powerOff(n *node) {
 
 // seenReady reports whether the API server shows the node as ready: until the grace period ends it
 // shows the last report of its kubelet.
-func (n *node) seenReady(now float64) bool { return !n.down || now < n.downAt+nodeGrace }
+func (n *node) seenReady(now float64) bool { return !n.down && !n.mute || now < n.silentAt+nodeGrace }
 
 // seenReady reports whether the API server shows the pod as ready.
 func (w *worker) seenReady(now float64) bool {
-	return w.phase == podReady || w.phase == podLost && now < w.until
+	return w.phase == podReady && !w.Unready || w.phase == podLost && now < w.until
 }

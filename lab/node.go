@@ -8,11 +8,13 @@ type node struct {
 	gpus     []*gpu
 	cordoned bool
 	down     bool
-	downAt   float64
+	mute     bool    // its kubelet does not report
+	silentAt float64 // since when it is down or mute
 }
 
 // gpu holds the state of a GPU that DCGM exports.
 type gpu struct {
+	GPUTrouble
 	node  *node
 	index int
 	uuid  string
@@ -82,7 +84,7 @@ func (n *node) free(want int) []*gpu {
 			out = append(out, g)
 		}
 	}
-	if len(out) < want || n.cordoned || n.down {
+	if len(out) < want || n.cordoned || n.down || n.mute {
 		return nil
 	}
 	return out
@@ -110,6 +112,7 @@ func (g *gpu) observe(now, dt float64) {
 	} else {
 		g.lastBusy, g.lastTensor = 0, 0
 	}
+	busy, tensor = min(1, busy+g.Busy), min(1, tensor+g.Busy)
 	const keep = 0.7
 	g.tensor = keep*g.tensor + (1-keep)*tensor*0.62
 	g.dram = keep*g.dram + (1-keep)*(busy-tensor)*0.72
@@ -127,7 +130,7 @@ func (g *gpu) observe(now, dt float64) {
 // usedMiB returns FB_USED. Engines reserve their share at the start, busy or not.
 func (g *gpu) usedMiB() float64 {
 	if g.reserved == 0 {
-		return 4
+		return 4 + g.Foreign
 	}
-	return gpuMemoryMiB*min(0.985, g.reserved+0.028) + g.leaked // 0.028: CUDA's own context
+	return gpuMemoryMiB*min(0.985, g.reserved+0.028) + g.leaked + g.Foreign // 0.028: CUDA's own context
 }

@@ -41,6 +41,7 @@ func (e *engine) finish(now float64, done func(r *request, reason string)) {
 		if r.generated >= r.maxTokens {
 			reason = finishedLength
 		}
+		e.keep(r)
 		e.release(r)
 		e.stats.complete(r, now, reason)
 		e.sglang.ended(r, now)
@@ -94,7 +95,7 @@ func (e *engine) cancel(now float64, gone func(*request) bool, done func(*reques
 				kept = append(kept, r)
 				continue
 			}
-			if e.leaky && r.blocks > 0 {
+			if (e.leaky || e.trouble.KeepsLong && r.long) && r.blocks > 0 {
 				e.kv.leaked += r.blocks
 				r.blocks = 0
 			}

@@ -59,7 +59,11 @@ func (f *Fleet) dcgmPage(n *node) *page {
 			}
 		}
 		if n := len(g.slowed); n > 0 && !f.cfg.DCGM.Uncounted {
-			for _, event := range []string{"hw_slowdown", "hw_thermal"} { // the driver raises the one with the other
+			events := []string{"hw_slowdown", "hw_thermal"} // the driver raises the one with the other
+			if g.Brake {
+				events[1] = "hw_power_brake"
+			}
+			for _, event := range events {
 				gauge("DCGM_EXP_CLOCK_EVENTS_COUNT", "Count of clock events within the user-specified time window (see "+
 					"clock-events-count-window-size param).", float64(n), "clock_event", event, "window_size_in_ms", "300000")
 			}

@@ -82,7 +82,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 		p.gauge("kube_pod_container_status_waiting_reason", "Describes the reason the container is currently in waiting state.", 1,
 			box("reason", why)...)
 	}
-	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.MemoryLimit),
+	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.memoryLimit(w)),
 		box("node", nodeName, "resource", "memory", "unit", "byte")...)
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.GPUsPerWorker),
 		box("node", nodeName, "resource", "nvidia_com_gpu", "unit", "integer")...)
@@ -94,7 +94,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", f.cfg.Kind.Container(), "image", w.image, "node",
 		nodeName}
 	p.gauge("container_memory_working_set_bytes", "Current working set in bytes.", float64(int64(w.memory)), cadvisor...)
-	p.gauge("container_spec_memory_limit_bytes", "Memory limit for the container.", float64(f.cfg.MemoryLimit), cadvisor...)
+	p.gauge("container_spec_memory_limit_bytes", "Memory limit for the container.", float64(f.memoryLimit(w)), cadvisor...)
 	p.counter("container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", float64(int64(w.cpuPeriods)),
 		cadvisor...)
 	p.counter("container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", float64(int64(w.cpuThrottled)),

@@ -33,11 +33,15 @@ Make sure to have access to it at https://huggingface.co/%s.
 401 Client Error. Access to model is restricted. You must have access to it and be authenticated to access it. Please log in.
 `
 
-// refuseModel ends a process to which the hub denies the model.
+// refuseModel ends a process that cannot load the model.
 func (f *Fleet) refuseModel(w *worker) {
-	if f.denied && w.phase == podLoading && f.now-w.started > deniedAfter {
-		f.event(w.name, "Error", "the model hub denies the download")
-		w.words = fmt.Sprintf(gatedRepo, f.cfg.Model)
+	words := w.LoadError
+	if f.denied {
+		words = fmt.Sprintf(gatedRepo, f.cfg.Model)
+	}
+	if words != "" && w.phase == podLoading && f.now-w.started > deniedAfter {
+		f.event(w.name, "Error", "the model does not load")
+		w.words = words
 		w.die(f, "Error", 1)
 	}
 }

@@ -20,12 +20,12 @@ type router struct {
 	skewPod string
 }
 
-func (g *router) pick(ready []*worker, rng *rand.Rand) *worker {
+func (g *router) pick(ready []*worker, pinned bool, rng *rand.Rand) *worker {
 	if len(ready) == 0 {
 		return nil
 	}
-	if g.skew > 0 {
-		hot := rng.Float64() < g.skew
+	if g.skew > 0 || pinned {
+		hot := pinned || rng.Float64() < g.skew
 		for _, w := range ready {
 			if w.name == g.skewPod && hot {
 				return w

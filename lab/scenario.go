@@ -17,8 +17,14 @@ type Scenario struct {
 	Nervous bool
 }
 
-// NewScenario returns the scenario of a fault. The pool is healthy for the first five minutes.
+// NewScenario returns the scenario of a fault. The pool is healthy for the first five minutes. From
+// seed 100 on it tells one of the lab's own stories, drawn by the seed.
 func NewScenario(fault string, seed uint64) (Scenario, error) {
+	return NewStory(fault, drawn(fault, seed), seed)
+}
+
+// NewStory returns the scenario of a fault with one of the lab's own stories; 0 is the first.
+func NewStory(fault string, story int, seed uint64) (Scenario, error) {
 	s := Scenario{Name: fault, Config: Config{Seed: seed}, Length: 20 * time.Minute}
 	f := Fault{Name: fault, At: 5 * time.Minute, Worker: 1}
 	switch fault {
@@ -75,7 +81,7 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		}
 		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %s", fault, joined(Faults()))
 	}
-	s.draw(&f)
+	s.tell(&f, story)
 	s.Faults = []Fault{f}
 	return s, nil
 }

@@ -20,6 +20,7 @@ func (g *gpu) govern(now float64) {
 	if n := len(g.slowed); over > 0 && (n == 0 || now-g.slowed[n-1] >= 1) {
 		g.slowed = append(g.slowed, now)
 	}
+	g.limit(now)
 }
 
 // pace returns the factor by which a low clock slows the worker's steps. All ranks of a
@@ -30,5 +31,5 @@ func (w *worker) pace() float64 {
 	for _, g := range w.gpus {
 		slow = max(slow, fullClock/g.clock)
 	}
-	return slow
+	return slow * max(1, w.Slow)
 }

@@ -13,6 +13,7 @@ func (f *Fleet) tick() {
 		f.killOutOfMemory(w)
 		f.broken(w)
 		f.refuseModel(w)
+		f.ail(w)
 		f.advance(w)
 	}
 	f.reconcile()
@@ -49,17 +50,22 @@ func (f *Fleet) cancelAbandoned(w *worker) {
 
 // grow increases a worker's host memory by its leak and its burst, up to the container's limit.
 func (f *Fleet) grow(w *worker) {
-	if w.phase != podReady {
+	limit := float64(f.memoryLimit(w))
+	serves := w.phase == podReady
+	if !serves && (w.phase != podLoading || f.now-w.started < crashLoading || w.memory < limit) {
 		return
 	}
 	if w.leakRate > 0 {
 		w.memory += w.leakRate * tickEvery
 		w.rss += w.leakRate * tickEvery * 0.4
 	}
+	if w.memory += w.MemoryRate * tickEvery; !w.OutsideRSS {
+		w.rss += w.MemoryRate * tickEvery * 0.4
+	}
 	if w.burst > 0 && f.now >= w.until+burstAfter { // until holds the time at which the model was loaded
 		w.memory += w.burst * tickEvery
 	}
-	if w.memory >= float64(f.cfg.MemoryLimit) {
+	if w.memory >= limit {
 		f.event(w.name, "OOMKilled", "the container reached its memory limit")
 		w.die(f, "OOMKilled", 137)
 	}

@@ -15,12 +15,20 @@ type variation struct {
 	tune  func(e *engine, level float64)
 }
 
-// draw chooses the fault's story. Seeds below 100 tell the first one.
-func (s *Scenario) draw(f *Fault) {
-	if s.Config.Seed < 100 {
-		return
+// OwnStories returns the number of stories that the lab has of a fault by itself.
+func OwnStories(fault string) int { return len(variations[fault]) + 1 }
+
+// drawn returns the story of a seed. Seeds below 100 tell the first one.
+func drawn(fault string, seed uint64) int {
+	if seed < 100 {
+		return 0
 	}
-	f.Story = rand.New(rand.NewPCG(s.Config.Seed, 5)).IntN(len(variations[f.Name]) + 1)
+	return rand.New(rand.NewPCG(seed, 5)).IntN(OwnStories(fault))
+}
+
+// tell sets the fault's story.
+func (s *Scenario) tell(f *Fault, story int) {
+	f.Story = story
 	if v := f.variation(); v != nil {
 		if s.Story = v.story; v.usual.Rate > 0 {
 			s.Config.Workload, s.Config.Engine = v.usual, v.eng

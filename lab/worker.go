@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 )
@@ -19,6 +20,7 @@ const (
 
 // worker is a pod and the engine in it.
 type worker struct {
+	Trouble
 	name, uid, hash, ip string
 	args                []string
 	image               string
@@ -28,6 +30,7 @@ type worker struct {
 
 	phase      phase
 	until      float64 // when the phase ends: loading, back-off
+	loaded     float64 // until, while its machine has no network
 	created    float64
 	started    float64 // the container, last
 	inService  bool
@@ -40,6 +43,7 @@ type worker struct {
 	lastAt     float64
 
 	eng      *engine
+	kept     *engine // while its machine has no network
 	rng      *rand.Rand
 	rss      float64 // bytes of the API server's process
 	memory   float64 // working set of the container
@@ -54,7 +58,9 @@ type worker struct {
 	failing float64 // the time at which all requests began to fail; 0: they do not
 }
 
-func (w *worker) serves() bool { return w.phase == podReady && w.inService && !w.leaving }
+func (w *worker) serves() bool {
+	return w.phase == podReady && w.inService && !w.leaving && !w.Unready && !w.Unrouted
+}
 
 func (w *worker) load() int {
 	if w.eng == nil {
@@ -74,6 +80,7 @@ func (w *worker) serve(f *Fleet) {
 	w.phase = podReady
 	e := f.engineOf(w.args)
 	w.eng = newEngine(e, f.cfg.Cost, f.cfg.Workload.GroupTokens, w.rng)
+	w.eng.trouble = &w.Trouble
 	switch f.cfg.Kind {
 	case SGLang:
 		w.eng.sglang = newSGLangStats(f.now)
@@ -115,7 +122,7 @@ func (w *worker) waitingReason() string {
 	case w.phase == podBackOff && w.restarts > 1:
 		return "CrashLoopBackOff"
 	case w.phase == podPulling:
-		return "ImagePullBackOff"
+		return cmp.Or(w.Waits, "ImagePullBackOff")
 	case w.phase == podPending:
 		return "ContainerCreating"
 	}

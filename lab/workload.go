@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -18,6 +19,7 @@ type Workload struct {
 	Groups      int
 	GroupTokens int
 	GroupShare  float64
+	HotShare    float64 // share of the requests that belong to the first group, besides
 
 	LongShare float64 // share of the requests with prompts of Long
 	Long      Lengths
@@ -33,6 +35,7 @@ type Workload struct {
 	Timeout     time.Duration // or without the whole answer after this; default 150 s
 	Retries     int           // of a failed or timed-out request; default 2, negative: none
 	CancelShare float64       // share of the requests that are cancelled half-way through their answer
+	CancelAfter float64       // tokens after which they are cancelled instead; 0: half-way
 
 	clock float64 // minutes after midnight at the fleet's start
 
@@ -104,8 +107,11 @@ func (w Workload) draw(rng *rand.Rand, maxLen int) *request {
 	if w.Groups > 0 && rng.Float64() < w.GroupShare {
 		r.group = rng.IntN(w.Groups)
 	}
+	if w.HotShare > 0 && rng.Float64() < w.HotShare {
+		r.group = 0
+	}
 	if w.CancelShare > 0 && rng.Float64() < w.CancelShare {
-		r.cancelAt = math.Max(1, float64(r.output)/2)
+		r.cancelAt = math.Max(1, cmp.Or(w.CancelAfter, float64(r.output)/2))
 	}
 	return r
 }

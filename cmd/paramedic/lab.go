@@ -19,13 +19,14 @@ import (
 	"paramedic/internal/text"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/story"
 	"paramedic/state"
 )
 
 func (c *cli) labCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "lab", Short: "Run a simulated fleet, and send alert storms", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.labRunCommand(), c.labStormCommand(), c.labScoreCommand(), c.labRulesCommand())
+	cmd.AddCommand(c.labRunCommand(), c.labStormCommand(), c.labScoreCommand(), c.labRulesCommand(), c.labStoriesCommand())
 	return cmd
 }
 
@@ -100,7 +101,7 @@ func (c *cli) labRunCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&fault, "fault", lab.KVExhaustion, "`name` of a fault or a decoy; FAULT+FAULT for two faults in two pools, "+
+	f.StringVar(&fault, "fault", lab.KVExhaustion, "`name` of a fault, FAULT/STORY or a decoy; FAULT+FAULT for two faults in two pools, "+
 		"FAULT+FAULT@one for two workers of one pool")
 	f.StringVar(&listen, "listen", "127.0.0.1:9400", "`address` of the pages")
 	f.StringVar(&hook, "webhook", "", "send alerts to this webhook `URL`")
@@ -151,10 +152,11 @@ func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 		}
 		return lab.NewDouble(d, seed)
 	}
-	if err := score.CheckFault("--fault", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
+	cause, _, _ := strings.Cut(name, "/")
+	if err := score.CheckFault("--fault", cause, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
 		return nil, err
 	}
-	play := lab.NewScenario
+	play := story.New
 	if slices.Contains(lab.Decoys(), name) {
 		play = lab.NewDecoy
 	}

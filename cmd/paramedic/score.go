@@ -12,10 +12,12 @@ import (
 
 	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
+	"paramedic/lab/story"
 )
 
 func (c *cli) labScoreCommand() *cobra.Command {
 	s := score.Selection{}
+	var stories bool
 	cmd := &cobra.Command{
 		Use:   "score",
 		Short: "Play faults on many seeds, and count how often the diagnosis is right",
@@ -37,6 +39,9 @@ func (c *cli) labScoreCommand() *cobra.Command {
 			if slices.Equal(s.Faults, []string{"all"}) {
 				s.Faults = lab.Faults()
 			}
+			if stories {
+				s.Faults = story.Expand(s.Faults)
+			}
 			return c.score(cmd.Context(), s)
 		},
 	}
@@ -44,7 +49,8 @@ func (c *cli) labScoreCommand() *cobra.Command {
 	f.IntVar(&s.Seeds, "seeds", 3, "`number` of seeds")
 	f.Uint64Var(&s.First, "first", 1, "first `seed`")
 	f.StringSliceVar(&s.Faults, "faults", nil,
-		"`names` of faults, pairs (FAULT+FAULT, or FAULT+FAULT@one in one pool) or decoys; all: every single fault")
+		"`names` of faults, FAULT/STORY, pairs (FAULT+FAULT, or FAULT+FAULT@one in one pool) or decoys; all: every single fault")
+	f.BoolVar(&stories, "stories", false, "play every story of the faults, and not the one of the seed")
 	f.BoolVar(&s.Decoys, "decoys", false, "play the decoys")
 	f.BoolVar(&s.Doubles, "doubles", false, "play the double faults")
 	f.StringVar(&s.Matrix, "matrix", "", "write the confusion matrix as SVG to this `file`")

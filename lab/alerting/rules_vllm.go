@@ -132,6 +132,7 @@ const gatewayErrors = "sum " + byPool + " (rate(llm_d_epp_request_error_total[5m
 // gatewayErrors evaluates the constant gatewayErrors.
 func (h *history) gatewayErrors() vector {
 	failed := h.rate("llm_d_epp_request_error_total", 300, 0)
-	all := append(h.rate("llm_d_epp_request_total", 300, 0), failed.with("error_code", lab.GatewayNoEndpoint)...)
+	own := failed.with("error_code", lab.GatewayNoEndpoint, lab.GatewayInternal, lab.GatewayShed)
+	all := append(h.rate("llm_d_epp_request_total", 300, 0), own...)
 	return failed.sum(poolLabels...).per(all.sum(poolLabels...), poolLabels...)
 }

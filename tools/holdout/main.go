@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/lab"
+	"paramedic/lab/story"
 )
 
 func main() {
@@ -48,7 +49,8 @@ func playCommand(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("holdout", flag.ContinueOnError)
 	runs := f.Int("runs", 27, "number of runs; they take the faults and decoys in turn")
 	first := f.Uint64("first", 1, "seed of the first run")
-	faults := f.String("faults", "", "comma-separated faults or decoys; empty: all")
+	faults := f.String("faults", "", "comma-separated faults, FAULT/STORY or decoys; empty: all")
+	stories := f.Bool("stories", false, "play the stories of the faults in turn, and not those of the seeds")
 	set := f.String("set", "", "values that are not drawn, such as source=promql,gpu=none")
 	weights := f.String("weights", "", "play with the weights of this file, as fit writes it")
 	file := f.String("out", "", "append each result to this file, as JSON lines")
@@ -68,6 +70,9 @@ func playCommand(ctx context.Context, args []string, out io.Writer) error {
 	names := slices.Concat(lab.Faults(), lab.Decoys())
 	if *faults != "" {
 		names = strings.Split(*faults, ",")
+	}
+	if *stories {
+		names = story.Expand(names)
 	}
 	k, err := learn(*weights)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"paramedic/cmd/paramedic/score"
@@ -26,7 +27,8 @@ const (
 type result struct {
 	Seed       uint64     `json:"seed"`
 	Fault      string     `json:"fault"`
-	Story      string     `json:"story"`
+	Story      string     `json:"story"`          // of what happens
+	Told       string     `json:"told,omitempty"` // the story's ID
 	True       string     `json:"true,omitempty"` // the cause by its definition
 	Decoy      bool       `json:"decoy,omitempty"`
 	Convention convention `json:"convention"`
@@ -66,13 +68,14 @@ type run struct {
 
 // play plays a run and returns its outcome.
 func (k *knowledge) play(ctx context.Context, t task) (result, error) {
-	res := result{Seed: t.seed, Fault: t.fault, Convention: t.convention, Decoy: slices.Contains(lab.Decoys(), t.fault),
+	fault, _, _ := strings.Cut(t.fault, "/")
+	res := result{Seed: t.seed, Fault: fault, Convention: t.convention, Decoy: slices.Contains(lab.Decoys(), fault),
 		Edition: k.edition}
 	s, err := scenario(t.fault, t.seed, t.convention)
 	if err != nil {
 		return res, err
 	}
-	res.Story = s.Story
+	res.Story, res.Told = s.Story, s.Name
 	r, err := newRun(k, s, t.seed, t.convention)
 	if err != nil {
 		return res, err
@@ -81,7 +84,7 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 		return res, err
 	}
 	if !res.Decoy {
-		res.True = truth(t.fault, r.peak)
+		res.True = truth(fault, r.peak)
 	}
 	r.judge(&res)
 	return res, nil

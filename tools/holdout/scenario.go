@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/story"
 )
 
 // ages maps values of age to the time from the fault until alert rules are loaded.
@@ -14,7 +15,7 @@ var ages = map[string]time.Duration{"now": 0, "hour": time.Hour, "hours": 150 * 
 
 // scenario returns the scenario of a fault or decoy under a convention.
 func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
-	make := lab.NewScenario
+	make := story.New
 	if slices.Contains(lab.Decoys(), fault) {
 		make = lab.NewDecoy
 	}

@@ -46,12 +46,12 @@ func share(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
 // heading prints the names of the columns. Shares are those of the runs with an alert, but likely
 // is that of the unknown. The others are numbers of runs, and healthy that of pages.
 func heading(out io.Writer, what string) {
-	fmt.Fprintf(out, "\n%-28s %5s  %7s  %7s  %7s  %7s  %7s  %7s  %6s  %6s  %7s\n", what, "runs", "right%", "wrong%", "unknown%",
+	fmt.Fprintf(out, "\n%-44s %5s  %7s  %7s  %7s  %7s  %7s  %7s  %6s  %6s  %7s\n", what, "runs", "right%", "wrong%", "unknown%",
 		"likely%", "extra%", "harmful", "silent", "paged", "healthy")
 }
 
 func (t tally) print(out io.Writer, name string) {
-	fmt.Fprintf(out, "%-28s %5d  %7.1f  %7.1f  %8.1f  %7.1f  %7.1f  %7d  %6d  %6d  %7d\n", name, t.runs, share(t.right, t.alerted()),
+	fmt.Fprintf(out, "%-44s %5d  %7.1f  %7.1f  %8.1f  %7.1f  %7.1f  %7d  %6d  %6d  %7d\n", name, t.runs, share(t.right, t.alerted()),
 		share(t.wrong, t.alerted()), share(t.unknown, t.alerted()), share(t.likely, t.unknown), share(t.extra, t.alerted()),
 		t.harmful, t.silent, t.paged, t.healthy)
 }
@@ -75,13 +75,14 @@ func (m tallies) print(out io.Writer, what string) {
 
 // printTables prints the results by fault and by each value of each dimension.
 func printTables(out io.Writer, all []result) {
-	byFault, byDecoy, byValue := tallies{}, tallies{}, tallies{}
+	byFault, byStory, byDecoy, byValue := tallies{}, tallies{}, tallies{}, tallies{}
 	for _, r := range all {
 		if r.Decoy {
 			byDecoy.add(r.Fault, r)
 			continue
 		}
 		byFault.add(r.truth(), r)
+		byStory.add(r.Told, r)
 		for _, d := range dimensions {
 			if r.hasWitness() {
 				byValue.add(d.name+"="+r.Convention[d.name], r)
@@ -90,6 +91,7 @@ func printTables(out io.Writer, all []result) {
 	}
 	printWhole(out, all)
 	byFault.print(out, "by fault")
+	byStory.print(out, "by story")
 	printStories(out, all)
 	byDecoy.print(out, "by decoy")
 	heading(out, "by convention")

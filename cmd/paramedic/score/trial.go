@@ -14,6 +14,7 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/story"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -138,10 +139,11 @@ func scenariosOf(kind, name string, seed uint64) ([]lab.Scenario, error) {
 		}
 		return lab.NewDouble(d, seed)
 	}
-	if err := CheckFault("--faults", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
+	fault, _, _ := strings.Cut(name, "/")
+	if err := CheckFault("--faults", fault, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
 		return nil, err
 	}
-	s, err := lab.NewScenario(name, seed)
+	s, err := story.New(name, seed)
 	return []lab.Scenario{s}, err
 }
 

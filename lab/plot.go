@@ -1,0 +1,187 @@
+package lab
+
+import (
+	"slices"
+	"strconv"
+)
+
+// A Plot is a story of a fault that another package tells. It replaces all that the fault does by
+// itself. The Stage is all that its functions may use of the fleet.
+type Plot struct {
+	Begin func(s *Stage) // once; nil: nothing
+	Tick  func(s *Stage) // every half second from then on, also after Fault.For; nil: nothing
+}
+
+// A Stage is the fleet at a moment of a Plot.
+type Stage struct {
+	Traffic *Workload // as it is until the next tick, at first that of the configuration
+	Level   float64   // strength of the fault, 0 after its end
+	Since   float64   // seconds since the fault began
+	fleet   *Fleet
+	fault   *activeFault
+}
+
+// tell tells one tick of the fault's plot.
+func (f *Fleet) tell(a *activeFault, mix *Workload, level float64) {
+	if level <= 0 && !a.begun {
+		return
+	}
+	s := &Stage{Traffic: mix, Level: level, Since: f.now - a.at, fleet: f, fault: a}
+	if !a.begun {
+		a.begun, a.hash, a.worker = true, f.deploy.hash, f.workers[min(a.Worker, len(f.workers)-1)]
+		f.event("", "Fault", a.Name)
+		if a.Plot.Begin != nil {
+			a.Plot.Begin(s)
+		}
+	}
+	if a.Plot.Tick != nil {
+		a.Plot.Tick(s)
+	}
+}
+
+// Passes reports whether a time since the fault began is reached with this tick, in seconds.
+func (s *Stage) Passes(seconds float64) bool {
+	return s.Since >= seconds && s.Since-tickEvery < seconds
+}
+
+// Worker returns the fault's own worker. It may be gone.
+func (s *Stage) Worker() Worker { return Worker{&s.fault.worker.Trouble, s.fault.worker, s} }
+
+// Workers returns the pods, oldest first.
+func (s *Stage) Workers() []Worker {
+	var out []Worker
+	for _, w := range s.fleet.workers {
+		out = append(out, Worker{&w.Trouble, w, s})
+	}
+	return out
+}
+
+// Fresh returns the workers of revisions that are newer than the fault.
+func (s *Stage) Fresh() []Worker {
+	return slices.DeleteFunc(s.Workers(), func(w Worker) bool { return w.w.hash == s.fault.hash })
+}
+
+// Restart changes an annotation of the pod template, which starts a rollout.
+func (s *Stage) Restart() {
+	d := &s.fleet.deploy
+	d.template["checksum/config"] = strconv.Itoa(len(d.sets))
+	d.generation++
+	d.version++
+	d.changed(s.fleet)
+}
+
+// Upgrade rolls out the next image. It works unless the story makes its workers fail.
+func (s *Stage) Upgrade() { s.fleet.setImage(s.fleet.cfg.Kind.defaults().flawed) }
+
+// Scale changes the number of replicas that the Deployment wants, down to one.
+func (s *Stage) Scale(by int) {
+	d := &s.fleet.deploy
+	d.replicas = max(1, d.replicas+by)
+	d.generation++
+	d.version++
+}
+
+// Loading sets how long a worker that starts from now on loads its model, in seconds.
+func (s *Stage) Loading(seconds float64) { s.fleet.slowLoad = seconds }
+
+// Gateway returns what is wrong with the gateway.
+func (s *Stage) Gateway() *GatewayTrouble { return &s.fleet.gateway.GatewayTrouble }
+
+// A Worker is a pod on a Stage.
+type Worker struct {
+	*Trouble
+	w *worker
+	s *Stage
+}
+
+// Is reports whether two Workers are the same pod.
+func (w Worker) Is(other Worker) bool { return w.w == other.w }
+
+// Serves reports whether the engine runs and the pod is ready.
+func (w Worker) Serves() bool { return w.w.phase == podReady && w.w.eng != nil }
+
+// Running returns the number of requests that the engine runs.
+func (w Worker) Running() int {
+	if w.w.eng == nil {
+		return 0
+	}
+	return len(w.w.eng.running)
+}
+
+// Hang stops the engine. Its process lives until it is restarted.
+func (w Worker) Hang() {
+	if w.w.eng != nil {
+		w.w.eng.hung = true
+	}
+}
+
+// Crash ends the container's process if it serves. The kubelet restarts it.
+func (w Worker) Crash(reason string, code int, words string) {
+	if !w.Serves() {
+		return
+	}
+	f := w.s.fleet
+	f.event(w.w.name, reason, "the process ended")
+	w.w.words = words + f.cfg.Kind.defaults().dead
+	w.w.die(f, reason, code)
+}
+
+// Leave terminates the pod. The Deployment replaces it.
+func (w Worker) Leave(why string) { w.s.fleet.terminate(w.w, why) }
+
+// GPUs returns what is wrong with the pod's GPUs.
+func (w Worker) GPUs() []*GPUTrouble {
+	var out []*GPUTrouble
+	for _, g := range w.w.gpus {
+		out = append(out, &g.GPUTrouble)
+	}
+	return out
+}
+
+// Xid reports an error of the pod's first GPU. If it stays, every use of the GPU fails from now on.
+func (w Worker) Xid(code int, stays bool) {
+	if len(w.w.gpus) == 0 {
+		return
+	}
+	g := w.w.gpus[0]
+	if g.report(code, w.s.fleet.now); stays {
+		g.fault = code
+	}
+}
+
+// Beside returns the pods on the same machine, this one included.
+func (w Worker) Beside() []Worker {
+	return slices.DeleteFunc(w.s.Workers(), func(o Worker) bool { return w.w.node == nil || o.w.node != w.w.node })
+}
+
+// Mute stops the reports of the pod's kubelet. Its processes live.
+func (w Worker) Mute() {
+	if n := w.w.node; n != nil {
+		n.mute, n.silentAt = true, w.s.fleet.now
+		w.s.fleet.event("", "NodeDown", n.name)
+	}
+}
+
+// Disconnect cuts the pod's machine from the network until [Worker.Reconnect].
+func (w Worker) Disconnect() {
+	if n := w.w.node; n != nil {
+		for _, o := range w.Beside() {
+			o.w.loaded, o.w.kept = o.w.until, o.w.eng
+		}
+		w.s.fleet.powerOff(n)
+	}
+}
+
+// Reconnect connects the pod's machine again. Processes that Disconnect cut off serve as before.
+func (w Worker) Reconnect() {
+	n := w.w.node
+	if n == nil {
+		return
+	}
+	n.down = false
+	for _, o := range w.Beside() {
+		if o.w.phase == podLost && o.w.kept != nil {
+			o.w.phase, o.w.until, o.w.eng, o.w.kept = podReady, o.w.loaded, o.w.kept, nil
+		}
+	}
+}
