@@ -233,8 +233,13 @@ func (s *crashSim) end() {
 			s.all.Error(err)
 		}
 	})
-	if s.dir = now.copied; now.err != nil {
-		s.t.Fatal(now.err)
+	s.dir = now.copied
+	select {
+	case <-now.died:
+		if now.err != nil {
+			s.t.Fatal(now.err)
+		}
+	default: // it lives on until it has stopped
 	}
 }
 
