@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/alertmanager/template"
+
+	"paramedic/internal/pattern"
 )
 
 // The bounds of one rendering. A template for a screen of text needs a small part of each.
@@ -92,8 +94,11 @@ func (b *budget) funcs(now time.Time) gotext.FuncMap {
 			return b.escape(string(out)), err
 		},
 		"now": func() time.Time { return now }, "since": func(t time.Time) time.Duration { return now.Sub(t) },
-		"reReplaceAll": func(pattern, repl, s string) (string, error) {
-			re, err := regexp.Compile(pattern)
+		"reReplaceAll": func(expr, repl, s string) (string, error) {
+			if len(s) > maxOutput {
+				return "", errMade
+			}
+			re, err := pattern.Compile(expr)
 			if err != nil {
 				return "", fmt.Errorf("reReplaceAll: %w", err)
 			}

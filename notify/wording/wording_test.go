@@ -195,6 +195,19 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 }
 
+func TestCostlyPatternsAreRefused(t *testing.T) {
+	for body, want := range map[string]string{
+		`{{ reReplaceAll "` + strings.Repeat("(a?){1000}", 60) + `" "x" .Receiver }}`:                   "instructions, and 2000 is the most",
+		`{{ reReplaceAll "` + strings.Repeat("a", 2000) + `" "x" .Receiver }}`:                          "has 2000 characters, and 1024 is the most",
+		`{{ reReplaceAll "a" "" (printf "%9999d%9999d%9999d%9999d%9999d%9999d%9999d" 1 2 3 4 5 6 7) }}`: errMade.Error(),
+	} {
+		path := written(t, `{{ define "paramedic.slack.text" }}`+body+`{{ end }}`)
+		if _, problems := Load([]string{path}, nil); len(problems) != 1 || !strings.Contains(problems[0].Text, want) {
+			t.Errorf("%.60s: %v, want %q", body, problems, want)
+		}
+	}
+}
+
 // A large incident has thousands of alerts. A template gets the first firing ones.
 func TestDataIsBounded(t *testing.T) {
 	f := facts(nil)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/pattern"
 	"paramedic/internal/text"
 	"paramedic/rules/promql"
 	"paramedic/state"
@@ -42,7 +43,7 @@ func (l *loader) metrics(ys []metricYAML) {
 		r := MetricRule{Is: y.Is, Also: y.Also, Idle: y.Idle, Func: y.Func, Without: y.Without,
 			Label: map[string]*regexp.Regexp{}, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
 		for label, value := range y.Label {
-			re, err := regexp.Compile(value)
+			re, err := pattern.Compile(value)
 			if err != nil {
 				l.bad(line, "label %s: %v", label, err)
 				continue

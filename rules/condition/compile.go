@@ -11,11 +11,17 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"paramedic/internal/pattern"
 )
 
 // maxExpression limits the length of an expression, and so the cost of an evaluation: without
-// macros there are no loops, and nothing is computed twice.
-const maxExpression = 1024
+// macros there are no loops, and nothing is computed twice. A regular expression costs its program
+// times its text. The pattern is limited, and an evaluation with a longer text has no answer.
+const (
+	maxExpression = 1024
+	maxMatching   = 2000 // in CEL's units: for instance a text of 1024 and a pattern of 75 characters
+)
 
 const readingType = "paramedic.Reading"
 
@@ -203,7 +209,15 @@ func (e *Environment) Compile(src string) (*Expression, error) {
 			return nil, fmt.Errorf("preparing the expression: %w", iss.Err())
 		}
 	}
-	prg, err := e.env.Program(checked)
+	matching, err := patterns(checked.NativeRep())
+	if err != nil {
+		return nil, err
+	}
+	var limits []cel.ProgramOption
+	if matching {
+		limits = append(limits, cel.CostLimit(maxMatching))
+	}
+	prg, err := e.env.Program(checked, limits...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the expression: %w", err)
 	}
@@ -221,6 +235,23 @@ func (e *Environment) Compile(src string) (*Expression, error) {
 	x.Number = len(e.known)
 	e.known[src] = x
 	return x, nil
+}
+
+// patterns reports whether an expression matches regular expressions, and refuses one that is
+// computed or too large.
+func patterns(checked *ast.AST) (matching bool, err error) {
+	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.FunctionMatcher("matches")) {
+		args := n.AsCall().Args()
+		text, ok := args[len(args)-1].AsLiteral().(types.String)
+		if !ok || args[len(args)-1].Kind() != ast.LiteralKind {
+			return false, errors.New("matches wants its regular expression as a text in quotes")
+		}
+		if _, err := pattern.Compile(string(text)); err != nil {
+			return false, fmt.Errorf("matches: %w", err)
+		}
+		matching = true
+	}
+	return matching, nil
 }
 
 // ofOneMoment reports whether an expression reads the baselines of several signals. Each baseline

@@ -1,7 +1,7 @@
 // Package condition compiles the conditions of the catalogue and evaluates them for a [Subject].
 //
-// The expression is CEL (https://cel.dev) without macros, so it always terminates. Every signal is
-// a variable with these fields:
+// The expression is CEL (https://cel.dev) without macros, so it always terminates. Its regular
+// expressions are limited (internal/pattern). Every signal is a variable with these fields:
 //
 //	value     the entity's own value; for a pool its own series, or else the mean of its pods
 //	max min avg sum count   over the pods of the scope, for every entity
