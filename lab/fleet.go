@@ -203,7 +203,7 @@ func (f *Fleet) send(r *request) {
 	if f.drops(r) {
 		return
 	}
-	w := f.router.pick(f.endpoints(), f.gateway.Pinned && r.group == 0, f.rng)
+	w := f.router.pick(f.endpoints(), f.pinned(r), f.rng)
 	if w == nil {
 		f.refused++
 		f.gateway.turnAway(GatewayNoEndpoint)

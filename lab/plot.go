@@ -94,8 +94,8 @@ type Worker struct {
 	s *Stage
 }
 
-// Is reports whether two Workers are the same pod.
-func (w Worker) Is(other Worker) bool { return w.w == other.w }
+// Name returns the pod's name.
+func (w Worker) Name() string { return w.w.name }
 
 // Serves reports whether the engine runs and the pod is ready.
 func (w Worker) Serves() bool { return w.w.phase == podReady && w.w.eng != nil }
@@ -114,6 +114,9 @@ func (w Worker) Hang() {
 		w.w.eng.hung = true
 	}
 }
+
+// Hangs reports whether the engine is stopped.
+func (w Worker) Hangs() bool { return w.w.eng != nil && w.w.eng.hung }
 
 // Crash ends the container's process if it serves. The kubelet restarts it.
 func (w Worker) Crash(reason string, code int, words string) {

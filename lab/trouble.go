@@ -41,7 +41,7 @@ type GatewayTrouble struct {
 	Drops    float64 // share of the requests that it fails itself
 	DropCode string  // its error for them
 	Unseen   bool    // its /metrics fail
-	Pinned   bool    // it sends the first group's requests to the fault's worker, whatever its load
+	Pinned   string  // the pod that gets the requests of the first group, whatever its load
 }
 
 // The errors of llm-d's endpoint picker besides [GatewayNoEndpoint] that are its own.
@@ -60,6 +60,14 @@ func (f *Fleet) drops(r *request) bool {
 	g.turnAway(g.DropCode)
 	f.retry(r)
 	return true
+}
+
+// pinned returns the pod that must get a request, or "" if any may.
+func (f *Fleet) pinned(r *request) string {
+	if r.group != 0 {
+		return ""
+	}
+	return f.gateway.Pinned
 }
 
 // memoryLimit returns the limit of a worker's container in bytes.

@@ -28,3 +28,23 @@ var monitoringGap = []Story{
 			s.Gateway().Unseen = s.Level > 0
 		}}},
 }
+
+var routingSkew = []Story{
+	{Name: "hot-prompt",
+		Text: "The router keeps each prompt on one worker. A large customer goes live, and half of all requests have its prompt.",
+		plot: &lab.Plot{Begin: func(s *lab.Stage) { s.Gateway().Pinned = s.Worker().Name() }, Tick: func(s *lab.Stage) {
+			s.Traffic.HotShare = min(0.9, 0.6*s.Level)
+		}}},
+	{Name: "stale-endpoints",
+		Text: "A router keeps a stale list of endpoints with half of the workers. They get all requests; the others idle and are ready.",
+		plot: &lab.Plot{Begin: func(s *lab.Stage) {
+			all := s.Workers()
+			for _, w := range all[len(all)/2:] {
+				w.Unrouted = true
+			}
+		}, Tick: func(s *lab.Stage) {
+			for _, w := range s.Workers() {
+				w.Unrouted = w.Unrouted && s.Level > 0
+			}
+		}}},
+}
