@@ -17,7 +17,6 @@ type Trouble struct {
 	Unseen       bool    // its /metrics fail
 	Unready      bool    // the API server shows it as not ready, so the gateway does not use it
 	Unrouted     bool    // the gateway does not know it
-	Fails        float64 // share of its requests that fail
 	Refuses      float64 // added share of answers that refuse
 	Empties      float64 // added share of answers without text
 	Waits        string  // reason for which its container waits and does not start
@@ -38,7 +37,7 @@ type GPUTrouble struct {
 
 // A GatewayTrouble holds what a Plot makes wrong with the gateway.
 type GatewayTrouble struct {
-	Drops    float64 // share of the requests that it fails itself
+	Drops    float64 // share of the requests that it fails before a worker sees them
 	DropCode string  // its error for them
 	Unseen   bool    // its /metrics fail
 	Pinned   string  // the pod that gets the requests of the first group, whatever its load
@@ -50,11 +49,14 @@ const (
 	GatewayShed     = "InferencePoolResourceExhausted" // answered with 429
 )
 
-// drops decides whether the gateway fails a request itself, and does so.
+// drops decides whether the gateway fails a request before a worker sees it, and does so.
 func (f *Fleet) drops(r *request) bool {
 	g := &f.gateway
 	if g.Drops == 0 || f.rng.Float64() >= g.Drops {
 		return false
+	}
+	if g.DropCode == GatewayUpstream { // it was sent
+		g.requests++
 	}
 	f.refused++
 	g.turnAway(g.DropCode)

@@ -104,6 +104,7 @@ var prefillStarvation = []Story{
 
 var gpuUnderutilization = []Story{
 	{Name: "moved-away",
-		Text: "The model's traffic moves to another region, and the pool stays. Its GPUs idle.",
-		plot: &lab.Plot{Tick: func(s *lab.Stage) { s.Traffic.Rate *= max(0.002, 1-s.Level) }}},
+		Text:  "The model's traffic moves to another region, and the pool stays. Its GPUs idle.",
+		fleet: func(s *lab.Scenario) { s.Length = 30 * time.Minute }, // idle GPUs alert after ten minutes
+		plot:  &lab.Plot{Tick: func(s *lab.Stage) { s.Traffic.Rate *= max(0.002, 1-s.Level) }}},
 }

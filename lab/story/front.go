@@ -13,6 +13,11 @@ var gatewayFailure = []Story{
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
 			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.67*s.Level), lab.GatewayShed
 		}}},
+	{Name: "resets",
+		Text: "The service mesh resets half of the connections to the workers. The requests count as sent, and no worker sees them.",
+		plot: &lab.Plot{Tick: func(s *lab.Stage) {
+			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.5*s.Level), lab.GatewayUpstream
+		}}},
 }
 
 var monitoringGap = []Story{

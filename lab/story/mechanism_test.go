@@ -169,3 +169,24 @@ func TestSheddingEnds(t *testing.T) {
 		t.Errorf("%g errors during the fault, %g afterwards", end-begin, later-end)
 	}
 }
+
+// A fault that grows slowly still has its first moment, and full strength where it happens at once.
+func TestRampKeepsSuddenEvents(t *testing.T) {
+	for id, want := range map[string]func(pods []lab.Pod) bool{
+		"cuda_oom/poison-request": func(pods []lab.Pod) bool { return pods[0].Restarts == 2 },
+		"cold_start/scale-out":    func(pods []lab.Pod) bool { return len(pods) == 6 && !pods[5].Ready },
+	} {
+		s, err := story.New(id, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Faults[0].Shape, s.Faults[0].Ramp = lab.Gradual, 8*time.Minute
+		f, err := s.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pods := at(f, 12); !want(pods) {
+			t.Errorf("%s: %+v", id, pods)
+		}
+	}
+}

@@ -10,14 +10,14 @@ var coldStart = []Story{
 	{Name: "scale-out",
 		Text: "An autoscaler adds two workers for the morning. They compile kernels for eight minutes, and the others serve as before.",
 		plot: &lab.Plot{Begin: func(s *lab.Stage) {
-			s.Loading(480 * s.Level)
+			s.Loading(480 * s.Severity)
 			s.Scale(2)
 		}}},
 	{Name: "slow-rollout",
 		Text:  "A rollout replaces one worker at a time, without a spare. Each new one compiles kernels for five minutes.",
 		fleet: func(s *lab.Scenario) { s.Config.MaxSurge = -1 },
 		plot: &lab.Plot{Begin: func(s *lab.Stage) {
-			s.Loading(300 * s.Level)
+			s.Loading(300 * s.Severity)
 			s.Restart()
 		}}},
 }

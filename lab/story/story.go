@@ -14,8 +14,6 @@ type Story struct {
 	Fault string
 	Name  string // unique for the fault
 	Text  string // what happens, for people
-	// Silent is the reason for which no alert rule of the lab fires, or empty if one does.
-	Silent string
 
 	own   int                 // the number of the lab's own story, if plot is nil
 	fleet func(*lab.Scenario) // changes the fleet of the fault's first story; nil: nothing
