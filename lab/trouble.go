@@ -11,6 +11,7 @@ type Trouble struct {
 	MemoryRate   float64 // bytes a second by which the container's memory grows or shrinks while it serves
 	OutsideRSS   bool    // nothing of it is memory of the API server's process
 	MemoryLimit  int64   // bytes; 0: the fleet's
+	GPULeak      float64 // MiB a second by which its process grows on each of its GPUs
 	Allocates    float64 // bytes of GPU memory beside the KV cache that its next step needs
 	Slow         float64 // multiplies the time of a step; 0: 1
 	Prefill      float64 // multiplies the time of prefill; 0: 1

@@ -190,3 +190,22 @@ func TestRampKeepsSuddenEvents(t *testing.T) {
 		}
 	}
 }
+
+// A process that leaks GPU memory gives it back when it dies. One beside it does not, and the
+// engine dies again and again.
+func TestRestartFreesItsOwnMemory(t *testing.T) {
+	for id, want := range map[string]func(restarts int) bool{
+		"gpu_memory_leak/every-worker":  func(n int) bool { return n == 1 },
+		"gpu_memory_leak/video-decoder": func(n int) bool { return n > 3 },
+	} {
+		f := fleetOf(t, id, 0)
+		if p := at(f, 65)[1]; !want(p.Restarts) {
+			t.Errorf("%s: %d restarts within an hour", id, p.Restarts)
+		}
+		for gpu, mib := range values(f, "DCGM_FI_DEV_FB_FREE") {
+			if mib < 0 {
+				t.Errorf("%s: GPU %s has %g MiB free", id, gpu, mib)
+			}
+		}
+	}
+}

@@ -80,9 +80,7 @@ var gpuMemoryLeak = []Story{
 		Text: "Every worker keeps a CUDA graph for each new shape. GPU memory creeps up on all of them, and none has died yet.",
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
 			for _, w := range s.Workers() {
-				for _, g := range w.GPUs() {
-					g.Foreign += s.Level // 2 MiB a second
-				}
+				w.GPULeak = 2 * s.Level
 			}
 		}}},
 	{Name: "video-decoder",
