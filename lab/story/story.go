@@ -45,8 +45,8 @@ func Of(fault string) []Story {
 	var out []Story
 	for i, name := range own[fault] {
 		s := Story{Fault: fault, Name: name, own: i}
-		if told, err := lab.NewStory(fault, i, 0); err == nil {
-			s.Text = told.Story
+		if scenario, err := lab.NewStory(fault, i, 0); err == nil {
+			s.Text = scenario.Story
 		}
 		out = append(out, s)
 	}
