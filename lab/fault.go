@@ -71,6 +71,7 @@ type activeFault struct {
 	gpu      *gpu    // that it affects, if it is the fault of one
 	followed bool    // Then was reported
 	hash     string  // of the newest revision when it began; for a Plot
+	since    float64 // when it began; for a Plot. A ramp begins after at
 }
 
 // level returns the fault's strength at a time, from 0 to its severity.

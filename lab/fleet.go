@@ -203,7 +203,7 @@ func (f *Fleet) send(r *request) {
 	if f.drops(r) {
 		return
 	}
-	w := f.router.pick(f.endpoints(), f.gateway.Pinned && r.group == 0, f.rng)
+	w := f.router.pick(f.endpoints(), f.pinned(r), f.rng)
 	if w == nil {
 		f.refused++
 		f.gateway.turnAway(GatewayNoEndpoint)
@@ -218,7 +218,7 @@ func (f *Fleet) send(r *request) {
 		return
 	}
 	f.answers.sample(r, w.spoiled*spoiledRefusals+w.Refuses, w.spoiled*spoiledEmpties+w.Empties)
-	if share := max(w.flawed, w.Fails); share > 0 && f.rng.Float64() < share {
+	if w.flawed > 0 && f.rng.Float64() < w.flawed {
 		f.fail(w)
 		w.eng.stats.finished[finishedError]++
 		f.retry(r)
@@ -246,7 +246,7 @@ func (f *Fleet) answer(w *worker, class string) {
 func (f *Fleet) fail(w *worker) {
 	f.answer(w, "5xx")
 	w.eng.handler.fail()
-	f.gateway.turnAway(gatewayUpstream)
+	f.gateway.turnAway(GatewayUpstream)
 }
 
 // retry schedules another attempt after a pause, if the client has one left.

@@ -21,7 +21,7 @@ type gateway struct {
 // The error codes of llm-d's endpoint picker.
 const (
 	GatewayNoEndpoint = "ServiceUnavailable" // no worker is available
-	gatewayUpstream   = "ModelServerError"   // the worker failed the request
+	GatewayUpstream   = "ModelServerError"   // the worker failed the request, or its connection did
 )
 
 func newGateway(c Config) gateway {

@@ -82,7 +82,7 @@ func (f *Fleet) killOutOfMemory(w *worker) {
 		return
 	}
 	for _, g := range w.gpus {
-		g.leaked += w.gpuLeak * tickEvery
+		g.leaked += (w.gpuLeak + w.GPULeak) * tickEvery
 	}
 	asked := float64(w.eng.scored)*logitBytes + w.Allocates
 	w.eng.scored, w.Allocates = 0, 0

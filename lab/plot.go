@@ -14,11 +14,12 @@ type Plot struct {
 
 // A Stage is the fleet at a moment of a Plot.
 type Stage struct {
-	Traffic *Workload // as it is until the next tick, at first that of the configuration
-	Level   float64   // strength of the fault, 0 after its end
-	Since   float64   // seconds since the fault began
-	fleet   *Fleet
-	fault   *activeFault
+	Traffic  *Workload // as it is until the next tick, at first that of the configuration
+	Level    float64   // strength of the fault now, 0 after its end
+	Severity float64   // its full strength
+	Since    float64   // seconds since it began
+	fleet    *Fleet
+	fault    *activeFault
 }
 
 // tell tells one tick of the fault's plot.
@@ -26,9 +27,13 @@ func (f *Fleet) tell(a *activeFault, mix *Workload, level float64) {
 	if level <= 0 && !a.begun {
 		return
 	}
-	s := &Stage{Traffic: mix, Level: level, Since: f.now - a.at, fleet: f, fault: a}
-	if !a.begun {
-		a.begun, a.hash, a.worker = true, f.deploy.hash, f.workers[min(a.Worker, len(f.workers)-1)]
+	begins := !a.begun
+	if begins {
+		a.begun, a.since = true, f.now
+		a.hash, a.worker = f.deploy.hash, f.workers[min(a.Worker, len(f.workers)-1)]
+	}
+	s := &Stage{Traffic: mix, Level: level, Severity: a.Severity, Since: f.now - a.since, fleet: f, fault: a}
+	if begins {
 		f.event("", "Fault", a.Name)
 		if a.Plot.Begin != nil {
 			a.Plot.Begin(s)
@@ -94,11 +99,8 @@ type Worker struct {
 	s *Stage
 }
 
-// Is reports whether two Workers are the same pod.
-func (w Worker) Is(other Worker) bool { return w.w == other.w }
-
-// Serves reports whether the engine runs and the pod is ready.
-func (w Worker) Serves() bool { return w.w.phase == podReady && w.w.eng != nil }
+// Name returns the pod's name.
+func (w Worker) Name() string { return w.w.name }
 
 // Running returns the number of requests that the engine runs.
 func (w Worker) Running() int {
@@ -115,9 +117,12 @@ func (w Worker) Hang() {
 	}
 }
 
+// Hangs reports whether the engine is stopped.
+func (w Worker) Hangs() bool { return w.w.eng != nil && w.w.eng.hung }
+
 // Crash ends the container's process if it serves. The kubelet restarts it.
 func (w Worker) Crash(reason string, code int, words string) {
-	if !w.Serves() {
+	if w.w.phase != podReady {
 		return
 	}
 	f := w.s.fleet

@@ -20,16 +20,16 @@ type router struct {
 	skewPod string
 }
 
-func (g *router) pick(ready []*worker, pinned bool, rng *rand.Rand) *worker {
+func (g *router) pick(ready []*worker, pinned string, rng *rand.Rand) *worker {
 	if len(ready) == 0 {
 		return nil
 	}
-	if g.skew > 0 || pinned {
-		hot := pinned || rng.Float64() < g.skew
-		for _, w := range ready {
-			if w.name == g.skewPod && hot {
-				return w
-			}
+	if g.skew > 0 && rng.Float64() < g.skew {
+		pinned = g.skewPod
+	}
+	for _, w := range ready {
+		if w.name == pinned {
+			return w
 		}
 	}
 	g.next++

@@ -11,13 +11,13 @@ type Trouble struct {
 	MemoryRate   float64 // bytes a second by which the container's memory grows or shrinks while it serves
 	OutsideRSS   bool    // nothing of it is memory of the API server's process
 	MemoryLimit  int64   // bytes; 0: the fleet's
+	GPULeak      float64 // MiB a second by which its process grows on each of its GPUs
 	Allocates    float64 // bytes of GPU memory beside the KV cache that its next step needs
 	Slow         float64 // multiplies the time of a step; 0: 1
 	Prefill      float64 // multiplies the time of prefill; 0: 1
 	Unseen       bool    // its /metrics fail
 	Unready      bool    // the API server shows it as not ready, so the gateway does not use it
 	Unrouted     bool    // the gateway does not know it
-	Fails        float64 // share of its requests that fail
 	Refuses      float64 // added share of answers that refuse
 	Empties      float64 // added share of answers without text
 	Waits        string  // reason for which its container waits and does not start
@@ -38,10 +38,10 @@ type GPUTrouble struct {
 
 // A GatewayTrouble holds what a Plot makes wrong with the gateway.
 type GatewayTrouble struct {
-	Drops    float64 // share of the requests that it fails itself
+	Drops    float64 // share of the requests that it fails before a worker sees them
 	DropCode string  // its error for them
 	Unseen   bool    // its /metrics fail
-	Pinned   bool    // it sends the first group's requests to the fault's worker, whatever its load
+	Pinned   string  // the pod that gets the requests of the first group, whatever its load
 }
 
 // The errors of llm-d's endpoint picker besides [GatewayNoEndpoint] that are its own.
@@ -50,16 +50,27 @@ const (
 	GatewayShed     = "InferencePoolResourceExhausted" // answered with 429
 )
 
-// drops decides whether the gateway fails a request itself, and does so.
+// drops decides whether the gateway fails a request before a worker sees it, and does so.
 func (f *Fleet) drops(r *request) bool {
 	g := &f.gateway
 	if g.Drops == 0 || f.rng.Float64() >= g.Drops {
 		return false
 	}
+	if g.DropCode == GatewayUpstream { // it was sent
+		g.requests++
+	}
 	f.refused++
 	g.turnAway(g.DropCode)
 	f.retry(r)
 	return true
+}
+
+// pinned returns the pod that must get a request, or "" if any may.
+func (f *Fleet) pinned(r *request) string {
+	if r.group != 0 {
+		return ""
+	}
+	return f.gateway.Pinned
 }
 
 // memoryLimit returns the limit of a worker's container in bytes.

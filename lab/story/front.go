@@ -13,6 +13,11 @@ var gatewayFailure = []Story{
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
 			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.67*s.Level), lab.GatewayShed
 		}}},
+	{Name: "resets",
+		Text: "The service mesh resets half of the connections to the workers. The requests count as sent, and no worker sees them.",
+		plot: &lab.Plot{Tick: func(s *lab.Stage) {
+			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.5*s.Level), lab.GatewayUpstream
+		}}},
 }
 
 var monitoringGap = []Story{
@@ -26,5 +31,25 @@ var monitoringGap = []Story{
 				w.Unseen = s.Level > 0
 			}
 			s.Gateway().Unseen = s.Level > 0
+		}}},
+}
+
+var routingSkew = []Story{
+	{Name: "hot-prompt",
+		Text: "The router keeps each prompt on one worker. A large customer goes live, and half of all requests have its prompt.",
+		plot: &lab.Plot{Begin: func(s *lab.Stage) { s.Gateway().Pinned = s.Worker().Name() }, Tick: func(s *lab.Stage) {
+			s.Traffic.HotShare = min(0.9, 0.6*s.Level)
+		}}},
+	{Name: "stale-endpoints",
+		Text: "A router keeps a stale list of endpoints with half of the workers. They get all requests; the others idle and are ready.",
+		plot: &lab.Plot{Begin: func(s *lab.Stage) {
+			all := s.Workers()
+			for _, w := range all[len(all)/2:] {
+				w.Unrouted = true
+			}
+		}, Tick: func(s *lab.Stage) {
+			for _, w := range s.Workers() {
+				w.Unrouted = w.Unrouted && s.Level > 0
+			}
 		}}},
 }

@@ -44,3 +44,23 @@ func clock(level, low float64) float64 {
 	}
 	return max(345, 1980-(1980-low)*level)
 }
+
+var nodeFailure = []Story{
+	{Name: "dead-kubelet",
+		Text: "A machine's kubelet dies. Its two workers would serve, but Kubernetes counts them as not ready, and later evicts them.",
+		plot: &lab.Plot{Begin: func(s *lab.Stage) { s.Worker().Mute() }, Tick: func(s *lab.Stage) {
+			for _, w := range s.Worker().Beside() {
+				w.Unready = s.Since >= 40 // --node-monitor-grace-period
+				if s.Passes(340) {
+					w.Leave("its node is unreachable")
+				}
+			}
+		}}},
+	{Name: "network-flap",
+		Text: "A machine loses its network for three minutes. Its two workers lose their requests, and then serve as before.",
+		plot: &lab.Plot{Begin: func(s *lab.Stage) { s.Worker().Disconnect() }, Tick: func(s *lab.Stage) {
+			if s.Passes(180) {
+				s.Worker().Reconnect()
+			}
+		}}},
+}

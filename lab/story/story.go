@@ -14,8 +14,6 @@ type Story struct {
 	Fault string
 	Name  string // unique for the fault
 	Text  string // what happens, for people
-	// Silent is the reason for which no alert rule of the lab fires, or empty if one does.
-	Silent string
 
 	own   int                 // the number of the lab's own story, if plot is nil
 	fleet func(*lab.Scenario) // changes the fleet of the fault's first story; nil: nothing
@@ -47,8 +45,8 @@ func Of(fault string) []Story {
 	var out []Story
 	for i, name := range own[fault] {
 		s := Story{Fault: fault, Name: name, own: i}
-		if told, err := lab.NewStory(fault, i, 0); err == nil {
-			s.Text = told.Story
+		if scenario, err := lab.NewStory(fault, i, 0); err == nil {
+			s.Text = scenario.Story
 		}
 		out = append(out, s)
 	}
@@ -141,9 +139,28 @@ var own = map[string][]string{
 
 // told holds the stories that this package tells, by fault.
 var told = map[string][]Story{
-	lab.OOMKilled:      oomKilled,
-	lab.GatewayFailure: gatewayFailure,
-	lab.GPUFault:       gpuFault,
-	lab.GPUThrottle:    gpuThrottle,
-	lab.MonitoringGap:  monitoringGap,
+	lab.QualityRegression:   qualityRegression,
+	lab.KVLeak:              kvLeak,
+	lab.PrefillStarvation:   prefillStarvation,
+	lab.RoutingSkew:         routingSkew,
+	lab.PrefixCacheCollapse: prefixCacheCollapse,
+	lab.HostMemoryLeak:      hostMemoryLeak,
+	lab.GPUFault:            gpuFault,
+	lab.EngineHang:          engineHang,
+	lab.BenignAlert:         benignAlert,
+	lab.GatewayFailure:      gatewayFailure,
+	lab.MonitoringGap:       monitoringGap,
+	lab.GPUUnderutilization: gpuUnderutilization,
+	lab.GPUThrottle:         gpuThrottle,
+	lab.NodeFailure:         nodeFailure,
+	lab.OOMKilled:           oomKilled,
+	lab.CUDAOOM:             cudaOOM,
+	lab.GPUMemoryLeak:       gpuMemoryLeak,
+	lab.TrafficSurge:        trafficSurge,
+	lab.RetryStorm:          retryStorm,
+	lab.DecodeSaturation:    decodeSaturation,
+	lab.ClientCancellations: clientCancellations,
+	lab.ColdStart:           coldStart,
+	lab.ModelLoadFailure:    modelLoadFailure,
+	lab.BadRollout:          badRollout,
 }

@@ -11,7 +11,7 @@ import (
 	"paramedic/lab/story"
 )
 
-// alerts plays a scenario up to its first alert after the fault began, and returns the names.
+// alerts plays a scenario up to its first alert, and returns the names of those that fire then.
 func alerts(t *testing.T, s lab.Scenario) []string {
 	t.Helper()
 	f, err := s.Build()
@@ -57,10 +57,8 @@ func TestEveryStoryRaisesAnAlert(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fired := alerts(t, s)
-			t.Log(fired)
-			if (len(fired) == 0) != (st.Silent != "") {
-				t.Errorf("alerts %v, silent because %q", fired, st.Silent)
+			if len(alerts(t, s)) == 0 {
+				t.Error("no alert fires")
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/story"
 )
 
 // first returns the lab's own convention with some values changed.
@@ -25,7 +26,7 @@ func first(t *testing.T, set string) convention {
 func TestEveryFaultFitsEveryConvention(t *testing.T) {
 	for _, d := range dimensions {
 		for _, v := range d.values {
-			for _, fault := range append(lab.Faults(), lab.Decoys()...) {
+			for _, fault := range append(story.Expand(lab.Faults()), lab.Decoys()...) {
 				c := first(t, d.name+"="+v)
 				s, err := scenario(fault, 3, c)
 				if err != nil {
