@@ -60,7 +60,7 @@ func TestEndedFaultKeepsItsName(t *testing.T) {
 		lasts time.Duration
 	}{
 		lab.KVExhaustion: {92001, 6 * time.Minute}, lab.RoutingSkew: {92001, 6 * time.Minute}, lab.RetryStorm: {92001, 6 * time.Minute},
-		lab.LongContextBurst: {92001, 6 * time.Minute}, lab.GPUUnderutilization: {94002, 10 * time.Minute},
+		lab.LongContextBurst: {92001, 6 * time.Minute}, lab.GPUUnderutilization + "/starved-host": {94002, 10 * time.Minute},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
