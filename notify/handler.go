@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -19,6 +20,12 @@ import (
 // blocks no longer than its context. It marks errors with Refused and Later if it knows the reason.
 type Notifier interface {
 	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
+}
+
+// A Paced is a Notifier with a limit. Free returns how many messages it can show now without a
+// wait, and when there is one more.
+type Paced interface {
+	Free(now time.Time) (messages int, more time.Time)
 }
 
 // A Noter writes a message into another tool's incident. before is the cause that the last note
@@ -70,6 +77,14 @@ func NewHandler(cfg HandlerConfig) *Handler {
 		cfg.Timeout = 20 * time.Second
 	}
 	return &Handler{cfg: cfg, since: cfg.Clock.Now(), tried: map[state.EffectID]attempt{}}
+}
+
+// Free returns how many messages a channel can show now without a wait, and when there is one more.
+func (h *Handler) Free(ch state.Channel, now time.Time) (messages int, more time.Time) {
+	if n, ok := h.cfg.Notifiers[ch].(Paced); ok {
+		return n.Free(now)
+	}
+	return math.MaxInt, now
 }
 
 // refDoubt is the handle that the handler itself keeps in a channel's Ref. It is set if an attempt

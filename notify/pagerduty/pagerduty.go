@@ -46,6 +46,7 @@ type Notifier struct {
 var (
 	_ notify.Notifier = (*Notifier)(nil)
 	_ notify.Noter    = (*Notifier)(nil)
+	_ notify.Paced    = (*Notifier)(nil)
 )
 
 // New returns a notifier with a valid configuration.
@@ -65,6 +66,9 @@ func New(cfg Config, opt Options) *Notifier {
 		rest:   notify.NewLimiter(opt.Clock, restEvery, 5, patience),
 	}
 }
+
+// Free returns how many events can be sent now, and when there is one more.
+func (n *Notifier) Free(now time.Time) (events int, more time.Time) { return n.events.Free(now) }
 
 // The handles in the page's Ref. refStatus is the status of the page. refMerged records that the
 // page's end was explained. refCause is the cause that the page names, and refCauses counts its

@@ -36,8 +36,9 @@ const (
 )
 
 // An agenda orders the committed effects of all partitions by lane and due time. Within a lane the
-// severity of the incident comes first, then incidents without a verdict, then age. It is safe for
-// concurrent use. The cost of a query does not grow with the number of effects.
+// severity of the incident comes first, then incidents without a verdict, then age. First messages
+// go by severity, then size, then age. It is safe for concurrent use. The cost of a query does not
+// grow with the number of effects.
 type agenda struct {
 	mu         sync.Mutex
 	items      map[agendaKey]*item
@@ -61,7 +62,8 @@ type delivery struct {
 // urgency orders the effects of one lane.
 type urgency struct {
 	severity  int
-	diagnosed bool // the incident has a verdict already
+	diagnosed bool // the incident has a verdict already; not set for first messages
+	size      int  // the workers or alerts that the incident covers; first messages only
 }
 
 // An item is one effect on the agenda.
@@ -250,7 +252,11 @@ func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 	defer a.mu.Unlock()
 	for lane, q := range a.lanes {
 		q.wake(now)
-		for n := room(lane); n > 0 && q.urgent.Len() > 0; n-- {
+		n := 0
+		if q.urgent.Len() > 0 {
+			n = room(lane)
+		}
+		for ; n > 0 && q.urgent.Len() > 0; n-- {
 			it := q.next(now)
 			a.deliveries[it.key] = &delivery{turn: it.effect.Turn, running: true}
 			tasks = append(tasks, Task{Effect: it.effect, Lane: lane, partition: it.key.partition})
@@ -339,7 +345,8 @@ func (p *effectHeap) Less(i, j int) bool {
 	if x.urgency.diagnosed != y.urgency.diagnosed {
 		return y.urgency.diagnosed
 	}
-	return cmp.Or(x.effect.Due.Compare(y.effect.Due), x.effect.Since.Compare(y.effect.Since),
+	return cmp.Or(cmp.Compare(y.urgency.size, x.urgency.size),
+		x.effect.Due.Compare(y.effect.Due), x.effect.Since.Compare(y.effect.Since),
 		strings.Compare(string(x.effect.ID), string(y.effect.ID))) < 0
 }
 

@@ -47,6 +47,25 @@ func TestAgendaTakesCriticalFirst(t *testing.T) {
 	}
 }
 
+func TestFirstMessagesGoBySeveritySizeAge(t *testing.T) {
+	w := newAgendaWorld()
+	lane := Lane{Kind: state.EffectNotify, Channel: state.ChannelPagerDuty, First: true}
+	for _, in := range []state.Incident{
+		{ID: "old", Severity: state.Warning, ActiveAlerts: 1},
+		{ID: "young", Severity: state.Warning, ActiveAlerts: 1},
+		{ID: "wide", Severity: state.Warning, Scope: state.Scope{Pods: make([]string, 9)}},
+		{ID: "loud", Severity: state.Warning, ActiveAlerts: 4},
+		{ID: "critical", Severity: state.Critical, ActiveAlerts: 1},
+	} {
+		w.now = w.now.Add(time.Second)
+		e := state.Effect{ID: state.EffectID(in.ID), Kind: state.EffectNotify, Due: w.now, Since: w.now}
+		w.apply(0, []move{{id: e.ID, effect: e, lane: lane, urgency: urgencyOf(&in, lane)}})
+	}
+	if got, want := w.next(5), []string{"critical", "wide", "loud", "old", "young"}; !slices.Equal(got, want) {
+		t.Errorf("taken %v, want %v", got, want)
+	}
+}
+
 func TestAgendaFollowsRisingSeverity(t *testing.T) {
 	w := newAgendaWorld()
 	w.want("a", state.Warning, 3*time.Second)

@@ -40,7 +40,16 @@ func moveOf(b *fold.Board, id state.EffectID) move {
 		m.lane.First = in != nil && in.Told[e.Channel].Rev == 0
 	}
 	if in != nil {
-		m.urgency = urgency{severity: in.Severity.Rank(), diagnosed: !in.DiagnosedAt.IsZero()}
+		m.urgency = urgencyOf(in, m.lane)
 	}
 	return m
+}
+
+// urgencyOf returns the urgency of an effect of the incident. The size of an incident is the number
+// of workers that it covers, or of its firing alerts if that is more.
+func urgencyOf(in *state.Incident, l Lane) urgency {
+	if l.First {
+		return urgency{severity: in.Severity.Rank(), size: max(len(in.Scope.Pods), in.ActiveAlerts)}
+	}
+	return urgency{severity: in.Severity.Rank(), diagnosed: !in.DiagnosedAt.IsZero()}
 }

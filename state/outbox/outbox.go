@@ -8,8 +8,8 @@
 //
 // Every kind of effect has a lane of its own, and so has every channel of notifications. A slow or
 // dead service thus delays only its own effects. Within a lane the severity of the incident
-// decides, then age. If a handler panics, fails or exceeds its deadline, the effect is tried again
-// later. The other effects go on.
+// decides, then age. First messages go by severity, size and age. If a handler panics, fails or
+// exceeds its deadline, the effect is tried again later. The other effects go on.
 package outbox
 
 import (
@@ -77,6 +77,10 @@ type Config struct {
 	Lanes    map[state.EffectKind]Lane // replaces the kind's default
 	Grace    time.Duration             // for deliveries after the end of Run's context; 5 s by default
 	Logger   *slog.Logger
+	// Free returns how many messages a channel can show now, and when there is one more. An effect
+	// is handed out only if its channel can show it, so that a more urgent one that comes meanwhile
+	// goes before it. Nil: no channel has a limit.
+	Free func(ch state.Channel, now time.Time) (messages int, more time.Time)
 	// Observe is called after every delivery, before its outcome is in the log. Several goroutines
 	// call it at a time.
 	Observe func(Attempt)
@@ -105,7 +109,9 @@ type Dispatcher struct {
 	// Used by Run's own goroutine only.
 	inFlight  int
 	busy      map[keeper.Lane]int
-	answering int // deliveries whose outcome is being appended
+	shown     map[state.Channel]int // free messages of the channels that are used, or promised by a Take
+	more      time.Time             // when a channel that had no free message has one
+	answering int                   // deliveries whose outcome is being appended
 	progress  chan progress
 }
 
@@ -142,6 +148,7 @@ func New(cfg Config) (*Dispatcher, error) {
 		cfg.Observe = func(Attempt) {}
 	}
 	return &Dispatcher{
-		cfg: cfg, lanes: lanes, busy: map[keeper.Lane]int{}, progress: make(chan progress),
+		cfg: cfg, lanes: lanes, busy: map[keeper.Lane]int{}, shown: map[state.Channel]int{},
+		progress: make(chan progress),
 	}, nil
 }
