@@ -52,11 +52,13 @@ type HandlerConfig struct {
 	// Since returns when this process began to deliver a cluster's effects. An older effect may
 	// have been tried by another process. nil: when the handler was made.
 	Since func(cluster string) time.Time
+	// Flood returns the flood of a channel, if there is one. nil: there is none.
+	Flood func(ch state.Channel) (state.Flood, bool)
 	// Timeout bounds one attempt; zero means 20 s.
 	Timeout time.Duration
 }
 
-// A Handler delivers the effects notify and note. It is safe for concurrent use.
+// A Handler delivers the effects notify, note and flood. It is safe for concurrent use.
 type Handler struct {
 	cfg HandlerConfig
 
@@ -93,6 +95,9 @@ const refDoubt = "doubt"
 
 // Handle delivers one effect and returns its outcome.
 func (h *Handler) Handle(ctx context.Context, e state.Effect) state.Outcome {
+	if e.Kind == state.EffectFlood {
+		return h.flood(ctx, e)
+	}
 	out := state.Outcome{Effect: e.ID, Turn: e.Turn}
 	in, ok := h.cfg.View.Incident(e.Incident)
 	if !ok {

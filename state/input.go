@@ -23,6 +23,7 @@ type Input struct {
 	Action   *ActionEvent `json:"action,omitempty"`
 	Foreign  *Foreign     `json:"foreign,omitempty"`
 	Vanished *Vanished    `json:"vanished,omitempty"`
+	Flood    *FloodCount  `json:"flood,omitempty"`
 }
 
 // MaxBatch is the most alerts in one AlertBatch. A larger payload is appended as several inputs in
@@ -114,6 +115,7 @@ const (
 	EffectPrepare EffectKind = "prepare" // query the incident's past, while its symptoms are collected
 	EffectEnrich  EffectKind = "enrich"  // gather evidence for the incident
 	EffectNotify  EffectKind = "notify"  // show the incident's newest revision on one channel
+	EffectFlood   EffectKind = "flood"   // show the flood of a channel in one summary
 	EffectNote    EffectKind = "note"    // write the diagnosis into another tool's incident
 	EffectPlan    EffectKind = "plan"    // compute the remedies of the playbook, and ask the guards
 	EffectRun     EffectKind = "run"     // take the run's next step

@@ -17,7 +17,7 @@ import (
 
 // The events API accepts about 120 calls a minute per integration key, the REST API 960.
 const (
-	eventsEvery = time.Minute / 110
+	eventsEvery = time.Minute / PerMinute
 	eventsBurst = 10
 	restEvery   = 100 * time.Millisecond
 	patience    = 8 * time.Second
@@ -157,6 +157,15 @@ func steps(m notify.Message, status string, fresh bool) []step {
 }
 
 func (n *Notifier) send(ctx context.Context, action string, m notify.Message) error {
+	return n.deliver(ctx, func(key string) *api.V2Event {
+		if action == "trigger" {
+			return event(key, m)
+		}
+		return &api.V2Event{RoutingKey: key, Action: action, DedupKey: string(m.Incident)}
+	})
+}
+
+func (n *Notifier) deliver(ctx context.Context, made func(key string) *api.V2Event) error {
 	key, err := n.opt.RoutingKey()
 	if err != nil {
 		return &notify.Refused{Err: err}
@@ -164,13 +173,10 @@ func (n *Notifier) send(ctx context.Context, action string, m notify.Message) er
 	if err := n.events.Wait(ctx); err != nil {
 		return err
 	}
-	e := &api.V2Event{RoutingKey: key, Action: action, DedupKey: string(m.Incident)}
-	if action == "trigger" {
-		e = event(key, m)
-	}
+	e := made(key)
 	c, call := n.client("")
 	_, _ = c.ManageEventWithContext(ctx, e) // call has more detail than the library's error
-	return classify(n.events, call.verdict(action))
+	return classify(n.events, call.verdict(e.Action))
 }
 
 // undiagnosed is the handle refCause of a page that was sent before the first verdict.

@@ -40,6 +40,8 @@ func (f *Fold) Apply(b *Board, in state.Input) {
 		x.applyForeign(*in.Foreign)
 	case in.Vanished != nil:
 		x.applyVanished(*in.Vanished)
+	case in.Flood != nil:
+		x.applyFlood(*in.Flood)
 	default:
 		x.tick()
 	}

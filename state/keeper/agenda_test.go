@@ -245,3 +245,24 @@ func TestAgendaForgetsDeliveriesEndedBeforeLoad(t *testing.T) {
 		t.Errorf("%d loans, want that of b alone, which is in delivery", len(w.deliveries))
 	}
 }
+
+// Two lanes of a channel share a limit of one message at a time.
+func TestLanesOfAChannelTakeTurns(t *testing.T) {
+	w := newAgendaWorld()
+	for i := range 6 {
+		lane := Lane{Kind: state.EffectNotify, Channel: state.ChannelPagerDuty, First: i%2 == 0}
+		id := state.EffectID(fmt.Sprint(i))
+		w.apply(0, []move{{id: id, effect: state.Effect{ID: id, Kind: lane.Kind, Due: w.now}, lane: lane}})
+	}
+	first := map[bool]int{}
+	for range 4 {
+		free := 1
+		tasks, _ := w.take(w.now, func(Lane) int { free--; return free + 1 })
+		for _, task := range tasks {
+			first[task.Lane.First]++
+		}
+	}
+	if first[true] != 2 || first[false] != 2 {
+		t.Errorf("of four messages %d were first ones and %d later ones, want two and two", first[true], first[false])
+	}
+}

@@ -35,9 +35,15 @@ func moveOf(b *fold.Board, id state.EffectID) move {
 	}
 	m := move{id: id, effect: *e, lane: Lane{Kind: e.Kind}}
 	in := b.Incident(e.Incident)
-	if e.Kind == state.EffectNotify {
+	switch e.Kind {
+	case state.EffectFlood:
+		m.lane.Channel = e.Channel
+	case state.EffectNotify:
 		m.lane.Channel = e.Channel
 		m.lane.First = in != nil && in.Told[e.Channel].Rev == 0
+	}
+	if in != nil && in.Open() {
+		m.cause = in.Cause()
 	}
 	if in != nil {
 		m.urgency = urgencyOf(in, m.lane)

@@ -95,6 +95,7 @@ func defaultLanes() map[state.EffectKind]Lane {
 		state.EffectPrepare: {Workers: 2, Deadline: 10 * time.Second},
 		state.EffectEnrich:  {Workers: 4, Deadline: 30 * time.Second},
 		state.EffectNotify:  {Workers: 4, Deadline: 20 * time.Second},
+		state.EffectFlood:   {Workers: 1, Deadline: 20 * time.Second},
 		state.EffectNote:    {Workers: 2, Deadline: 20 * time.Second},
 		state.EffectPlan:    {Workers: 2, Deadline: 30 * time.Second},
 		state.EffectRun:     {Workers: 4, Deadline: 2 * time.Minute},

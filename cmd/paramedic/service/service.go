@@ -148,6 +148,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
 			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
 			state.EffectNotify:  delivery(told.Handle),
+			state.EffectFlood:   delivery(told.Handle),
 			state.EffectNote:    delivery(told.Handle),
 			state.EffectPlan:    aid.Plan,
 			state.EffectRun:     aid.Run,
