@@ -82,7 +82,11 @@ func benchServe(b *testing.B, perPayload, senders int) {
 }
 
 // startBot starts the whole bot on a new directory, behind a real listener.
-func startBot(tb testing.TB) (string, *Service) {
+func startBot(tb testing.TB, change ...func(*config.Config)) (string, *Service) {
+	cfg := config.Default()
+	for _, c := range change {
+		c(&cfg)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	log := slog.New(slog.DiscardHandler)
 	store, err := jetstream.Open(ctx, jetstream.Config{Dir: tb.TempDir(), Retain: time.Hour, Logger: log})
@@ -93,7 +97,7 @@ func startBot(tb testing.TB) (string, *Service) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := New(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
+	s, err := New(cfg, Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
 	if err != nil {
 		tb.Fatal(err)
 	}
