@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -19,6 +20,12 @@ import (
 // blocks no longer than its context. It marks errors with Refused and Later if it knows the reason.
 type Notifier interface {
 	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
+}
+
+// A Paced is a Notifier with a limit. Free returns how many messages it can show now without a
+// wait, and when there is one more.
+type Paced interface {
+	Free(now time.Time) (messages int, more time.Time)
 }
 
 // A Noter writes a message into another tool's incident. before is the cause that the last note
@@ -45,11 +52,13 @@ type HandlerConfig struct {
 	// Since returns when this process began to deliver a cluster's effects. An older effect may
 	// have been tried by another process. nil: when the handler was made.
 	Since func(cluster string) time.Time
+	// Flood returns the flood of a channel, if there is one. nil: there is none.
+	Flood func(ch state.Channel) (state.Flood, bool)
 	// Timeout bounds one attempt; zero means 20 s.
 	Timeout time.Duration
 }
 
-// A Handler delivers the effects notify and note. It is safe for concurrent use.
+// A Handler delivers the effects notify, note and flood. It is safe for concurrent use.
 type Handler struct {
 	cfg HandlerConfig
 
@@ -72,12 +81,23 @@ func NewHandler(cfg HandlerConfig) *Handler {
 	return &Handler{cfg: cfg, since: cfg.Clock.Now(), tried: map[state.EffectID]attempt{}}
 }
 
+// Free returns how many messages a channel can show now without a wait, and when there is one more.
+func (h *Handler) Free(ch state.Channel, now time.Time) (messages int, more time.Time) {
+	if n, ok := h.cfg.Notifiers[ch].(Paced); ok {
+		return n.Free(now)
+	}
+	return math.MaxInt, now
+}
+
 // refDoubt is the handle that the handler itself keeps in a channel's Ref. It is set if an attempt
 // ended without a known outcome.
 const refDoubt = "doubt"
 
 // Handle delivers one effect and returns its outcome.
 func (h *Handler) Handle(ctx context.Context, e state.Effect) state.Outcome {
+	if e.Kind == state.EffectFlood {
+		return h.flood(ctx, e)
+	}
 	out := state.Outcome{Effect: e.ID, Turn: e.Turn}
 	in, ok := h.cfg.View.Incident(e.Incident)
 	if !ok {

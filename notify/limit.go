@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -117,6 +118,20 @@ func (l *Limiter) WaitBehind(ctx context.Context) error {
 			return &Later{After: l.every, Err: ctx.Err()}
 		}
 	}
+}
+
+// Free returns how many calls may be made now without a wait, and when there is one more.
+func (l *Limiter) Free(now time.Time) (calls int, more time.Time) {
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	if closed.After(now) {
+		return 0, closed
+	}
+	tokens := l.rate.TokensAt(now)
+	whole := math.Floor(tokens)
+	wait := time.Duration((whole + 1 - tokens) * float64(l.every))
+	return max(0, int(whole)), now.Add(max(0, wait) + time.Millisecond) // tokens are not exact
 }
 
 // stillHeld returns a Later if another process delivers now.

@@ -214,6 +214,14 @@ type Links struct{ Base string }
 // Incident is the address of an incident's page.
 func (l Links) Incident(id state.IncidentID) string { return l.page("incidents", string(id)) }
 
+// List is the address of the list of incidents.
+func (l Links) List() string {
+	if l.Base == "" {
+		return ""
+	}
+	return strings.TrimRight(l.Base, "/") + "/incidents"
+}
+
 // Playbook is the address of a playbook's page.
 func (l Links) Playbook(id string) string { return l.page("playbooks", id) }
 

@@ -24,6 +24,7 @@ type Input struct {
 	Foreign  *Foreign     `json:"foreign,omitempty"`
 	Vanished *Vanished    `json:"vanished,omitempty"`
 	Clock    *ClockStep   `json:"clock,omitempty"`
+	Flood    *FloodCount  `json:"flood,omitempty"`
 }
 
 // A SkippedInput is an input that this version cannot apply. It stays in the log.
@@ -128,6 +129,7 @@ const (
 	EffectPrepare EffectKind = "prepare" // query the incident's past, while its symptoms are collected
 	EffectEnrich  EffectKind = "enrich"  // gather evidence for the incident
 	EffectNotify  EffectKind = "notify"  // show the incident's newest revision on one channel
+	EffectFlood   EffectKind = "flood"   // show the flood of a channel in one summary
 	EffectNote    EffectKind = "note"    // write the diagnosis into another tool's incident
 	EffectPlan    EffectKind = "plan"    // compute the remedies of the playbook, and ask the guards
 	EffectRun     EffectKind = "run"     // take the run's next step

@@ -61,8 +61,11 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 }
 
 // clusterOf returns the cluster of an incident in PagerDuty: the cluster of our incident that
-// raised it, or of its labels, or the first.
+// raised it, or of its labels, or the first. The summary of a flood has none.
 func (s *Server) clusterOf(f *state.Foreign) string {
+	if state.IsFlood(f.Key) {
+		return ""
+	}
 	if ours, ok := s.View.Incident(state.IncidentID(f.Key)); ok {
 		return ours.Cluster
 	}

@@ -17,7 +17,7 @@ import (
 
 // The events API accepts about 120 calls a minute per integration key, the REST API 960.
 const (
-	eventsEvery = time.Minute / 110
+	eventsEvery = time.Minute / PerMinute
 	eventsBurst = 10
 	restEvery   = 100 * time.Millisecond
 	patience    = 8 * time.Second
@@ -49,6 +49,7 @@ type Notifier struct {
 var (
 	_ notify.Notifier = (*Notifier)(nil)
 	_ notify.Noter    = (*Notifier)(nil)
+	_ notify.Paced    = (*Notifier)(nil)
 )
 
 // New returns a notifier with a valid configuration.
@@ -68,6 +69,9 @@ func New(cfg Config, opt Options) *Notifier {
 		rest:   notify.NewLimiter(opt.Clock, restEvery, 5, patience).After(opt.TookOver, 0),
 	}
 }
+
+// Free returns how many events can be sent now, and when there is one more.
+func (n *Notifier) Free(now time.Time) (events int, more time.Time) { return n.events.Free(now) }
 
 // The handles in the page's Ref. refStatus is the status of the page. refMerged records that the
 // page's end was explained. refCause is the cause that the page names, and refCauses counts its
@@ -156,6 +160,15 @@ func steps(m notify.Message, status string, fresh bool) []step {
 }
 
 func (n *Notifier) send(ctx context.Context, action string, m notify.Message) error {
+	return n.deliver(ctx, func(key string) *api.V2Event {
+		if action == "trigger" {
+			return event(key, m)
+		}
+		return &api.V2Event{RoutingKey: key, Action: action, DedupKey: string(m.Incident)}
+	})
+}
+
+func (n *Notifier) deliver(ctx context.Context, made func(key string) *api.V2Event) error {
 	key, err := n.opt.RoutingKey()
 	if err != nil {
 		return &notify.Refused{Err: err}
@@ -163,13 +176,10 @@ func (n *Notifier) send(ctx context.Context, action string, m notify.Message) er
 	if err := n.events.Wait(ctx); err != nil {
 		return err
 	}
-	e := &api.V2Event{RoutingKey: key, Action: action, DedupKey: string(m.Incident)}
-	if action == "trigger" {
-		e = event(key, m)
-	}
+	e := made(key)
 	c, call := n.client("")
 	_, _ = c.ManageEventWithContext(ctx, e) // call has more detail than the library's error
-	return classify(n.events, call.verdict(action))
+	return classify(n.events, call.verdict(e.Action))
 }
 
 // undiagnosed is the handle refCause of a page that was sent before the first verdict.

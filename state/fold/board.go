@@ -51,6 +51,8 @@ type boardMeta struct {
 	Incidents int            `json:"incidents,omitempty"` // the last short number of older boards, which had one count for all clusters
 	Numbers   map[string]int `json:"numbers,omitempty"`   // by cluster: the last short number
 	SweptAt   time.Time      `json:"swept_at,omitzero"`
+
+	Floods map[state.Channel]*state.Flood `json:"floods,omitempty"` // only in the partition of inputs without a cluster
 }
 
 // A workerRecord is a worker with the time of the last evidence about it.

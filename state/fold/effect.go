@@ -20,13 +20,18 @@ func (x *step) applyOutcome(o state.Outcome) {
 	if in != nil && e.Kind == state.EffectNotify {
 		x.recordShown(in, e, o)
 	}
+	if o.Done { // first: what follows may want the effect again
+		x.dropEffect(e.ID)
+	}
+	if e.Kind == state.EffectFlood {
+		x.recordFlood(e, o)
+	}
 	if !o.Done {
 		e.Attempts++
 		e.Error, e.Due, e.Turn = oneLine(o.Error), o.RetryAt, x.in.Seq
 		x.touch(kindEffect, string(e.ID))
 		return
 	}
-	x.dropEffect(e.ID)
 	if in == nil {
 		return
 	}
@@ -49,15 +54,8 @@ func (x *step) applyOutcome(o state.Outcome) {
 // recordShown records the revision that a channel has shown.
 func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome) {
 	t, before := in.Told[e.Channel], in.Told[e.Channel].Rev
-	if len(o.Ref) > 0 {
-		t.Ref = maps.Clone(t.Ref)
-		if t.Ref == nil {
-			t.Ref = map[string]string{}
-		}
-		maps.Copy(t.Ref, o.Ref)
-	}
-	if o.Rev > t.Rev {
-		t.Rev, t.At = o.Rev, x.now
+	if t = told(t, o); t.Rev > before {
+		t.At = x.now
 	}
 	in.Told = maps.Clone(in.Told)
 	if in.Told == nil {

@@ -42,6 +42,8 @@ func (f *Fold) Apply(b *Board, in state.Input) {
 		x.applyVanished(*in.Vanished)
 	case in.Clock != nil:
 		x.applyClock(*in.Clock)
+	case in.Flood != nil:
+		x.applyFlood(*in.Flood)
 	default:
 		x.tick()
 	}

@@ -22,6 +22,10 @@ func (x *step) occurred(fo state.Foreign) time.Time {
 // its own that a rule recognises. Events may come late and out of order. An event that is older
 // than the known state changes nothing.
 func (x *step) applyForeign(fo state.Foreign) {
+	if state.IsFlood(fo.Key) {
+		x.applyFloodEvent(fo)
+		return
+	}
 	if in := x.root(state.IncidentID(fo.Key)); in != nil {
 		x.applyPageEvent(in, fo)
 		return

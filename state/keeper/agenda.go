@@ -36,8 +36,9 @@ const (
 )
 
 // An agenda orders the committed effects of all partitions by lane and due time. Within a lane the
-// severity of the incident comes first, then incidents without a verdict, then age. It is safe for
-// concurrent use. The cost of a query does not grow with the number of effects.
+// severity of the incident comes first, then incidents without a verdict, then age. First messages
+// go by severity, then size, then age. It is safe for concurrent use. The cost of a query does not
+// grow with the number of effects.
 type agenda struct {
 	mu         sync.Mutex
 	items      map[agendaKey]*item
@@ -45,6 +46,7 @@ type agenda struct {
 	lanes      map[Lane]*queue
 	unloaded   map[int]bool // partitions that must be loaded again
 	owed       effectHeap   // every item, by the time since which it is owed
+	served     uint64       // how many effects were handed out
 }
 
 type agendaKey struct {
@@ -61,7 +63,8 @@ type delivery struct {
 // urgency orders the effects of one lane.
 type urgency struct {
 	severity  int
-	diagnosed bool // the incident has a verdict already
+	diagnosed bool // the incident has a verdict already; not set for first messages
+	size      int  // the workers or alerts that the incident covers; first messages only
 }
 
 // An item is one effect on the agenda.
@@ -70,7 +73,8 @@ type item struct {
 	effect  state.Effect
 	lane    Lane
 	urgency urgency
-	at      [heaps]int // its index in each heap, plus one; 0: not in it
+	cause   state.Cause // of the incident while it is open
+	at      [heaps]int  // its index in each heap, plus one; 0: not in it
 }
 
 // owedSince returns the time at which the effect should have been delivered.
@@ -88,6 +92,7 @@ type queue struct {
 	oldest  effectHeap // the same, by age
 	passed  int        // how many went before the oldest since an oldest one went
 	retries int        // how many of waiting were tried before
+	served  uint64     // when an effect was last handed out, in hand-outs of the agenda
 }
 
 func newAgenda() *agenda {
@@ -103,6 +108,7 @@ type move struct {
 	effect  state.Effect
 	lane    Lane
 	urgency urgency
+	cause   state.Cause
 }
 
 // apply applies the changes of a commit.
@@ -165,12 +171,12 @@ func (a *agenda) move(partition int, m move) {
 		it = &item{key: key}
 		a.items[key] = it
 	} else {
-		if it.effect == m.effect && it.lane == m.lane && it.urgency == m.urgency {
+		if it.effect == m.effect && it.lane == m.lane && it.urgency == m.urgency && it.cause == m.cause {
 			return
 		}
 		a.remove(it)
 	}
-	it.effect, it.lane, it.urgency = m.effect, m.lane, m.urgency
+	it.effect, it.lane, it.urgency, it.cause = m.effect, m.lane, m.urgency, m.cause
 	a.insert(it)
 }
 
@@ -248,11 +254,18 @@ func (q *queue) next(now time.Time) *item {
 func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for lane, q := range a.lanes {
+	for _, lane := range a.inTurn() {
+		q := a.lanes[lane]
 		q.wake(now)
-		for n := room(lane); n > 0 && q.urgent.Len() > 0; n-- {
+		n := 0
+		if q.urgent.Len() > 0 {
+			n = room(lane)
+		}
+		for ; n > 0 && q.urgent.Len() > 0; n-- {
 			it := q.next(now)
 			a.deliveries[it.key] = &delivery{turn: it.effect.Turn, running: true}
+			a.served++
+			q.served = a.served
 			tasks = append(tasks, Task{Effect: it.effect, Lane: lane, partition: it.key.partition})
 		}
 		if it := q.waiting.first(); it != nil {
@@ -339,7 +352,8 @@ func (p *effectHeap) Less(i, j int) bool {
 	if x.urgency.diagnosed != y.urgency.diagnosed {
 		return y.urgency.diagnosed
 	}
-	return cmp.Or(x.effect.Due.Compare(y.effect.Due), x.effect.Since.Compare(y.effect.Since),
+	return cmp.Or(cmp.Compare(y.urgency.size, x.urgency.size),
+		x.effect.Due.Compare(y.effect.Due), x.effect.Since.Compare(y.effect.Since),
 		strings.Compare(string(x.effect.ID), string(y.effect.ID))) < 0
 }
 

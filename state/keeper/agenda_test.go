@@ -47,6 +47,25 @@ func TestAgendaTakesCriticalFirst(t *testing.T) {
 	}
 }
 
+func TestFirstMessagesGoBySeveritySizeAge(t *testing.T) {
+	w := newAgendaWorld()
+	lane := Lane{Kind: state.EffectNotify, Channel: state.ChannelPagerDuty, First: true}
+	for _, in := range []state.Incident{
+		{ID: "old", Severity: state.Warning, ActiveAlerts: 1},
+		{ID: "young", Severity: state.Warning, ActiveAlerts: 1},
+		{ID: "wide", Severity: state.Warning, Scope: state.Scope{Pods: make([]string, 9)}},
+		{ID: "loud", Severity: state.Warning, ActiveAlerts: 4},
+		{ID: "critical", Severity: state.Critical, ActiveAlerts: 1},
+	} {
+		w.now = w.now.Add(time.Second)
+		e := state.Effect{ID: state.EffectID(in.ID), Kind: state.EffectNotify, Due: w.now, Since: w.now}
+		w.apply(0, []move{{id: e.ID, effect: e, lane: lane, urgency: urgencyOf(&in, lane)}})
+	}
+	if got, want := w.next(5), []string{"critical", "wide", "loud", "old", "young"}; !slices.Equal(got, want) {
+		t.Errorf("taken %v, want %v", got, want)
+	}
+}
+
 func TestAgendaFollowsRisingSeverity(t *testing.T) {
 	w := newAgendaWorld()
 	w.want("a", state.Warning, 3*time.Second)
@@ -224,5 +243,26 @@ func TestAgendaForgetsDeliveriesEndedBeforeLoad(t *testing.T) {
 	w.finish(tasks[0], true)
 	if w.load(0, nil); len(w.deliveries) != 1 {
 		t.Errorf("%d loans, want that of b alone, which is in delivery", len(w.deliveries))
+	}
+}
+
+// Two lanes of a channel share a limit of one message at a time.
+func TestLanesOfAChannelTakeTurns(t *testing.T) {
+	w := newAgendaWorld()
+	for i := range 6 {
+		lane := Lane{Kind: state.EffectNotify, Channel: state.ChannelPagerDuty, First: i%2 == 0}
+		id := state.EffectID(fmt.Sprint(i))
+		w.apply(0, []move{{id: id, effect: state.Effect{ID: id, Kind: lane.Kind, Due: w.now}, lane: lane}})
+	}
+	first := map[bool]int{}
+	for range 4 {
+		free := 1
+		tasks, _ := w.take(w.now, func(Lane) int { free--; return free + 1 })
+		for _, task := range tasks {
+			first[task.Lane.First]++
+		}
+	}
+	if first[true] != 2 || first[false] != 2 {
+		t.Errorf("of four messages %d were first ones and %d later ones, want two and two", first[true], first[false])
 	}
 }

@@ -35,12 +35,27 @@ func moveOf(b *fold.Board, id state.EffectID) move {
 	}
 	m := move{id: id, effect: *e, lane: Lane{Kind: e.Kind}}
 	in := b.Incident(e.Incident)
-	if e.Kind == state.EffectNotify {
+	switch e.Kind {
+	case state.EffectFlood:
+		m.lane.Channel = e.Channel
+	case state.EffectNotify:
 		m.lane.Channel = e.Channel
 		m.lane.First = in != nil && in.Told[e.Channel].Rev == 0
 	}
+	if in != nil && in.Open() {
+		m.cause = in.Cause()
+	}
 	if in != nil {
-		m.urgency = urgency{severity: in.Severity.Rank(), diagnosed: !in.DiagnosedAt.IsZero()}
+		m.urgency = urgencyOf(in, m.lane)
 	}
 	return m
+}
+
+// urgencyOf returns the urgency of an effect of the incident. The size of an incident is the number
+// of workers that it covers, or of its firing alerts if that is more.
+func urgencyOf(in *state.Incident, l Lane) urgency {
+	if l.First {
+		return urgency{severity: in.Severity.Rank(), size: max(len(in.Scope.Pods), in.ActiveAlerts)}
+	}
+	return urgency{severity: in.Severity.Rank(), diagnosed: !in.DiagnosedAt.IsZero()}
 }

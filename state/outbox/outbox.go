@@ -8,8 +8,8 @@
 //
 // Every kind of effect has a lane of its own, and so has every channel of notifications. A slow or
 // dead service thus delays only its own effects. Within a lane the severity of the incident
-// decides, then age. If a handler panics, fails or exceeds its deadline, the effect is tried again
-// later. The other effects go on.
+// decides, then age. First messages go by severity, size and age. If a handler panics, fails or
+// exceeds its deadline, the effect is tried again later. The other effects go on.
 package outbox
 
 import (
@@ -78,6 +78,10 @@ type Config struct {
 	Lanes    map[state.EffectKind]Lane // replaces the kind's default
 	Grace    time.Duration             // for deliveries after the end of Run's context; 5 s by default
 	Logger   *slog.Logger
+	// Free returns how many messages a channel can show now, and when there is one more. An effect
+	// is handed out only if its channel can show it, so that a more urgent one that comes meanwhile
+	// goes before it. Nil: no channel has a limit.
+	Free func(ch state.Channel, now time.Time) (messages int, more time.Time)
 	// Observe is called after every delivery, before its outcome is in the log. Several goroutines
 	// call it at a time.
 	Observe func(Attempt)
@@ -97,6 +101,7 @@ func defaultLanes() map[state.EffectKind]Lane {
 		state.EffectPrepare: {Workers: 2, Deadline: 10 * time.Second},
 		state.EffectEnrich:  {Workers: 4, Deadline: 30 * time.Second},
 		state.EffectNotify:  {Workers: 4, Deadline: 20 * time.Second},
+		state.EffectFlood:   {Workers: 1, Deadline: 20 * time.Second},
 		state.EffectNote:    {Workers: 2, Deadline: 20 * time.Second},
 		state.EffectPlan:    {Workers: 2, Deadline: 30 * time.Second},
 		state.EffectRun:     {Workers: 4, Deadline: 2 * time.Minute},
@@ -111,7 +116,9 @@ type Dispatcher struct {
 	// Used by Run's own goroutine only.
 	inFlight  int
 	busy      map[keeper.Lane]int
-	answering int // deliveries whose outcome is being appended
+	shown     map[state.Channel]int // free messages of the channels that are used, or promised by a Take
+	more      time.Time             // when a channel that had no free message has one
+	answering int                   // deliveries whose outcome is being appended
 	progress  chan progress
 
 	leave   sync.Once
@@ -152,7 +159,7 @@ func New(cfg Config) (*Dispatcher, error) {
 		cfg.Observe = func(Attempt) {}
 	}
 	return &Dispatcher{
-		cfg: cfg, lanes: lanes, busy: map[keeper.Lane]int{}, progress: make(chan progress),
-		leaving: make(chan struct{}), ended: make(chan struct{}),
+		cfg: cfg, lanes: lanes, busy: map[keeper.Lane]int{}, shown: map[state.Channel]int{},
+		progress: make(chan progress), leaving: make(chan struct{}), ended: make(chan struct{}),
 	}, nil
 }

@@ -305,6 +305,36 @@ func TestDeadSlackDoesNotDelayPagerDuty(t *testing.T) {
 	})
 }
 
+// A channel with a limit of one message a second gets what is first in order at each second.
+func TestUrgentMessageGoesFirstAtTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, free := newWorld(), time.Now()
+		for i := range 30 {
+			w.want(notify(fmt.Sprintf("b%02d", i), "pagerduty"))
+		}
+		var got []string
+		stop := run(t, w, func(ctx context.Context, e state.Effect) outbox.Result {
+			got = append(got, string(e.ID))
+			free = time.Now().Add(time.Second)
+			return done(ctx, e)
+		}, func(c *outbox.Config) {
+			c.Free = func(_ state.Channel, now time.Time) (int, time.Time) {
+				if now.Before(free) {
+					return 0, free
+				}
+				return 1, now.Add(time.Second)
+			}
+		})
+		time.Sleep(4500 * time.Millisecond)
+		w.want(notify("a", "pagerduty")) // the world sorts by ID
+		time.Sleep(2 * time.Second)
+		stop()
+		if want := []string{"b00", "b01", "b02", "b03", "b04", "a", "b05"}; !slices.Equal(got, want) {
+			t.Errorf("delivered %v, want %v", got, want)
+		}
+	})
+}
+
 func TestDeadlineEndsDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(notify("a", "slack"))

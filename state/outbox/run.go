@@ -58,7 +58,15 @@ func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 	if d.cfg.Lease != nil && !d.cfg.Lease.Held() {
 		return now.Add(leasePause)
 	}
-	tasks, next := d.cfg.Source.Take(now, d.room)
+	clear(d.shown)
+	for lane, n := range d.busy {
+		d.shown[lane.Channel] += n
+	}
+	d.more = time.Time{}
+	tasks, next := d.cfg.Source.Take(now, func(l keeper.Lane) int { return d.room(l, now) })
+	if !d.more.IsZero() && (next.IsZero() || d.more.Before(next)) {
+		next = d.more
+	}
 	for _, t := range tasks {
 		d.busy[t.Lane]++
 		d.inFlight++
@@ -77,12 +85,25 @@ func (d *Dispatcher) process(ctx context.Context, t keeper.Task) {
 }
 
 // room returns the number of free workers of a lane. A kind without a lane has one: its effects
-// fail at once. While too many outcomes wait for the log, nothing new begins.
-func (d *Dispatcher) room(l keeper.Lane) int {
+// fail at once. While too many outcomes wait for the log, nothing new begins. A channel that has no
+// free message has no room.
+func (d *Dispatcher) room(l keeper.Lane, now time.Time) int {
 	if d.answering >= maxAnswering {
 		return 0
 	}
-	return max(1, d.lanes[l.Kind].Workers) - d.busy[l]
+	room := max(1, d.lanes[l.Kind].Workers) - d.busy[l]
+	if d.cfg.Free == nil || l.Channel == "" || room <= 0 {
+		return room
+	}
+	free, more := d.cfg.Free(l.Channel, now)
+	if free -= d.shown[l.Channel]; free < room {
+		room = free
+		if d.more.IsZero() || more.Before(d.more) {
+			d.more = more
+		}
+	}
+	d.shown[l.Channel] += max(0, room)
+	return room
 }
 
 func (d *Dispatcher) advance(p progress) {

@@ -24,6 +24,7 @@ import (
 	"paramedic/playbooks"
 	"paramedic/rules/signals"
 	"paramedic/state"
+	"paramedic/state/outbox"
 	"paramedic/webhook"
 	"paramedic/webhook/access"
 	"paramedic/webhook/chat"
@@ -154,6 +155,12 @@ func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 			RoutingKey: access.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
 			APIToken:   access.NewSecret(n.PagerDuty.APITokenFile).Value})
 		all[state.ChannelPagerDuty] = pager
+		handler.Flood = s.Keeper.Flood
+		s.background = append(s.background, func(ctx context.Context) error {
+			outbox.WatchFlood(ctx, outbox.FloodConfig{Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: s.deps.Clock,
+				Logger: s.deps.Logger, Channel: state.ChannelPagerDuty, PerMinute: pagerduty.PerMinute})
+			return nil
+		})
 		if n.PagerDuty.APITokenFile != "" {
 			handler.Noter = pager
 		}

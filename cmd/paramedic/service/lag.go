@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"paramedic/state"
 )
 
 var (
@@ -19,6 +21,8 @@ var (
 	effectsDue = prometheus.NewDesc("paramedic_outbox_due", "Effects that are due but not done.", nil, nil)
 	effectsAge = prometheus.NewDesc("paramedic_outbox_oldest_seconds",
 		"Time since the oldest such effect was due.", nil, nil)
+	pagesFolded = prometheus.NewDesc("paramedic_pages_folded",
+		"Incidents that wait for their own page and are named in a summary page.", nil, nil)
 	storeReopened = prometheus.NewDesc("paramedic_store_reopened_total",
 		"How often the bot reopened the embedded store because it accepted no writes.", nil, nil)
 	inputsLost = prometheus.NewDesc("paramedic_inputs_lost_total",
@@ -40,7 +44,7 @@ type lagCollector struct{ metrics *metrics }
 
 // Describe implements prometheus.Collector.
 func (c lagCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{waitingInputs, waitingAlerts, waitingAge, waitingWork, effectsDue, effectsAge,
+	for _, d := range []*prometheus.Desc{waitingInputs, waitingAlerts, waitingAge, waitingWork, effectsDue, effectsAge, pagesFolded,
 		storeReopened, inputsLost, inputsAside, stateRebuilt} {
 		ch <- d
 	}
@@ -69,6 +73,13 @@ func (c lagCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(effectsDue, float64(due))
 	gauge(effectsAge, age)
+	folded := 0
+	if f, ok := s.Keeper.Flood(state.ChannelPagerDuty); ok && !f.Over() {
+		if count, known := s.Keeper.FirstWaiting(state.ChannelPagerDuty); known {
+			folded = count.Waiting
+		}
+	}
+	gauge(pagesFolded, float64(folded))
 	counter := func(d *prometheus.Desc, v uint64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
 	}

@@ -82,13 +82,17 @@ func benchServe(b *testing.B, perPayload, senders int) {
 }
 
 // startBot starts the whole bot on a new directory, behind a real listener.
-func startBot(tb testing.TB) (string, *Service) {
-	return startBotOn(tb, jetstream.Config{Dir: tb.TempDir()}, slog.New(slog.DiscardHandler))
+func startBot(tb testing.TB, change ...func(*config.Config)) (string, *Service) {
+	return startBotOn(tb, jetstream.Config{Dir: tb.TempDir()}, slog.New(slog.DiscardHandler), change...)
 }
 
 // startBotOn starts a bot with a store and a log.
-func startBotOn(tb testing.TB, where jetstream.Config, log *slog.Logger) (string, *Service) {
+func startBotOn(tb testing.TB, where jetstream.Config, log *slog.Logger, change ...func(*config.Config)) (string, *Service) {
 	where.Retain, where.Logger = time.Hour, log
+	cfg := config.Default()
+	for _, c := range change {
+		c(&cfg)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	store, err := jetstream.Open(ctx, where)
 	if err != nil {
@@ -98,7 +102,7 @@ func startBotOn(tb testing.TB, where jetstream.Config, log *slog.Logger) (string
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := New(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
+	s, err := New(cfg, Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
 	if err != nil {
 		tb.Fatal(err)
 	}

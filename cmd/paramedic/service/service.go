@@ -142,14 +142,14 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 	s.outbox, err = outbox.New(outbox.Config{
-		Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
+		Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered, Free: told.Free,
 		Handlers: s.traced(map[state.EffectKind]outbox.Handler{
 			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
 			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
 			state.EffectNotify:  delivery(told.Handle),
-			state.EffectNote:    delivery(told.Handle),
-			state.EffectPlan:    aid.Plan,
-			state.EffectRun:     aid.Run,
+			state.EffectNote:    delivery(told.Handle), state.EffectFlood: delivery(told.Handle),
+			state.EffectPlan: aid.Plan,
+			state.EffectRun:  aid.Run,
 		}),
 	})
 	if err != nil {

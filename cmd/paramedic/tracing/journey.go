@@ -228,6 +228,8 @@ func spanOf(e state.Effect) string {
 		return "gather evidence"
 	case state.EffectNotify:
 		return "deliver " + string(e.Channel)
+	case state.EffectFlood:
+		return "deliver summary"
 	case state.EffectNote:
 		return "write note"
 	case state.EffectPlan:

@@ -72,10 +72,11 @@ type Fault struct {
 // A Server is the fake. It is safe for concurrent use.
 type Server struct {
 	notifytest.FailureLog
-	opt  Options
-	http *httptest.Server
-	done chan struct{}
-	once sync.Once
+	opt   Options
+	http  *httptest.Server
+	serve http.Handler
+	done  chan struct{}
+	once  sync.Once
 
 	mu        sync.Mutex
 	incidents []*Incident
@@ -106,7 +107,8 @@ func New(opt Options) *Server {
 		s.Fail("%s %s is not known", r.Method, r.URL.Path)
 		http.NotFound(w, r)
 	})
-	s.http = httptest.NewServer(s.faulty(mux))
+	s.serve = s.faulty(mux)
+	s.http = httptest.NewServer(s.serve)
 	return s
 }
 
@@ -118,6 +120,24 @@ func (s *Server) Close() {
 
 // URL returns the base of both APIs, without a path.
 func (s *Server) URL() string { return s.http.URL }
+
+// Client returns a client that calls the fake without a socket. In a synctest bubble it runs on the
+// bubble's clock.
+func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s.serve}} }
+
+// A direct passes requests to a handler.
+type direct struct{ http.Handler }
+
+// RoundTrip answers the request.
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	r = r.Clone(r.Context()) // a transport must not change its request
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	d.ServeHTTP(w, r)
+	return w.Result(), nil
+}
 
 // Incidents returns the incidents, oldest first.
 func (s *Server) Incidents() []Incident {

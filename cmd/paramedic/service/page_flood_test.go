@@ -1,0 +1,194 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/notify"
+	"paramedic/notify/notifytest"
+	"paramedic/notify/pagerduty"
+	"paramedic/notify/pagerduty/pagerdutytest"
+	"paramedic/rules"
+	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/keeper"
+	"paramedic/state/outbox"
+)
+
+const routingKey = "0123456789abcdef0123456789abcdef"
+
+// A floodWorld is a bot that pages critical incidents and warnings through a strict PagerDuty.
+type floodWorld struct {
+	*keeper.Keeper
+	account *pagerdutytest.Server
+	alerts  []state.Alert
+	apps    int
+}
+
+// inFlood runs a scenario in a bubble: the bot, and PagerDuty with its limit of 120 a minute.
+func inFlood(t *testing.T, scenario func(w *floodWorld)) {
+	catalog, library, err := LoadKnowledge(config.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := pagerdutytest.New(pagerdutytest.Options{PerMinute: 120, RoutingKey: routingKey})
+	defer account.Close()
+	synctest.Test(t, func(t *testing.T) {
+		clock, log := state.SystemClock{}, slog.New(slog.DiscardHandler)
+		router, err := notify.NewRouter([]notify.Route{{Channels: []state.Channel{state.ChannelPagerDuty}}},
+			[]state.Channel{state.ChannelPagerDuty})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings := state.DefaultSettings()
+		settings.ResolveHold = 20 * time.Second
+		w := &floodWorld{account: account}
+		w.Keeper = keeper.New(keeper.Config{Store: &memoryStore{inputs: make(chan state.Input, 1e5)}, Clock: clock, Logger: log,
+			Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router,
+				Settings: settings}})
+		pager := pagerduty.New(pagerduty.Config{EventsURL: account.URL()}, pagerduty.Options{Clock: clock, HTTP: account.Client(),
+			RoutingKey: notifytest.Secret(routingKey)})
+		handler := notify.NewHandler(notify.HandlerConfig{View: w, Clock: clock,
+			Flood: w.Flood, Links: notify.Links{Base: "https://bot.example"},
+			Notifiers: map[state.Channel]notify.Notifier{state.ChannelPagerDuty: pager}})
+		nothing := delivery(func(context.Context, state.Effect) state.Outcome { return state.Outcome{Done: true} })
+		dispatcher, err := outbox.New(outbox.Config{Source: w, Log: w, Clock: clock, Logger: log, Free: handler.Free,
+			Handlers: map[state.EffectKind]outbox.Handler{
+				state.EffectPrepare: nothing, state.EffectPlan: nothing, state.EffectNotify: delivery(handler.Handle),
+				state.EffectEnrich: blindGatherer{}, state.EffectFlood: delivery(handler.Handle),
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { _ = w.Run(ctx) })
+		group.Go(func() { _ = dispatcher.Run(ctx) })
+		group.Go(func() {
+			outbox.WatchFlood(ctx, outbox.FloodConfig{Source: w, Log: w, Clock: clock, Logger: log,
+				Channel: state.ChannelPagerDuty, PerMinute: pagerduty.PerMinute})
+		})
+		synctest.Wait()
+		scenario(w)
+		stop()
+		group.Wait()
+		if account.Limited() > 0 || len(account.Failures()) > 0 {
+			t.Errorf("PagerDuty refused %d calls as too many, and %v", account.Limited(), account.Failures())
+		}
+	})
+}
+
+// fire reports alerts about n new applications.
+func (w *floodWorld) fire(t *testing.T, n int, severity string) {
+	t.Helper()
+	for range n {
+		w.apps++
+		w.alerts = append(w.alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(w.apps)), Status: state.Firing,
+			StartsAt: time.Now(), Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": severity,
+				"pod": fmt.Sprintf("app%d-0", w.apps)}})
+	}
+	w.report(t, w.alerts[len(w.alerts)-n:])
+}
+
+// end reports the end of all alerts.
+func (w *floodWorld) end(t *testing.T) {
+	t.Helper()
+	for i := range w.alerts {
+		w.alerts[i].Status, w.alerts[i].EndsAt = state.Resolved, time.Now()
+	}
+	w.report(t, w.alerts)
+}
+
+func (w *floodWorld) report(t *testing.T, alerts []state.Alert) {
+	t.Helper()
+	for batch := range slices.Chunk(alerts, state.MaxBatch) {
+		if err := w.Append(t.Context(), state.Input{Cluster: "prod", Alerts: &state.AlertBatch{Alerts: batch}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pages returns the severity of each page, in the order in which they were sent.
+func (w *floodWorld) pages() (severities []string) {
+	for _, in := range w.account.Incidents() {
+		severities = append(severities, in.Severity)
+	}
+	return severities
+}
+
+func TestFloodPagesCriticalFirst(t *testing.T) {
+	inFlood(t, func(w *floodWorld) {
+		const warnings, criticals = 1000, 40
+		w.fire(t, warnings, "warning")
+		time.Sleep(30 * time.Second)
+		before := len(w.pages())
+		w.fire(t, criticals, "critical")
+		time.Sleep(state.DefaultSettings().Settle + time.Second)
+		got := w.pages()
+		t.Logf("pages before the criticals: %d, at settle + 1 s: %v", before, got[before:])
+		if !slices.Contains(got, "critical") {
+			t.Errorf("no critical incident was paged at settle + 1 s, behind %d pages of warnings", len(got))
+			return
+		}
+		time.Sleep(30 * time.Second)
+		first := slices.Index(w.pages(), "critical")
+		burst := w.pages()[first:]
+		n := len(slices.DeleteFunc(slices.Clone(burst[:criticals]), func(s string) bool { return s != "critical" }))
+		if n < criticals*3/4 {
+			t.Errorf("%d of the next %d pages are critical: %s", n, criticals, strings.Join(burst[:criticals], " "))
+		}
+	})
+}
+
+// summaries returns the summary pages.
+func (w *floodWorld) summaries() []pagerdutytest.Incident {
+	return slices.DeleteFunc(w.account.Incidents(), func(in pagerdutytest.Incident) bool { return !state.IsFlood(in.Key) })
+}
+
+// A thousand incidents want a page. One summary names those that wait. Most end before their page
+// was sent, and get none.
+func TestFloodIsFoldedIntoOnePage(t *testing.T) {
+	inFlood(t, func(w *floodWorld) {
+		const incidents = 1000
+		w.fire(t, incidents, "warning")
+		time.Sleep(state.DefaultSettings().Settle + 15*time.Second)
+		sums := w.summaries()
+		if len(sums) != 1 || sums[0].Status != "triggered" || sums[0].Severity != "warning" ||
+			!regexp.MustCompile(`^9\d\d more incidents: 9\d\d unknown$`).MatchString(sums[0].Summary) {
+			t.Errorf("summaries %+v, want one that names more than 900 incidents (pages %d, tally %+v)", sums, len(w.pages()), w.Tally())
+			return
+		}
+		time.Sleep(90 * time.Second)
+		w.end(t)
+		time.Sleep(3 * time.Minute)
+		sums = w.summaries()
+		if len(sums) != 1 || sums[0].Status != "resolved" || sums[0].Triggers != 1 {
+			t.Errorf("after the flood: summaries %+v, want the same one, resolved and triggered once", sums)
+		}
+		if changes := w.account.Changes(); len(changes) > 2 {
+			t.Errorf("%d updates in four minutes: %q", len(changes), changes)
+		}
+		paged := map[string]int{}
+		for _, in := range w.account.Incidents() {
+			if paged[in.Key]++; in.Triggers > 1 || paged[in.Key] > 1 || in.Status != "resolved" {
+				t.Errorf("page %+v, want each once, and resolved", in)
+			}
+		}
+		if n := len(paged) - 1; n < 100 || n > incidents/2 {
+			t.Errorf("%d incidents were paged, want those whose turn came before they ended", n)
+		}
+		if f, open := w.Flood(state.ChannelPagerDuty); open {
+			t.Errorf("the flood %+v is not over", f)
+		}
+		t.Logf("paged %d of %d incidents; updates %q", len(paged)-1, incidents, w.account.Changes())
+	})
+}
