@@ -136,13 +136,13 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 			return nil, err
 		}
 	}
-	links := notify.Links{Base: cfg.BaseURL()}
-	told, err := s.notifiers(links)
+	told, err := s.notifiers(notify.Links{Base: cfg.BaseURL()})
 	if err != nil {
 		return nil, err
 	}
 	s.outbox, err = outbox.New(outbox.Config{
-		Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered, Free: told.Free,
+		Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: deps.Clock, Logger: deps.Logger,
+		Observe: s.metrics.delivered, Free: told.Free,
 		Handlers: s.traced(map[state.EffectKind]outbox.Handler{
 			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
 			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
