@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,13 +15,14 @@ import (
 
 // A tide is a source in which the number of waiting messages is set by the test.
 type tide struct {
-	waiting int
+	waiting atomic.Int64
 	flood   *state.Flood
 	news    []int
 }
 
 func (w *tide) FirstWaiting(ch state.Channel) (state.FloodCount, bool) {
-	return state.FloodCount{Channel: ch, Waiting: w.waiting}, w.waiting >= 0
+	n := int(w.waiting.Load())
+	return state.FloodCount{Channel: ch, Waiting: n}, n >= 0
 }
 
 func (w *tide) Flood(state.Channel) (state.Flood, bool) {
@@ -50,7 +52,7 @@ func TestFloodIsReportedIfItDoublesOrEnds(t *testing.T) {
 		}
 		go watch()
 		for _, at := range []struct {
-			waiting int
+			waiting int64
 			during  time.Duration
 		}{
 			{100, time.Minute}, // the channel keeps up
@@ -64,7 +66,7 @@ func TestFloodIsReportedIfItDoublesOrEnds(t *testing.T) {
 			{40, 2 * time.Minute},
 			{10, time.Minute}, // over
 		} {
-			w.waiting = at.waiting
+			w.waiting.Store(at.waiting)
 			time.Sleep(at.during)
 			synctest.Wait()
 		}

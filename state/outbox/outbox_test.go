@@ -312,13 +312,18 @@ func TestUrgentMessageGoesFirstAtTheLimit(t *testing.T) {
 		for i := range 30 {
 			w.want(notify(fmt.Sprintf("b%02d", i), "pagerduty"))
 		}
+		var mu sync.Mutex
 		var got []string
 		stop := run(t, w, func(ctx context.Context, e state.Effect) outbox.Result {
+			mu.Lock()
+			defer mu.Unlock()
 			got = append(got, string(e.ID))
 			free = time.Now().Add(time.Second)
 			return done(ctx, e)
 		}, func(c *outbox.Config) {
 			c.Free = func(_ state.Channel, now time.Time) (int, time.Time) {
+				mu.Lock()
+				defer mu.Unlock()
 				if now.Before(free) {
 					return 0, free
 				}
