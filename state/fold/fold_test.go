@@ -53,7 +53,6 @@ func (s *story) apply(in state.Input) {
 	if len(records) > 999 {
 		s.t.Fatalf("one input changed %d records: more than one commit takes", len(records))
 	}
-	var all []state.Record
 	for _, r := range records {
 		if r.Value == nil {
 			delete(s.records, r.Key)
@@ -61,12 +60,7 @@ func (s *story) apply(in state.Input) {
 			s.records[r.Key] = r.Value
 		}
 	}
-	for key, value := range s.records {
-		if !strings.HasPrefix(key, state.TimelinePrefix+".") {
-			all = append(all, state.Record{Key: key, Value: value})
-		}
-	}
-	loaded := loadBoard(s.t, all)
+	loaded := loadBoard(s.t, s.stored())
 	if got, want := dump(loaded), dump(s.board); got != want {
 		i := 0
 		for i < min(len(got), len(want)) && got[i] == want[i] {
@@ -75,6 +69,16 @@ func (s *story) apply(in state.Input) {
 		s.t.Fatalf("after input %d a restart would remember something else:\n got …%.300s\nwant …%.300s", s.seq, got[max(0, i-60):],
 			want[max(0, i-60):])
 	}
+}
+
+// stored returns the records that a start reads.
+func (s *story) stored() (all []state.Record) {
+	for key, value := range s.records {
+		if !strings.HasPrefix(key, state.TimelinePrefix+".") {
+			all = append(all, state.Record{Key: key, Value: value})
+		}
+	}
+	return all
 }
 
 // loadBoard returns a board of records, as at a start.

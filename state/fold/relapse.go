@@ -1,8 +1,8 @@
 package fold
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,18 +21,26 @@ const byAlerts = "alerts"
 // endKey returns the key of the list of ended incidents with a cause.
 func endKey(cluster string, cause state.Cause) string { return cluster + "\x00" + string(cause) }
 
-// rememberEnd makes an incident that ended by itself findable by its cause. An end that a person
-// decided stays.
+// byEnd orders resolved incidents by the time of their end, the newest last.
+func byEnd(x, y *state.Incident) int {
+	return cmp.Or(x.ResolvedAt.Compare(y.ResolvedAt), strings.Compare(string(x.ID), string(y.ID)))
+}
+
+// rememberEnd makes an incident that ended by itself findable by its cause, if it is one of the
+// newest maxCandidates. An end that a person decided stays.
 func (b *Board) rememberEnd(in *state.Incident) {
 	if in.Status != state.StatusResolved || in.ResolvedBy != byAlerts || in.Cause() == state.Unknown {
 		return
 	}
 	key := endKey(in.Cluster, in.Cause())
-	recent := slices.DeleteFunc(b.ended[key],
-		func(old *state.Incident) bool {
-			return in.ResolvedAt.Sub(old.ResolvedAt) > relapseWindow || old.ID == in.ID
-		})
-	recent = append(recent, in)
+	recent := b.ended[key]
+	at, found := slices.BinarySearchFunc(recent, in, byEnd)
+	if found {
+		return
+	}
+	recent = slices.Insert(recent, at, in) // a loaded board remembers them in another order
+	newest := recent[len(recent)-1].ResolvedAt
+	recent = slices.DeleteFunc(recent, func(old *state.Incident) bool { return newest.Sub(old.ResolvedAt) > relapseWindow })
 	b.ended[key] = recent[max(0, len(recent)-maxCandidates):]
 }
 
@@ -44,23 +52,28 @@ func (b *Board) forgetEnd(in *state.Incident) {
 	}
 }
 
-// relapsed returns the incident that ended a short time ago and whose trouble is back in this one,
-// or nil.
+// relapsed returns the last incident that ended a short time ago and whose trouble is back in this
+// one, or nil.
 func (x *step) relapsed(in *state.Incident) *state.Incident {
 	if in.Cause() == state.Unknown || x.acted(in) {
 		return nil
 	}
-	for _, key := range slices.Sorted(maps.Keys(x.ended)) {
+	var last *state.Incident
+	for key, ended := range x.ended {
 		if !strings.HasPrefix(key, endKey(in.Cluster, "")) {
 			continue
 		}
-		for _, old := range slices.Backward(x.ended[key]) {
-			if x.now.Sub(old.ResolvedAt) <= relapseWindow && sameTrouble(old, in) && !x.acted(old) {
-				return old
+		for _, old := range slices.Backward(ended) {
+			if x.now.Sub(old.ResolvedAt) > relapseWindow || last != nil && byEnd(old, last) < 0 {
+				break
+			}
+			if sameTrouble(old, in) && !x.acted(old) {
+				last = old
+				break
 			}
 		}
 	}
-	return nil
+	return last
 }
 
 // sameTrouble reports whether the verdicts of two incidents are about one trouble: one cause, or a

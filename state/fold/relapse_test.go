@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,5 +113,25 @@ func TestFixThatFailedIsANewIncident(t *testing.T) {
 	}
 	if in := s.again(time.Minute, "llama", "kv_exhaustion"); in.MergedInto != "" || old.Open() {
 		t.Errorf("after a write the first incident is %s", old.Status)
+	}
+}
+
+// A restart must not change which incident a trouble comes back to.
+func TestRestartKeepsTheOrderOfEnds(t *testing.T) {
+	s := newStory(t)
+	first := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	second := s.diagnosed("KVFull", "kv_pressure", "qwen", "kv_exhaustion")
+	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "qwen")
+	s.wait(time.Minute)
+	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	s.wait(s.fold.Settings.ResolveHold)
+	for name, b := range map[string]*Board{"live": s.board, "loaded": loadBoard(t, s.stored())} {
+		var got []state.IncidentID
+		for _, in := range b.ended[endKey("prod", "kv_exhaustion")] {
+			got = append(got, in.ID)
+		}
+		if want := []state.IncidentID{second.ID, first.ID}; !slices.Equal(got, want) {
+			t.Errorf("%s: the ends are %v, want %v", name, got, want)
+		}
 	}
 }
