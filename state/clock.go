@@ -10,7 +10,7 @@ type Clock interface {
 	After(d time.Duration) <-chan time.Time
 }
 
-// A Steady is a Clock that also measures how much time has passed, whatever the time is set to.
+// A Steady clock also measures how much time has passed, also if the time is set.
 type Steady interface {
 	Clock
 	// Elapsed returns the time since some fixed moment.

@@ -161,17 +161,7 @@ func storeAfterStorm(t *testing.T, clock *handClock) (dir, memory string) {
 // A server that was killed reads its files anew. One that was stopped trusts its index.
 func damage(t *testing.T, dir, stream, where string, killed bool) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", "*.blk"))
-	if err != nil || len(files) < 2 {
-		t.Fatalf("the stream %s has the files %v, %v; want several", stream, files, err)
-	}
-	number := func(path string) (n int) {
-		if _, err := fmt.Sscanf(filepath.Base(path), "%d.blk", &n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	slices.SortFunc(files, func(a, b string) int { return number(a) - number(b) })
+	files := blocksOf(t, dir, stream)
 	path := files[len(files)-1]
 	if where == "oldest" {
 		path = files[0]

@@ -5,47 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
+	"paramedic/internal/disktest"
 	"paramedic/state"
 )
-
-// smallDisk returns a directory on a file system of its own with size bytes.
-func smallDisk(t *testing.T, size int) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
-		t.Skipf("this process may not mount a small file system: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// fillDisk fills the disk, and returns the file that takes the room.
-func fillDisk(t *testing.T, dir string) string {
-	t.Helper()
-	path := filepath.Join(dir, "full")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for block := make([]byte, 64<<10); len(block) > 0; {
-		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
-			block = block[:len(block)/2]
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return path
-}
 
 // A full disk accepts nothing. When it has room again, the same process accepts alerts, and
 // everything that was accepted is there.
@@ -53,7 +18,7 @@ func TestFullDiskRecovers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the store to be opened again")
 	}
-	dir := smallDisk(t, 48<<20)
+	dir := disktest.Small(t, 48<<20)
 	clock := newHandClock()
 	b, _ := startOn(t, dir, clock)
 	until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
@@ -79,7 +44,7 @@ func TestFullDiskRecovers(t *testing.T) {
 		}
 	}
 	until(t, "they are counted", func() bool { return count(b.Keeper) >= accepted })
-	full := fillDisk(t, dir)
+	full := disktest.Fill(t, dir)
 	until(t, "alerts are refused", func() bool { return errors.Is(send(), state.ErrUnavailable) })
 	until(t, "the bot says that it is not ready", func() bool {
 		_ = send() // the sender tries again

@@ -52,8 +52,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// A disk may keep any part of what was not synced. A tail is what it kept of the bytes that a file
-// has grown by since the last sync.
+// A tail chooses which bytes of a file the disk keeps, of those that were written after the last
+// sync. A disk may keep any part of them.
 type tail struct {
 	name string
 	of   func(grown []byte) []byte

@@ -1,37 +1,16 @@
 package service
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"paramedic/internal/disktest"
 	"paramedic/state/jetstream"
 )
-
-// fill takes the room of a disk, and returns the file that has it.
-func fill(t *testing.T, dir string) string {
-	t.Helper()
-	path := filepath.Join(dir, "full")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for block := make([]byte, 64<<10); len(block) > 0; {
-		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
-			block = block[:len(block)/2]
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return path
-}
 
 // While the disk is full, senders get 503 and the probe names the reason. Alertmanager keeps its
 // alerts. When the disk has room, the same process takes them.
@@ -39,15 +18,7 @@ func TestFullDiskAnswers503(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the store to be opened again")
 	}
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=48m"); err != nil {
-		t.Skipf("this process may not mount a small file system: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := disktest.Small(t, 48<<20)
 	base, bot := startBotOn(t, jetstream.Config{Dir: dir}, slog.New(slog.DiscardHandler))
 	ask := func(method, path, body string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
@@ -71,7 +42,7 @@ func TestFullDiskAnswers503(t *testing.T) {
 		t.Fatal(code, answer)
 	}
 	awaitAlerts(t, bot, 1)
-	full := fill(t, dir)
+	full := disktest.Fill(t, dir)
 	eventually(t, "alerts are refused, and the probe names the reason", func() bool {
 		code, _ := send()
 		if code != http.StatusServiceUnavailable && code != http.StatusOK { // some bytes may be left
