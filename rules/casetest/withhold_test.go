@@ -27,7 +27,6 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 	known := map[string]string{
 		// The remaining evidence is that of the other cause in every respect.
 		"bad_rollout_failures_are_empty_answers without error_rate and refusal_ratio":       "quality_regression",
-		"gpu_underutilization_callers_come_again without cpu_throttled and gpu_util":        "retry_storm",
 		"kv_exhaustion_evicts_prefixes without output_length_mean and preemption_rate":      "traffic_surge",
 		"traffic_surge_decoy_longer_answers without output_length_mean and preemption_rate": "traffic_surge",
 		"gpu_memory_leak_before_the_error without gpu_fb_changes of the broken":             "cuda_oom",

@@ -82,14 +82,14 @@ func compareWithYesterday(ev *state.Evidence, onset time.Time) {
 	}
 }
 
-// longTroubled returns the old pools, and those whose charts show that users felt the trouble for
-// all of the half hour before the onset.
+// longTroubled returns the old pools, those with a container in a long crash loop, and those whose
+// charts show that users felt the trouble for all of the half hour before the onset.
 func longTroubled(samples []state.Sample, old map[poolName]bool, onset time.Time) []state.Entity {
 	all := map[poolName]bool{}
 	for i := range samples {
 		s := &samples[i]
 		at := slices.IndexFunc(troubles, func(t trouble) bool { return t.signal == s.Signal })
-		if pool := poolOf(s.Entity); pool.known() && (old[pool] || at >= 0 && troubles[at].longFelt(s, onset)) {
+		if pool := poolOf(s.Entity); pool.known() && (old[pool] || loops(s) || at >= 0 && troubles[at].longFelt(s, onset)) {
 			all[pool] = true
 		}
 	}
@@ -100,6 +100,10 @@ func longTroubled(samples []state.Sample, old map[poolName]bool, onset time.Time
 	slices.SortFunc(out, CompareEntities)
 	return out
 }
+
+// loops reports whether a container has been in a crash loop for most of an hour. Kubernetes waits
+// up to five minutes between its starts.
+func loops(s *state.Sample) bool { return s.Signal == "pod_restarts" && s.Value >= 6 }
 
 // longFelt reports whether users felt the trouble at every point of the half hour before the onset.
 func (t trouble) longFelt(s *state.Sample, onset time.Time) bool {

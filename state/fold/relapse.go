@@ -29,7 +29,7 @@ func byEnd(x, y *state.Incident) int {
 // rememberEnd makes an incident that ended by itself findable by its cause, if it is one of the
 // newest maxCandidates. An end that a person decided stays.
 func (b *Board) rememberEnd(in *state.Incident) {
-	if in.Status != state.StatusResolved || in.ResolvedBy != byAlerts || in.Cause() == state.Unknown {
+	if in.Status != state.StatusResolved || in.ResolvedBy != byAlerts {
 		return
 	}
 	key := endKey(in.Cluster, in.Cause())
@@ -55,7 +55,7 @@ func (b *Board) forgetEnd(in *state.Incident) {
 // relapsed returns the last incident that ended a short time ago and whose trouble is back in this
 // one, or nil.
 func (x *step) relapsed(in *state.Incident) *state.Incident {
-	if in.Cause() == state.Unknown || x.acted(in) {
+	if x.acted(in) {
 		return nil
 	}
 	var last *state.Incident
@@ -77,9 +77,13 @@ func (x *step) relapsed(in *state.Incident) *state.Incident {
 }
 
 // sameTrouble reports whether the verdicts of two incidents are about one trouble: one cause, or a
-// cause and what it leads to, on a common pod or node, or on the whole pool.
+// cause and what it leads to, on a common pod or node, or on the whole pool. Without a cause, the
+// second must have no symptom on no entity that the first did not have.
 func sameTrouble(old, in *state.Incident) bool {
 	a, b := old.Diagnosis, in.Diagnosis
+	if a.Cause == state.Unknown && b.Cause == state.Unknown {
+		return repeats(old, in)
+	}
 	if a.Cause != b.Cause && !slices.Contains(a.LeadsTo, b.Cause) && !slices.Contains(b.LeadsTo, a.Cause) {
 		return false
 	}
@@ -93,6 +97,17 @@ func sameTrouble(old, in *state.Incident) bool {
 	}
 	whole := func(s state.Scope) bool { return len(s.Pods)+len(s.Nodes) == 0 }
 	return whole(a.Scope) && whole(b.Scope) || intersect(a.Scope.Pods, b.Scope.Pods)
+}
+
+// repeats reports whether an incident has only symptoms that an older one had, on entities where it
+// had them.
+func repeats(old, in *state.Incident) bool {
+	return !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool {
+		at := slices.IndexFunc(old.Symptoms, func(o state.SymptomCount) bool { return o.Symptom == s.Symptom })
+		return at < 0 || len(s.Entities) == 0 || slices.ContainsFunc(s.Entities, func(e state.Entity) bool {
+			return !slices.Contains(old.Symptoms[at].Entities, e)
+		})
+	})
 }
 
 // acted reports whether a run of the incident has changed something. What comes after a change is

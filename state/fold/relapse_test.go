@@ -135,3 +135,43 @@ func TestRestartKeepsTheOrderOfEnds(t *testing.T) {
 		}
 	}
 }
+
+// A worker in a crash loop that nothing names is down again and again.
+func TestUnnamedTroubleThatComesBackIsOne(t *testing.T) {
+	s := newStory(t)
+	fire := func(status state.AlertStatus, pod, symptom string) *state.Incident {
+		a := s.newAlert(status, "Worker"+symptom, symptom, "critical", "llama")
+		a.Labels["pod"], a.Fingerprint = pod, state.Fingerprint(state.Hash(pod, symptom))
+		s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a}}})
+		var newest *state.Incident
+		for _, in := range s.board.incidents {
+			if newest == nil || in.Number > newest.Number {
+				newest = in
+			}
+		}
+		return newest
+	}
+	old := fire(state.Firing, "llama-0", "target_down")
+	s.evidence(old, "")
+	fire(state.Resolved, "llama-0", "target_down")
+	s.wait(s.fold.Settings.ResolveHold)
+	if old.Open() {
+		t.Fatalf("the first incident is %s after the hold", old.Status)
+	}
+	s.wait(time.Minute)
+	for pod, symptom := range map[string]string{"llama-1": "target_down", "llama-0": "error_rate"} {
+		in := fire(state.Firing, pod, symptom)
+		s.evidence(in, "")
+		if in == old || in.MergedInto != "" {
+			t.Errorf("%s of %s is taken for the trouble that ended", symptom, pod)
+		}
+		fire(state.Resolved, pod, symptom)
+		s.wait(s.fold.Settings.ResolveHold)
+	}
+	s.wait(time.Minute)
+	if in := fire(state.Firing, "llama-0", "target_down"); in == old {
+		t.Fatal("the alert joined a resolved incident")
+	} else if s.evidence(in, ""); in.MergedInto != old.ID || !old.Open() {
+		t.Errorf("the worker is down again: the first incident is %s, the new one was merged into %q", old.Status, in.MergedInto)
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +47,10 @@ func (r *run) judge(res *result) {
 		}
 		res.Incidents++
 		describe(&b, &in)
+		if ev := r.Board.Evidence(in.ID); ev != nil && r.evidence {
+			tabulate(&b, ev)
+			r.explain(&b, &in, res.truth())
+		}
 		r.call(res, &in, about)
 	}
 	res.trace = b.String()
@@ -124,4 +129,44 @@ func describe(b *strings.Builder, in *state.Incident) {
 		fmt.Fprintf(b, "      next: %s %+g dB; %s\n", a.Cause, a.Score, a.WouldWinIf)
 	}
 	fmt.Fprintf(b, "      why: %s\n", d.Story.Why)
+}
+
+// tabulate lists the values of an incident by signal, those of pools before those of workers.
+func tabulate(b *strings.Builder, ev *state.Evidence) {
+	samples := slices.Clone(ev.Samples)
+	slices.SortStableFunc(samples, func(x, y state.Sample) int {
+		return cmp.Or(strings.Compare(x.Signal, y.Signal), strings.Compare(place(x.Entity), place(y.Entity)))
+	})
+	before := func(name string, v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprintf(" %s %.4g", name, *v)
+	}
+	for _, s := range samples {
+		fmt.Fprintf(b, "        %-24s %-44s %.4g%s%s%s%s%s %s\n", s.Signal, place(s.Entity), s.Value, before("baseline", s.Baseline),
+			before("hour", s.HourAgo), before("earlier", s.Earlier), before("day", s.DayAgo), before("week", s.WeekAgo), s.Text)
+	}
+	for _, m := range ev.Missing {
+		fmt.Fprintf(b, "        missing %s: %s\n", m.Signal, m.Reason)
+	}
+	fmt.Fprintf(b, "        in trouble before: %v\n", ev.Old)
+}
+
+// place names an entity by its narrowest parts.
+func place(e state.Entity) string {
+	return strings.Trim(strings.Join([]string{e.Pool, e.Pod, e.Instance, e.Node, e.GPU}, " "), " ")
+}
+
+// explain lists what the score of the true cause adds.
+func (r *run) explain(b *strings.Builder, in *state.Incident, cause string) {
+	kept, _ := r.triage.of(in)
+	for _, s := range kept.sums {
+		if s.Cause != cause {
+			continue
+		}
+		for _, term := range slices.Sorted(maps.Keys(s.Terms)) {
+			fmt.Fprintf(b, "        %s adds %s\n", cause, term)
+		}
+	}
 }

@@ -20,6 +20,8 @@ type knowledge struct {
 	catalog *catalog.Catalog
 	advice  *score.Adviser
 	edition string // differs if evidence was added, removed or rewritten
+
+	evidence bool // describe incidents with their evidence
 }
 
 // learn returns the built-in knowledge, with other weights for the terms in the file. An empty name
@@ -42,7 +44,7 @@ func learn(weights string) (*knowledge, error) {
 			return nil, fmt.Errorf("%s: %w", weights, err)
 		}
 	}
-	return &knowledge{known, cat, score.NewAdviser(cat, library), edition(cat)}, nil
+	return &knowledge{signals: known, catalog: cat, advice: score.NewAdviser(cat, library), edition: edition(cat)}, nil
 }
 
 // readWeights returns the weights of a file by term.

@@ -56,6 +56,7 @@ func playCommand(ctx context.Context, args []string, out io.Writer) error {
 	file := f.String("out", "", "append each result to this file, as JSON lines")
 	table := f.String("table", "", "print the tables of this file, and play nothing")
 	verbose := f.Bool("v", false, "print every incident of runs that are not right, or have several")
+	evidence := f.Bool("evidence", false, "with -v: print every incident, with its evidence")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -78,6 +79,7 @@ func playCommand(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	k.evidence = *evidence
 	tasks := make([]task, *runs)
 	for i := range tasks {
 		seed := *first + uint64(i)
@@ -87,7 +89,7 @@ func playCommand(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	results, err := k.playAll(ctx, tasks, func(r result) error {
-		if *verbose && (r.Outcome != "right" || r.Incidents > 1) {
+		if *verbose && (*evidence || r.Outcome != "right" || r.Incidents > 1) {
 			fmt.Fprintf(out, "%s seed %d: %s\n  %s\n%s", r.Fault, r.Seed, r.Outcome, r.Convention, r.trace)
 		}
 		return keep(*file, r)

@@ -64,6 +64,8 @@ type run struct {
 	called  map[state.IncidentID]state.Cause // the last verdict of each incident
 	harmful []string
 	peak    peak
+
+	evidence bool // describe incidents with their evidence
 }
 
 // play plays a run and returns its outcome.
@@ -106,7 +108,7 @@ func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, erro
 		return nil, err
 	}
 	a := newAPI(w.store)
-	r := &run{Bot: bot, triage: rec, advice: k.advice, world: w, ruler: newRuler(loaded, a, dresser(c, seed)),
+	r := &run{evidence: k.evidence, Bot: bot, triage: rec, advice: k.advice, world: w, ruler: newRuler(loaded, a, dresser(c, seed)),
 		called: map[state.IncidentID]state.Cause{}}
 	r.At = fleet.Start()
 	sources := enrich.Cluster{}

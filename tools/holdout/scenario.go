@@ -47,7 +47,8 @@ func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
 		return s, fmt.Errorf("workers: %w", err)
 	}
 	s = s.Resize(workers)
-	if c["traffic"] == "day" {
+	// At the peak of a day a cache that is nearly full overflows, which is no decoy.
+	if c["traffic"] == "day" && fault != lab.FullCache {
 		s = s.Diurnal()
 	}
 	s = s.Later(before)

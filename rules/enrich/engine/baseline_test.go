@@ -171,3 +171,49 @@ func TestXidBeforeFirstPageIsReported(t *testing.T) {
 		})
 	}
 }
+
+// A rollout replaces every worker. What the old ones did is the baseline of the new ones: counts
+// are shared among them.
+func TestSuccessorsInheritThePast(t *testing.T) {
+	clk, tokens := &clock{now: start}, 0.0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "vllm:generation_tokens_total{model_name=\"m\"} %g\nvllm:kv_cache_usage_perc{model_name=\"m\"} 0.5\n", tokens)
+	}))
+	defer srv.Close()
+	var listed []Target
+	list := func(pods ...string) {
+		listed = nil
+		for _, pod := range pods {
+			listed = append(listed, Target{URL: srv.URL + "/" + pod, Labels: map[string]string{"pod": pod, "namespace": "llm"}})
+		}
+	}
+	c := New(Config{Discover: func() []Target { return listed }, Signals: builtIn(t), Clock: clk})
+	scrape := func(d time.Duration) {
+		for range int(d / time.Minute) {
+			clk.pass(time.Minute)
+			tokens += 100 * 60
+			c.Scrape(t.Context())
+		}
+	}
+	list("llama-7d9f8b6c5-aaaaa", "llama-7d9f8b6c5-bbbbb")
+	scrape(90 * time.Minute)
+	onset := clk.Now()
+	list("llama-fff869766-ccccc")
+	scrape(10 * time.Minute)
+	got := c.Read(t.Context(), enrich.Query{Onset: onset, Now: clk.Now(), Signals: builtIn(t)})
+	want := map[string]float64{"generation_tokens_rate": 200, "kv_usage": 0.5}
+	for _, s := range got.Samples {
+		if s.Entity.Pod != "llama-fff869766-ccccc" {
+			t.Errorf("%s is of %s, which is gone", s.Signal, s.Entity.Pod)
+		}
+		if w, ok := want[s.Signal]; ok {
+			delete(want, s.Signal)
+			if s.Baseline == nil || *s.Baseline < 0.9*w || *s.Baseline > 1.1*w {
+				t.Errorf("%s was %v, want about %g", s.Signal, show(s.Baseline), w)
+			}
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("no value of %v", want)
+	}
+}

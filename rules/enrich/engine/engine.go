@@ -53,6 +53,7 @@ type Client struct {
 	discover func() []Target
 	listed   sync.Mutex
 	targets  []*target // replaced as a whole, never modified
+	former   []former  // the same
 	wanted   map[string]bool
 	interval time.Duration
 	timeout  time.Duration
@@ -91,7 +92,7 @@ func New(c Config) *Client {
 			}
 		}
 	}
-	cl.retarget(c.Targets)
+	cl.retarget(c.Targets, cl.clock.Now())
 	return cl
 }
 
@@ -102,15 +103,16 @@ func (c *Client) list() []*target {
 	return c.targets
 }
 
-// retarget replaces the pages. A known page keeps its history; a removed one loses it.
-func (c *Client) retarget(now []Target) {
+// retarget replaces the pages. A known page keeps its history. That of a removed one is kept for
+// its successors.
+func (c *Client) retarget(list []Target, now time.Time) {
 	known := map[string]*target{}
 	for _, t := range c.list() {
 		known[t.url] = t
 	}
-	targets := make([]*target, 0, len(now))
+	targets := make([]*target, 0, len(list))
 	listed := map[string]bool{}
-	for _, t := range withPaths(now) {
+	for _, t := range withPaths(list) {
 		if listed[t.URL] {
 			continue // a page that is listed twice is one worker
 		}
@@ -123,6 +125,7 @@ func (c *Client) retarget(now []Target) {
 	}
 	c.listed.Lock()
 	defer c.listed.Unlock()
+	c.former = c.retire(listed, len(targets), now)
 	c.targets = targets
 }
 
@@ -201,7 +204,7 @@ func (c *Client) Scrape(ctx context.Context) {
 		return
 	}
 	if c.discover != nil {
-		c.retarget(c.discover())
+		c.retarget(c.discover(), c.clock.Now())
 	}
 	var g errgroup.Group
 	g.SetLimit(parallelScrapes)

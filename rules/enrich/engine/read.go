@@ -21,14 +21,14 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	if n := c.newest(); n.After(now) && n.Sub(now) < time.Minute {
 		now = n // a page that was read a moment after the query answers it
 	}
-	pages := c.list() // a fixed list, even if discovery changes it meanwhile
-	for _, t := range pages {
+	pages, ever := c.all() // fixed lists, even if discovery changes them meanwhile
+	for _, t := range ever {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 	}
 	var out enrich.Reading
 	for _, s := range q.Signals {
-		samples := c.signal(ctx, s, q, pages, now, &out)
+		samples := c.signal(ctx, s, q, pages, ever, now, &out)
 		if len(samples) == 0 {
 			if why := why(ctx, s, pages); why != "" {
 				out.Fail(s.ID, why)
@@ -140,7 +140,7 @@ func levels(s signals.Signal) (own, pool []level) {
 
 // signal evaluates a signal on every entity. The first source with a value wins.
 func (c *Client) signal(
-	ctx context.Context, s signals.Signal, q enrich.Query, pages []*target, now time.Time, r *enrich.Reading,
+	ctx context.Context, s signals.Signal, q enrich.Query, pages, ever []*target, now time.Time, r *enrich.Reading,
 ) []state.Sample {
 	own, pool := levels(s)
 	var out []state.Sample
@@ -155,7 +155,7 @@ func (c *Client) signal(
 				continue
 			}
 			fresh := map[state.Entity]bool{}
-			for _, sample := range c.samples(s, way, targets, q, now) {
+			for _, sample := range c.samples(s, way, targets, having(way.source, ever), q, now) {
 				k := enrich.SlotOf(sample.Entity)
 				if taken[k] {
 					continue
@@ -183,11 +183,16 @@ func having(src signals.Source, pages []*target) []*target {
 	return out
 }
 
-func (c *Client) samples(s signals.Signal, way level, targets []*target, q enrich.Query, now time.Time) []state.Sample {
+// samples evaluates a source on the targets, and their past on those that ever were.
+func (c *Client) samples(s signals.Signal, way level, targets, ever []*target, q enrich.Query, now time.Time) []state.Sample {
 	e := evaluation{cluster: q.Cluster, signal: s, source: way.source, pool: way.pool}
 	evaluateAt := func(to time.Time) map[string]entityValue {
 		e.to = to
 		return e.entities(targets)
+	}
+	everAt := func(to time.Time) map[string]entityValue {
+		e.to = to
+		return e.entities(ever)
 	}
 	current := evaluateAt(now)
 	if len(current) == 0 {
@@ -195,7 +200,9 @@ func (c *Client) samples(s signals.Signal, way level, targets []*target, q enric
 	}
 	var before, earlier map[string]entityValue
 	if s.Compared() {
-		before, earlier = e.baseline(targets, q.Onset, evaluateAt), e.earlier(targets, q.Onset, evaluateAt)
+		before, earlier = e.baseline(ever, q.Onset, everAt), e.earlier(ever, q.Onset, everAt)
+		inherit(s, current, before)
+		inherit(s, current, earlier)
 	}
 	series := map[string][]state.Point{}
 	if s.Chart {
