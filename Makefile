@@ -35,18 +35,13 @@ test: ## run unit and story tests (needs only Go)
 CONCURRENT := ./cmd/paramedic/service/... ./notify/... ./remediate/... ./rules/enrich \
 	./rules/enrich/alertmanager ./rules/enrich/engine ./rules/enrich/kubernetes ./rules/enrich/ray \
 	./rules/enrich/traces ./state/jetstream ./state/keeper ./state/outbox ./webhook/...
-# Tests of what is left on a damaged disk: "make test" runs them, and the detector sees the same
-# goroutines in the others.
-DAMAGE := TestDamagedStateIsRebuilt|TestLostBlockIsMended|TestPowerLossKeepsAcknowledgedInputs|TestDamagedLogContinuesAndIsReported|TestLostBlockOfBacklogIsNamed
 # A clustered nats-server 2.15.2 reads the staged state of an atomic batch without its lock
 # (applyStreamMsgOp against batchStagedDiff.commit). The detector sometimes reports that race, so
 # only "make test" runs the tests with a cluster.
 race: ## run packages with goroutines under the race detector (needs a C compiler)
-	@echo "skipped: TestCluster* of state/jetstream, for a race in nats-server 2.15.2; $(DAMAGE)"
-	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 20m \
-		-skip '^(TestCluster(Conforms|OutlivesAServer|FillerKeepsSequences)|$(DAMAGE))$$' $(CONCURRENT)
-	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 20m \
-		-run 'Prefetch|Storm|Cached|Queried|Past|Chart|Deadline|Concurrent|Lookup|Connections' ./rules/enrich/prometheus
+	@echo "skipped: TestCluster* of state/jetstream, for a race in nats-server 2.15.2"
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -p 4 -parallel 4 -timeout 20m \
+		-skip '^TestCluster(Conforms|OutlivesAServer|FillerKeepsSequences)$$' $(CONCURRENT)
 
 lint: $(GOLANGCI) ## check format and style
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || \

@@ -83,10 +83,7 @@ func blocksOf(t *testing.T, dir, stream string) []string {
 // inflict copies the directory and damages the copy. A server that was killed has no index.
 func inflict(t *testing.T, from, stream string, w wound, killed bool) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	dir = copyOf(t, from)
 	blocks := blocksOf(t, dir, stream)
 	if err := w.do(blocks); err != nil {
 		t.Fatal(err)
@@ -107,6 +104,15 @@ func killings() []bool {
 	return []bool{false, true}
 }
 
+// someWounds returns all wounds, or in short tests three that take different ways: a mended end, a
+// gap and an empty stream.
+func someWounds() []wound {
+	if !testing.Short() {
+		return wounds
+	}
+	return []wound{wounds[1], wounds[3], wounds[6]}
+}
+
 // shows waits until the bot shows the pool of a payload of the storm.
 func (b *bot) shows(t *testing.T, payload int) {
 	t.Helper()
@@ -118,12 +124,14 @@ func (b *bot) shows(t *testing.T, payload int) {
 // A file of the log or of the records that was cut or deleted costs no incident and repeats no
 // effect. New alerts count.
 func TestLostBlockIsMended(t *testing.T) {
+	t.Parallel()
 	clock := newHandClock()
-	whole, memory := storeAfterStorm(t, clock)
+	whole, memory := storeAfterStorm(t)
 	for _, stream := range []string{inputs, records} {
-		for _, w := range wounds {
+		for _, w := range someWounds() {
 			for _, killed := range killings() {
 				t.Run(fmt.Sprintf("%s %s killed=%v", stream, w.name, killed), func(t *testing.T) {
+					t.Parallel()
 					b, _ := startOn(t, inflict(t, whole, stream, w, killed), clock)
 					var due []state.Effect
 					until(t, "the bot is ready, and delivers", func() bool {
@@ -148,16 +156,18 @@ func TestLostBlockIsMended(t *testing.T) {
 // Accepted alerts that the bot had not applied when a file of the log was lost are counted as lost,
 // and the log names them. New alerts count, although the server may use their sequences again.
 func TestLostBlockOfBacklogIsNamed(t *testing.T) {
+	t.Parallel()
 	clock := newHandClock()
-	whole, _ := storeAfterStorm(t, clock)
+	whole, _ := storeAfterStorm(t)
 	store := openIn(t, whole)
 	storm(t, store, payloads, payloads, clock.Now())
 	if err := errors.Join(store.Ready(t.Context()), store.Close(context.Background())); err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range wounds {
+	for _, w := range someWounds() {
 		for _, killed := range killings() {
 			t.Run(fmt.Sprintf("%s killed=%v", w.name, killed), func(t *testing.T) {
+				t.Parallel()
 				b, log := startOn(t, inflict(t, whole, inputs, w, killed), clock)
 				storm(t, b, 2*payloads, 5, clock.Now())
 				b.shows(t, 2*payloads+4)

@@ -121,11 +121,32 @@ func memoryOf(t *testing.T, b *bot) string {
 	return string(raw)
 }
 
-// storeAfterStorm returns a directory in which a bot has triaged a storm and delivered half of its
-// effects, and the state in it.
-func storeAfterStorm(t *testing.T, clock *handClock) (dir, memory string) {
+// The first test that needs the storm plays it. TestMain removes its directory.
+var stormed struct {
+	sync.Once
+	dir, memory string
+}
+
+// storeAfterStorm returns a copy of a directory in which a bot has triaged a storm and delivered
+// half of its effects, and the state in it.
+func storeAfterStorm(t *testing.T) (dir, memory string) {
 	t.Helper()
-	dir = t.TempDir()
+	stormed.Do(func() {
+		var err error
+		if stormed.dir, err = os.MkdirTemp("", "storm"); err != nil {
+			t.Fatal(err)
+		}
+		stormed.memory = playStorm(t, stormed.dir, newHandClock())
+	})
+	if stormed.memory == "" {
+		t.Fatal("the storm failed in another test")
+	}
+	return copyOf(t, stormed.dir), stormed.memory
+}
+
+// playStorm lets a bot triage a storm and deliver half of its effects, and returns its state.
+func playStorm(t *testing.T, dir string, clock *handClock) (memory string) {
+	t.Helper()
 	b := start(t, dir, clock)
 	storm(t, b, 0, payloads, clock.Now())
 	until(t, "every alert is counted", func() bool { return count(b.Keeper) == payloads*alertsInEach })
@@ -154,7 +175,17 @@ func storeAfterStorm(t *testing.T, clock *handClock) (dir, memory string) {
 	})
 	memory = memoryOf(t, b)
 	b.stop()
-	return dir, memory
+	return memory
+}
+
+// copyOf returns a copy of a directory, so that tests that damage it need not make it anew.
+func copyOf(t *testing.T, from string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // damage inverts 16 bytes in a file of the stream: in its oldest file, or at a place in its newest.
@@ -189,11 +220,13 @@ func damage(t *testing.T, dir, stream, where string, killed bool) {
 }
 
 func TestDamagedStateIsRebuilt(t *testing.T) {
+	t.Parallel()
 	for _, where := range []string{"oldest", "newest", "end of the newest"} {
-		for _, killed := range []bool{false, true} {
+		for _, killed := range killings() {
 			t.Run(fmt.Sprintf("%s killed=%v", where, killed), func(t *testing.T) {
+				t.Parallel()
 				clock := newHandClock()
-				dir, memory := storeAfterStorm(t, clock)
+				dir, memory := storeAfterStorm(t)
 				damage(t, dir, records, where, killed)
 				b, log := startOn(t, dir, clock)
 				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
@@ -234,11 +267,13 @@ func firstDifference(t *testing.T, got, want string) {
 }
 
 func TestDamagedLogContinuesAndIsReported(t *testing.T) {
+	t.Parallel()
 	for _, where := range []string{"oldest", "newest", "end of the newest"} {
-		for _, killed := range []bool{false, true} {
+		for _, killed := range killings() {
 			t.Run(fmt.Sprintf("%s killed=%v", where, killed), func(t *testing.T) {
+				t.Parallel()
 				clock := newHandClock()
-				dir, memory := storeAfterStorm(t, clock)
+				dir, memory := storeAfterStorm(t)
 				damage(t, dir, inputs, where, killed)
 				b, log := startOn(t, dir, clock)
 				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
@@ -259,8 +294,10 @@ func TestDamagedLogContinuesAndIsReported(t *testing.T) {
 // Damaged inputs that were not applied are lost. The log reports how many, and later inputs are
 // read.
 func TestDamagedBacklogIsReported(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
+			t.Parallel()
 			clock, dir := newHandClock(), t.TempDir()
 			store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: dir})
 			if err != nil {
@@ -288,8 +325,9 @@ func TestDamagedBacklogIsReported(t *testing.T) {
 // If the log is damaged as well, the records cannot be rebuilt. The bot reports what is wrong and
 // what to do, and does not start with an empty state.
 func TestDamageOfBothStreamsIsReported(t *testing.T) {
+	t.Parallel()
 	clock := newHandClock()
-	dir, _ := storeAfterStorm(t, clock)
+	dir, _ := storeAfterStorm(t)
 	damage(t, dir, records, "oldest", true)
 	damage(t, dir, inputs, "oldest", true)
 	b, _ := startOn(t, dir, clock)

@@ -18,6 +18,7 @@ func TestFullDiskRecovers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the store to be opened again")
 	}
+	t.Parallel()
 	dir := disktest.Small(t, 48<<20)
 	clock := newHandClock()
 	b, _ := startOn(t, dir, clock)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,12 @@ import (
 	"paramedic/state/keeper"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(stormed.dir)
+		os.Exit(code)
+	}))
+}
 
 // poolTriage reads the symptom and the pool from the alert's labels. Each pool is one incident.
 type poolTriage struct{}

@@ -201,6 +201,7 @@ func film(t *testing.T, clock *handClock, inputs []state.Input) []moment {
 // A bot that loses its power at any moment has every input that it had acknowledged, applied once.
 // An input that was not acknowledged is there as a whole or not at all.
 func TestPowerLossKeepsAcknowledgedInputs(t *testing.T) {
+	t.Parallel()
 	clock := newHandClock()
 	inputs, memories := script(t, clock)
 	moments := film(t, clock, inputs)
@@ -210,6 +211,7 @@ func TestPowerLossKeepsAcknowledgedInputs(t *testing.T) {
 		}
 		for _, keep := range tails {
 			t.Run(fmt.Sprintf("moment %d tail %s", i, keep.name), func(t *testing.T) {
+				t.Parallel()
 				now, next, clock := moments[i], moments[i+1], newHandClock()
 				b, log := startOn(t, lose(now.files, next.files, keep).write(t), clock)
 				until(t, "the bot is ready", func() bool {
