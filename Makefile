@@ -42,6 +42,8 @@ race: ## run packages with goroutines under the race detector (needs a C compile
 	@echo "skipped: TestCluster* of state/jetstream, for a race in nats-server 2.15.2"
 	CGO_ENABLED=1 $(GO) test -race -short -count=1 -p 4 -parallel 4 -timeout 20m \
 		-skip '^TestCluster(Conforms|OutlivesAServer|FillerKeepsSequences)$$' $(CONCURRENT)
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 20m \
+		-run 'Prefetch|Storm|Cached|Queried|Past|Chart|Deadline|Lookup|Connections' ./rules/enrich/prometheus
 
 lint: $(GOLANGCI) ## check format and style
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || \
