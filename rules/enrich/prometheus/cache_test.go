@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,8 +16,20 @@ import (
 	"paramedic/state"
 )
 
+// past is the fleet of historic. Tests only read it.
+var past struct {
+	sync.Once
+	*store
+}
+
 // historic returns a fleet with gauges and counters a day and a week ago, and after now.
 func historic(t *testing.T) *store {
+	t.Helper()
+	past.Do(func() { past.store = makeHistory(t) })
+	return past.store
+}
+
+func makeHistory(t *testing.T) *store {
 	t.Helper()
 	s := &store{}
 	onset := now.Add(-10 * time.Minute)

@@ -125,14 +125,14 @@ func (f *fakeAPI) ranged(w http.ResponseWriter, r *http.Request, q string) {
 		f.fail(w, http.StatusBadRequest, "bad_data", "bad range: "+r.Form.Encode())
 		return
 	}
+	expr, err := parse(q)
+	if err != nil {
+		f.fail(w, http.StatusBadRequest, "bad_data", err.Error())
+		return
+	}
 	streams := map[string]map[string]any{}
 	for at := start; !at.After(end); at = at.Add(time.Duration(step * float64(time.Second))) {
-		res, err := f.store.query(q, at)
-		if err != nil {
-			f.fail(w, http.StatusBadRequest, "bad_data", err.Error())
-			return
-		}
-		for _, x := range res {
+		for _, x := range f.store.eval(expr, at) {
 			k := signature(x.labels)
 			if streams[k] == nil {
 				streams[k] = map[string]any{"metric": x.labels, "values": []any{}}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,12 +28,14 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
 }
 
+var loadOnce = sync.OnceValues(signals.LoadSignals)
+
 func builtIn(t testing.TB) []signals.Signal {
-	builtin, err := signals.LoadSignals()
+	builtin, err := loadOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return builtin
+	return slices.Clone(builtin)
 }
 
 // queryAll returns a query for all signals of a scope.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
@@ -28,7 +27,11 @@ type tsSeries struct {
 	points []tsPoint
 }
 
-type store struct{ series map[string]*tsSeries }
+// A store keeps the keys of its series sorted.
+type store struct {
+	series map[string]*tsSeries
+	keys   []string
+}
 
 func (s *store) add(labels map[string]string, at time.Time, v float64) {
 	k := signature(labels)
@@ -37,18 +40,25 @@ func (s *store) add(labels map[string]string, at time.Time, v float64) {
 	}
 	if s.series[k] == nil {
 		s.series[k] = &tsSeries{labels: labels}
+		at, _ := slices.BinarySearch(s.keys, k)
+		s.keys = slices.Insert(s.keys, at, k)
 	}
 	s.series[k].points = append(s.series[k].points, tsPoint{at, v})
 }
 
 func signature(labels map[string]string) string {
-	var b strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		if labels[k] != "" {
-			fmt.Fprintf(&b, "%s=%q,", k, labels[k])
+	names := make([]string, 0, len(labels))
+	for name, v := range labels {
+		if v != "" {
+			names = append(names, name)
 		}
 	}
-	return b.String()
+	slices.Sort(names)
+	var b []byte
+	for _, name := range names {
+		b = append(strconv.AppendQuote(append(append(b, name...), '='), labels[name]), ',')
+	}
+	return string(b)
 }
 
 type element struct {
@@ -64,8 +74,12 @@ func without(labels map[string]string, names ...string) map[string]string {
 	return out
 }
 
+func parse(q string) (parser.Expr, error) {
+	return parser.NewParser(parser.Options{}).ParseExpr(q)
+}
+
 func (s *store) query(q string, at time.Time) ([]element, error) {
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q)
+	expr, err := parse(q)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +113,7 @@ func (s *store) eval(e parser.Expr, t time.Time) []element {
 
 func (s *store) selected(v *parser.VectorSelector) []*tsSeries {
 	var out []*tsSeries
-	for _, k := range slices.Sorted(maps.Keys(s.series)) {
+	for _, k := range s.keys {
 		ok := true
 		for _, m := range v.LabelMatchers {
 			ok = ok && m.Matches(s.series[k].labels[m.Name])
@@ -252,8 +266,9 @@ func (s *store) call(e *parser.Call, t time.Time) []element {
 	switch e.Func.Name {
 	case "label_replace":
 		var out []element
+		from := regexp.MustCompile("^(?s:" + str(4) + ")$")
 		for _, x := range s.eval(e.Args[0], t) {
-			l, from := maps.Clone(x.labels), regexp.MustCompile("^(?s:"+str(4)+")$")
+			l := maps.Clone(x.labels)
 			if at := from.FindStringSubmatchIndex(x.labels[str(3)]); at != nil {
 				l[str(1)] = string(from.ExpandString(nil, str(2), x.labels[str(3)], at))
 			}
