@@ -181,15 +181,18 @@ func (tb *tab) text(selector string) string {
 	return s
 }
 
-// shows fails the test unless the element's text has every part.
+// shows waits until the element's text has every part. The page loads its parts one after another.
 func (tb *tab) shows(selector string, parts ...string) {
 	tb.t.Helper()
-	text := tb.text(selector)
-	for _, p := range parts {
-		if !strings.Contains(text, p) {
-			tb.t.Errorf("%s has no %q; it says:\n%s", selector, p, text)
+	until(tb.t, selector+" shows its text", func(context.Context) error {
+		text := tb.text(selector)
+		for _, p := range parts {
+			if !strings.Contains(text, p) {
+				return fmt.Errorf("%s has no %q; it says:\n%s", selector, p, text)
+			}
 		}
-	}
+		return nil
+	})
 }
 
 func (tb *tab) size(width, height int64) {
