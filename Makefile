@@ -32,9 +32,8 @@ test: ## run unit and story tests (needs only Go)
 		$$($(GO) list ./... | grep -v /cmd/paramedic/demo)
 	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 4 -timeout 20m ./cmd/paramedic/demo
 
-CONCURRENT := ./cmd/paramedic/service/... ./notify/... ./remediate/... ./rules/enrich \
-	./rules/enrich/alertmanager ./rules/enrich/engine ./rules/enrich/kubernetes ./rules/enrich/ray \
-	./rules/enrich/traces ./state/jetstream ./state/keeper ./state/outbox ./webhook/...
+CONCURRENT := ./cmd/paramedic/service/... ./notify/... ./remediate/... ./rules/enrich/... \
+	./state/jetstream ./state/keeper ./state/outbox ./webhook/...
 # A clustered nats-server 2.15.2 reads the staged state of an atomic batch without its lock
 # (applyStreamMsgOp against batchStagedDiff.commit). The detector sometimes reports that race, so
 # only "make test" runs the tests with a cluster.
@@ -42,8 +41,6 @@ race: ## run packages with goroutines under the race detector (needs a C compile
 	@echo "skipped: TestCluster* of state/jetstream, for a race in nats-server 2.15.2"
 	CGO_ENABLED=1 $(GO) test -race -short -count=1 -p 4 -parallel 4 -timeout 20m \
 		-skip '^TestCluster(Conforms|OutlivesAServer|FillerKeepsSequences)$$' $(CONCURRENT)
-	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 20m \
-		-run 'Prefetch|Storm|Cached|Queried|Past|Chart|Deadline|Lookup|Connections' ./rules/enrich/prometheus
 
 lint: $(GOLANGCI) ## check format and style
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || \
