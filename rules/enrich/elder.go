@@ -101,8 +101,8 @@ func longTroubled(samples []state.Sample, old map[poolName]bool, onset time.Time
 	return out
 }
 
-// loops reports whether a container has been in a crash loop for most of an hour. Kubernetes waits
-// up to five minutes between its starts.
+// loops reports whether a container has been in a crash loop for half an hour. Kubernetes waits up
+// to five minutes between its starts, so six of them take that long.
 func loops(s *state.Sample) bool { return s.Signal == "pod_restarts" && s.Value >= 6 }
 
 // longFelt reports whether users felt the trouble at every point of the half hour before the onset.

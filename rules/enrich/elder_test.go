@@ -152,3 +152,14 @@ func TestOldTroubleOfAPoolIsMarked(t *testing.T) {
 		}
 	}
 }
+
+// A container that started six times in an hour has crashed for half an hour or longer.
+func TestLongCrashLoopIsOldTrouble(t *testing.T) {
+	for restarts, want := range map[float64]int{5: 0, 6: 1} {
+		ev := state.Evidence{Samples: []state.Sample{{Signal: "pod_restarts", Value: restarts,
+			Entity: state.Entity{Namespace: "llm", Pool: "llama", Pod: "llama-0"}}}}
+		if compareWithYesterday(&ev, time.Now()); len(ev.Old) != want {
+			t.Errorf("%g restarts: old pools are %v", restarts, ev.Old)
+		}
+	}
+}

@@ -198,8 +198,15 @@ func TestSuccessorsInheritThePast(t *testing.T) {
 	list("llama-7d9f8b6c5-aaaaa", "llama-7d9f8b6c5-bbbbb")
 	scrape(90 * time.Minute)
 	onset := clk.Now()
+	list("llama-7d9f8b6c5-aaaaa", "llama-fff869766-ccccc")
+	scrape(5 * time.Minute)
+	for _, s := range c.Read(t.Context(), enrich.Query{Onset: onset, Now: clk.Now(), Signals: builtIn(t)}).Samples {
+		if s.Entity.Pod == "llama-fff869766-ccccc" && s.Baseline != nil {
+			t.Errorf("%s is %v, though a worker has stayed", s.Signal, show(s.Baseline))
+		}
+	}
 	list("llama-fff869766-ccccc")
-	scrape(10 * time.Minute)
+	scrape(5 * time.Minute)
 	got := c.Read(t.Context(), enrich.Query{Onset: onset, Now: clk.Now(), Signals: builtIn(t)})
 	want := map[string]float64{"generation_tokens_rate": 200, "kv_usage": 0.5}
 	for _, s := range got.Samples {

@@ -4,15 +4,15 @@ import (
 	"slices"
 	"time"
 
+	"paramedic/rules/enrich"
 	"paramedic/rules/signals"
-	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
 // Pages of workers that are gone are kept for the baselines of the workers that replaced them.
 const (
-	formerFor  = 2 * time.Hour // an hour is needed; the trouble may be found later
-	formerMost = 64            // at least; a larger pool keeps as many as it has workers
+	formerFor  = 2 * time.Hour // the baseline is an hour old, and a trouble may be found an hour late
+	formerMost = 64            // or as many as there are workers, if these are more
 )
 
 // A former is a page that is no longer listed.
@@ -44,21 +44,17 @@ func (c *Client) all() (current, ever []*target) {
 	return c.targets, ever
 }
 
-// inherit gives the values of workers that are gone to their successors, if no current worker of
-// their pool existed then: a rollout creates new pods. A count is divided by the number of current
-// workers; other values are averaged.
-func inherit(s signals.Signal, now, before map[string]entityValue) {
+// inherit gives the values of workers that are gone to their successors: a rollout creates new
+// pods. Pools in stayed keep their own past.
+func inherit(s signals.Signal, stayed map[string]bool, now, before map[string]entityValue) {
 	type pool struct{ name, text string }
 	of := func(e entityValue) (pool, bool) {
-		name := poolOf(e.entity)
-		return pool{name, e.text}, name != "" && e.entity.GPU == ""
+		name := enrich.PodsPool(e.entity)
+		return pool{name, e.text}, name != "" && e.entity.GPU == "" && !stayed[name]
 	}
-	gone, successors, stayed := map[pool][]float64{}, map[pool][]string{}, map[pool]bool{}
-	for k, b := range before {
-		p, ok := of(b)
-		if _, here := now[k]; here {
-			stayed[p] = true
-		} else if ok {
+	gone, successors := map[pool][]float64{}, map[pool][]string{}
+	for _, b := range before {
+		if p, ok := of(b); ok {
 			gone[p] = append(gone[p], b.value)
 		}
 	}
@@ -68,28 +64,25 @@ func inherit(s signals.Signal, now, before map[string]entityValue) {
 		}
 	}
 	for p, values := range gone {
-		if stayed[p] {
-			continue
-		}
-		slices.Sort(values) // a stable order, because a float sum depends on it
-		sum := 0.0
-		for _, v := range values {
-			sum += v
-		}
-		share := len(values)
-		if signals.IsCount(s.Unit) {
-			share = len(successors[p])
-		}
+		value := enrich.Inherited(s, values, len(successors[p]))
 		for _, k := range successors[p] {
-			before[k] = entityValue{now[k].entity, p.text, sum / float64(share)}
+			before[k] = entityValue{now[k].entity, p.text, value}
 		}
 	}
 }
 
-// poolOf returns the pool of a pod's name, or "" if the name does not show it.
-func poolOf(e state.Entity) string {
-	if pool := topology.PoolOf(e.Pod); pool != "" {
-		return e.Namespace + "/" + pool
+// stayed returns the pools with a current worker that was there at the moment of the baseline.
+func stayed(current, ever []*target, onset time.Time) map[string]bool {
+	moment := onset.Add(-time.Hour)
+	if rows := longest(ever); len(rows) > 0 && rows[0].at.After(moment) {
+		moment = beginningOf(rows)
 	}
-	return ""
+	out := map[string]bool{}
+	for _, t := range current {
+		if rows := t.history.rows; len(rows) > 0 && !rows[0].at.After(moment) {
+			l := t.with(t.own)
+			out[enrich.PodsPool(state.Entity{Namespace: l["namespace"], Pod: l["pod"]})] = true
+		}
+	}
+	return out
 }

@@ -201,8 +201,9 @@ func (c *Client) samples(s signals.Signal, way level, targets, ever []*target, q
 	var before, earlier map[string]entityValue
 	if s.Compared() {
 		before, earlier = e.baseline(ever, q.Onset, everAt), e.earlier(ever, q.Onset, everAt)
-		inherit(s, current, before)
-		inherit(s, current, earlier)
+		old := stayed(targets, ever, q.Onset)
+		inherit(s, old, current, before)
+		inherit(s, old, current, earlier)
 	}
 	series := map[string][]state.Point{}
 	if s.Chart {

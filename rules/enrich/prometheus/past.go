@@ -2,12 +2,10 @@ package prometheus
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"paramedic/rules/enrich"
-	"paramedic/rules/signals"
 	"paramedic/rules/topology"
 	"paramedic/state"
 )
@@ -79,7 +77,7 @@ func (g *gathering) inheritBaselines() {
 	type kind struct{ pool, signal, text string }
 	gone, successors := map[kind]map[string]*sample{}, map[kind][]*sample{}
 	for _, sm := range g.samples {
-		pool := poolOf(sm.entity)
+		pool := enrich.PodsPool(sm.entity)
 		if replaced[pool] == 0 || sm.entity.GPU != "" || !sm.member.signal.Compared() {
 			continue
 		}
@@ -101,17 +99,8 @@ func (g *gathering) inheritBaselines() {
 		for _, sm := range olds {
 			before = append(before, sm.base.Value(enrich.CombineOf(sm.member.signal, sm.member.source)))
 		}
-		slices.Sort(before) // a stable order, because a float sum depends on it
-		var sum float64
-		for _, v := range before {
-			sum += v
-		}
 		for _, sm := range successors[k] {
-			share := len(before)
-			if signals.IsCount(sm.member.signal.Unit) {
-				share = replaced[k.pool]
-			}
-			origin{}.add(&sm.base, sum/float64(share))
+			origin{}.add(&sm.base, enrich.Inherited(sm.member.signal, before, replaced[k.pool]))
 		}
 	}
 }
@@ -122,7 +111,7 @@ func (g *gathering) replacedPools() map[string]int {
 	type times struct{ now, before bool }
 	pods := map[string]map[string]times{}
 	for _, sm := range g.samples {
-		if pool := poolOf(sm.entity); pool != "" && sm.member.signal.ID == g.query.Running.ID {
+		if pool := enrich.PodsPool(sm.entity); pool != "" && sm.member.signal.ID == g.query.Running.ID {
 			if pods[pool] == nil {
 				pods[pool] = map[string]times{}
 			}
@@ -148,12 +137,4 @@ func (g *gathering) replacedPools() map[string]int {
 		}
 	}
 	return out
-}
-
-// poolOf returns the pool of a pod's name, or "" if the name does not show it.
-func poolOf(e state.Entity) string {
-	if pool := topology.PoolOf(e.Pod); pool != "" {
-		return e.Namespace + "/" + pool
-	}
-	return ""
 }
