@@ -266,6 +266,7 @@ func TestStoriesTurnASettingOneWay(t *testing.T) {
 func TestDoubleFaultsAreBothNamed(t *testing.T) {
 	for _, pair := range []string{"engine_hang+gpu_fault@one", "engine_hang+host_memory_leak@one", "routing_skew+gpu_fault"} {
 		t.Run(pair, func(t *testing.T) {
+			t.Parallel()
 			run, err := newTrialOf(kindDouble, pair, 3, Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -286,6 +287,7 @@ func TestDoubleFaultsAreBothNamed(t *testing.T) {
 func TestDecoysAreNotTakenForFaults(t *testing.T) {
 	for _, decoy := range lab.Decoys() {
 		t.Run(decoy, func(t *testing.T) {
+			t.Parallel()
 			run, err := newTrialOf(kindDecoy, decoy, 3, Options{})
 			if err != nil {
 				t.Fatal(err)

@@ -9,11 +9,10 @@ import (
 	"paramedic/state"
 )
 
-// Pages of workers that are gone are kept for the baselines of the workers that replaced them.
-const (
-	formerFor  = 2 * time.Hour // the baseline is an hour old, and a trouble may be found an hour late
-	formerMost = 64            // or as many as there are workers, if these are more
-)
+// formerMost limits the pages of workers that are gone, which are kept for the baselines of the
+// workers that replaced them: as many as there are workers, or this number if it is larger. They
+// are kept as long as a history (keepFor), because a trouble may be found hours late.
+const formerMost = 64
 
 // A former is a page that is no longer listed.
 type former struct {
@@ -24,7 +23,7 @@ type former struct {
 // retire returns the pages to keep of those that are not listed any more, the newest last. The
 // caller holds listed.
 func (c *Client) retire(listed map[string]bool, current int, now time.Time) []former {
-	kept := slices.DeleteFunc(slices.Clone(c.former), func(f former) bool { return listed[f.url] || now.Sub(f.gone) > formerFor })
+	kept := slices.DeleteFunc(slices.Clone(c.former), func(f former) bool { return listed[f.url] || now.Sub(f.gone) > keepFor })
 	for _, t := range c.targets {
 		if !listed[t.url] {
 			kept = append(kept, former{t, now})
@@ -71,12 +70,8 @@ func inherit(s signals.Signal, stayed map[string]bool, now, before map[string]en
 	}
 }
 
-// stayed returns the pools with a current worker that was there at the moment of the baseline.
-func stayed(current, ever []*target, onset time.Time) map[string]bool {
-	moment := onset.Add(-time.Hour)
-	if rows := longest(ever); len(rows) > 0 && rows[0].at.After(moment) {
-		moment = beginningOf(rows)
-	}
+// stayed returns the pools with a current worker that was there at a moment.
+func stayed(current []*target, moment time.Time) map[string]bool {
 	out := map[string]bool{}
 	for _, t := range current {
 		if rows := t.history.rows; len(rows) > 0 && !rows[0].at.After(moment) {

@@ -201,9 +201,9 @@ func (c *Client) samples(s signals.Signal, way level, targets, ever []*target, q
 	var before, earlier map[string]entityValue
 	if s.Compared() {
 		before, earlier = e.baseline(ever, q.Onset, everAt), e.earlier(ever, q.Onset, everAt)
-		old := stayed(targets, ever, q.Onset)
-		inherit(s, old, current, before)
-		inherit(s, old, current, earlier)
+		hour, past := moments(ever, q.Onset)
+		inherit(s, stayed(targets, hour), current, before)
+		inherit(s, stayed(targets, past), current, earlier)
 	}
 	series := map[string][]state.Point{}
 	if s.Chart {
@@ -244,6 +244,20 @@ const (
 	beginning = 90 * time.Second
 	headStart = 2 * time.Minute
 )
+
+// moments returns the times of the values that baseline and earlier evaluate. Without three pages of
+// a target they are an hour before the onset.
+func moments(ever []*target, onset time.Time) (baseline, earlier time.Time) {
+	rows, hour := longest(ever), onset.Add(-time.Hour)
+	if len(rows) == 0 {
+		return hour, hour
+	}
+	past := beginningOf(rows)
+	if rows[0].at.After(hour) {
+		return past, past
+	}
+	return hour, past
+}
 
 // baseline evaluates the values an hour before the onset, or else at the beginning of the history.
 func (e *evaluation) baseline(
