@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/internal/text"
+	"paramedic/internal/userfile"
 	"paramedic/rules/catalog"
 	"paramedic/state"
 )
@@ -36,6 +37,19 @@ func caseFiles(place string) (files []string, dir string, err error) {
 		}
 	}
 	return files, place, nil
+}
+
+// maxFile limits the size of a case, of evidence and of a recorded page, in bytes.
+const maxFile = 16 << 20
+
+// readFile returns the content of a file. It refuses links that lead out of its directory: the
+// problems of a case quote its lines, and a case may come from a pull request.
+func readFile(path string) ([]byte, error) {
+	raw, err := userfile.Read(filepath.Dir(path), filepath.Base(path), maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", path, err)
+	}
+	return raw, nil
 }
 
 // parts returns the files of a case. It reports unknown names, since such files would seem to be

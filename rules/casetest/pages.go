@@ -1,7 +1,6 @@
 package casetest
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -49,7 +48,7 @@ func (k *caseRun) pages(files map[string]string) {
 			p.At = caseTime.Add(-age)
 		}
 		if _, inside := files[f[1]]; !inside {
-			body, err := os.ReadFile(filepath.Join(k.dir, filepath.FromSlash(f[1])))
+			body, err := readFile(filepath.Join(k.dir, filepath.FromSlash(f[1])))
 			if err != nil {
 				k.fail("pages:%d: %v", i+1, err)
 			}

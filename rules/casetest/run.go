@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -97,10 +96,11 @@ func RunCasesWith(c *catalog.Catalog, place string, read PageReader) ([]CaseResu
 	}
 	var out []CaseResult
 	for _, f := range files {
-		ar, err := txtar.ParseFile(f)
+		raw, err := readFile(f)
 		if err != nil {
 			return nil, fmt.Errorf("reading case: %w", err)
 		}
+		ar := txtar.Parse(raw)
 		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, ToldApart: []ToldApart{},
 			Failures: []string{}}
 		k := caseRun{cat: c, dir: dir, result: &r, short: map[string]state.Worker{}, read: read}
@@ -219,7 +219,7 @@ func (k *caseRun) evidence(s, file string, depth int) {
 				k.fail("%s: base files refer to each other", at)
 				return
 			}
-			data, err := os.ReadFile(filepath.Join(k.dir, filepath.FromSlash(f[1])))
+			data, err := readFile(filepath.Join(k.dir, filepath.FromSlash(f[1])))
 			if err != nil {
 				k.fail("%s: %v", at, err)
 				continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,9 +41,12 @@ func (v *validator) auth(c *Config) {
 	}
 }
 
-// nats checks the files for an external NATS.
+// nats checks the servers and the files for an external NATS.
 func (v *validator) nats(c *NATSConfig) {
 	key := func(k string) []string { return []string{"state", "nats", k} }
+	if !areServers(c.URL) {
+		v.at(key("url"), "is no list of servers such as nats://nats-0:4222,nats://nats-1:4222: write a comma in a password as %%2C")
+	}
 	for _, f := range []struct{ key, file string }{{"credentials_file", c.CredentialsFile}, {"ca_file", c.CAFile},
 		{"cert_file", c.CertFile}, {"key_file", c.KeyFile}} {
 		if f.file != "" && c.URL == "" {
@@ -64,6 +68,26 @@ func (v *validator) nats(c *NATSConfig) {
 			v.at(key("cert_file"), "cannot be used with key_file: %s", strings.TrimPrefix(err.Error(), "tls: "))
 		}
 	}
+}
+
+// areServers reports whether a comma-separated list has servers only. A comma in a password splits it
+// into parts that are none, and these would be shown as host names.
+func areServers(list string) bool {
+	if list == "" {
+		return true
+	}
+	for i, server := range strings.Split(list, ",") {
+		server = strings.TrimSpace(server)
+		scheme := strings.Contains(server, "://")
+		if !scheme {
+			server = "nats://" + server
+		}
+		u, err := url.Parse(server)
+		if err != nil || u.Hostname() == "" || u.User != nil && i > 0 && !scheme {
+			return false
+		}
+	}
+	return true
 }
 
 // tokens reports the problems of the tokens file, with the lines of that file.

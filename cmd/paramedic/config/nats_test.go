@@ -30,3 +30,26 @@ func TestFilesForNATSAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// A comma in a password would split it, and its parts would be shown as host names.
+func TestCommaInNATSPasswordIsRefused(t *testing.T) {
+	for url, ok := range map[string]bool{
+		"nats://nats-0:4222":                            true,
+		"nats-0, nats-1:4222":                           true,
+		"tls://user:secret@nats-0:4222,nats://nats-1":   true,
+		"nats://user:sec%2Cret@nats-0:4222":             true,
+		"nats://user:sec,ret@nats-0:4222":               false,
+		"nats://user:4222,ret@nats-0:4222":              false,
+		"nats://user:4222,sec:ret@nats-0:4222":          false,
+		"nats://nats-0:4222,":                           false,
+		"nats://nats-0:4222,nats://user:s,t@nats-1:422": false,
+	} {
+		_, err := Parse("paramedic.yaml", []byte("state:\n  nats: {url: \""+url+"\"}"))
+		if got := err == nil; got != ok {
+			t.Errorf("%s: %v, want accepted %v", url, err, ok)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "%2C") || strings.Contains(err.Error(), "ret@")) {
+			t.Errorf("%s: the error must say what to do, without the password: %v", url, err)
+		}
+	}
+}
