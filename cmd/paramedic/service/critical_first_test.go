@@ -29,6 +29,8 @@ type memoryStore struct {
 	seq      uint64
 	inputs   chan state.Input
 	timeline []state.Record
+	records  map[string]state.Record // by key, without the timeline
+	position uint64
 }
 
 func (m *memoryStore) Partitions() int                        { return 1 }
@@ -52,8 +54,18 @@ func (m *memoryStore) Append(_ context.Context, inputs ...state.Input) error {
 	return nil
 }
 
-func (m *memoryStore) Load(context.Context, int, state.Decoder) ([]any, state.Fence, error) {
-	return nil, state.Fence{}, nil
+func (m *memoryStore) Load(_ context.Context, _ int, decode state.Decoder) ([]any, state.Fence, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []any
+	for _, r := range m.records {
+		v, err := decode(r)
+		if err != nil {
+			return nil, state.Fence{}, err
+		}
+		out = append(out, v)
+	}
+	return out, state.Fence{Position: m.position}, nil
 }
 
 func (m *memoryStore) Inputs(context.Context, int, uint64) (state.InputReader, error) { return m, nil }
@@ -71,10 +83,18 @@ func (m *memoryStore) Commit(_ context.Context, _ int, _ state.Fence, to uint64,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range records {
-		if strings.HasPrefix(r.Key, state.TimelinePrefix) {
+		switch {
+		case strings.HasPrefix(r.Key, state.TimelinePrefix):
 			m.timeline = append(m.timeline, r)
+		case r.Value == nil:
+			delete(m.records, r.Key)
+		case m.records == nil:
+			m.records = map[string]state.Record{r.Key: r}
+		default:
+			m.records[r.Key] = r
 		}
 	}
+	m.position = to
 	return state.Fence{Position: to}, nil
 }
 

@@ -30,12 +30,16 @@ const routingKey = "0123456789abcdef0123456789abcdef"
 type floodWorld struct {
 	*keeper.Keeper
 	account *pagerdutytest.Server
+	store   *memoryStore
+	triage  Knowledge
 	alerts  []state.Alert
 	apps    int
+
+	ends func() // ends the running bot
 }
 
 // inFlood runs a scenario in a bubble: the bot, and PagerDuty with its limit of 120 a minute.
-func inFlood(t *testing.T, scenario func(w *floodWorld)) {
+func inFlood(t *testing.T, scenario func(t *testing.T, w *floodWorld)) {
 	catalog, library, err := LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -43,48 +47,57 @@ func inFlood(t *testing.T, scenario func(w *floodWorld)) {
 	account := pagerdutytest.New(pagerdutytest.Options{PerMinute: 120, RoutingKey: routingKey})
 	defer account.Close()
 	synctest.Test(t, func(t *testing.T) {
-		clock, log := state.SystemClock{}, slog.New(slog.DiscardHandler)
-		router, err := notify.NewRouter([]notify.Route{{Channels: []state.Channel{state.ChannelPagerDuty}}},
-			[]state.Channel{state.ChannelPagerDuty})
-		if err != nil {
-			t.Fatal(err)
-		}
-		settings := state.DefaultSettings()
-		settings.ResolveHold = 20 * time.Second
-		w := &floodWorld{account: account}
-		w.Keeper = keeper.New(keeper.Config{Store: &memoryStore{inputs: make(chan state.Input, 1e5)}, Clock: clock, Logger: log,
-			Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router,
-				Settings: settings}})
-		pager := pagerduty.New(pagerduty.Config{EventsURL: account.URL()}, pagerduty.Options{Clock: clock, HTTP: account.Client(),
-			RoutingKey: notifytest.Secret(routingKey)})
-		handler := notify.NewHandler(notify.HandlerConfig{View: w, Clock: clock,
-			Flood: w.Flood, Links: notify.Links{Base: "https://bot.example"},
-			Notifiers: map[state.Channel]notify.Notifier{state.ChannelPagerDuty: pager}})
-		nothing := delivery(func(context.Context, state.Effect) state.Outcome { return state.Outcome{Done: true} })
-		dispatcher, err := outbox.New(outbox.Config{Source: w, Log: w, Clock: clock, Logger: log, Free: handler.Free,
-			Handlers: map[state.EffectKind]outbox.Handler{
-				state.EffectPrepare: nothing, state.EffectPlan: nothing, state.EffectNotify: delivery(handler.Handle),
-				state.EffectEnrich: blindGatherer{}, state.EffectFlood: delivery(handler.Handle),
-			}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		var group sync.WaitGroup
-		group.Go(func() { _ = w.Run(ctx) })
-		group.Go(func() { _ = dispatcher.Run(ctx) })
-		group.Go(func() {
-			outbox.WatchFlood(ctx, outbox.FloodConfig{Source: w, Log: w, Clock: clock, Logger: log,
-				Channel: state.ChannelPagerDuty, PerMinute: pagerduty.PerMinute})
-		})
-		synctest.Wait()
-		scenario(w)
-		stop()
-		group.Wait()
+		w := &floodWorld{account: account, store: &memoryStore{inputs: make(chan state.Input, 1e5)},
+			triage: Knowledge{rules.Rules{Catalog: catalog}, library}}
+		w.start(t)
+		scenario(t, w)
+		w.ends()
 		if account.Limited() > 0 || len(account.Failures()) > 0 {
 			t.Errorf("PagerDuty refused %d calls as too many, and %v", account.Limited(), account.Failures())
 		}
 	})
+}
+
+// start starts a bot on the world's store.
+func (w *floodWorld) start(t *testing.T) {
+	clock, log := state.SystemClock{}, slog.New(slog.DiscardHandler)
+	router, err := notify.NewRouter([]notify.Route{{Channels: []state.Channel{state.ChannelPagerDuty}}},
+		[]state.Channel{state.ChannelPagerDuty})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := state.DefaultSettings()
+	settings.ResolveHold = 20 * time.Second
+	w.Keeper = keeper.New(keeper.Config{Store: w.store, Clock: clock, Logger: log,
+		Fold: &fold.Fold{Triage: w.triage, Routing: router, Settings: settings}})
+	pager := pagerduty.New(pagerduty.Config{EventsURL: w.account.URL()}, pagerduty.Options{Clock: clock, HTTP: w.account.Client(),
+		RoutingKey: notifytest.Secret(routingKey)})
+	handler := notify.NewHandler(notify.HandlerConfig{View: w, Clock: clock,
+		Flood: w.Flood, Links: notify.Links{Base: "https://bot.example"},
+		Notifiers: map[state.Channel]notify.Notifier{state.ChannelPagerDuty: pager}})
+	nothing := delivery(func(context.Context, state.Effect) state.Outcome { return state.Outcome{Done: true} })
+	dispatcher, err := outbox.New(outbox.Config{Source: w, Log: w, Clock: clock, Logger: log, Free: handler.Free,
+		Handlers: map[state.EffectKind]outbox.Handler{
+			state.EffectPrepare: nothing, state.EffectPlan: nothing, state.EffectNotify: delivery(handler.Handle),
+			state.EffectEnrich: blindGatherer{}, state.EffectFlood: delivery(handler.Handle),
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	k := w.Keeper
+	group.Go(func() { _ = k.Run(ctx) })
+	group.Go(func() { _ = dispatcher.Run(ctx) })
+	group.Go(func() {
+		outbox.WatchFlood(ctx, outbox.FloodConfig{Source: k, Log: k, Clock: clock, Logger: log,
+			Channel: state.ChannelPagerDuty, PerMinute: pagerduty.PerMinute})
+	})
+	w.ends = func() {
+		stop()
+		group.Wait()
+	}
+	synctest.Wait()
 }
 
 // fire reports alerts about n new applications.
@@ -126,7 +139,8 @@ func (w *floodWorld) pages() (severities []string) {
 }
 
 func TestFloodPagesCriticalFirst(t *testing.T) {
-	inFlood(t, func(w *floodWorld) {
+	t.Parallel()
+	inFlood(t, func(t *testing.T, w *floodWorld) {
 		const warnings, criticals = 1000, 40
 		w.fire(t, warnings, "warning")
 		time.Sleep(30 * time.Second)
@@ -157,7 +171,8 @@ func (w *floodWorld) summaries() []pagerdutytest.Incident {
 // A thousand incidents want a page. One summary names those that wait. Most end before their page
 // was sent, and get none.
 func TestFloodIsFoldedIntoOnePage(t *testing.T) {
-	inFlood(t, func(w *floodWorld) {
+	t.Parallel()
+	inFlood(t, func(t *testing.T, w *floodWorld) {
 		const incidents = 1000
 		w.fire(t, incidents, "warning")
 		time.Sleep(state.DefaultSettings().Settle + 15*time.Second)
@@ -190,5 +205,37 @@ func TestFloodIsFoldedIntoOnePage(t *testing.T) {
 			t.Errorf("the flood %+v is not over", f)
 		}
 		t.Logf("paged %d of %d incidents; updates %q", len(paged)-1, incidents, w.account.Changes())
+	})
+}
+
+// A bot that is stopped in a flood goes on with the same summary: nothing is paged twice, and every
+// incident that was not paged before still has its turn.
+func TestFloodOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	inFlood(t, func(t *testing.T, w *floodWorld) {
+		const incidents = 300
+		w.fire(t, incidents, "warning")
+		time.Sleep(state.DefaultSettings().Settle + 45*time.Second)
+		before := len(w.pages())
+		if sums := w.summaries(); len(sums) != 1 || before > incidents/2 {
+			t.Errorf("summaries %+v, %d pages: no flood to restart in", sums, before)
+			return
+		}
+		w.ends()
+		time.Sleep(2 * time.Minute) // PagerDuty's limit, which a bot that ended may have used up
+		w.start(t)
+		time.Sleep(10 * time.Minute)
+		if sums := w.summaries(); len(sums) != 1 || sums[0].Status != "resolved" || sums[0].Triggers != 1 {
+			t.Errorf("summaries %+v, want the first one, triggered once and resolved", sums)
+		}
+		paged := map[string]bool{}
+		for _, in := range w.account.Incidents() {
+			if paged[in.Key] = true; in.Triggers != 1 {
+				t.Errorf("%s was triggered %d times", in.Key, in.Triggers)
+			}
+		}
+		if n := len(paged) - 1; n != incidents {
+			t.Errorf("%d incidents were paged, want %d", n, incidents)
+		}
 	})
 }
