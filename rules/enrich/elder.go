@@ -150,8 +150,9 @@ func elderOf(samples []state.Sample) func(*state.Sample) *float64 {
 	}
 }
 
-// ofTraffic are the units of signals that follow the traffic and its lengths.
-var ofTraffic = append([]string{"ratio", "tokens"}, swinging...)
+// ofTraffic are the units of signals that follow the traffic and its lengths, and of the cache that
+// it fills.
+var ofTraffic = append([]string{"ratio", "tokens", "blocks"}, swinging...)
 
 // A poolName names a pool, or the model of workers whose pool is unknown.
 type poolName struct{ namespace, pool, model string }
