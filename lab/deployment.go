@@ -120,7 +120,7 @@ func (f *Fleet) create() *worker {
 	n := len(f.workers)
 	w := &worker{
 		name: fmt.Sprintf("%s-%s-%s", f.cfg.Pool, f.deploy.hash, randomName(f.names, 5)), uid: randomUID(f.names), hash: f.deploy.hash,
-		ip:   fmt.Sprintf("10.%d.%d.%d", 42+f.cfg.Index, n%8, 10+f.names.IntN(240)),
+		ip:   f.newIP(n % 8),
 		args: slices.Clone(f.deploy.args), image: f.deploy.image, spoiled: f.spoiledNow(), created: f.now, inService: true,
 		phase: podPending, rng: newRand(f.names.Uint64()),
 	}
@@ -130,6 +130,16 @@ func (f *Fleet) create() *worker {
 	f.workers = append(f.workers, w)
 	f.event(w.name, "Created", "revision "+w.hash)
 	return w
+}
+
+// newIP draws the address of a pod in a subnet. No two pods have the same one.
+func (f *Fleet) newIP(subnet int) string {
+	for {
+		ip := fmt.Sprintf("10.%d.%d.%d", 42+f.cfg.Index, subnet, 10+f.names.IntN(240))
+		if !slices.ContainsFunc(f.workers, func(w *worker) bool { return w.ip == ip }) {
+			return ip
+		}
+	}
 }
 
 // schedule binds a pending pod to a node with enough free GPUs, if there is one.

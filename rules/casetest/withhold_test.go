@@ -38,6 +38,7 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		"cold_start_decoy_bad_gpu without gpu_xid of the broken":                            "cold_start",
 		"cuda_oom_decoy_xid without gpu_xid of the broken":                                  "cuda_oom",
 		"monitoring_gap_beside_an_old_xid without up of the broken":                         "benign_alert",
+		"decode_saturation_fewer_workers without gateway_arrival_rate and replicas_desired": "traffic_surge",
 	}
 	c := rulestest.MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")

@@ -99,12 +99,16 @@ func (v *verdict) withholdConsequence(in *state.Incident) {
 // withholdLookAlike withholds a cause if signals that distinguish it from a look-alike are missing.
 // Without them the cause with the heavier other signs would win, right or wrong. Look-alikes that
 // could win, or lower the first below the threshold, move up and share its odds. A look-alike that
-// only common alerts support does not count, unless its own sign is among the missing signals.
+// only common alerts support does not count, unless its own sign is among the missing signals. Nor
+// does the fault of a GPU if a cause of the whole pool shows on workers of several nodes.
 func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	best := &v.ranked[0]
 	asked := v.view.InQuestion(best.pods)
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
+		if w.cause.Scope == "gpu" && best.cause.Scope == "pool" && len(best.pods) > 0 && onSeveralNodes(asked) {
+			continue
+		}
 		by := best.cause.DistinguishedBy(w.cause.ID)
 		its, bests := impactOfMissing(w.cause, by, v.view, cat, asked), impactOfMissing(best.cause, by, v.view, cat, asked)
 		most, least, unknown := w.score+its.gain, best.score+bests.loss, len(its.unknown)+len(bests.unknown) > 0
@@ -118,6 +122,18 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 		v.lacks = evidence.SortedSet(v.lacks)
 		v.share(v.twins)
 	}
+}
+
+func onSeveralNodes(pods []*evidence.Subject) bool {
+	first := ""
+	for _, p := range pods {
+		if n := p.Node(); n != "" && first != "" && n != first {
+			return true
+		} else if n != "" {
+			first = n
+		}
+	}
+	return false
 }
 
 // withholdUnproven withholds a cause if its needed evidence has no answer. Its other signs are also

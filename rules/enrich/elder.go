@@ -33,6 +33,10 @@ var troubles = []trouble{
 	{signal: "refusal_ratio", felt: 0.02, factor: 2}, {signal: "empty_ratio", felt: 0.01, factor: 2},
 }
 
+// ofTheHour are signals that show a trouble that fills the hour before the onset, besides troubles.
+// A batch that grew is not felt by itself.
+var ofTheHour = append([]trouble{{signal: "requests_running", felt: 20, factor: 4}}, troubles...)
+
 // ramped is the least factor from a day ago to the hour before the onset at which the change had
 // begun by then.
 const ramped = 1.25
@@ -56,7 +60,7 @@ func compareWithYesterday(ev *state.Evidence, onset time.Time) {
 	old, recent, elder := map[poolName]bool{}, map[poolName]bool{}, elderOf(ev.Samples)
 	for pool, signals := range momentsOf(ev.Samples, elder) {
 		old[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.isOld(signals[t.signal]) })
-		recent[pool] = slices.ContainsFunc(troubles, func(t trouble) bool { return t.fillsTheHour(signals[t.signal]) })
+		recent[pool] = slices.ContainsFunc(ofTheHour, func(t trouble) bool { return t.fillsTheHour(signals[t.signal]) })
 	}
 	ev.Old = longTroubled(ev.Samples, old, onset)
 	moved, hours := false, false
@@ -150,9 +154,9 @@ func elderOf(samples []state.Sample) func(*state.Sample) *float64 {
 	}
 }
 
-// ofTraffic are the units of signals that follow the traffic and its lengths, and of the cache that
-// it fills.
-var ofTraffic = append([]string{"ratio", "tokens", "blocks"}, swinging...)
+// ofTraffic are the units of signals that follow the traffic and its lengths, and of the workers and
+// the cache that carry it.
+var ofTraffic = append([]string{"ratio", "tokens", "blocks", "pods"}, swinging...)
 
 // A poolName names a pool, or the model of workers whose pool is unknown.
 type poolName struct{ namespace, pool, model string }
@@ -191,7 +195,7 @@ func momentsOf(samples []state.Sample, elder func(*state.Sample) *float64) map[p
 }
 
 func isFelt(signal string) bool {
-	return slices.ContainsFunc(troubles, func(t trouble) bool { return t.signal == signal && t.felt > 0 })
+	return slices.ContainsFunc(ofTheHour, func(t trouble) bool { return t.signal == signal && t.felt > 0 })
 }
 
 // fillsTheHour reports whether users feel a trouble that began within the hour before the onset,

@@ -163,3 +163,21 @@ func TestLongCrashLoopIsOldTrouble(t *testing.T) {
 		}
 	}
 }
+
+// A batch that grew within the hour makes the hour's median part of the trouble. The values of an
+// hour before the onset are the baselines of the whole pool then, and no expression mixes moments.
+func TestGrownBatchIsNotItsBaseline(t *testing.T) {
+	sample := func(signal, unit string, now, median, hour float64) state.Sample {
+		s := past(signal, unit, now, median, hour, hour)
+		s.HourAgo, s.WeekAgo = &hour, nil
+		return s
+	}
+	ev := state.Evidence{Samples: []state.Sample{
+		sample("requests_running", "requests", 280, 96, 9), sample("generation_tokens_rate", "1/s", 4800, 4350, 1190)}}
+	compareWithYesterday(&ev, time.Time{})
+	for i, want := range []float64{9, 1190} {
+		if got := *ev.Samples[i].Baseline; got != want {
+			t.Errorf("the baseline of %s is %g, want %g", ev.Samples[i].Signal, got, want)
+		}
+	}
+}

@@ -219,7 +219,8 @@ func (s Source) Metrics() []string {
 
 // Compared reports whether the signal's value an hour before the onset is queried. A slope or a
 // count of changes already covers hours, and a second query would read as many samples again. A
-// share is compared by its parts, and a state of Kubernetes needs no comparison.
+// share is compared by its parts, and a state of Kubernetes needs no comparison unless it is
+// seasonal.
 func (s Signal) Compared() bool {
 	if s.Text || s.Uncompared {
 		return false
@@ -229,7 +230,7 @@ func (s Signal) Compared() bool {
 		case FnSlope, FnChanges, FnNews, FnIncrease, FnMax, FnMin, FnShare, FnLess, FnAge, FnRollout:
 			continue
 		}
-		if src.Engine != "kube_state" {
+		if src.Engine != "kube_state" || s.Seasonal {
 			return true
 		}
 	}
