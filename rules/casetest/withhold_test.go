@@ -39,6 +39,7 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		"cuda_oom_decoy_xid without gpu_xid of the broken":                                  "cuda_oom",
 		"monitoring_gap_beside_an_old_xid without up of the broken":                         "benign_alert",
 		"decode_saturation_fewer_workers without gateway_arrival_rate and replicas_desired": "traffic_surge",
+		"gpu_memory_leak_of_another_process without pod_ready and pod_restarts":             "cuda_oom",
 	}
 	c := rulestest.MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
@@ -57,8 +58,10 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 						try := k.name + " without " + what
 						// Where growth cannot be told, an OOM kill is oom_killed by definition.
 						untold := was == "host_memory_leak" && now == "oom_killed" && strings.Contains(what, "container_memory")
-						// Only an old Xid distinguishes the GPU's fault from a hang.
-						untold = untold || k.name == "gpu_fault_old_xid_worker_stands_still" && now == "engine_hang" && strings.Contains(what, "gpu_xid")
+						// Only an old Xid distinguishes the GPU's fault from a hang, and only the memory of an
+						// hour distinguishes a leak from the allocation that it makes fail.
+						untold = untold || k.name == "gpu_fault_old_xid_worker_stands_still" && now == "engine_hang" && strings.Contains(what, "gpu_xid") ||
+							k.name == "gpu_memory_leak_of_another_process" && now == "cuda_oom" && strings.Contains(what, "gpu_fb_low")
 						if wrong := now != was && now != state.Unknown && !untold; wrong && known[try] != string(now) {
 							t.Errorf("%s: %s is called %s", try, was, now)
 						} else if !wrong && known[try] != "" {

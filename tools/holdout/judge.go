@@ -28,7 +28,7 @@ func (r *result) truth() string {
 
 // judge counts what the incidents are called at the end.
 func (r *run) judge(res *result) {
-	res.Alerts, res.Harmful = r.Alerts, slices.Compact(slices.Sorted(slices.Values(r.harmful)))
+	res.Alerts, res.Harmful = r.Alerts, r.harm(res.truth())
 	var b strings.Builder
 	res.Outcome = "silent"
 	if res.Decoy {
@@ -86,17 +86,28 @@ func (r *run) call(res *result, in *state.Incident, about bool) {
 	res.Verdicts = append(res.Verdicts, named{cause, in.Diagnosis.Confidence, right})
 }
 
-// look collects the harmful advice of verdicts that are new, final or not.
-func (r *run) look(res *result) {
+// look keeps the verdicts that are new, final or not.
+func (r *run) look() {
 	for _, in := range r.Board.Incidents() {
 		if in.DiagnosedAt.IsZero() || r.called[in.ID] == in.Cause() {
 			continue
 		}
 		r.called[in.ID] = in.Cause()
 		if r.about(&in) {
-			r.harmful = append(r.harmful, r.advice.Harmful(&in, res.truth())...)
+			r.advised = append(r.advised, in)
 		}
 	}
+}
+
+// harm returns the advice of all verdicts that makes the fault worse. The true cause is known only
+// at the end.
+func (r *run) harm(truth string) []string {
+	var out []string
+	for i := range r.advised {
+		out = append(out, r.advice.Harmful(&r.advised[i], truth)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // about reports whether an incident names the faulty fleet, or no place at all.

@@ -62,7 +62,7 @@ type run struct {
 	scraper *engine.Client // nil: evidence comes through PromQL
 
 	called  map[state.IncidentID]state.Cause // the last verdict of each incident
-	harmful []string
+	advised []state.Incident                 // at each of their verdicts
 	peak    peak
 
 	evidence bool // describe incidents with their evidence
@@ -82,7 +82,7 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	if err != nil {
 		return res, err
 	}
-	if err := r.toEnd(ctx, s.Length, &res); err != nil {
+	if err := r.toEnd(ctx, s.Length); err != nil {
 		return res, err
 	}
 	if !res.Decoy {
@@ -135,7 +135,7 @@ func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, erro
 }
 
 // toEnd plays the run.
-func (r *run) toEnd(ctx context.Context, length time.Duration, res *result) error {
+func (r *run) toEnd(ctx context.Context, length time.Duration) error {
 	start := r.At
 	interval, err := time.ParseDuration(r.world.convention["interval"])
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *run) toEnd(ctx context.Context, length time.Duration, res *result) erro
 		if err := r.Step(ctx); err != nil {
 			return fmt.Errorf("%s after the start: %w", since, err)
 		}
-		r.look(res)
+		r.look()
 	}
 	return ctx.Err()
 }
