@@ -58,8 +58,8 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 						try := k.name + " without " + what
 						// Where growth cannot be told, an OOM kill is oom_killed by definition.
 						untold := was == "host_memory_leak" && now == "oom_killed" && strings.Contains(what, "container_memory")
-						// Only an old Xid distinguishes the GPU's fault from a hang, and only the memory of an
-						// hour distinguishes a leak from the allocation that it makes fail.
+						// Only an old Xid distinguishes the GPU's fault from a hang, and only
+						// the memory of an hour a leak from the allocation that it makes fail.
 						untold = untold || k.name == "gpu_fault_old_xid_worker_stands_still" && now == "engine_hang" && strings.Contains(what, "gpu_xid") ||
 							k.name == "gpu_memory_leak_of_another_process" && now == "cuda_oom" && strings.Contains(what, "gpu_fb_low")
 						if wrong := now != was && now != state.Unknown && !untold; wrong && known[try] != string(now) {

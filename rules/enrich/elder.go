@@ -154,8 +154,8 @@ func elderOf(samples []state.Sample) func(*state.Sample) *float64 {
 	}
 }
 
-// ofTraffic are the units of signals that follow the traffic and its lengths, and of the workers and
-// the cache that carry it.
+// ofTraffic are the units of signals that follow the traffic and its lengths, and of the workers
+// and the cache that carry it.
 var ofTraffic = append([]string{"ratio", "tokens", "blocks", "pods"}, swinging...)
 
 // A poolName names a pool, or the model of workers whose pool is unknown.

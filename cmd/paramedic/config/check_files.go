@@ -70,8 +70,8 @@ func (v *validator) nats(c *NATSConfig) {
 	}
 }
 
-// areServers reports whether a comma-separated list has servers only. A comma in a password splits it
-// into parts that are none, and these would be shown as host names.
+// areServers reports whether a comma-separated list has servers only. A comma in a password splits
+// it into parts that are none, and these would be shown as host names.
 func areServers(list string) bool {
 	if list == "" {
 		return true

@@ -245,8 +245,8 @@ const (
 	headStart = 2 * time.Minute
 )
 
-// moments returns the times of the values that baseline and earlier evaluate. Without three pages of
-// a target they are an hour before the onset.
+// moments returns the times of the values that baseline and earlier evaluate. Without three pages
+// of a target they are an hour before the onset.
 func moments(ever []*target, onset time.Time) (baseline, earlier time.Time) {
 	rows, hour := longest(ever), onset.Add(-time.Hour)
 	if len(rows) == 0 {
