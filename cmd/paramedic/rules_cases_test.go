@@ -312,8 +312,8 @@ looks_like kv_leak
 pods a c
 `, []string{
 			"the case has an unknown file notes;", "alerts.json: alert 1 has no labels", `alerts.json: alert 2: after is "soon"`, "workers:1: write short-name", "workers:2: unknown key colour=",
-			"pages:1: write the short name", `pages:2: "long" is not an age`, "pages:2: open ", `evidence:1: no signal "kv_usge"`, `evidence:1: value "x" is not`, "evidence:1: was must be a number",
-			`evidence:2: no worker "nobody"`, "evidence:3: open ", "evidence:4: write signal", `want:1: no cause "kv_exhaustoin"`, "want:2: unknown word nott", `want:3: "many" is not a number`,
+			"pages:1: write the short name", `pages:2: "long" is not an age`, "pages:2: no file ", `evidence:1: no signal "kv_usge"`, `evidence:1: value "x" is not`, "evidence:1: was must be a number",
+			`evidence:2: no worker "nobody"`, "evidence:3: no file ", "evidence:4: write signal", `want:1: no cause "kv_exhaustoin"`, "want:2: unknown word nott", `want:3: "many" is not a number`,
 			"want:4: min_confidence needs one number", "want:7: write a line cause", `want:8: no worker "c"`,
 		}},
 		"in what comes out": {"-- alerts.json --\n" + `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]` + `

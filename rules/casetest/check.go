@@ -1,7 +1,9 @@
 package casetest
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -46,6 +48,9 @@ const maxFile = 16 << 20
 // problems of a case quote its lines, and a case may come from a pull request.
 func readFile(path string) ([]byte, error) {
 	raw, err := userfile.Read(filepath.Dir(path), filepath.Base(path), maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no file %s", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", path, err)
 	}
