@@ -212,6 +212,9 @@ func TestFloodIsFoldedIntoOnePage(t *testing.T) {
 // incident that was not paged before still has its turn.
 func TestFloodOutlivesARestart(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED with -short (the race detector makes it ten times as long): played whole by make test")
+	}
 	inFlood(t, func(t *testing.T, w *floodWorld) {
 		const incidents = 300
 		w.fire(t, incidents, "warning")
