@@ -224,3 +224,34 @@ func TestSuccessorsInheritThePast(t *testing.T) {
 		t.Errorf("no value of %v", want)
 	}
 }
+
+// A rollout's trouble may be found hours later. The new workers were there an hour before the
+// alert, so they are their own baseline; what the old ones did hours ago is their earlier past.
+func TestSuccessorsInheritHoursLater(t *testing.T) {
+	clk, usage := &clock{now: start}, 0.2
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "vllm:kv_cache_usage_perc{model_name=\"m\"} %g\n", usage)
+	}))
+	defer srv.Close()
+	pod := "llama-7d9f8b6c5-aaaaa"
+	c := New(Config{Signals: builtIn(t), Clock: clk, Discover: func() []Target {
+		return []Target{{URL: srv.URL + "/" + pod, Labels: map[string]string{"pod": pod, "namespace": "llm"}}}
+	}})
+	scrape := func(d time.Duration) {
+		for range int(d / time.Minute) {
+			clk.pass(time.Minute)
+			c.Scrape(t.Context())
+		}
+	}
+	scrape(90 * time.Minute)
+	pod, usage = "llama-fff869766-bbbbb", 0.9
+	scrape(3 * time.Hour)
+	got := c.Read(t.Context(), enrich.Query{Onset: clk.Now(), Now: clk.Now(), Signals: builtIn(t)})
+	at := slices.IndexFunc(got.Samples, func(s state.Sample) bool { return s.Signal == "kv_usage" })
+	if at < 0 {
+		t.Fatal("no kv_usage")
+	}
+	if s := got.Samples[at]; s.Baseline == nil || *s.Baseline != 0.9 || s.Earlier == nil || *s.Earlier != 0.2 {
+		t.Errorf("kv_usage was %s an hour ago and %s hours ago, want 0.9 and 0.2", show(s.Baseline), show(s.Earlier))
+	}
+}

@@ -200,10 +200,10 @@ func (c *Client) samples(s signals.Signal, way level, targets, ever []*target, q
 	}
 	var before, earlier map[string]entityValue
 	if s.Compared() {
-		before, earlier = e.baseline(ever, q.Onset, everAt), e.earlier(ever, q.Onset, everAt)
-		hour, past := moments(ever, q.Onset)
-		inherit(s, stayed(targets, hour), current, before)
-		inherit(s, stayed(targets, past), current, earlier)
+		p := pastOf(ever, q.Onset)
+		before, earlier = e.baseline(p, everAt), e.earlier(p, everAt)
+		inherit(s, stayed(targets, p.baseline()), current, before)
+		inherit(s, stayed(targets, p.begun), current, earlier)
 	}
 	series := map[string][]state.Point{}
 	if s.Chart {
@@ -236,96 +236,6 @@ func (c *Client) samples(s signals.Signal, way level, targets, ever []*target, q
 		out = append(out, sample)
 	}
 	return out
-}
-
-// If the history is shorter than an hour, its beginning is the baseline. It must end long enough
-// before the onset, because a fault begins before its first alert.
-const (
-	beginning = 90 * time.Second
-	headStart = 2 * time.Minute
-)
-
-// moments returns the times of the values that baseline and earlier evaluate. Without three pages
-// of a target they are an hour before the onset.
-func moments(ever []*target, onset time.Time) (baseline, earlier time.Time) {
-	rows, hour := longest(ever), onset.Add(-time.Hour)
-	if len(rows) == 0 {
-		return hour, hour
-	}
-	past := beginningOf(rows)
-	if rows[0].at.After(hour) {
-		return past, past
-	}
-	return hour, past
-}
-
-// baseline evaluates the values an hour before the onset, or else at the beginning of the history.
-func (e *evaluation) baseline(
-	targets []*target, onset time.Time, evaluate func(time.Time) map[string]entityValue,
-) map[string]entityValue {
-	rows, hour := longest(targets), onset.Add(-time.Hour)
-	if len(rows) == 0 || !rows[0].at.After(hour) {
-		return evaluate(hour)
-	}
-	if past := beginningOf(rows); onset.Sub(past) >= headStart {
-		return e.first(rows[0].at, past, evaluate)
-	}
-	return nil
-}
-
-// earlier evaluates the values at the beginning of the history, if that is over two hours before
-// the onset. An hour before the onset may be of the trouble itself. Engines export some counters
-// only after their first event, such as an aborted request; before that their rate is zero.
-func (e *evaluation) earlier(
-	targets []*target, onset time.Time, evaluate func(time.Time) map[string]entityValue,
-) map[string]entityValue {
-	rows := longest(targets)
-	if len(rows) == 0 {
-		return nil
-	}
-	past := beginningOf(rows)
-	if onset.Sub(past) < 2*time.Hour {
-		return nil
-	}
-	e.unborn = true
-	defer func() { e.unborn = false }()
-	return e.first(rows[0].at, past, evaluate)
-}
-
-// longest returns the oldest history of the targets that has at least three pages.
-func longest(targets []*target) []row {
-	var rows []row
-	for _, t := range targets {
-		if have := t.history.rows; len(have) > 2 && (rows == nil || have[0].at.Before(rows[0].at)) {
-			rows = have
-		}
-	}
-	return rows
-}
-
-// beginningOf returns the end of a history's beginning. An old history keeps fewer pages, so it
-// has at least three.
-func beginningOf(rows []row) time.Time {
-	past := rows[0].at.Add(beginning)
-	if third := rows[2].at; third.After(past) {
-		return third
-	}
-	return past
-}
-
-// first evaluates the values of the beginning of a history, from oldest to past.
-func (e *evaluation) first(
-	oldest, past time.Time, evaluate func(time.Time) map[string]entityValue,
-) map[string]entityValue {
-	if watched := past.Sub(oldest); e.source.Window > 0 && watched != e.source.Window {
-		if slices.Contains([]signals.Fn{signals.FnIncrease, signals.FnChanges, signals.FnNews}, e.source.Fn) {
-			return nil // a count over another time cannot be compared
-		}
-		window := e.source.Window
-		defer func() { e.source.Window = window }()
-		e.source.Window = watched // a rate needs two pages, and a longer window than observed would be too low
-	}
-	return evaluate(past)
 }
 
 // asOf returns the time of the entities' values: the time of the newest pages that have their
