@@ -132,10 +132,11 @@ func (f *Fleet) create() *worker {
 	return w
 }
 
-// newIP draws the address of a pod in a subnet. No two pods have the same one.
+// newIP draws the address of a pod. No two pods have the same one. After a hundred addresses in use
+// it moves to another subnet; a fleet has 61,440 addresses.
 func (f *Fleet) newIP(subnet int) string {
-	for {
-		ip := fmt.Sprintf("10.%d.%d.%d", 42+f.cfg.Index, subnet, 10+f.names.IntN(240))
+	for tried := 0; ; tried++ {
+		ip := fmt.Sprintf("10.%d.%d.%d", 42+f.cfg.Index, subnet+8*(tried/100%32), 10+f.names.IntN(240))
 		if !slices.ContainsFunc(f.workers, func(w *worker) bool { return w.ip == ip }) {
 			return ip
 		}
