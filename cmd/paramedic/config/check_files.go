@@ -73,13 +73,13 @@ func (v *validator) nats(c *NATSConfig) {
 // areServers reports whether a comma-separated list has servers only. A comma in a password splits
 // it into parts that are none, and these would be shown as host names.
 func areServers(list string) bool {
-	if list == "" {
-		return true
-	}
 	for i, server := range strings.Split(list, ",") {
 		server = strings.TrimSpace(server)
 		scheme := strings.Contains(server, "://")
-		if !scheme {
+		switch {
+		case server == "": // the client skips it
+			continue
+		case !scheme:
 			server = "nats://" + server
 		}
 		u, err := url.Parse(server)

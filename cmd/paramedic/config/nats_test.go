@@ -41,7 +41,7 @@ func TestCommaInNATSPasswordIsRefused(t *testing.T) {
 		"nats://user:sec,ret@nats-0:4222":               false,
 		"nats://user:4222,ret@nats-0:4222":              false,
 		"nats://user:4222,sec:ret@nats-0:4222":          false,
-		"nats://nats-0:4222,":                           false,
+		"nats://nats-0:4222,":                           true,
 		"nats://nats-0:4222,nats://user:s,t@nats-1:422": false,
 	} {
 		_, err := Parse("paramedic.yaml", []byte("state:\n  nats: {url: \""+url+"\"}"))
