@@ -124,16 +124,15 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	}
 }
 
+// onSeveralNodes reports whether the pods are known to run on two nodes or more.
 func onSeveralNodes(pods []*evidence.Subject) bool {
-	first := ""
+	nodes := map[string]bool{}
 	for _, p := range pods {
-		if n := p.Node(); n != "" && first != "" && n != first {
-			return true
-		} else if n != "" {
-			first = n
+		if n := p.Node(); n != "" {
+			nodes[n] = true
 		}
 	}
-	return false
+	return len(nodes) > 1
 }
 
 // withholdUnproven withholds a cause if its needed evidence has no answer. Its other signs are also
