@@ -81,7 +81,7 @@ func leaveCommand(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("holdout leave", flag.ContinueOnError)
 	l := leaveOut{out: out}
 	f.StringVar(&l.dir, "dir", "", "folder of the results; a run that was interrupted continues there")
-	f.IntVar(&l.plan.Train, "train", 500, "training runs of each group")
+	f.IntVar(&l.plan.Train, "train", 200, "training runs of each group")
 	f.IntVar(&l.plan.Test, "test", 400, "test runs of each group; half of them have the left-out value of a dimension")
 	f.Uint64Var(&l.plan.First, "first", 10_000_000, "seed of the first run")
 	f.Float64Var(&l.plan.Spread, "spread", defaultSpread, "distance from today's weight that costs half a nat, in decibans")
