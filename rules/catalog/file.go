@@ -90,20 +90,21 @@ type xidYAML struct {
 }
 
 type causeYAML struct {
-	ID         strictyaml.Text    `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as kv_exhaustion."`
-	Title      strictyaml.Text    `yaml:"title" jsonschema:"required" jsonschema_description:"One line for people, with placeholders such as {target}, {pods}, {of_workers}."`
-	Prior      float64            `yaml:"prior" jsonschema:"minimum=-100,maximum=100" jsonschema_description:"The probability without any evidence, in decibans; most are from -6 to -12."`
-	Scope      string             `yaml:"scope" jsonschema:"required,enum=pod,enum=pool,enum=gpu,enum=node" jsonschema_description:"What is broken."`
-	Playbook   string             `yaml:"playbook" jsonschema_description:"The ID of its playbook; by default the cause's own ID."`
-	What       strictyaml.Text    `yaml:"what" jsonschema_description:"The problem in one or two sentences."`
-	Explains   map[string]float64 `yaml:"explains" jsonschema_description:"Symptoms that it explains, each with its weight in decibans."`
-	LeadsTo    []strictyaml.Text  `yaml:"leads_to" jsonschema_description:"Causes that are its consequences."`
-	LeadsAfter []string           `yaml:"leads_after" jsonschema_description:"Symptoms. If there are any, leads_to counts only if the incident has one of them: growing memory alone has no effect on other workers."`
-	Chain      []linkYAML         `yaml:"chain" jsonschema_description:"The signals from the cause to its symptoms, as they move one after another. A verdict shows those that the evidence supports."`
-	Evidence   []evidenceYAML     `yaml:"evidence" jsonschema:"required" jsonschema_description:"What speaks for and against it."`
-	LookAlikes []lookAlikeYAML    `yaml:"look_alikes" jsonschema_description:"Causes that are easily confused with it."`
-	Do         []strictyaml.Text  `yaml:"do" jsonschema_description:"First aid, for people."`
-	Avoid      []strictyaml.Text  `yaml:"avoid" jsonschema_description:"Actions that make it worse."`
+	ID         strictyaml.Text            `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as kv_exhaustion."`
+	Title      strictyaml.Text            `yaml:"title" jsonschema:"required" jsonschema_description:"One line for people, with placeholders such as {target}, {pods}, {of_workers}."`
+	Prior      float64                    `yaml:"prior" jsonschema:"minimum=-100,maximum=100" jsonschema_description:"The probability without any evidence, in decibans; most are from -6 to -12."`
+	Scope      string                     `yaml:"scope" jsonschema:"required,enum=pod,enum=pool,enum=gpu,enum=node" jsonschema_description:"What is broken."`
+	Playbook   string                     `yaml:"playbook" jsonschema_description:"The ID of its playbook; by default the cause's own ID."`
+	What       strictyaml.Text            `yaml:"what" jsonschema_description:"The problem in one or two sentences."`
+	Explains   map[string]float64         `yaml:"explains" jsonschema_description:"Symptoms that it explains, each with its weight in decibans."`
+	LeadsTo    []strictyaml.Text          `yaml:"leads_to" jsonschema_description:"Causes that are its consequences."`
+	LeadsAfter []string                   `yaml:"leads_after" jsonschema_description:"Symptoms. If there are any, leads_to counts only if the incident has one of them: growing memory alone has no effect on other workers."`
+	Chain      []linkYAML                 `yaml:"chain" jsonschema_description:"The signals from the cause to its symptoms, as they move one after another. A verdict shows those that the evidence supports."`
+	Where      map[string]strictyaml.Text `yaml:"where" jsonschema_description:"Conditions that several lines of evidence share, by name. Their when and unless may use the name in place of the condition."`
+	Evidence   []evidenceYAML             `yaml:"evidence" jsonschema:"required" jsonschema_description:"What speaks for and against it."`
+	LookAlikes []lookAlikeYAML            `yaml:"look_alikes" jsonschema_description:"Causes that are easily confused with it."`
+	Do         []strictyaml.Text          `yaml:"do" jsonschema_description:"First aid, for people."`
+	Avoid      []strictyaml.Text          `yaml:"avoid" jsonschema_description:"Actions that make it worse."`
 }
 
 type pathologyYAML struct {

@@ -55,7 +55,12 @@ func (l *loader) cause(y causeYAML) {
 		c.LookAlikes = append(c.LookAlikes,
 			LookAlike{Cause: state.Cause(a.Cause.Value), Differs: a.Differs, By: l.signals(a.By)})
 	}
+	shared := l.where(c.ID, y.Where)
 	for _, e := range y.Evidence {
+		e.When.Value, e.Unless.Value = shared.expand(e.When.Value), shared.expand(e.Unless.Value)
+		if e.Else != nil {
+			e.Else.When.Value = shared.expand(e.Else.When.Value)
+		}
 		if ev := l.evidence(e); ev != nil {
 			c.Evidence = append(c.Evidence, ev)
 		}
