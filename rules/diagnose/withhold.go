@@ -100,13 +100,13 @@ func (v *verdict) withholdConsequence(in *state.Incident) {
 // Without them the cause with the heavier other signs would win, right or wrong. Look-alikes that
 // could win, or lower the first below the threshold, move up and share its odds. A look-alike that
 // only common alerts support does not count, unless its own sign is among the missing signals. Nor
-// does the fault of a GPU if a cause of the whole pool shows on workers of several nodes.
+// does the fault of a GPU if a cause of the whole pool shows on several workers.
 func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	best := &v.ranked[0]
 	asked := v.view.InQuestion(best.pods)
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
-		if w.cause.Scope == "gpu" && best.cause.Scope == "pool" && len(best.pods) > 0 && onSeveralNodes(asked) {
+		if w.cause.Scope == "gpu" && best.cause.Scope == "pool" && len(best.pods) > 1 {
 			continue
 		}
 		by := best.cause.DistinguishedBy(w.cause.ID)
@@ -122,17 +122,6 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 		v.lacks = evidence.SortedSet(v.lacks)
 		v.share(v.twins)
 	}
-}
-
-// onSeveralNodes reports whether the pods are known to run on two nodes or more.
-func onSeveralNodes(pods []*evidence.Subject) bool {
-	nodes := map[string]bool{}
-	for _, p := range pods {
-		if n := p.Node(); n != "" {
-			nodes[n] = true
-		}
-	}
-	return len(nodes) > 1
 }
 
 // withholdUnproven withholds a cause if its needed evidence has no answer. Its other signs are also
