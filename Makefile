@@ -10,7 +10,7 @@ tool = .cache/bin/$(1)-$(shell sha256sum $(2)/go.sum | cut -c1-12)
 GOLANGCI := $(call tool,golangci-lint,tools/lint)
 KUBECP := $(CURDIR)/$(call tool,kubecp,e2e/kubecp)
 
-.PHONY: help build demo test race lint fuzz mutate holdout holdout-smoke artifacts e2e bench generate generated \
+.PHONY: help build demo test race lint fuzz mutate holdout holdout-smoke artifacts e2e bench gobench generate generated \
 	image release licences vuln chart clean
 
 help: ## list the targets
@@ -52,6 +52,7 @@ lint: $(GOLANGCI) ## check format and style
 	cd tools/release && CGO_ENABLED=0 $(GO) vet ./...
 	cd tools/chart && CGO_ENABLED=0 $(GO) vet ./...
 	cd tools/vuln && CGO_ENABLED=0 $(GO) vet ./...
+	cd tools/bars && CGO_ENABLED=0 $(GO) vet ./...
 
 $(GOLANGCI):
 	cd tools/lint && CGO_ENABLED=0 $(GO) build -o ../../$@ \
@@ -86,7 +87,12 @@ e2e: build $(KUBECP) ## test with a real API server, Prometheus, Alertmanager an
 $(KUBECP): e2e/kubecp/main.go e2e/kubecp/build.sh
 	e2e/kubecp/build.sh $(KUBECP)
 
-bench: ## run the benchmarks of docs/benchmarks.md
+# A quarter of an hour on two cores, without other work. ALERTMANAGER names another binary than
+# Debian's.
+bench: ## measure the bars of docs/benchmarks.md, beside Alertmanager
+	@cd tools/bars && CGO_ENABLED=0 $(GO) run .
+
+gobench: ## run all Go benchmarks
 	CGO_ENABLED=0 $(GO) test -run='^$$' -bench=. -benchmem ./...
 
 generate: ## update the reference, the schemas and the manifests from code

@@ -1,0 +1,3 @@
+module paramedic/tools/bars
+
+go 1.26.0
