@@ -22,6 +22,7 @@ import (
 const (
 	maxTime   = 2 * time.Second
 	maxSteps  = 50_000    // turns of loops and calls of templates
+	maxNested = 1_000     // templates that wait for one that they called
 	maxMade   = 4 << 20   // bytes returned by functions
 	maxValue  = 256 << 10 // bytes of one value that a function returns
 	maxOutput = 64 << 10
@@ -31,17 +32,38 @@ const (
 var (
 	errTime   = errors.New("it took longer than " + maxTime.String())
 	errSteps  = fmt.Errorf("it made more than %d turns of loops and calls of templates", maxSteps)
+	errNested = fmt.Errorf("its templates called each other more than %d deep", maxNested)
 	errMade   = fmt.Errorf("its functions made more than %d bytes", maxMade)
 	errOutput = fmt.Errorf("its text is longer than %d bytes", maxOutput)
 )
 
 // A budget holds the rest of the bounds.
 type budget struct {
-	ctx   context.Context
-	steps int
-	made  int
+	ctx    context.Context
+	steps  int
+	nested int
+	made   int
 	// escape writes text that did not come from the template.
 	escape escaper
+}
+
+// counters returns the functions that count.
+func (b *budget) counters() gotext.FuncMap {
+	return gotext.FuncMap{stepName: b.step, enterName: b.enter, leaveName: b.leave, weighName: b.weigh}
+}
+
+// enter counts the beginning of a template.
+func (b *budget) enter() (string, error) {
+	if b.nested++; b.nested > maxNested {
+		return "", errNested
+	}
+	return b.step()
+}
+
+// leave counts the end of a template.
+func (b *budget) leave() string {
+	b.nested--
+	return ""
 }
 
 // step counts the beginning of a template or of an iteration of a loop.
@@ -76,7 +98,7 @@ func (b *budget) weigh(v reflect.Value) (reflect.Value, error) {
 // An encoding function gets outside characters unchanged, because they are harmless in its result.
 // The result of a decoding function is outside text.
 func (b *budget) funcs(now time.Time) gotext.FuncMap {
-	out := gotext.FuncMap{stepName: b.step, weighName: b.weigh}
+	out := b.counters()
 	for name, fn := range template.DefaultFuncs {
 		out[name] = b.within(name, fn)
 	}

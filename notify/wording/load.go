@@ -59,10 +59,13 @@ type Templates struct {
 	log *slog.Logger
 }
 
-// stepName is the function that counts steps. It is inserted into every template and every loop.
-// weighName counts the result of a method with arguments. It is inserted after each such call.
+// These functions are inserted into the operator's templates: stepName at the beginning of each
+// loop's body, enterName and leaveName at both ends of a template, and weighName after each call of
+// a method with arguments.
 const (
 	stepName  = "paramedic_step"
+	enterName = "paramedic_enter"
+	leaveName = "paramedic_leave"
 	weighName = "paramedic_weigh"
 )
 
@@ -76,7 +79,7 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	paths := l.paths(patterns)
 	capture := func(t *gotext.Template, _ *html.Template) {
 		b := &budget{ctx: context.Background(), escape: plain}
-		l.set = t.Funcs(gotext.FuncMap{stepName: b.step, weighName: b.weigh})
+		l.set = t.Funcs(b.counters())
 	}
 	if _, err := template.FromGlobs(nil, capture); err != nil { // Alertmanager's own templates, which may be called
 		return nil, []Problem{{Text: err.Error()}}
@@ -257,14 +260,14 @@ func branch(n parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// count inserts the function that counts steps at the beginning of every template and of every
-// loop's body. So loops and templates that call each other are bounded.
+// count inserts the functions that count into every template and every loop's body. So loops and
+// templates that call each other are bounded.
 func (l *loader) count() error {
-	stepper, err := l.set.New(stepName).Parse("{{" + stepName + "}}")
+	stepper, err := l.set.New(stepName).Parse("{{" + stepName + "}}{{" + enterName + "}}{{" + leaveName + "}}")
 	if err != nil {
 		return fmt.Errorf("counting steps: %w", err)
 	}
-	step := stepper.Root.Nodes[0].Copy()
+	step, enter, leave := stepper.Root.Nodes[0], stepper.Root.Nodes[1], stepper.Root.Nodes[2]
 	weigher, err := l.set.New(weighName).Parse("{{" + stepName + " | " + weighName + "}}")
 	if err != nil {
 		return fmt.Errorf("counting what methods make: %w", err)
@@ -272,10 +275,10 @@ func (l *loader) count() error {
 	weigh := weigher.Root.Nodes[0].(*parse.ActionNode).Pipe.Cmds[1]
 	weighed := map[*parse.PipeNode]bool{}
 	done := map[*parse.ListNode]bool{stepper.Root: true} // a file has two names
-	put := func(list *parse.ListNode) {
+	put := func(list *parse.ListNode, first parse.Node, last ...parse.Node) {
 		if list != nil && !done[list] {
 			done[list] = true
-			list.Nodes = slices.Insert(list.Nodes, 0, step.Copy())
+			list.Nodes = append(slices.Insert(list.Nodes, 0, first.Copy()), last...)
 		}
 	}
 	for _, t := range l.set.Templates() {
@@ -289,9 +292,9 @@ func (l *loader) count() error {
 			}
 		})
 		walk(t.Root, func(n parse.Node) { weighCalls(n, weigh, weighed) })
-		put(t.Root)
+		put(t.Root, enter, leave.Copy())
 		for _, list := range loops {
-			put(list)
+			put(list, step)
 		}
 	}
 	return nil

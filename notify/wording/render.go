@@ -80,7 +80,7 @@ func (t *Templates) render(ctx context.Context, name string, v escaper, d Data, 
 
 // bound returns the bound that a template exceeded, or nil.
 func bound(err error) error {
-	for _, b := range []error{errTime, errSteps, errMade, errOutput} {
+	for _, b := range []error{errTime, errSteps, errNested, errMade, errOutput} {
 		if errors.Is(err, b) {
 			return b
 		}

@@ -164,8 +164,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 	for body, want := range map[string]error{
 		`{{ if .Incident.Cause }}{{ range 1000000000000 }}{{ end }}{{ end }}`:                                                    errSteps,
 		`{{ if .Incident.Cause }}{{ range now.UnixNano }}{{ range now.UnixNano }}{{ end }}{{ end }}{{ end }}`:                    errSteps,
-		`{{ if .Incident.Cause }}{{ template "again" . }}{{ end }}`:                                                              errSteps,
-		`{{ if .Incident.Cause }}{{ template "twice" . }}{{ end }}`:                                                              errSteps,
+		`{{ if .Incident.Cause }}{{ template "again" . }}{{ end }}`:                                                              errNested,
+		`{{ if .Incident.Cause }}{{ template "twice" "0123456789012345678901234567890" }}{{ end }}`:                              errSteps,
 		`{{ if .Incident.Cause }}{{ range 40000 }}xxxxxxxxxx{{ end }}{{ end }}`:                                                  errOutput,
 		`{{ $s := "0123456789" }}{{ if .Incident.Cause }}` + many + `{{ end }}`:                                                  errMade,
 		`{{ $l := list 1 }}{{ if .Incident.Cause }}{{ range 60 }}{{ $l = append $l $l $l }}{{ end }}{{ end }}`:                   errMade,
@@ -174,7 +174,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 		`{{ if .Incident.Cause }}{{ $x := printf "%*d" 999999 1 }}{{ end }}`:                                                     errMade,
 		`{{ if .Incident.Cause }}{{ $x := printf "%9999d" 1 }}{{ range 30000 }}{{ $y := print $x }}{{ end }}{{ end }}`:           errMade,
 	} {
-		text := `{{ define "again" }}{{ template "again" . }}{{ end }}{{ define "twice" }}{{ template "twice" . }}{{ template "twice" . }}{{ end }}{{ define "paramedic.slack.text" }}` + body + `{{ end }}`
+		text := `{{ define "again" }}{{ template "again" . }}{{ end }}{{ define "twice" }}{{ if gt (len .) 0 }}{{ template "twice" (slice . 1) }}{{ template "twice" (slice . 1) }}{{ end }}{{ end }}{{ define "paramedic.slack.text" }}` + body + `{{ end }}`
 		path := written(t, text)
 		if _, problems := Load([]string{path}, nil); len(problems) != 1 || !strings.Contains(problems[0].Text, want.Error()) {
 			t.Errorf("%s: at load %v, want %v", body, problems, want)

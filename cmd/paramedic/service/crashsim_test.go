@@ -246,7 +246,7 @@ func (s *crashSim) end() {
 // until lives, and dies and lives again, until something holds.
 func (s *crashSim) until(what string, ok func() bool) {
 	s.t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(5 * time.Minute) // a race-enabled build on a busy machine is slow
 	for !ok() {
 		select {
 		case <-s.now.died:
