@@ -18,7 +18,6 @@ import (
 const (
 	// deletedHeader marks a tombstone. An atomic batch can replace a record, but not remove it.
 	deletedHeader = "Paramedic-Deleted"
-	tombstoneTTL  = "10s"
 	// firstHeader holds the sequence at which a rewritten timeline record was first written.
 	firstHeader = "Paramedic-First"
 )
@@ -107,7 +106,7 @@ func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.M
 		switch {
 		case r.Value == nil:
 			m.Header.Set(deletedHeader, "1")
-			m.Header.Set(ttlHeader, tombstoneTTL)
+			m.Header.Set(ttlHeader, s.tombstones.String())
 		case isTimeline(m.Subject):
 			// Timelines only grow. This expectation costs nothing, and rewrite handles the
 			// exceptions.

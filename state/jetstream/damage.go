@@ -154,7 +154,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 			return state.Fence{}, err
 		}
 	}
-	s.sums.set(partition, ledger{rev: rev})
+	s.sums.set(partition, ledger{rev: rev, gone: 1})
 	for {
 		n := min(len(records), MaxRecords)
 		batch, pos := records[:n], mark

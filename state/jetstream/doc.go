@@ -7,6 +7,7 @@
 //	PARAMEDIC_STATE  paramedic.st.<partition>.<key>  the newest value of each record
 //	                 paramedic.tl.<partition>.<key>  the same for timelines; not loaded
 //	                 paramedic.pos.<partition>       {"position":17,"commit":"…","sum":…}
+//	                 paramedic.pos.<partition>-live-<n>  the names of the live records
 //
 // A commit is one atomic batch: the records, and last the position. The position is the sequence of
 // the last applied input. Its expected last sequence is the fence. The records are therefore the
@@ -15,6 +16,10 @@
 //
 // The position also has the sum of the live records. If a load finds another sum, it returns a
 // [state.DamagedError], because a server drops unreadable messages silently.
+//
+// After kill -9 a server brings deleted records back, because it does not note on disk which
+// messages were replaced. A load ignores those that the live set does not name (docs/decisions,
+// 0040).
 //
 // The metadata of both streams has the format of the store (state.Format) and the version of the
 // Paramedic that opened it last. An older Paramedic refuses a newer format before it writes.

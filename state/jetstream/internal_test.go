@@ -41,6 +41,7 @@ func TestTombstonesExpire(t *testing.T) {
 	}
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
+	s.tombstones = time.Second
 	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")},
 		{Key: "a.2", Value: []byte("x")}})
 	if err != nil {

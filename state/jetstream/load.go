@@ -55,6 +55,11 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if pos.Draft != nil {
 		return nil, state.Fence{}, s.finishDraft(ctx, partition, rev, pos)
 	}
+	if l.set == nil {
+		if l.set, err = s.liveSet(ctx, partition); err != nil {
+			return nil, state.Fence{}, err
+		}
+	}
 	filter := []string{recordSubject(partition, ">")}
 	last, err := s.lastOf(ctx, filter)
 	left := uint64(0)
@@ -135,9 +140,11 @@ type loading struct {
 	decode state.Decoder
 	next   uint64 // the first sequence that was not read; used by the scan only
 	moved  bool   // a commit happened meanwhile
+	set    *liveSet
 
 	mu     sync.Mutex
 	newest map[string]decoded
+	dead   []dead
 	read   uint64
 	err    error // for the first record that could not be decoded
 }
@@ -150,12 +157,18 @@ func newLoading(seed maphash.Seed, decode state.Decoder) *loading {
 func (l *loading) take(batch []arrived) {
 	made := make([]decoded, len(batch))
 	var failed error
+	var back []dead
 	for i, m := range batch {
 		made[i] = place(m, m.seq)
 		if made[i].deleted {
 			continue
 		}
 		r := record(m)
+		if !l.set.has(r.Key, m.seq) {
+			made[i].deleted = true
+			back = append(back, dead{m.Subject(), m.seq})
+			continue
+		}
 		made[i].part = r.Hash()
 		var err error
 		if made[i].value, err = l.decode(r); err != nil && failed == nil {
@@ -165,6 +178,7 @@ func (l *loading) take(batch []arrived) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.read += uint64(len(batch))
+	l.dead = append(l.dead, back...)
 	if l.err == nil {
 		l.err = failed
 	}
@@ -176,13 +190,19 @@ func (l *loading) take(batch []arrived) {
 // live returns the decoded live records, and their sum.
 func (l *loading) live() ([]any, ledger) {
 	values := make([]any, 0, len(l.newest))
-	found := ledger{parts: make(map[uint64]uint64, len(l.newest))}
+	found := ledger{parts: make(map[uint64]part, len(l.newest)), dead: l.dead}
 	for subject, p := range l.newest {
-		if !p.deleted {
-			values = append(values, p.value)
-			found.sum.Add(p.part)
-			found.parts[maphash.String(l.seed, recordKey(subject))] = p.part
+		if p.deleted {
+			found.gone++
+			continue
 		}
+		values = append(values, p.value)
+		found.sum.Add(p.part)
+		key := recordKey(subject)
+		found.parts[maphash.String(l.seed, key)] = part{p.part, liveName(key)}
+	}
+	if l.set.rev == 0 { // written by an older version, whose tombstones have expired
+		found.gone++
 	}
 	return values, found
 }

@@ -104,18 +104,20 @@ type Store struct {
 	in     natsjs.Stream
 	st     natsjs.Stream
 
-	lease    *lease // nil: embedded, or not for a bot
-	queue    *queue
-	sums     sums
-	lost     atomic.Uint64 // lost inputs
-	pulse    pulse
-	reopened atomic.Uint64
-	logged   atomic.Uint64 // the newest input that this store has seen in the log
-	received atomic.Uint64 // the newest input that a reader has received, or had applied when it was opened
-	closed   chan struct{} // closed when Close begins
-	closing  sync.Once
-	flusher  sync.WaitGroup
-	readers  sync.WaitGroup
+	lease *lease // nil: embedded, or not for a bot
+	queue *queue
+	sums  sums
+	// tombstones is the time after which the server removes a tombstone.
+	tombstones time.Duration
+	lost       atomic.Uint64 // lost inputs
+	pulse      pulse
+	reopened   atomic.Uint64
+	logged     atomic.Uint64 // the newest input that this store has seen in the log
+	received   atomic.Uint64 // the newest input that a reader has received, or had applied when it was opened
+	closed     chan struct{} // closed when Close begins
+	closing    sync.Once
+	flusher    sync.WaitGroup
+	readers    sync.WaitGroup
 }
 
 var _ state.Store = (*Store)(nil)
@@ -129,7 +131,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue(), sums: sums{seed: maphash.MakeSeed()},
-		pulse: pulse{sick: map[string]failures{}}}
+		tombstones: tombstoneTime, pulse: pulse{sick: map[string]failures{}}}
 	err := s.connect(ctx, cfg)
 	if err == nil {
 		err = s.prepare(ctx, cfg)
@@ -138,6 +140,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}
 	s.flusher.Go(s.flush)
+	if cfg.Purpose == Run {
+		s.readers.Go(s.keepLive)
+	}
 	if s.server != nil {
 		s.readers.Go(s.watch)
 	} else if cfg.Purpose == Run {

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	"paramedic/state"
@@ -19,13 +20,25 @@ type sums struct {
 type ledger struct {
 	rev   uint64
 	sum   state.Sum
-	parts map[uint64]uint64
+	parts map[uint64]part
+	gone  int    // deletions that the stored live set may not know
+	dead  []dead // deleted records to remove again
+}
+
+// A part holds a record's share of the sum, and its name in a live set.
+type part struct{ hash, name uint64 }
+
+// A dead message holds a record that was deleted.
+type dead struct {
+	subject string
+	seq     uint64
 }
 
 // A change is a record's new part, or none for a deleted record.
 type change struct {
-	key, part uint64
-	gone      bool
+	key  uint64
+	part part
+	gone bool
 }
 
 // set stores what a load has found.
@@ -52,11 +65,11 @@ func (s *sums) sumAfter(partition int, rev uint64,
 		}
 		c := change{key: maphash.String(s.seed, r.Key), gone: r.Value == nil}
 		if old, ok := l.parts[c.key]; ok {
-			sum.Remove(old)
+			sum.Remove(old.hash)
 		}
 		if !c.gone {
-			c.part = r.Hash()
-			sum.Add(c.part)
+			c.part = part{r.Hash(), liveName(r.Key)}
+			sum.Add(c.part.hash)
 		}
 		changes = append(changes, c)
 	}
@@ -72,14 +85,53 @@ func (s *sums) commit(partition int, was, rev uint64, sum state.Sum, changes []c
 		return
 	}
 	if l.parts == nil {
-		l.parts = map[uint64]uint64{}
+		l.parts = map[uint64]part{}
 	}
 	l.rev, l.sum = rev, sum
 	for _, c := range changes {
 		if c.gone {
+			l.gone++
 			delete(l.parts, c.key)
 		} else {
 			l.parts[c.key] = c.part
 		}
 	}
+}
+
+// live returns the sorted names of the live records with their revision, and the number of
+// deletions that the stored live set may not know.
+func (s *sums) live(partition int) (rev uint64, names []uint64, gone int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of[partition]
+	if l.gone == 0 {
+		return l.rev, nil, 0
+	}
+	names = make([]uint64, 0, len(l.parts))
+	for _, p := range l.parts {
+		names = append(names, p.name)
+	}
+	slices.Sort(names)
+	return l.rev, names, l.gone
+}
+
+// saved subtracts the deletions that the stored live set knows now.
+func (s *sums) saved(partition, gone int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of[partition]
+	l.gone = max(0, l.gone-gone)
+}
+
+// nextDead takes a deleted record to remove again.
+func (s *sums) nextDead(partition int) (dead, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of[partition]
+	if len(l.dead) == 0 {
+		return dead{}, false
+	}
+	d := l.dead[len(l.dead)-1]
+	l.dead = l.dead[:len(l.dead)-1]
+	return d, true
 }
