@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A MissingGroup lists the signals that are missing for one reason. Reason is empty if it is not
@@ -101,21 +102,60 @@ func (e Evidence) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads the form that MarshalJSON writes, and the older form with a reason for each
-// signal.
+// signal. Evidence with the same missing signals shares their list, which must not be changed in
+// place.
 func (e *Evidence) UnmarshalJSON(data []byte) error {
-	var kept keptEvidence
+	var kept struct {
+		plainEvidence
+		Missing json.RawMessage `json:"missing,omitempty"`
+	}
 	if err := json.Unmarshal(data, &kept); err != nil {
 		return err
 	}
 	*e = Evidence(kept.plainEvidence)
-	e.Missing = nil
-	for _, m := range kept.Missing {
+	var err error
+	e.Missing, err = lists.of(kept.Missing)
+	return err
+}
+
+// lists are the lists of missing signals that were read. In a storm most incidents have the same
+// hundred signals: a third of the memory of an incident.
+var lists = missingLists{known: map[string][]Missing{}}
+
+// maxLists bounds the number of lists. Beyond it, new ones are not shared with older ones.
+const maxLists = 256
+
+type missingLists struct {
+	mu    sync.Mutex
+	known map[string][]Missing // by their stored form
+}
+
+// of returns the list of a stored form.
+func (l *missingLists) of(stored []byte) ([]Missing, error) {
+	if len(stored) == 0 {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if list, ok := l.known[string(stored)]; ok {
+		return list, nil
+	}
+	var groups []missingFor
+	if err := json.Unmarshal(stored, &groups); err != nil {
+		return nil, err
+	}
+	var list []Missing
+	for _, m := range groups {
 		if m.Signal != "" {
-			e.Missing = append(e.Missing, Missing{Signal: m.Signal, Reason: m.Reason})
+			list = append(list, Missing{Signal: m.Signal, Reason: m.Reason})
 		}
 		for _, signal := range m.Signals {
-			e.Missing = append(e.Missing, Missing{Signal: signal, Reason: m.Reason})
+			list = append(list, Missing{Signal: signal, Reason: m.Reason})
 		}
 	}
-	return nil
+	if len(l.known) == maxLists {
+		clear(l.known)
+	}
+	l.known[string(stored)] = slices.Clip(list)
+	return l.known[string(stored)], nil
 }

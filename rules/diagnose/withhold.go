@@ -224,7 +224,8 @@ func (w *causeScore) needsEngineSignal(e *catalog.Evidence, v *evidence.View, ca
 		s := v.Series(id)
 		if s == nil {
 			instead := func(o *catalog.Evidence) bool { // evidence that is only evaluated if the signal is missing
-				return strings.HasPrefix(o.Unless, id+".value >") || strings.HasPrefix(o.Unless, id+".max >")
+				rest, ok := strings.CutPrefix(o.Unless, id)
+				return ok && (strings.HasPrefix(rest, ".value >") || strings.HasPrefix(rest, ".max >"))
 			}
 			return cat.EngineSignals()[id] && !v.IsTruncated(id) && !slices.ContainsFunc(w.cause.Evidence, instead)
 		}

@@ -87,7 +87,8 @@ func (x *step) scheduleEnrich(in *state.Incident, e *state.Effect) {
 	case age < undecided && in.Cause() == state.Unknown:
 		every = enrichUndecided
 	}
-	next := x.now.Add(every)
+	crowded := time.Duration(x.open.size()) * enrichShare
+	next := x.now.Add(max(every, min(crowded, enrichOld)))
 	if in.EnrichAt.After(e.Due) {
 		next = sooner(next, in.EnrichAt) // a symptom came during the gathering
 	}

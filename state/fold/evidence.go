@@ -9,7 +9,9 @@ import (
 	"paramedic/state"
 )
 
-// While an incident is open, evidence is gathered again: often at first, then less often.
+// While an incident is open, evidence is gathered again: often at first, then less often. With many
+// open incidents in a partition, each waits for enrichShare times their number, at most for
+// enrichOld. So a storm does not flood Prometheus with queries for verdicts that do not change.
 const (
 	enrichUndecided = 15 * time.Second // while there is no verdict: rates need time to show a recent change
 	undecided       = 3 * time.Minute
@@ -17,6 +19,8 @@ const (
 	enrichYoung = time.Minute
 	enrichOld   = 5 * time.Minute
 	youth       = 15 * time.Minute
+
+	enrichShare = 50 * time.Millisecond
 )
 
 // applyEvidence applies a gathering of live context: its workers, and the verdict on it.

@@ -230,6 +230,28 @@ func TestVerdictIsNotifiedImmediatelyOnce(t *testing.T) {
 	}
 }
 
+// In a storm the incidents take turns to gather evidence again.
+func TestCrowdedIncidentsGatherLessOften(t *testing.T) {
+	for _, tt := range []struct {
+		incidents int
+		after     time.Duration
+	}{{1, 15 * time.Second}, {320, 16 * time.Second}} {
+		s := newStory(t)
+		s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+		in := s.onlyIncident()
+		for i := 1; i < tt.incidents; i++ {
+			s.alert(state.Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("llama-", i))
+		}
+		s.wait(10 * time.Second)
+		e := s.board.effects[state.EffectID("enrich:"+string(in.ID))]
+		o := state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}
+		s.apply(state.Input{Outcome: &o})
+		if got := in.EnrichAt.Sub(s.now); got != tt.after {
+			t.Errorf("%d incidents: the next gathering is %s later, want %s", tt.incidents, got, tt.after)
+		}
+	}
+}
+
 func TestBenignNeverPages(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "GPUMem", "gpu_memory_high", "critical", "llama")

@@ -172,3 +172,11 @@ func appendNewest(to []*state.Incident, from int, lists []cursor) []*state.Incid
 	}
 	return to
 }
+
+// size returns the number of incidents.
+func (l incidentList) size() (n int) {
+	for _, block := range l {
+		n += len(block)
+	}
+	return n
+}
