@@ -36,8 +36,9 @@ func (m *memoryKeeper) run(ctx context.Context) {
 // look gives memory back if there is enough and the process is quiet: since the last look it
 // allocated less than half of the live heap. It returns whether it did.
 func (m *memoryKeeper) look() bool {
-	samples := []gometrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
+	samples := []gometrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}}
 	gometrics.Read(samples)
 	allocated, live := samples[0].Value.Uint64(), samples[1].Value.Uint64()
 	held := samples[2].Value.Uint64() + samples[3].Value.Uint64() + samples[4].Value.Uint64()
