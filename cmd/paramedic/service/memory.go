@@ -2,10 +2,14 @@ package service
 
 import (
 	"context"
+	"log/slog"
+	"math"
 	"runtime"
 	"runtime/debug"
 	gometrics "runtime/metrics"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 const (
@@ -14,6 +18,19 @@ const (
 	// memoryWorth is the least memory to give back, beyond a quarter of the live heap.
 	memoryWorth = 32 << 20
 )
+
+// keepMemory makes the garbage collector work harder near the container's memory limit, before the
+// kernel kills the process (90 % of it, or GOMEMLIMIT). Until the context ends, it gives memory back
+// after storms.
+func keepMemory(ctx context.Context, log *slog.Logger) {
+	switch limit, err := memlimit.Set(); {
+	case err != nil:
+		log.WarnContext(ctx, "the memory limit cannot be read: set GOMEMLIMIT", "err", err)
+	case limit < math.MaxInt64:
+		log.InfoContext(ctx, "the memory is limited", "bytes", limit)
+	}
+	go (&memoryKeeper{}).run(ctx)
+}
 
 // A memoryKeeper gives memory back to the system after a storm. Go's runtime keeps as much as the
 // heap had at its highest, because it expects the next collection there.

@@ -52,7 +52,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	log.InfoContext(ctx, "listening", "address", config.Scheme(cfg)+"://"+listener.Addr().String())
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	go (&memoryKeeper{}).run(watching)
+	keepMemory(watching, log)
 	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: out}
 	return serveGenerations(ctx, path, cfg, deps, host)
 }
