@@ -46,6 +46,8 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		"kv_leak_hardly_a_token_for_an_hour without kv_floor and kv_usage":                               "prefix_cache_collapse",
 		"kv_leak_hardly_a_token_for_an_hour without kv_floor and output_length_mean":                     "prefix_cache_collapse",
 		"kv_leak_hardly_a_token_for_an_hour without kv_floor and requests_running":                       "prefix_cache_collapse",
+		"gpu_underutilization_no_gpu_exporter without cpu_throttled and generation_tokens_rate":          "decode_saturation",
+		"gpu_underutilization_no_gpu_exporter without cpu_throttled and requests_running":                "decode_saturation",
 		"traffic_surge_decoy_fewer_workers_and_repeats without abort_rate and gateway_arrival_rate":      "traffic_surge",
 		"traffic_surge_decoy_fewer_workers_and_repeats without gateway_arrival_rate and preemption_rate": "traffic_surge",
 	}
