@@ -19,8 +19,8 @@ const (
 	memoryWorth = 32 << 20
 )
 
-// keepMemory makes the garbage collector work harder near the container's memory limit, before the
-// kernel kills the process (90 % of it, or GOMEMLIMIT). Until the context ends, it gives memory back
+// keepMemory makes the garbage collector work harder near the container's memory limit (90 % of it,
+// or GOMEMLIMIT), before the kernel kills the process. Until the context ends, it gives memory back
 // after storms.
 func keepMemory(ctx context.Context, log *slog.Logger) {
 	switch limit, err := memlimit.Set(); {
