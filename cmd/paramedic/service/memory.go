@@ -51,17 +51,17 @@ func (m *memoryKeeper) run(ctx context.Context) {
 }
 
 // look gives memory back if there is enough and the process is quiet: since the last look it
-// allocated less than half of the live heap. It returns whether it did.
+// allocated less than half of the live heap. It returns whether it did. What is free beside live
+// objects in their spans cannot go back, and does not count.
 func (m *memoryKeeper) look() bool {
 	samples := []gometrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
-		{Name: "/memory/classes/heap/free:bytes"}}
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 	gometrics.Read(samples)
 	allocated, live := samples[0].Value.Uint64(), samples[1].Value.Uint64()
-	held := samples[2].Value.Uint64() + samples[3].Value.Uint64() + samples[4].Value.Uint64()
+	objects, free := samples[2].Value.Uint64(), samples[3].Value.Uint64()
 	quiet := allocated-m.allocated < live/2
 	m.allocated = allocated
-	if !quiet || held < live+live/4+memoryWorth {
+	if !quiet || max(objects, live)-live+free < live/4+memoryWorth {
 		return false
 	}
 	runtime.GC() // FreeOSMemory collects once, and pools keep their buffers for two collections
