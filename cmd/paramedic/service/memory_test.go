@@ -13,19 +13,20 @@ func TestMemoryGoesBackAfterAStorm(t *testing.T) {
 		gometrics.Read(s)
 		return s[0].Value.Uint64()
 	}
-	storm := make([][]byte, 256)
-	for i := range storm {
-		storm[i] = make([]byte, 1<<20)
-		for k := 0; k < len(storm[i]); k += 4096 {
-			storm[i][k] = 1
-		}
-	}
 	m := &memoryKeeper{}
-	if m.look() {
-		t.Error("memory was given back in the middle of a storm")
-	}
-	runtime.KeepAlive(storm)
-	storm = nil
+	func() {
+		storm := make([][]byte, 256)
+		for i := range storm {
+			storm[i] = make([]byte, 1<<20)
+			for k := 0; k < len(storm[i]); k += 4096 {
+				storm[i][k] = 1
+			}
+		}
+		if m.look() {
+			t.Error("memory was given back in the middle of a storm")
+		}
+		runtime.KeepAlive(storm)
+	}()
 	runtime.GC()
 	before := released()
 	if !m.look() {
