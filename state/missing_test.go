@@ -74,3 +74,21 @@ func TestCauseInPlainWords(t *testing.T) {
 		}
 	}
 }
+
+// Evidence with the same missing signals shares their list, and a longer one is a copy.
+func TestSameMissingSignalsShareAList(t *testing.T) {
+	const stored = `{"incident":"INC-1","missing":[{"reason":"late","signals":["up","kv_usage"]}]}`
+	var a, b Evidence
+	for _, ev := range []*Evidence{&a, &b} {
+		if err := json.Unmarshal([]byte(stored), ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if &a.Missing[0] != &b.Missing[0] {
+		t.Error("the lists are not shared")
+	}
+	a.Missing, b.Missing = append(a.Missing, Missing{Signal: "a"}), append(b.Missing, Missing{Signal: "b"})
+	if a.Missing[2].Signal != "a" || b.Missing[2].Signal != "b" {
+		t.Errorf("an addition to one list changed the other: %v, %v", a.Missing, b.Missing)
+	}
+}

@@ -171,7 +171,7 @@ func (s *Store) keepLive() {
 		}
 		for p := range partitions {
 			if err := errors.Join(s.saveLive(ctx, p), s.sweep(ctx, p)); err != nil && s.alive(ctx) == nil {
-				s.log.WarnContext(ctx, "the names of the live records cannot be written, Paramedic tries again", "partition", p, "err", err)
+				s.log.WarnContext(ctx, "deleted records cannot be kept deleted, Paramedic tries again", "partition", p, "err", err)
 			}
 		}
 	}
@@ -192,6 +192,7 @@ func (s *Store) saveLive(ctx context.Context, partition int) error {
 	case err == nil:
 		was = head.Sequence
 		if set, _, err := liveHead(head); err == nil && set.rev >= rev {
+			s.sums.saved(partition, gone)
 			return nil
 		}
 	case !errors.Is(err, natsjs.ErrMsgNotFound):
@@ -220,19 +221,18 @@ func (s *Store) saveLive(ctx context.Context, partition int) error {
 
 // sweep removes the deleted records that a load has found again.
 func (s *Store) sweep(ctx context.Context, partition int) error {
-	for {
-		m, ok := s.sums.nextDead(partition)
-		if !ok {
-			return nil
+	found := s.sums.takeDead(partition)
+	for i, m := range found {
+		err := s.alive(ctx)
+		if err == nil {
+			purging, cancel := bounded(ctx)
+			err = s.st.Purge(purging, natsjs.WithPurgeSubject(m.subject), natsjs.WithPurgeSequence(m.seq+1))
+			cancel()
 		}
-		if err := s.alive(ctx); err != nil {
-			return err
-		}
-		purging, cancel := bounded(ctx)
-		err := s.st.Purge(purging, natsjs.WithPurgeSubject(m.subject), natsjs.WithPurgeSequence(m.seq+1))
-		cancel()
 		if err != nil {
+			s.sums.addDead(partition, found[i:])
 			return unavailable("removing "+m.subject, err)
 		}
 	}
+	return nil
 }

@@ -123,15 +123,20 @@ func (s *sums) saved(partition, gone int) {
 	l.gone = max(0, l.gone-gone)
 }
 
-// nextDead takes a deleted record to remove again.
-func (s *sums) nextDead(partition int) (dead, bool) {
+// takeDead takes the deleted records to remove again.
+func (s *sums) takeDead(partition int) []dead {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of[partition]
-	if len(l.dead) == 0 {
-		return dead{}, false
-	}
-	d := l.dead[len(l.dead)-1]
-	l.dead = l.dead[:len(l.dead)-1]
-	return d, true
+	found := l.dead
+	l.dead = nil
+	return found
+}
+
+// addDead adds deleted records to remove later.
+func (s *sums) addDead(partition int, found []dead) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of[partition]
+	l.dead = append(l.dead, found...)
 }
