@@ -182,3 +182,32 @@ func TestLiveNamesSurviveEncoding(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkSaveLive writes the live set of a partition, which happens at most once a minute. The
+// lock that commits wait for is held for lock-ms of it.
+func BenchmarkSaveLive(b *testing.B) {
+	for _, records := range []int{10_000, 250_000, 1_000_000} {
+		b.Run(fmt.Sprint("records=", records), func(b *testing.B) {
+			s, err := Open(b.Context(), Config{Dir: b.TempDir()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = s.Close(context.Background()) }()
+			parts := make(map[uint64]part, records)
+			for i := range records {
+				parts[uint64(i)] = part{name: liveName(fmt.Sprint(i))}
+			}
+			var locked time.Duration
+			for rev := uint64(1); b.Loop(); rev++ {
+				s.sums.set(0, ledger{rev: rev, parts: parts, gone: 1})
+				began := time.Now()
+				s.sums.unsortedNames(0)
+				locked += time.Since(began)
+				if err := s.saveLive(b.Context(), 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(locked.Microseconds())/1000/float64(b.N), "lock-ms")
+		})
+	}
+}

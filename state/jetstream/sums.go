@@ -101,6 +101,12 @@ func (s *sums) commit(partition int, was, rev uint64, sum state.Sum, changes []c
 // live returns the sorted names of the live records with their revision, and the number of
 // deletions that the stored live set may not know.
 func (s *sums) live(partition int) (rev uint64, names []uint64, gone int) {
+	rev, names, gone = s.unsortedNames(partition)
+	slices.Sort(names) // without the lock, for which every commit waits
+	return rev, names, gone
+}
+
+func (s *sums) unsortedNames(partition int) (rev uint64, names []uint64, gone int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of[partition]
@@ -111,7 +117,6 @@ func (s *sums) live(partition int) (rev uint64, names []uint64, gone int) {
 	for _, p := range l.parts {
 		names = append(names, p.name)
 	}
-	slices.Sort(names)
 	return l.rev, names, l.gone
 }
 
