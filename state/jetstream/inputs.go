@@ -43,10 +43,12 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 			"or replaced; restore both streams from one backup",
 			after, inputStream, info.State.LastSeq)
 	}
-	cons, err := s.js.OrderedConsumer(asking, inputStream, natsjs.OrderedConsumerConfig{
-		FilterSubjects: []string{inputSubject(partition)},
-		DeliverPolicy:  natsjs.DeliverByStartSequencePolicy,
-		OptStartSeq:    after + 1, MaxResetAttempts: consumerTries,
+	cons, err := repeat(asking, func(ctx context.Context) (natsjs.Consumer, error) {
+		return s.js.OrderedConsumer(ctx, inputStream, natsjs.OrderedConsumerConfig{
+			FilterSubjects: []string{inputSubject(partition)},
+			DeliverPolicy:  natsjs.DeliverByStartSequencePolicy,
+			OptStartSeq:    after + 1, MaxResetAttempts: consumerTries,
+		})
 	})
 	if err != nil {
 		return nil, unavailable("reading the log", err)
@@ -92,7 +94,7 @@ func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiti
 		if err != nil {
 			return 0, 0, unavailable("asking the input stream", err)
 		}
-		cons, err := s.in.CreateConsumer(ctx, natsjs.ConsumerConfig{AckPolicy: natsjs.AckNonePolicy,
+		cons, err := createConsumer(ctx, s.in, natsjs.ConsumerConfig{AckPolicy: natsjs.AckNonePolicy,
 			DeliverPolicy: natsjs.DeliverByStartSequencePolicy,
 			OptStartSeq:   after + 1, FilterSubject: inputSubject(partition), MemoryStorage: true, Replicas: 1,
 			InactiveThreshold: scanIdle})

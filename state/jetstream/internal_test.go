@@ -292,3 +292,18 @@ func TestOpeningOutlivesLostConnection(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A cluster may place a consumer on a server that has just died, and never answers then.
+func TestUnansweredRequestIsRepeated(t *testing.T) {
+	tries := 0
+	got, err := repeat(t.Context(), func(ctx context.Context) (int, error) {
+		if tries++; tries == 1 {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		return tries, nil
+	})
+	if got != 2 || err != nil {
+		t.Errorf("repeat = %d, %v; want the second answer", got, err)
+	}
+}

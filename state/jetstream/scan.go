@@ -22,6 +22,8 @@ const (
 	// maxPauses bounds how often it then continues without a message.
 	scanPause = 2 * time.Second
 	maxPauses = 5
+	// answerTime is the time that a server has to create a consumer.
+	answerTime = 2 * time.Second
 )
 
 var errPaused = errors.New("the server paused in the middle of a read")
@@ -70,10 +72,8 @@ func (s *Store) scan(ctx context.Context, of scope, first, last uint64,
 // pass is one attempt of a scan.
 func (s *Store) pass(ctx context.Context, of scope, first, last uint64,
 	visit func(natsjs.Msg, uint64)) (left uint64, err error) {
-	asking, cancel := bounded(ctx)
-	defer cancel()
 	// The stream keeps one message per subject, so that every message is the newest.
-	cons, err := of.stream.CreateConsumer(asking, natsjs.ConsumerConfig{
+	cons, err := createConsumer(ctx, of.stream, natsjs.ConsumerConfig{
 		AckPolicy:         natsjs.AckNonePolicy,
 		DeliverPolicy:     natsjs.DeliverByStartSequencePolicy,
 		OptStartSeq:       first,
@@ -119,6 +119,26 @@ func (s *Store) pass(ctx context.Context, of scope, first, last uint64,
 		visit(m, md.Sequence.Stream)
 		if md.Sequence.Stream >= last {
 			return md.NumPending, nil
+		}
+	}
+}
+
+func createConsumer(ctx context.Context, on natsjs.Stream, cfg natsjs.ConsumerConfig) (natsjs.Consumer, error) {
+	return repeat(ctx, func(ctx context.Context) (natsjs.Consumer, error) { return on.CreateConsumer(ctx, cfg) })
+}
+
+// repeat makes a request again if its answer does not come within answerTime, for at most
+// opTimeout. A cluster may place a consumer on a server that has just died: only another request
+// gets an answer then.
+func repeat[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	for {
+		one, cancel := context.WithTimeout(ctx, answerTime)
+		v, err := request(one)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return v, err
 		}
 	}
 }
