@@ -56,7 +56,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 			}
 		}
 	}
-	v.workers = v.EnginesOf(ours)
+	v.listed, v.workers = ours, v.EnginesOf(ours)
 	v.old = slices.ContainsFunc(ev.Old, func(pool state.Entity) bool { return c.top.InScope(pool, scope) })
 	if xids := v.worstXidSamples(ev, c, cat); len(xids) > 0 {
 		v.take(xids, "", ev.At, c, cat)

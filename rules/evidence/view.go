@@ -30,6 +30,7 @@ type View struct {
 	numbers  map[string]int     // signal → number
 	missing  map[string]string  // signal → reason why it is missing
 	cutShort map[string]*Series // lengths that are biased by aborts, as lower bounds
+	listed   []string           // the pods of the scope's workers
 	workers  int                // engines: the pods of a parallel group count as one
 	engine   map[string]string  // pod → its engine, of pods that share an engine
 	whole    *Subject
@@ -192,11 +193,13 @@ func SortedSet(list []string) []string {
 }
 
 // InQuestion returns the workers whose missing signals matter: those of the verdict, or else those
-// of the alerts, or else all.
+// of the alerts, or else all that exist. A worker that was replaced is still in the sums of the
+// last hour.
 func (v *View) InQuestion(pods []string) []*Subject {
 	var out []*Subject
 	for _, g := range v.pods {
-		if slices.Contains(pods, g.pod) || len(pods) == 0 && (v.AlertsAnywhere() || v.alerted[g.pod]) {
+		exists := v.AlertsAnywhere() && (len(v.listed) == 0 || slices.Contains(v.listed, g.pod))
+		if slices.Contains(pods, g.pod) || len(pods) == 0 && (exists || v.alerted[g.pod]) {
 			out = append(out, g)
 		}
 	}
