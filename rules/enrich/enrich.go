@@ -182,7 +182,7 @@ type Gatherer struct {
 
 // New returns a gatherer over clusters by name.
 func New(c Config) *Gatherer {
-	g := &Gatherer{clusters: c.Clusters, declared: c.Signals, byID: map[string]signals.Signal{}, deadline: c.Deadline,
+	g := &Gatherer{clusters: c.Clusters, byID: map[string]signals.Signal{}, deadline: c.Deadline,
 		log: c.Log}
 	if g.deadline <= 0 {
 		g.deadline = DefaultDeadline
@@ -192,6 +192,10 @@ func New(c Config) *Gatherer {
 	}
 	for _, s := range c.Signals {
 		g.byID[s.ID] = s
+		if s.IsDerived() {
+			continue
+		}
+		g.declared = append(g.declared, s)
 		if !s.OnlyTraced() {
 			g.untraced = append(g.untraced, s)
 		}
@@ -222,6 +226,7 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	m := merge{query: q, wanted: declared}
 	m.readings = g.read(ctx, sources, q)
 	m.evidence(&ev)
+	silentNodes(&ev)
 	compareWithYesterday(&ev, q.Onset)
 	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident),
 		"samples", len(ev.Samples), "missing", len(ev.Missing))

@@ -101,8 +101,8 @@ func (r rawSignal) signal() (Signal, error) {
 		errs = append(errs, fmt.Errorf("combine %q: want sum, max or min", s.Combine))
 	}
 	for _, by := range s.By {
-		if by != "kubernetes" && by != "probe" && by != ByTraces {
-			errs = append(errs, fmt.Errorf("by %q: want kubernetes, probe or traces", by))
+		if !slices.Contains([]string{"kubernetes", "probe", ByTraces, ByOthers}, by) {
+			errs = append(errs, fmt.Errorf("by %q: want kubernetes, probe, traces or signals", by))
 		}
 	}
 	if len(r.Sources) == 0 && len(s.By) == 0 {

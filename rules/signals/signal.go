@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,13 +100,19 @@ type Signal struct {
 	Cut     bool    `yaml:"cut"`
 	Combine Combine `yaml:"combine"`
 	// By names other origins of the signal: "kubernetes" (the API server), "probe" (the engine's
-	// /health), ByTraces (the trace store).
+	// /health), ByTraces (the trace store), ByOthers (other signals).
 	By      []string `yaml:"by"`
 	Sources []Source `yaml:"-"`
 }
 
 // ByTraces marks a signal that is computed from traces of single requests.
 const ByTraces = "traces"
+
+// ByOthers marks a signal that is computed from samples of other signals.
+const ByOthers = "signals"
+
+// IsDerived reports whether no source can be asked for the signal.
+func (s Signal) IsDerived() bool { return slices.Contains(s.By, ByOthers) }
 
 // OnlyTraced reports whether traces are the only origin of the signal, so that it requires a trace
 // store.
