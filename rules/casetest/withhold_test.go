@@ -66,12 +66,9 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 						asked.Add(1)
 						was, now := k.in.Diagnosis.Cause, diagnose.Diagnose(c, k.in, ev, rulestest.Now).Cause
 						try := k.name + " without " + what
-						// Where growth cannot be told, an OOM kill is oom_killed by definition.
-						untold := was == "host_memory_leak" && now == "oom_killed" && strings.Contains(what, "container_memory")
-						// Only an old Xid distinguishes the GPU's fault from a hang, and only
-						// the memory of an hour a leak from the allocation that it makes fail.
-						untold = untold || k.name == "gpu_fault_old_xid_worker_stands_still" && now == "engine_hang" && strings.Contains(what, "gpu_xid") ||
-							k.name == "gpu_memory_leak_of_another_process" && now == "cuda_oom" && strings.Contains(what, "gpu_fb_low")
+						untold := slices.ContainsFunc(untold, func(u lookAlike) bool {
+							return (u.of == k.name || u.of == string(was)) && u.called == now && strings.Contains(what, u.without)
+						})
 						if wrong := now != was && now != state.Unknown && !untold; wrong && known[try] != string(now) {
 							t.Errorf("%s: %s is called %s", try, was, now)
 						} else if !wrong && known[try] != "" {
@@ -83,6 +80,30 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		}
 	})
 	t.Logf("asked %d times", asked.Load())
+}
+
+// A lookAlike is a cause whose evidence a case or cause has, if one of the signals with this prefix
+// is missing.
+type lookAlike struct {
+	of      string
+	called  state.Cause
+	without string
+}
+
+var untold = []lookAlike{
+	// If growth is not measured, an OOM kill is oom_killed by definition.
+	{"host_memory_leak", "oom_killed", "container_memory"},
+	// Only an old Xid distinguishes the GPU's fault from a hang.
+	{"gpu_fault_old_xid_worker_stands_still", "engine_hang", "gpu_xid"},
+	// Only the memory of an hour distinguishes a leak from the allocation that it makes fail.
+	{"gpu_memory_leak_of_another_process", "cuda_oom", "gpu_fb_low"},
+	// Only the CPU limit tells why caches fill.
+	{"gpu_underutilization_cpu_limit_fills_the_cache", "kv_exhaustion", "cpu_throttled"},
+	{"gpu_underutilization_cpu_limit_fills_the_cache", "traffic_surge", "cpu_throttled"},
+	// After a failed scrape, only the readiness of the pod tells that it loads.
+	{"cold_start_the_gateway_fails_nothing", "monitoring_gap", "pod_ready"},
+	// Without the restarts, the gateway alone has failures.
+	{"gateway_failure_decoy_every_worker_was_killed", "gateway_failure", "pod_"},
 }
 
 // A replayedIncident is an incident of a case that has a named cause, with the case's evidence.
