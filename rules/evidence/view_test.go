@@ -25,3 +25,25 @@ func TestExporterIsNoWorker(t *testing.T) {
 		}
 	}
 }
+
+// A worker that was replaced is in the sums of the last hour, and exports nothing any more.
+func TestReplacedWorkerIsNotInQuestion(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	pod := func(name string) state.Entity {
+		return state.Entity{Namespace: "llm", Pod: name, Pool: "vllm-llama", Model: "llama-70b", Node: "node-1"}
+	}
+	serves, gone := pod("vllm-llama-7d9f8b6c5-aaaaa"), pod("vllm-llama-5c8d7f6b9-zzzzz")
+	ev := &state.Evidence{At: rulestest.Now,
+		Workers: []state.Worker{{Namespace: "llm", Pod: serves.Pod, Pool: serves.Pool, Model: serves.Model, Node: "node-1"}},
+		Samples: []state.Sample{
+			{Signal: "container_memory_mean", Entity: serves, Value: 1, At: rulestest.Now},
+			{Signal: "container_memory_mean", Entity: gone, Value: 1, At: rulestest.Now},
+		}}
+	v := ArrangeScope(&state.Incident{}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, ev, c)
+	if got := v.InQuestion(nil); len(got) != 1 || got[0].pod != serves.Pod {
+		t.Errorf("%d workers are in question, want only %s", len(got), serves.Pod)
+	}
+	if got := v.InQuestion([]string{gone.Pod}); len(got) != 1 {
+		t.Errorf("%d workers are in question, want the one of the verdict", len(got))
+	}
+}

@@ -132,6 +132,29 @@ func TestCounterBeforeItsFirstEventIsZero(t *testing.T) {
 	}
 }
 
+// SGLang's releases with a histogram of retractions count aborts. Of older ones nothing is known.
+func TestMissingCountOfAbortsIsZero(t *testing.T) {
+	for name, want := range map[string]int{"sglang:num_retractions_count": 1, "sglang:num_requests_total": 0} {
+		clk := &clock{now: start}
+		n := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			n++
+			_, _ = fmt.Fprintf(w, "sglang:num_running_reqs{model_name=\"m\"} 4\n%s{model_name=\"m\"} %d\n", name, n) // the client reports a failed write
+		}))
+		defer srv.Close()
+		c := New(Config{Targets: []Target{{URL: srv.URL + "/metrics"}}, Signals: builtIn(t), Clock: clk})
+		for range 10 {
+			c.Scrape(context.Background())
+			clk.pass(time.Minute)
+		}
+		got := c.Read(context.Background(), enrich.Query{Onset: clk.Now(), Now: clk.Now(), Signals: builtIn(t)})
+		rates := slices.DeleteFunc(got.Samples, func(s state.Sample) bool { return s.Signal != "abort_rate" || s.Value != 0 })
+		if len(rates) != want {
+			t.Errorf("with %s: aborts %+v, want %d of zero", name, rates, want)
+		}
+	}
+}
+
 func show(p *float64) string {
 	if p == nil {
 		return "nothing"
