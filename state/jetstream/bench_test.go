@@ -112,6 +112,35 @@ func recordsOf(n int) []state.Record {
 	return records
 }
 
+// BenchmarkList reads the timeline of one incident of many.
+func BenchmarkList(b *testing.B) {
+	for _, incidents := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("incidents=%d", incidents), func(b *testing.B) {
+			s := openStore(b, jetstream.Config{Dir: b.TempDir()})
+			defer closeStore(b, s)
+			var fence state.Fence
+			for n := 0; n < incidents; n += 250 {
+				var batch []state.Record
+				for i := n; i < n+250; i++ {
+					for entry := range 3 {
+						batch = append(batch, state.Record{Key: fmt.Sprintf("timeline.INC-%d.%d", i, entry), Value: []byte("{}")})
+					}
+				}
+				var err error
+				if fence, err = s.Commit(b.Context(), 0, fence, fence.Position+1, batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for i := 0; b.Loop(); i++ {
+				got, err := s.List(b.Context(), 0, fmt.Sprintf("timeline.INC-%d", i*7919%incidents))
+				if err != nil || len(got) != 3 {
+					b.Fatal(len(got), err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkStart opens the directory, loads every partition and reads the log after its position.
 // The cost depends on the live records, not on the length of the log.
 func BenchmarkStart(b *testing.B) {

@@ -159,11 +159,11 @@ func (l *loading) take(batch []arrived) {
 	var failed error
 	var back []dead
 	for i, m := range batch {
-		made[i] = place(m, m.seq)
+		made[i] = place(m.Headers(), m.seq)
 		if made[i].deleted {
 			continue
 		}
-		r := record(m)
+		r := record(m.Subject(), m.Data())
 		if !l.set.has(r.Key, m.seq) {
 			made[i].deleted = true
 			back = append(back, dead{m.Subject(), m.seq})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
@@ -52,8 +53,7 @@ func keepNewest(newest map[string]decoded, subject string, p decoded) {
 	}
 }
 
-func place(m natsjs.Msg, seq uint64) decoded {
-	h := m.Headers()
+func place(h nats.Header, seq uint64) decoded {
 	return decoded{seq: seq, first: firstWritten(h, seq), deleted: h.Get(deletedHeader) != ""}
 }
 
@@ -87,24 +87,11 @@ func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state
 }
 
 func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error) {
-	filters := []string{subject, subject + ".>"}
-	last, err := s.lastOf(ctx, filters)
-	if err != nil || last == 0 {
-		return nil, err
-	}
 	newest := map[string]decoded{}
-	seen := uint64(0)
-	left, err := s.scan(ctx, s.records(filters...), 1, last, func(m natsjs.Msg, seq uint64) {
-		p := place(m, seq)
-		p.value = record(m)
-		keepNewest(newest, m.Subject(), p)
-		seen++
-	})
-	if err == nil && left > 0 {
-		err = s.checkComplete(ctx, filters, seen)
-	}
-	if err != nil {
-		return nil, err
+	for _, filter := range []string{subject, subject + ".>"} {
+		if err := s.listOf(ctx, filter, newest); err != nil {
+			return nil, err
+		}
 	}
 	live := make([]decoded, 0, len(newest))
 	for _, p := range newest {
@@ -119,6 +106,61 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 		records[i] = p.value.(state.Record)
 	}
 	return records, nil
+}
+
+// fewRecords bounds how many records a listing requests one by one. Each costs a request; a scan
+// costs a consumer, and the server looks for its messages among all of the stream (53 ms for three
+// of 300,000 records, see BenchmarkList).
+const fewRecords = 64
+
+// listOf adds the records that the filter matches.
+func (s *Store) listOf(ctx context.Context, filter string, newest map[string]decoded) error {
+	asking, cancel := bounded(ctx)
+	defer cancel()
+	info, err := s.st.Info(asking, natsjs.WithSubjectFilter(filter))
+	if err != nil {
+		return unavailable("reading", err)
+	}
+	if len(info.State.Subjects) > fewRecords {
+		return s.scanOf(ctx, filter, newest)
+	}
+	for subject := range info.State.Subjects {
+		m, err := s.st.GetLastMsgForSubject(asking, subject)
+		if errors.Is(err, natsjs.ErrMsgNotFound) { // it expired, or it cannot be read
+			err = s.stallReason(ctx, []string{subject}, err)
+			if errors.Is(err, errPaused) {
+				continue
+			}
+			return err
+		}
+		if err != nil {
+			return unavailable("reading", err)
+		}
+		p := place(m.Header, m.Sequence)
+		p.value = record(m.Subject, m.Data)
+		keepNewest(newest, m.Subject, p)
+	}
+	return nil
+}
+
+// scanOf adds the same records, for a filter that matches many.
+func (s *Store) scanOf(ctx context.Context, filter string, newest map[string]decoded) error {
+	filters := []string{filter}
+	last, err := s.lastOf(ctx, filters)
+	if err != nil || last == 0 {
+		return err
+	}
+	seen := uint64(0)
+	left, err := s.scan(ctx, s.records(filters...), 1, last, func(m natsjs.Msg, seq uint64) {
+		p := place(m.Headers(), seq)
+		p.value = record(m.Subject(), m.Data())
+		keepNewest(newest, m.Subject(), p)
+		seen++
+	})
+	if err == nil && left > 0 {
+		err = s.checkComplete(ctx, filters, seen)
+	}
+	return err
 }
 
 // lastOf returns the newest sequence that the filters match according to the stream's leader, or 0.
@@ -139,10 +181,9 @@ func (s *Store) lastOf(ctx context.Context, filters []string) (uint64, error) {
 }
 
 // record never returns a nil value, which would mean deletion.
-func record(m natsjs.Msg) state.Record {
-	value := m.Data()
+func record(subject string, value []byte) state.Record {
 	if value == nil {
 		value = []byte{}
 	}
-	return state.Record{Key: recordKey(m.Subject()), Value: value}
+	return state.Record{Key: recordKey(subject), Value: value}
 }

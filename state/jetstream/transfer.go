@@ -85,7 +85,7 @@ func (s *Store) EachRecord(ctx context.Context, partition int, visit func(state.
 		if m.Headers().Get(deletedHeader) != "" {
 			return nil
 		}
-		return visit(record(m))
+		return visit(record(m.Subject(), m.Data()))
 	})
 	if err == nil {
 		err = s.checkComplete(ctx, filters, seen)
