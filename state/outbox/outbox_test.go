@@ -340,6 +340,47 @@ func TestUrgentMessageGoesFirstAtTheLimit(t *testing.T) {
 	})
 }
 
+// Evidence takes the time that alerts need, so it waits while they do. It never stops.
+func TestEvidenceYieldsToTriage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, began := newWorld(), time.Now()
+		for i := range 100 {
+			w.want(state.Effect{ID: state.EffectID(fmt.Sprintf("e%02d", i)), Kind: state.EffectEnrich, Cluster: "prod"})
+		}
+		w.want(notify("n", "slack"))
+		var mu sync.Mutex
+		gathered, told := 0, time.Duration(-1)
+		stop := run(t, w, func(ctx context.Context, e state.Effect) outbox.Result {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == state.EffectNotify {
+				told = time.Since(began)
+			} else {
+				gathered++
+			}
+			return done(ctx, e)
+		}, func(c *outbox.Config) {
+			c.Behind = func() time.Duration {
+				if time.Since(began) < 2*time.Second {
+					return 3 * time.Second
+				}
+				return 0
+			}
+		})
+		time.Sleep(1975 * time.Millisecond)
+		mu.Lock()
+		if gathered != 40 || told != 0 {
+			t.Errorf("in two seconds behind, %d gatherings and the message after %s, want 20 a second and the message at once", gathered, told)
+		}
+		mu.Unlock()
+		time.Sleep(time.Second)
+		if n := w.left(); n > 0 {
+			t.Errorf("%d effects are left a second after triage has caught up", n)
+		}
+		stop()
+	})
+}
+
 func TestDeadlineEndsDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(notify("a", "slack"))

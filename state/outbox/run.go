@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"paramedic/state"
 	"paramedic/state/keeper"
 )
 
@@ -92,18 +93,37 @@ func (d *Dispatcher) room(l keeper.Lane, now time.Time) int {
 		return 0
 	}
 	room := max(1, d.lanes[l.Kind].Workers) - d.busy[l]
+	if l.Kind == state.EffectEnrich && room > 0 && d.cfg.Behind != nil && d.cfg.Behind() > tooFarBehind {
+		return d.gatherRoom(now)
+	}
 	if d.cfg.Free == nil || l.Channel == "" || room <= 0 {
 		return room
 	}
 	free, more := d.cfg.Free(l.Channel, now)
 	if free -= d.shown[l.Channel]; free < room {
 		room = free
-		if d.more.IsZero() || more.Before(d.more) {
-			d.more = more
-		}
+		d.lookAgain(more)
 	}
 	d.shown[l.Channel] += max(0, room)
 	return room
+}
+
+// gatherRoom is the room for gatherings while triage is behind.
+func (d *Dispatcher) gatherRoom(now time.Time) int {
+	if next := d.gathered.Add(gatherPause); now.Before(next) {
+		d.lookAgain(next)
+		return 0
+	}
+	d.gathered = now
+	d.lookAgain(now.Add(gatherPause))
+	return 1
+}
+
+// lookAgain starts again at this time, or earlier.
+func (d *Dispatcher) lookAgain(at time.Time) {
+	if d.more.IsZero() || at.Before(d.more) {
+		d.more = at
+	}
 }
 
 func (d *Dispatcher) advance(p progress) {

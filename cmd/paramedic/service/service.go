@@ -142,7 +142,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	}
 	s.outbox, err = outbox.New(outbox.Config{
 		Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: deps.Clock, Logger: deps.Logger,
-		Observe: s.metrics.delivered, Free: told.Free,
+		Observe: s.metrics.delivered, Free: told.Free, Behind: s.Keeper.Behind,
 		Handlers: s.traced(map[state.EffectKind]outbox.Handler{
 			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
 			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
