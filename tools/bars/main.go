@@ -60,6 +60,7 @@ func main() {
 		minute: time.Minute}}
 	flag.IntVar(&m.rounds, "rounds", 5, "rounds of all rows but the slowest")
 	flag.BoolVar(&m.quick, "quick", false, "one round with few alerts and no Go benchmarks, to try the program")
+	scale := flag.Bool("scale", false, "only fill one bot with a million alerts of 1,000 clusters")
 	skip := flag.Bool("skip-alertmanager", false, "leave out the rows that need Alertmanager")
 	flag.Parse()
 	if m.quick {
@@ -69,7 +70,10 @@ func main() {
 	m.ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if *skip {
+	if *scale {
+		m.only = m.scale
+	}
+	if *skip || *scale {
 		m.skipAlertmanager()
 	} else {
 		err = m.findAlertmanager()
@@ -130,12 +134,19 @@ func (m *measurement) run(w io.Writer) (err error) {
 			err = fmt.Errorf("%v", failed)
 		}
 		fmt.Fprintln(w, readMachine().since(was))
+		if m.only != nil {
+			return
+		}
 		if m.quick {
 			fmt.Fprintf(w, "A quick run: %d alerts instead of 100k, %s instead of a minute, no Go benchmarks.\n", m.active, m.minute)
 		}
 		fmt.Fprintln(w)
 		m.table.write(w)
 	}()
+	if m.only != nil {
+		m.only(w)
+		return nil
+	}
 	m.all()
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,6 +20,7 @@ type measurement struct {
 	sizes
 	rounds int
 	quick  bool
+	only   func(io.Writer) // instead of the table
 }
 
 // sizes are numbers of alerts and times.
