@@ -6,18 +6,19 @@ import (
 	"paramedic/state"
 )
 
-// leads is the ratio of confidences from which the first candidate leads the second: one deciban.
-const leads = 1.26
+// leads is the lead in decibans from which the first candidate leads the second.
+const leads = 1
 
-// likely returns the leading candidate of a verdict that names no cause, or nil if none leads. A
-// verdict that is withheld because of look-alikes or possible roots has no leader.
+// likely returns the leading candidate of a verdict that names no cause, or nil if none leads. If
+// missing signals would distinguish it from look-alikes, it leads by what was measured. If it may
+// be the consequence of another cause, none leads.
 func likely(c *catalog.Catalog, v verdict) *state.Likely {
 	best := &v.ranked[0]
-	if !best.isCandidate() || v.view.Empty() {
+	if !best.isCandidate() || v.view.Empty() || len(v.roots) > 0 {
 		return nil
 	}
 	for i := range v.ranked[1:] {
-		if w := &v.ranked[i+1]; w.isCandidate() && best.confidence < leads*w.confidence {
+		if w := &v.ranked[i+1]; w.isCandidate() && best.score < w.score+leads {
 			return nil
 		}
 	}

@@ -42,9 +42,29 @@ func TestLeadingCandidateIsLikely(t *testing.T) {
 	if share := v.unknownShare(); share != 0.3 {
 		t.Errorf("unknown has %g, want 0.3", share)
 	}
-	v.ranked[1].confidence = 0.45
+	v.ranked[1].score = 3.5
 	if got := likely(c, v); got != nil {
 		t.Errorf("of two equal candidates %s is called likely", got.Cause)
+	}
+}
+
+// A verdict that is withheld for a look-alike shares its odds evenly. What was measured still
+// leads. If another cause may be the root, nothing leads.
+func TestWithheldVerdictIsLikely(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	v := verdict{view: evidence.ArrangeScope(&state.Incident{}, state.Scope{}, &state.Evidence{Samples: []state.Sample{{Signal: "kv_usage"}}}, c),
+		ranked: make([]causeScore, 2), twins: []state.Cause{"bad_rollout"}, lacks: []string{"error_rate"}}
+	defer v.view.Release()
+	for i, id := range []state.Cause{"cold_start", "bad_rollout"} {
+		cause, _ := c.Cause(id)
+		v.ranked[i] = causeScore{cause: cause, score: 16 - 20*float64(i), confidence: 0.48}
+	}
+	if got := likely(c, v); got == nil || got.Cause != "cold_start" || len(got.Lacks) == 0 {
+		t.Errorf("likely %+v, want cold_start and what it lacks", got)
+	}
+	v.roots = []state.Cause{"bad_rollout"}
+	if got := likely(c, v); got != nil {
+		t.Errorf("%s is called likely, though another cause may be its root", got.Cause)
 	}
 }
 
