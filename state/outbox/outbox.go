@@ -82,9 +82,9 @@ type Config struct {
 	// is handed out only if its channel can show it, so that a more urgent one that comes meanwhile
 	// goes before it. Nil: no channel has a limit.
 	Free func(ch state.Channel, now time.Time) (messages int, more time.Time)
-	// Behind returns how long accepted alerts wait for triage. While that is too long, evidence is
-	// gathered one incident at a time, with pauses: its verdicts wait for the log behind the alerts,
-	// and take the time that the alerts need. Nil: triage is never behind.
+	// Behind returns how long accepted alerts wait for triage. While that is too long, evidence
+	// is gathered one incident at a time, with pauses: its verdicts wait for the log behind the
+	// alerts, and take the time that the alerts need. Nil: triage is never behind.
 	Behind func() time.Duration
 	// Observe is called after every delivery, before its outcome is in the log. Several goroutines
 	// call it at a time.

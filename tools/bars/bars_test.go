@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,15 +58,15 @@ func TestParseBench(t *testing.T) {
 	}
 }
 
-func TestValueOfAddsSeries(t *testing.T) {
+func TestValuesOfAMetric(t *testing.T) {
 	const page = "# HELP waiting Inputs.\nwaiting{partition=\"0\"} 1e3\nwaiting{partition=\"1\"} 2\nwaiting_age 9\n"
-	if got, err := valueOf([]byte(page), "waiting"); err != nil || got != 1002 {
+	if got, err := valuesOf([]byte(page), "waiting"); err != nil || !slices.Equal(got, []float64{1000, 2}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := valueOf([]byte("VmHWM:\t  99 kB\nVmRSS:\t  42 kB\n"), "VmRSS:"); err != nil || got != 42 {
+	if got, err := valuesOf([]byte("VmHWM:\t  99 kB\nVmRSS:\t  42 kB\n"), "VmRSS:"); err != nil || !slices.Equal(got, []float64{42}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := valueOf([]byte(page), "missing"); err == nil {
+	if _, err := valuesOf([]byte(page), "missing"); err == nil {
 		t.Error("a missing metric is no error")
 	}
 }

@@ -131,7 +131,8 @@ func (m *measurement) run(w io.Writer) (err error) {
 	was := readMachine()
 	defer func() {
 		if failed := recover(); failed != nil {
-			err = fmt.Errorf("%v", failed)
+			said, _ := os.ReadFile(filepath.Join(m.dir, "log")) // of the last server; it may not exist
+			err = fmt.Errorf("%v\n%s", failed, said[max(0, len(said)-4000):])
 		}
 		fmt.Fprintln(w, readMachine().since(was))
 		if m.only != nil {

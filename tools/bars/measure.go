@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -218,7 +219,10 @@ func (m *measurement) lag(s shape, id string) {
 	p := m.startBot()
 	defer p.end()
 	d := m.send(p.url+hook, s.payloads(0, m.active, 1), float64(m.active)/m.minute.Seconds())
-	m.table.add(id, p.triaged().Sub(d.ended).Seconds(), d)
+	m.table.add(id, p.triagedUntil(d.ended).Sub(d.ended).Seconds(), d)
+	if n := p.metric("paramedic_inputs_set_aside_total"); n > 0 {
+		panic(fmt.Errorf("the bot skipped %v inputs", n))
+	}
 }
 
 // benchmarks adds the rows that Go benchmarks measure.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -119,33 +121,46 @@ func (p *process) end() {
 
 // memory returns a value of the process's status, in bytes: VmRSS, or VmHWM for its peak.
 func (p *process) memory(name string) float64 {
-	return must(valueOf(must(os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))), name+":")) * 1024
+	return must(valuesOf(must(os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))), name+":"))[0] * 1024
 }
 
-// metric returns a metric of the bot.
+// metric returns a metric of the bot, as the sum over its labels.
 func (p *process) metric(name string) float64 {
+	sum := 0.0
+	for _, v := range p.values(name) {
+		sum += v
+	}
+	return sum
+}
+
+// most returns the highest value of a metric over its labels.
+func (p *process) most(name string) float64 { return slices.Max(p.values(name)) }
+
+func (p *process) values(name string) []float64 {
 	resp := must(http.Get(p.url + "/metrics"))
 	defer resp.Body.Close()
-	return must(valueOf(must(io.ReadAll(resp.Body)), name))
+	return must(valuesOf(must(io.ReadAll(resp.Body)), name))
 }
 
-// valueOf returns the sum of the numbers behind a name, with or without labels.
-func valueOf(text []byte, name string) (sum float64, err error) {
-	err = fmt.Errorf("%s is missing", name)
+// valuesOf returns the numbers behind a name, with or without labels.
+func valuesOf(text []byte, name string) (values []float64, err error) {
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		if len(words) < 2 {
 			continue
 		}
 		if is, _, _ := strings.Cut(words[0], "{"); is == name {
-			var value float64
-			if value, err = strconv.ParseFloat(words[1], 64); err != nil {
-				return 0, err
+			v, err := strconv.ParseFloat(words[1], 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			sum += value
+			values = append(values, v)
 		}
 	}
-	return sum, err
+	if len(values) == 0 {
+		return nil, fmt.Errorf("%s is missing", name)
+	}
+	return values, nil
 }
 
 // await waits until a metric of the bot is zero, and returns the time at which it was.
@@ -156,6 +171,19 @@ func (p *process) await(metric string) time.Time {
 		}
 	}
 	panic(fmt.Errorf("%s is not 0 after ten minutes", metric))
+}
+
+// triagedUntil waits until the bot has applied all that it accepted before a time. Evidence comes
+// for minutes after a storm, and is an input, too.
+func (p *process) triagedUntil(accepted time.Time) time.Time {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
+		now := time.Now()
+		age := p.most("paramedic_backlog_oldest_seconds")
+		if now.Add(-time.Duration(age * float64(time.Second))).After(accepted) {
+			return now
+		}
+	}
+	panic(errors.New("the alerts of a storm are not triaged after ten minutes"))
 }
 
 // triaged waits until the bot has committed all that it accepted, and returns that time. The bot

@@ -31,8 +31,10 @@ func (m *measurement) scale(w io.Writer) {
 		began, added := time.Now(), step-filled
 		for ; filled < step; filled += scaleChunk {
 			progress("%d alerts", filled)
-			for bodies := clustered(filled, min(scaleChunk, step-filled)); len(bodies) > 0; p.triaged() {
-				bodies = m.send(p.url+hook, bodies, 0).again
+			for bodies := clustered(filled, min(scaleChunk, step-filled)); len(bodies) > 0; {
+				d := m.send(p.url+hook, bodies, 0)
+				p.triagedUntil(d.ended)
+				bodies = d.again
 			}
 		}
 		filled = step
