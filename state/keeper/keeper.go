@@ -189,37 +189,45 @@ func (k *Keeper) follow(ctx context.Context, p *partition) (err error) {
 	}
 	p.open()
 	k.signal()
-	var committed time.Time
+	var last commit
 	for {
-		if err := k.step(ctx, p, reader, committed); err != nil {
+		if last, err = k.step(ctx, p, reader, last); err != nil {
 			return err
 		}
-		committed = time.Now()
 	}
 }
 
+// A commit is the last one of a partition.
+type commit struct {
+	at     time.Time
+	inputs int
+}
+
 const (
-	// commitPause is the time from one commit of a partition to the next. A commit syncs the disk
-	// about as often for one input as for hundreds, and the payloads of senders wait meanwhile.
+	// commitPause is the time from one commit of a busy partition to the next. A commit syncs
+	// the disk about as often for one input as for hundreds, and the payloads of senders wait
+	// meanwhile.
 	commitPause = 20 * time.Millisecond
-	// pauseBelow is the number of waiting inputs from which a commit does not wait.
-	pauseBelow = 100
+	// pauseFrom is the number of inputs in a commit from which the next one waits, and pauseBelow
+	// the number of waiting inputs from which it does not.
+	pauseFrom, pauseBelow = 4, 100
 )
 
 // step applies the next input, and those that wait behind it. It waits for more if the last commit
 // was just now. It uses the machine's clock, since it saves the machine's time.
-func (k *Keeper) step(ctx context.Context, p *partition, reader state.InputReader, committed time.Time) error {
+func (k *Keeper) step(ctx context.Context, p *partition, reader state.InputReader, last commit) (commit, error) {
 	in, err := k.next(ctx, p, reader)
 	if err != nil {
-		return err
+		return last, err
 	}
-	if left := commitPause - time.Since(committed); left > 0 && reader.Buffered() < pauseBelow {
+	if left := commitPause - time.Since(last.at); left > 0 && last.inputs >= pauseFrom && reader.Buffered() < pauseBelow {
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
 		}
 	}
-	return k.apply(ctx, p, reader, in)
+	n, err := k.apply(ctx, p, reader, in)
+	return commit{time.Now(), n}, err
 }
 
 // replace takes a board that was read from the store.
@@ -257,8 +265,8 @@ func (p *partition) setReason(why string) {
 	p.reason = why
 }
 
-// apply applies one input and those that wait behind it, and commits.
-func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputReader, in state.Input) error {
+// apply applies one input and those that wait behind it, and commits. It returns their number.
+func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputReader, in state.Input) (inputs int, err error) {
 	var traced []Applied
 	entries, err := func() ([]state.Entry, error) {
 		p.mu.Lock()
@@ -277,6 +285,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 				}
 				p.backlog.applied(&in, k.cfg.Clock.Now())
 				last = in.Seq
+				inputs++
 			}
 			if reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted {
 				break
@@ -307,7 +316,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 		return entries, nil
 	}()
 	if err != nil {
-		return err
+		return inputs, err
 	}
 	k.publish(entries, p.active)
 	k.trace(traced)
@@ -316,7 +325,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	case p.wake <- struct{}{}:
 	default:
 	}
-	return nil
+	return inputs, nil
 }
 
 // Append makes inputs durable. An input without a time gets the current one.

@@ -3,40 +3,67 @@ package keeper_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
 	"paramedic/state"
 )
 
-// A countingStore counts the commits.
-type countingStore struct {
+// A timedStore remembers the positions and times of the commits.
+type timedStore struct {
 	state.Store
-	commits atomic.Int64
+	mu      sync.Mutex
+	commits []timedCommit
 }
 
-func (s *countingStore) Commit(ctx context.Context, partition int, fence state.Fence, position uint64,
+type timedCommit struct {
+	position   uint64
+	began, end time.Time
+}
+
+func (s *timedStore) Commit(ctx context.Context, partition int, fence state.Fence, position uint64,
 	records []state.Record) (state.Fence, error) {
-	s.commits.Add(1)
-	return s.Store.Commit(ctx, partition, fence, position, records)
+	c := timedCommit{position: position, began: time.Now()}
+	next, err := s.Store.Commit(ctx, partition, fence, position, records)
+	c.end = time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commits = append(s.commits, c)
+	return next, err
 }
 
-// Commits of few inputs follow each other after a pause, on a machine of any speed.
+// After a commit of several inputs the next one waits for more. One of a few inputs delays nothing.
 func TestCommitsWaitForMoreInputs(t *testing.T) {
 	const pause = 20 * time.Millisecond
 	store, clock := openIn(t, t.TempDir()), newHandClock()
-	counted := &countingStore{Store: store}
-	b := run(t, store, newKeeper(counted, clock))
+	timed := &timedStore{Store: store}
+	b := run(t, store, newKeeper(timed, clock))
 	until(t, "ready", func() bool { return b.Ready(t.Context()) == nil })
-	before, began := counted.commits.Load(), time.Now()
-	for i := range 60 {
-		if err := b.Append(t.Context(), alert(fmt.Sprint(i), "pool", clock.Now())); err != nil {
+	for round := range 20 {
+		var inputs []state.Input
+		for i := range 10 {
+			inputs = append(inputs, alert(fmt.Sprint(round, i), "pool", clock.Now()))
+		}
+		if err := b.Append(t.Context(), inputs...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	until(t, "all alerts are part of the incident", func() bool { return len(b.Incidents()) == 1 && b.Incidents()[0].AlertCount == 60 })
-	if n, most := counted.commits.Load()-before, int64(time.Since(began)/pause)+2; n > most {
-		t.Errorf("%d commits in %s, want at most %d", n, time.Since(began), most)
+	until(t, "all alerts are part of the incident", func() bool { return len(b.Incidents()) == 1 && b.Incidents()[0].AlertCount == 200 })
+	timed.mu.Lock()
+	defer timed.mu.Unlock()
+	waited := 0
+	for i := 2; i < len(timed.commits); i++ {
+		last, now := timed.commits[i-1], timed.commits[i]
+		if n := last.position - timed.commits[i-2].position; n < 4 || now.position-last.position >= 100 {
+			continue
+		}
+		waited++
+		if gap := now.began.Sub(last.end); gap < pause {
+			t.Errorf("commit %d began %s after the one before, want %s at least", i, gap, pause)
+		}
+	}
+	if waited == 0 {
+		t.Errorf("no commit had to wait: %+v", timed.commits)
 	}
 }

@@ -61,7 +61,7 @@ func (k *Keeper) catchUp(ctx context.Context, p *partition, reader state.InputRe
 		if err != nil {
 			return err
 		}
-		if err := k.apply(ctx, p, reader, in); err != nil {
+		if _, err := k.apply(ctx, p, reader, in); err != nil {
 			return err
 		}
 	}

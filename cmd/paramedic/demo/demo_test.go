@@ -23,7 +23,7 @@ func TestDemoTreatsThePoolOfEveryEngine(t *testing.T) {
 			t.Parallel()
 			var said bytes.Buffer
 			d := &Demo{Out: io.Discard, Err: &said, Log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})),
-				Fault: lab.KVExhaustion, Engine: string(kind), Headless: true, Seed: 4, Speed: 30}
+				Fault: lab.KVExhaustion, Engine: string(kind), Headless: true, Seed: 4, Speed: 24}
 			if err := d.Run(t.Context()); err != nil {
 				t.Fatalf("%v\n%s", err, said.String())
 			}
