@@ -13,14 +13,15 @@ const nodeSilent = "node_silent"
 
 // A nodeAnswers holds what answers on a node.
 type nodeAnswers struct {
-	workers, failing int
-	gpus, hadGPUs    bool // its GPU exporter reports now, or has reported in the last hours
+	workers       int
+	answers       bool // a worker, an exporter or the kubelet
+	gpus, hadGPUs bool // its GPU exporter reports now, or has reported in the last hours
 }
 
 // silentNodes adds node_silent for each node whose GPU exporter reported in the last hours: 1 if no
-// worker and no exporter on it answers while those of other nodes do, and else 0. A worker that
-// crashes leaves the exporter, and an exporter that crashes leaves the workers. Without the
-// Kubernetes API this is how a machine that lost its power or its network looks.
+// worker, no exporter and no kubelet on it answers while those of other nodes do, and else 0. A
+// worker that crashes leaves the exporter, and an exporter that crashes leaves the workers. Without
+// the Kubernetes API this is how a machine that lost its power or its network looks.
 func silentNodes(ev *state.Evidence) {
 	nodes := map[string]*nodeAnswers{}
 	for i := range ev.Samples {
@@ -34,10 +35,10 @@ func silentNodes(ev *state.Evidence) {
 			nodes[s.Entity.Node] = n
 		}
 		switch {
-		case s.Signal == "up" && s.Entity.Pod != "":
-			n.workers++
-			if s.Value < 1 {
-				n.failing++
+		case s.Signal == "up":
+			n.answers = n.answers || s.Value >= 1
+			if s.Entity.Pod != "" {
+				n.workers++
 			}
 		case s.Signal == "gpu_util" || s.Signal == "gpu_temp" || s.Signal == "gpu_fb_used":
 			n.gpus = true
@@ -49,7 +50,7 @@ func silentNodes(ev *state.Evidence) {
 		return slices.ContainsFunc(slices.Collect(maps.Values(nodes)), is)
 	}
 	if !elsewhere(func(n *nodeAnswers) bool { return n.gpus }) ||
-		!elsewhere(func(n *nodeAnswers) bool { return n.failing < n.workers }) {
+		!elsewhere(func(n *nodeAnswers) bool { return n.workers > 0 && n.answers }) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
@@ -58,7 +59,7 @@ func silentNodes(ev *state.Evidence) {
 			continue
 		}
 		value := 0.0
-		if n.failing == n.workers && !n.gpus {
+		if !n.answers && !n.gpus {
 			value = 1
 		}
 		ev.Samples = append(ev.Samples, state.Sample{Signal: nodeSilent, Entity: state.Entity{Node: name}, Value: value, At: ev.At})

@@ -28,6 +28,10 @@ func TestSilentNode(t *testing.T) {
 		"the exporter crashed": {
 			[]state.Sample{up("a", 1), gpu("gpu_util_hours", "a"), up("b", 1), gpu("gpu_util", "b")},
 			map[string]float64{"a": 0, "b": 0}},
+		"all GPUs of the node are gone, its exporter answers": {
+			[]state.Sample{up("a", 0), gpu("gpu_util_hours", "a"), up("b", 1), gpu("gpu_util", "b"),
+				{Signal: "up", Entity: state.Entity{Node: "a", Instance: "10.0.0.1:9400"}, Value: 1}},
+			map[string]float64{"a": 0, "b": 0}},
 		"the node never had an exporter": {
 			[]state.Sample{up("a", 0), up("b", 1), gpu("gpu_util", "b")}, map[string]float64{"b": 0}},
 		"no exporter answers anywhere": {

@@ -105,6 +105,9 @@ func (r rawSignal) signal() (Signal, error) {
 			errs = append(errs, fmt.Errorf("by %q: want kubernetes, probe, traces or signals", by))
 		}
 	}
+	if s.IsDerived() && len(r.Sources)+len(s.By) > 1 {
+		errs = append(errs, fmt.Errorf("by %s: what is computed from other signals has no other origin", ByOthers))
+	}
 	if len(r.Sources) == 0 && len(s.By) == 0 {
 		errs = append(errs, errors.New("nothing gives it: it needs sources, or by"))
 	}
