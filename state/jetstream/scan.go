@@ -123,6 +123,7 @@ func (s *Store) pass(ctx context.Context, of scope, first, last uint64,
 	}
 }
 
+// createConsumer creates a consumer, see repeat.
 func createConsumer(ctx context.Context, on natsjs.Stream, cfg natsjs.ConsumerConfig) (natsjs.Consumer, error) {
 	return repeat(ctx, func(ctx context.Context) (natsjs.Consumer, error) { return on.CreateConsumer(ctx, cfg) })
 }

@@ -224,6 +224,7 @@ func (k *Keeper) step(ctx context.Context, p *partition, reader state.InputReade
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
+			return last, ctx.Err()
 		}
 	}
 	n, err := k.apply(ctx, p, reader, in)
