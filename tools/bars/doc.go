@@ -13,6 +13,9 @@
 //     alerts in batches of 50 and keeps them in memory. It groups them as the bot's incidents, and
 //     notifies nobody.
 //
+// With -scale it only fills one bot with up to a million active alerts of 1,000 clusters, and
+// prints its rate, its memory and its time to start at each doubling.
+//
 // The senders share the processors with both sides. A rate counts only alerts that were accepted;
 // a row names refused payloads.
 package main

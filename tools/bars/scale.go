@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// A fleet of the scale: each cluster has this many alerts, in pools of the same size.
 const (
 	scaleClusters  = 1000
-	alertsPerPool  = 50
-	scaleChunk     = 50_000 // alerts whose payloads are in the sender's memory
-	scaleDone      = 1_000_000
-	scaleFirstStep = 125_000
+	scaleFirstStep = 125_000 // active alerts; each step doubles them
+	scaleLastStep  = 1_000_000
+	alertsPerPool  = 50     // of one payload, and one incident
+	scaleChunk     = 50_000 // alerts whose payloads are in the sender's memory at once
 )
 
 // scale fills one bot with ever more active alerts of 1,000 clusters, and prints what it costs:
@@ -27,7 +26,7 @@ func (m *measurement) scale(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "active alerts\tincidents\ttriaged alerts/s\tRSS later\tready after SIGKILL")
 	filled := 0
-	for step := scaleFirstStep; step <= scaleDone; step *= 2 {
+	for step := scaleFirstStep; step <= scaleLastStep; step *= 2 {
 		began, added := time.Now(), step-filled
 		for ; filled < step; filled += scaleChunk {
 			progress("%d alerts", filled)
