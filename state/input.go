@@ -9,6 +9,8 @@ import (
 // applied once, in its order. Exactly one of the pointers is set; a tick has none.
 type Input struct {
 	Seq     uint64    `json:"-"` // position in the log, set by the store
+	Part    int       `json:"-"` // place among the inputs that the log holds at this position
+	More    bool      `json:"-"` // the next input has the same position: no commit comes between
 	ID      string    `json:"id,omitempty"`
 	At      time.Time `json:"at"`
 	Cluster string    `json:"cluster"` // chooses the partition
@@ -27,11 +29,15 @@ type Input struct {
 	Flood    *FloodCount  `json:"flood,omitempty"`
 }
 
+// Turn returns a number that no other input of the partition has.
+func (in *Input) Turn() uint64 { return in.Seq + uint64(in.Part)<<40 } //nolint:gosec // Part is small
+
 // A SkippedInput is an input that this version cannot apply. It stays in the log.
 type SkippedInput struct {
 	Partition int       `json:"partition"`
-	Seq       uint64    `json:"input"` // its sequence in the log
-	At        time.Time `json:"at"`    // when it was skipped
+	Seq       uint64    `json:"input"`          // its sequence in the log
+	Part      int       `json:"part,omitempty"` // its place among the inputs there
+	At        time.Time `json:"at"`             // when it was skipped
 	Reason    string    `json:"reason"`
 }
 

@@ -22,8 +22,9 @@ type Decoder func(Record) (any, error)
 
 // Format is the version of the stored form: the inputs, the records, and how a store arranges them.
 // It rises if an older Paramedic would read a store wrongly. Fields that an older one may ignore
-// need no new format. A store without a format is of format 1.
-const Format = 1
+// need no new format. A store without a format is of format 1. Since format 2 a position of the log
+// can hold several inputs.
+const Format = 2
 
 // A Fence is the version of a partition that a reader has loaded. A commit with an old fence is
 // refused.
@@ -50,8 +51,8 @@ type Store interface {
 	// Load reads the partition's records without timelines, and returns the result of decode for
 	// each, in no order. It calls decode concurrently while it reads.
 	Load(ctx context.Context, partition int, decode Decoder) ([]any, Fence, error)
-	// Inputs reads the partition's inputs after a position, in order, with Seq set. The reader
-	// stays open for later inputs.
+	// Inputs reads the partition's inputs after a position, in order, with Seq, Part and More set.
+	// The reader stays open for later inputs.
 	Inputs(ctx context.Context, partition int, after uint64) (InputReader, error)
 	// Commit writes records and sets the position to the sequence of the last applied input.
 	Commit(ctx context.Context, partition int, fence Fence, position uint64, records []Record) (Fence, error)
@@ -75,8 +76,10 @@ type Log interface {
 
 // An UnreadableError means that an input of the log cannot be decoded.
 type UnreadableError struct {
-	Seq uint64
-	Err error
+	Seq  uint64
+	Part int  // as in Input
+	More bool // as in Input
+	Err  error
 }
 
 func (e *UnreadableError) Error() string {
@@ -94,7 +97,7 @@ type InputReader interface {
 	// Buffered returns the number of inputs that Next would return without blocking.
 	Buffered() int
 	// Waiting returns the number of known inputs that Next has not returned, including those that
-	// are not fetched yet.
+	// are not fetched yet. It may estimate the latter.
 	Waiting() int
 	// End returns the sequence of the last input that was in the log when the reader was opened, or
 	// 0 if there was none.

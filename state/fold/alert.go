@@ -148,7 +148,7 @@ func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 
 // openIncident opens an incident for an alert.
 func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
-	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Seq, rec.Alert.Fingerprint)
+	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Turn(), rec.Alert.Fingerprint)
 	in := &state.Incident{
 		ID: state.NewIncidentID(x.now, seed), Number: x.nextNumber(), Cluster: x.in.Cluster, Status: state.StatusOpen,
 		Severity: state.Info,

@@ -28,7 +28,7 @@ func (x *step) applyOutcome(o state.Outcome) {
 	}
 	if !o.Done {
 		e.Attempts++
-		e.Error, e.Due, e.Turn = oneLine(o.Error), o.RetryAt, x.in.Seq
+		e.Error, e.Due, e.Turn = oneLine(o.Error), o.RetryAt, x.in.Turn()
 		x.touch(kindEffect, string(e.ID))
 		return
 	}

@@ -19,8 +19,8 @@ func (x *step) applyFlood(c state.FloodCount) {
 	case f == nil && c.Over():
 		return
 	case f == nil:
-		f = &state.Flood{Key: state.FloodPrefix + state.Hash(string(c.Channel), fmt.Sprint(x.in.Seq), x.now.UTC().Format(time.RFC3339Nano)),
-			Since: x.now}
+		f = &state.Flood{Key: state.FloodPrefix + state.Hash(string(c.Channel), fmt.Sprint(x.in.Turn()),
+			x.now.UTC().Format(time.RFC3339Nano)), Since: x.now}
 	}
 	next := *f
 	next.FloodCount, next.At = c, x.now

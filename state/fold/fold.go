@@ -145,7 +145,7 @@ func (x *step) wantEffect(e state.Effect) {
 		}
 		return
 	}
-	e.Since, e.Turn = x.now, x.in.Seq
+	e.Since, e.Turn = x.now, x.in.Turn()
 	x.addEffect(&e)
 	x.touch(kindEffect, string(e.ID))
 }

@@ -2,12 +2,12 @@ package jetstream
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	json "github.com/go-json-experiment/json/v1"
 	"github.com/nats-io/nats.go"
 
 	"paramedic/state"
@@ -40,13 +40,13 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 	if len(inputs) > maxBatch {
 		return fmt.Errorf("appending %d inputs at once: the limit is %d", len(inputs), maxBatch)
 	}
-	msgs, err := s.encode(inputs)
+	encoded, err := s.encode(inputs)
 	if err != nil {
 		return err
 	}
-	w := &write{msgs: msgs, done: make(chan error, 1)}
-	for _, m := range msgs {
-		w.bytes += size(m)
+	w := &write{inputs: encoded, done: make(chan error, 1)}
+	for _, e := range encoded {
+		w.bytes += len(e.data) + messageRoom
 	}
 	if err := s.queue.put(w); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 	}
 }
 
-func (s *Store) encode(inputs []state.Input) ([]*nats.Msg, error) {
-	msgs := make([]*nats.Msg, len(inputs))
+func (s *Store) encode(inputs []state.Input) ([]encoded, error) {
+	out := make([]encoded, len(inputs))
 	most := min(s.nc.MaxPayload(), MaxValue)
 	for i := range inputs {
 		data, err := json.Marshal(&inputs[i])
@@ -75,18 +75,20 @@ func (s *Store) encode(inputs []state.Input) ([]*nats.Msg, error) {
 				"NATS server's max_payload",
 				inputs[i].ID, len(data), most)
 		}
-		msgs[i] = nats.NewMsg(inputSubject(s.Partition(inputs[i].Cluster)))
-		msgs[i].Data = data
+		out[i] = encoded{partition: s.Partition(inputs[i].Cluster), data: data, alerts: 1}
+		if inputs[i].Alerts != nil {
+			out[i].alerts = max(1, len(inputs[i].Alerts.Alerts))
+		}
 	}
-	return msgs, nil
+	return out, nil
 }
 
 // A write is one waiting call of Append.
 type write struct {
-	msgs  []*nats.Msg
-	bytes int
-	taken atomic.Bool // by the flusher, or by the caller that gave up
-	done  chan error  // receives one answer
+	inputs []encoded
+	bytes  int
+	taken  atomic.Bool // by the flusher, or by the caller that gave up
+	done   chan error  // receives one answer
 }
 
 // A queue holds the writes that wait for the flusher.
@@ -120,12 +122,12 @@ func (q *queue) put(w *write) error {
 
 // take returns the next writes that fit one batch, in order, or none. A write larger than maxJoin
 // goes alone.
-func (q *queue) take() (group []*write, messages int) {
+func (q *queue) take() (group []*write) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	bytes, n := 0, 0
+	bytes, inputs, n := 0, 0, 0
 	for _, w := range q.writes {
-		if len(group) > 0 && (messages+len(w.msgs) > maxBatch || bytes+w.bytes > maxJoin) {
+		if len(group) > 0 && (inputs+len(w.inputs) > maxBatch || bytes+w.bytes > maxJoin) {
 			break
 		}
 		n++
@@ -134,12 +136,12 @@ func (q *queue) take() (group []*write, messages int) {
 			continue
 		}
 		group = append(group, w)
-		messages += len(w.msgs)
+		inputs += len(w.inputs)
 		bytes += w.bytes
 	}
 	clear(q.writes[:n])
 	q.writes = q.writes[n:]
-	return group, messages
+	return group
 }
 
 func (q *queue) close() {
@@ -158,25 +160,22 @@ func (s *Store) flush() {
 	for open := true; open; {
 		_, open = <-s.queue.wake
 		for {
-			group, messages := s.queue.take()
+			group := s.queue.take()
 			if len(group) == 0 {
 				break
 			}
-			if messages == len(group) && messages < joinFrom {
-				s.writeEach(group)
+			packs, whole := pack(group, s.mayPack())
+			if whole && len(packs) < joinFrom {
+				s.writeEach(packs)
 			} else {
-				s.writeJoined(group, messages)
+				s.writeJoined(group, messages(packs))
 			}
 		}
 	}
 }
 
 // writeJoined writes the group as one batch, which fails as a whole.
-func (s *Store) writeJoined(group []*write, messages int) {
-	msgs := make([]*nats.Msg, 0, messages)
-	for _, w := range group {
-		msgs = append(msgs, w.msgs...)
-	}
+func (s *Store) writeJoined(group []*write, msgs []*nats.Msg) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	err := s.write(ctx, msgs)
@@ -203,16 +202,20 @@ func raise(v *atomic.Uint64, to uint64) {
 	}
 }
 
-// writeEach writes a few single inputs concurrently.
-func (s *Store) writeEach(group []*write) {
+// writeEach writes a few messages concurrently.
+func (s *Store) writeEach(packs []*packed) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	var wg sync.WaitGroup
-	for _, w := range group[1:] {
-		wg.Go(func() {
-			w.done <- s.write(ctx, w.msgs)
-		})
+	one := func(p *packed) {
+		err := s.write(ctx, []*nats.Msg{p.message()})
+		for _, w := range p.writes {
+			w.done <- err
+		}
 	}
-	group[0].done <- s.write(ctx, group[0].msgs)
+	var wg sync.WaitGroup
+	for _, p := range packs[1:] {
+		wg.Go(func() { one(p) })
+	}
+	one(packs[0])
 	wg.Wait()
 }

@@ -3,16 +3,16 @@
 //
 // Two streams hold everything:
 //
-//	PARAMEDIC_INPUT  paramedic.in.<partition>        one message per input, for Config.Retain
+//	PARAMEDIC_INPUT  paramedic.in.<partition>        messages of inputs, for Config.Retain
 //	PARAMEDIC_STATE  paramedic.st.<partition>.<key>  the newest value of each record
 //	                 paramedic.tl.<partition>.<key>  the same for timelines; not loaded
 //	                 paramedic.pos.<partition>       {"position":17,"commit":"…","sum":…}
 //	                 paramedic.pos.<partition>-live-<n>  the names of the live records
 //
 // A commit is one atomic batch: the records, and last the position. The position is the sequence of
-// the last applied input. Its expected last sequence is the fence. The records are therefore the
-// snapshot. A start reads the live records and the inputs after the position, for a log of any
-// length.
+// the last message whose inputs are applied. Its expected last sequence is the fence. The records
+// are therefore the snapshot. A start reads the live records and the inputs after the position, for
+// a log of any length. Inputs that wait are written as one message (docs/decisions, 0042).
 //
 // The position also has the sum of the live records. If a load finds another sum, it returns a
 // [state.DamagedError], because a server drops unreadable messages silently.

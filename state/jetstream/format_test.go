@@ -188,7 +188,7 @@ func TestStoreWithoutFormatIsRead(t *testing.T) {
 		t.Errorf("%d records are read: %v", len(records), err)
 	}
 	closeStore(t, s)
-	if m := inDirectory(t, cfg.Dir, func(map[string]string) {}); m["paramedic-format"] != "1" || m["paramedic-version"] != "v1.2.3" {
+	if m := inDirectory(t, cfg.Dir, func(map[string]string) {}); m["paramedic-format"] != strconv.Itoa(state.Format) || m["paramedic-version"] != "v1.2.3" {
 		t.Errorf("the metadata are %v", m)
 	}
 }

@@ -2,9 +2,9 @@ package jetstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,7 +156,7 @@ func (s *Store) Lost() uint64 { return s.lost.Load() }
 type read struct {
 	input  state.Input
 	err    error
-	behind int64 // inputs after this one in the log when it was sent
+	behind int64 // inputs after this one in the log when it was sent, by the mean size of a message
 }
 
 // A reader holds the inputs that have arrived until Next returns them.
@@ -168,6 +168,7 @@ type reader struct {
 	waiting   uint64       // inputs up to end that have not arrived
 	end       uint64       // after this sequence nothing is waiting
 	newest    uint64       // of the partition when the reader was opened
+	each      float64      // inputs in a message
 	behind    atomic.Int64 // inputs in the log after the last one that arrived
 	inputs    chan read
 	done      chan struct{}
@@ -176,22 +177,38 @@ type reader struct {
 
 // receive is called by one goroutine, in order. It blocks if the buffer is full.
 func (r *reader) receive(m natsjs.Msg) {
-	var next read
-	if md, err := m.Metadata(); err != nil {
-		next.err = fmt.Errorf("an input has no sequence: %w", err)
-	} else if md.Sequence.Stream <= r.last {
-		return // sent again after the consumer resumed
-	} else {
-		r.count(md.Sequence.Stream)
-		r.last = md.Sequence.Stream
-		next.behind = int64(md.NumPending) //nolint:gosec // no log has as many
-		r.store.sawInput(r.last)
-		raise(&r.store.received, r.last)
-		if err := json.Unmarshal(m.Data(), &next.input); err != nil {
-			next.err = &state.UnreadableError{Seq: r.last, Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, m.Subject(), err)}
-		}
-		next.input.Seq = r.last
+	md, err := m.Metadata()
+	if err != nil {
+		r.pass(read{err: fmt.Errorf("an input has no sequence: %w", err)})
+		return
 	}
+	seq := md.Sequence.Stream
+	if seq <= r.last {
+		return // sent again after the consumer resumed
+	}
+	r.count(seq)
+	r.last = seq
+	r.store.sawInput(seq)
+	raise(&r.store.received, seq)
+	inputs := unpack(m.Data(), seq, m.Subject())
+	r.sized(len(inputs))
+	later := int64(math.Round(float64(md.NumPending) * r.each))
+	for i, next := range inputs {
+		next.behind = int64(len(inputs)-i-1) + later
+		r.pass(next)
+	}
+}
+
+// sized updates the mean number of inputs in a message. The last messages count most.
+func (r *reader) sized(inputs int) {
+	if r.each == 0 {
+		r.each = float64(inputs)
+	}
+	r.each += (float64(inputs) - r.each) / 16
+}
+
+// pass gives an input to Next.
+func (r *reader) pass(next read) {
 	select {
 	case r.inputs <- next:
 		r.behind.Store(next.behind)

@@ -102,4 +102,4 @@ func publishError(err error) error {
 }
 
 // size returns the bytes of a message on the wire.
-func size(m *nats.Msg) int { return len(m.Data) + len(m.Subject) + 128 }
+func size(m *nats.Msg) int { return len(m.Data) + len(m.Subject) + messageRoom }

@@ -75,7 +75,7 @@ type partition struct {
 	wake     chan struct{} // a timer may expire sooner than the loop expects
 
 	backlog backlog
-	poison  map[uint64]bool // inputs to skip; used by runPartition's own goroutine only
+	poison  map[logPlace]bool // inputs to skip; used by runPartition's own goroutine only
 }
 
 // New returns a keeper. It holds no state before Run.
@@ -84,7 +84,7 @@ func New(cfg Config) *Keeper {
 		subs: map[chan state.Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
 		k.parts = append(k.parts, &partition{n: n, board: fold.NewBoard(), lists: newListings(),
-			wake: make(chan struct{}, 1), poison: map[uint64]bool{}})
+			wake: make(chan struct{}, 1), poison: map[logPlace]bool{}})
 	}
 	return k
 }
@@ -275,7 +275,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 		p.ready = false // until the commit no change may take effect
 		last := p.fence.Position
 		for {
-			if in.Seq > last {
+			if in.Seq > p.fence.Position {
 				began := k.cfg.Clock.Now()
 				p.backlog.begin(&in, began)
 				if err := k.applyTo(ctx, p, p.board, in); err != nil {
@@ -288,7 +288,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 				last = in.Seq
 				inputs++
 			}
-			if reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted {
+			if !in.More && (reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted) {
 				break
 			}
 			next, err := k.next(ctx, p, reader)

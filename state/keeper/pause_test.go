@@ -40,22 +40,23 @@ func TestCommitsWaitForMoreInputs(t *testing.T) {
 	timed := &timedStore{Store: store}
 	b := run(t, store, newKeeper(timed, clock))
 	until(t, "ready", func() bool { return b.Ready(t.Context()) == nil })
-	for round := range 20 {
+	const together, rounds = 4, 100 // inputs that share a position
+	for round := range rounds {
 		var inputs []state.Input
-		for i := range 10 {
+		for i := range together {
 			inputs = append(inputs, alert(fmt.Sprint(round, i), "pool", clock.Now()))
 		}
 		if err := b.Append(t.Context(), inputs...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	until(t, "all alerts are part of the incident", func() bool { return len(b.Incidents()) == 1 && b.Incidents()[0].AlertCount == 200 })
+	until(t, "all alerts are part of the incident", func() bool { return len(b.Incidents()) == 1 && b.Incidents()[0].AlertCount == together*rounds })
 	timed.mu.Lock()
 	defer timed.mu.Unlock()
 	waited := 0
 	for i := 2; i < len(timed.commits); i++ {
 		last, now := timed.commits[i-1], timed.commits[i]
-		if n := last.position - timed.commits[i-2].position; n < 4 || now.position-last.position >= 100 {
+		if last.position == timed.commits[i-2].position || together*(now.position-last.position) >= 100 {
 			continue
 		}
 		waited++

@@ -23,7 +23,7 @@ type rebuilding struct {
 	records  map[string][]byte // the records after the inputs so far, timelines included
 	order    []string          // keys in the order of their first write
 	last     uint64            // sequence of the last applied input
-	applied  uint64            // number of applied inputs
+	applied  uint64            // number of applied messages of the log
 	compared bool
 	same     bool // after the last committed input the records equalled those of the commit
 }
@@ -91,7 +91,7 @@ func (r *rebuilding) fold(ctx context.Context) error {
 		return fmt.Errorf("reading inputs of partition %d: %w", r.p.n, err)
 	}
 	defer reader.Close()
-	for r.last < r.damage.Last {
+	for more := false; more || r.last < r.damage.Last; {
 		in, err := r.next(ctx, r.p, reader)
 		if err != nil {
 			return err
@@ -105,6 +105,9 @@ func (r *rebuilding) fold(ctx context.Context) error {
 		r.last = in.Seq
 		if err := r.keep(); err != nil {
 			return err
+		}
+		if more = in.More; more {
+			continue
 		}
 		if r.applied++; r.applied%progressEvery == 0 {
 			r.p.setReason(fmt.Sprintf("%v; Paramedic rebuilds it from the log: %d of %d inputs are applied", r.damage,

@@ -105,7 +105,7 @@ func (c *census) open() int {
 
 // String counts the contents, for people.
 func (c *census) String() string {
-	return fmt.Sprintf("%s, %s (%d open)", text.Count(int(c.inputs), "input"), //nolint:gosec // no log has as many
+	return fmt.Sprintf("%s, %s (%d open)", text.Count(int(c.inputs), "input message"), //nolint:gosec // no log has as many
 		text.Count(len(c.incidents), "incident"), c.open())
 }
 

@@ -92,7 +92,7 @@ const progressEvery = 100_000
 // progress reports long work on standard error.
 func (s Streams) progress(doing string, inputs uint64) {
 	if inputs%progressEvery == 0 {
-		fmt.Fprintf(s.Err, "%s %d inputs so far\n", doing, inputs)
+		fmt.Fprintf(s.Err, "%s %d input messages so far\n", doing, inputs)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/state"
 	"paramedic/state/jetstream/natstest"
 )
 
@@ -78,7 +79,7 @@ func TestBadFileIsRefusedAndNothingWritten(t *testing.T) {
 		"cut in a line":    {raw[:len(raw)/2], "cut off"},
 		"cut at a line":    {raw[:bytes.LastIndexByte(raw[:len(raw)-1], '\n')+1], "cut off"},
 		"a flipped byte":   {flipped, "the file was changed"},
-		"a newer version":  {bytes.Replace(raw, []byte(`"format":1,`), []byte(`"format":99,`), 1), "with format 99, and this Paramedic reads up to"},
+		"a newer version":  {bytes.Replace(raw, fmt.Appendf(nil, `"format":%d,`, state.Format), []byte(`"format":99,`), 1), "with format 99, and this Paramedic reads up to"},
 		"no export at all": {[]byte("hello\n"), "no export of Paramedic's state"},
 	} {
 		bad := filepath.Join(t.TempDir(), "bad")

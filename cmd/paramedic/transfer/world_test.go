@@ -243,7 +243,7 @@ func storm(pools, n int, at time.Time, over func(pool int) bool) (out []map[stri
 }
 
 // filled returns a place with 2,000 alerts in many incidents, half of them resolved. The log has
-// lost its older half, as after state.retain.
+// lost its oldest inputs, as after state.retain.
 func filled(t *testing.T) (place, map[string]string) {
 	t.Helper()
 	p := newPlace(t, "")
@@ -268,7 +268,7 @@ func filled(t *testing.T) (place, map[string]string) {
 	if len(incidents) < 50 {
 		t.Fatalf("only %d incidents", len(incidents))
 	}
-	if left := natstest.Expire(t, p.dir, 200); left < 100 {
+	if left := natstest.Expire(t, p.dir, 20); left < 20 {
 		t.Fatalf("only %d inputs are left", left)
 	}
 	return p, incidents

@@ -1,0 +1,123 @@
+package jetstream
+
+import (
+	"bytes"
+	"fmt"
+
+	json "github.com/go-json-experiment/json/v1"
+	"github.com/nats-io/nats.go"
+
+	"paramedic/state"
+)
+
+// The server syncs the disk once for each message, and several times for a batch. So inputs that
+// wait are written as one message: an array of them. What they change has to fit one commit, as for
+// a single input.
+const (
+	packAlerts = state.MaxBatch // alerts in a message; any other input counts as one
+	packBytes  = 256 << 10
+
+	messageRoom = 128 // subject, headers and framing of a message on the wire
+)
+
+// An encoded is one input as JSON.
+type encoded struct {
+	partition int
+	data      []byte
+	alerts    int // at least 1
+}
+
+// A packed holds inputs that are written as one message.
+type packed struct {
+	partition     int
+	inputs        [][]byte
+	bytes, alerts int
+	writes        []*write
+}
+
+func (p *packed) takes(e encoded) bool {
+	return p.bytes+len(e.data) <= packBytes && p.alerts+e.alerts <= packAlerts
+}
+
+// pack distributes the inputs of a group over messages, in their order. whole means that the inputs
+// of each write are in one message. Unless together is set, each input gets its own message.
+func pack(group []*write, together bool) (packs []*packed, whole bool) {
+	whole = true
+	var open [partitions]*packed
+	for _, w := range group {
+		var in *packed
+		for i, e := range w.inputs {
+			p := open[e.partition]
+			if p == nil || !together || !p.takes(e) {
+				p = &packed{partition: e.partition}
+				open[e.partition] = p
+				packs = append(packs, p)
+			}
+			p.inputs = append(p.inputs, e.data)
+			p.bytes += len(e.data)
+			p.alerts += e.alerts
+			if p != in {
+				p.writes = append(p.writes, w)
+				whole = whole && i == 0
+			}
+			in = p
+		}
+	}
+	return packs, whole
+}
+
+// message returns one input as it is, and several as an array.
+func (p *packed) message() *nats.Msg {
+	m := nats.NewMsg(inputSubject(p.partition))
+	if m.Data = p.inputs[0]; len(p.inputs) > 1 {
+		m.Data = make([]byte, 0, p.bytes+len(p.inputs)+1)
+		m.Data = append(append(append(m.Data, '['), bytes.Join(p.inputs, []byte{','})...), ']')
+	}
+	return m
+}
+
+func messages(packs []*packed) []*nats.Msg {
+	msgs := make([]*nats.Msg, len(packs))
+	for i, p := range packs {
+		msgs[i] = p.message()
+	}
+	return msgs
+}
+
+// mayPack reports whether this process may write several inputs as one message. A Paramedic that
+// reads format 1 only may still be the active one while replicas are upgraded, and would set such a
+// message aside. So only the active one writes them.
+func (s *Store) mayPack() bool { return s.lease == nil || s.lease.held() }
+
+// unpack decodes the inputs of a message. An input that cannot be decoded gets an error, and the
+// others are unharmed.
+func unpack(m []byte, seq uint64, subject string) []read {
+	parts := []json.RawMessage{m}
+	if bytes.HasPrefix(m, []byte{'['}) {
+		var inputs []state.Input
+		if err := json.Unmarshal(m, &inputs); err == nil && len(inputs) > 0 {
+			out := make([]read, len(inputs))
+			for i := range inputs {
+				out[i].input = inputs[i]
+				out[i].at(seq, i, len(inputs))
+			}
+			return out
+		}
+		if json.Unmarshal(m, &parts) != nil || len(parts) == 0 {
+			parts = []json.RawMessage{m}
+		}
+	}
+	out := make([]read, len(parts))
+	for i, data := range parts {
+		if err := json.Unmarshal(data, &out[i].input); err != nil {
+			out[i].err = &state.UnreadableError{Seq: seq, Part: i, More: i+1 < len(parts),
+				Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, subject, err)}
+		}
+		out[i].at(seq, i, len(parts))
+	}
+	return out
+}
+
+func (r *read) at(seq uint64, part, of int) {
+	r.input.Seq, r.input.Part, r.input.More = seq, part, part+1 < of
+}
