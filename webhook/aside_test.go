@@ -163,7 +163,7 @@ func TestDecodingErrorsNameTheField(t *testing.T) {
 		`[1]`: "the value must be an object, not array",
 		`{"version":"4","receiver":7,"alerts":[{}]}`:                                                             "receiver must be a string, not number",
 		`{"version":"4","truncatedAlerts":-1,"alerts":[{}]}`:                                                     "truncatedAlerts must be a number in range, not number -1",
-		strings.Replace(hooktest.Payload(hooktest.Alert("prod", 1)), `"alertname":"HighKV"`, `"alertname":7`, 1): "labels must be a string, not number",
+		strings.Replace(hooktest.Payload(hooktest.Alert("prod", 1)), `"alertname":"HighKV"`, `"alertname":7`, 1): "labels.alertname must be a string, not number",
 	} {
 		answer := hooktest.Do(s, "POST", "/webhook/alertmanager", body).Body.String()
 		if !strings.Contains(answer, ": "+want) {

@@ -2,10 +2,11 @@ package fold
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"paramedic/state"
 )

@@ -3,7 +3,6 @@ package alertmanager
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	json "github.com/go-json-experiment/json/v1"
 	"github.com/prometheus/alertmanager/template"
 
 	"paramedic/internal/text"
@@ -143,8 +143,7 @@ func unused(err error) bool {
 	if !errors.As(err, &kind) {
 		return false
 	}
-	_, path, _ := strings.Cut(kind.Field, "Data.")
-	field, _, _ := strings.Cut(path, ".")
+	field, _, _ := strings.Cut(kind.Field, ".")
 	return slices.Contains([]string{"status", "notification_reason", "groupLabels", "commonLabels",
 		"commonAnnotations", "routeLabels"}, field)
 }
@@ -272,13 +271,9 @@ func inWords(err error) error {
 	case kind >= reflect.Int && kind <= reflect.Float64:
 		want = "a number"
 	}
-	_, field, _ := strings.Cut("."+wrong.Field, ".Data.") // the payload embeds Alertmanager's type
-	if field == "" {
-		field = strings.NewReplacer("Alert.", "", "payload.", "").Replace(wrong.Field)
-	}
 	value, _, _ := strings.Cut(wrong.Value, " ") // "number -1"
 	if value == "number" && want == "a number" {
 		value, want = wrong.Value, "a number in range"
 	}
-	return fmt.Errorf("%s must be %s, not %s", cmp.Or(field, "the value"), want, value)
+	return fmt.Errorf("%s must be %s, not %s", cmp.Or(wrong.Field, "the value"), want, value)
 }

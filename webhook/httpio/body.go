@@ -3,7 +3,6 @@ package httpio
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -11,6 +10,8 @@ import (
 	"os"
 	"time"
 	"unicode/utf8"
+
+	json "github.com/go-json-experiment/json/v1"
 )
 
 // firstBuffer is the memory for a body before it arrives.
