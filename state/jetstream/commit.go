@@ -2,7 +2,6 @@ package jetstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -32,10 +31,12 @@ type position struct {
 	Log     uint64     `json:"log,omitempty"`     // the log goes at least to here
 	Draft   *draft     `json:"draft,omitempty"`   // its records may not be at their places yet; Sum includes them
 	Partial bool       `json:"partial,omitempty"` // the records are being written anew; Position and Sum are the old ones
+
+	inline []state.Record // not at their places yet; Sum includes them
 }
 
 // Commit writes the records and the position, all or none, if the fence is the partition's newest.
-// A commit of more than MaxRecords is written twice.
+// A small commit keeps its records in the position. One of more than MaxRecords is written twice.
 func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64,
 	records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
@@ -44,16 +45,28 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	if err := checkPartition(partition); err != nil {
 		return state.Fence{}, err
 	}
+	waiting, err := s.waiting(ctx, partition, fence.Rev)
+	if err != nil {
+		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
+	}
 	pos := position{Position: to}
 	sum, changes, known := s.sums.sumAfter(partition, fence.Rev, records)
 	if known {
 		pos.Sum = &sum
 	}
-	write := s.commit
-	if len(records) > MaxRecords {
-		write = s.commitLarge
+	var rev uint64
+	all := waiting.with(records)
+	switch {
+	// A partition always has a record at its place. Without one, a lost position would look like a
+	// new partition.
+	case fence.Rev > 0 && s.mayWait(all):
+		pos.inline = all.records
+		rev, err = s.commit(ctx, partition, fence, pos, nil)
+	case len(all.records) <= MaxRecords:
+		rev, err = s.commit(ctx, partition, fence, pos, all.records)
+	default:
+		rev, err = s.commitLarge(ctx, partition, fence, pos, all.records)
 	}
-	rev, err := write(ctx, partition, fence, pos, records)
 	if err != nil {
 		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
 	}
@@ -68,14 +81,16 @@ func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, po
 	records []state.Record) (uint64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	msgs, err := s.recordMessages(partition, records)
+	for _, list := range [][]state.Record{records, pos.inline} {
+		if err := s.checkRecords(list); err != nil {
+			return 0, err
+		}
+	}
+	msgs := s.recordMessages(partition, records)
+	pos.Commit, pos.Log = rand.Text(), max(pos.Position, s.logged.Load())
+	data, err := pos.encode()
 	if err != nil {
 		return 0, err
-	}
-	pos.Commit, pos.Log = rand.Text(), max(pos.Position, s.logged.Load())
-	data, err := json.Marshal(pos)
-	if err != nil {
-		return 0, fmt.Errorf("encoding the position: %w", err)
 	}
 	m := nats.NewMsg(positionSubject(partition))
 	m.Data = data
@@ -85,22 +100,32 @@ func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, po
 	rev, err := s.publish(ctx, msgs)
 	switch {
 	case errors.Is(err, state.ErrFenced):
-		return s.rewrite(ctx, partition, fence, msgs)
+		rev, err = s.rewrite(ctx, partition, fence, msgs)
 	case errors.Is(err, state.ErrUnavailable):
-		return s.confirmCommit(partition, pos.Commit, err)
+		rev, err = s.confirmCommit(partition, pos.Commit, err)
+	}
+	if err == nil {
+		s.keepWaiting(partition, rev, pos.inline)
 	}
 	return rev, err
 }
 
-func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.Msg, error) {
-	msgs := make([]*nats.Msg, 0, len(records)+1)
+// checkRecords returns an error for a record that cannot be stored.
+func (s *Store) checkRecords(records []state.Record) error {
 	for _, r := range records {
 		if !validKey(r.Key) {
-			return nil, fmt.Errorf("record key %q: want dot-separated tokens of letters, digits, '-' and '_'", r.Key)
+			return fmt.Errorf("record key %q: want dot-separated tokens of letters, digits, '-' and '_'", r.Key)
 		}
 		if most := min(s.nc.MaxPayload(), MaxValue); int64(len(r.Value)) > most {
-			return nil, fmt.Errorf("record %s has %d bytes, and the store takes at most %d", r.Key, len(r.Value), most)
+			return fmt.Errorf("record %s has %d bytes, and the store takes at most %d", r.Key, len(r.Value), most)
 		}
+	}
+	return nil
+}
+
+func (s *Store) recordMessages(partition int, records []state.Record) []*nats.Msg {
+	msgs := make([]*nats.Msg, 0, len(records)+1)
+	for _, r := range records {
 		m := nats.NewMsg(recordSubject(partition, r.Key))
 		m.Data = r.Value
 		switch {
@@ -114,7 +139,7 @@ func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.M
 		}
 		msgs = append(msgs, m)
 	}
-	return msgs, nil
+	return msgs
 }
 
 func isTimeline(subject string) bool { return strings.HasPrefix(subject, "paramedic.tl.") }
@@ -174,8 +199,8 @@ func (s *Store) position(ctx context.Context, partition int) (position, uint64, 
 	if err != nil {
 		return position{}, 0, unavailable("reading the position", err)
 	}
-	var pos position
-	if err := json.Unmarshal(m.Data, &pos); err != nil {
+	pos, err := decodePosition(m.Data)
+	if err != nil {
 		return position{}, 0, fmt.Errorf("the record %s (stream %s, sequence %d) is corrupt: %w", subject, stateStream,
 			m.Sequence, err)
 	}

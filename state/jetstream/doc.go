@@ -12,7 +12,8 @@
 // A commit is one atomic batch: the records, and last the position. The position is the sequence of
 // the last message whose inputs are applied. Its expected last sequence is the fence. The records
 // are therefore the snapshot. A start reads the live records and the inputs after the position, for
-// a log of any length. Inputs that wait are written as one message (docs/decisions, 0042).
+// a log of any length. The records of a small commit are in the position's message, until a larger
+// one writes them to their places (docs/decisions, 0043). Inputs that wait share a message (0042).
 //
 // The position also has the sum of the live records. If a load finds another sum, it returns a
 // [state.DamagedError], because a server drops unreadable messages silently.

@@ -44,10 +44,10 @@ func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fenc
 // writeDraft writes the records under the draft's subjects, and then the position that names it.
 func (s *Store) writeDraft(ctx context.Context, partition int, fence state.Fence, pos position,
 	records []state.Record) (uint64, error) {
-	msgs, err := s.recordMessages(partition, records)
-	if err != nil {
+	if err := s.checkRecords(records); err != nil {
 		return 0, err
 	}
+	msgs := s.recordMessages(partition, records)
 	switch _, now, err := s.boundedPosition(ctx, partition); {
 	case err != nil:
 		return 0, err

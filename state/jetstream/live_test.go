@@ -54,7 +54,7 @@ func TestDeletedRecordsStayDeleted(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
 	defer closeIt(t, s)
-	s.tombstones = time.Second
+	s.tombstones, s.inlineBytes = time.Second, 0
 	some := func(from, to int, value string) (list []state.Record) {
 		for i := from; i < to; i++ {
 			r := state.Record{Key: fmt.Sprintf("a.%d", i)}

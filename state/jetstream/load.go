@@ -86,6 +86,9 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 			return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
 		}
 	}
+	if err := l.takeWaiting(partition, rev, pos.inline); err != nil {
+		return nil, state.Fence{}, err
+	}
 	values, found := l.live()
 	if pos.Sum != nil && *pos.Sum != found.sum {
 		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, difference(*pos.Sum, found.sum))
@@ -96,6 +99,7 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	}
 	found.rev = rev
 	s.sums.set(partition, found)
+	s.keepWaiting(partition, rev, pos.inline)
 	return values, state.Fence{Position: pos.Position, Rev: rev}, nil
 }
 
@@ -185,6 +189,26 @@ func (l *loading) take(batch []arrived) {
 	for i, m := range batch {
 		keepNewest(l.newest, m.Subject(), made[i])
 	}
+}
+
+// takeWaiting adds the records that wait in the position. They are newer than all others.
+func (l *loading) takeWaiting(partition int, rev uint64, records []state.Record) error {
+	for _, r := range records {
+		subject := recordSubject(partition, r.Key)
+		if isTimeline(subject) {
+			continue
+		}
+		d := decoded{seq: rev, first: rev, deleted: r.Value == nil}
+		if !d.deleted {
+			d.part = r.Hash()
+			var err error
+			if d.value, err = l.decode(r); err != nil {
+				return fmt.Errorf("reading record %s: %w", r.Key, err)
+			}
+		}
+		l.newest[subject] = d
+	}
+	return nil
 }
 
 // live returns the decoded live records, and their sum.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -43,6 +44,7 @@ type decoded struct {
 	part       uint64 // its part of the sum
 	seq, first uint64 // of this message, and of the first message with the key
 	deleted    bool
+	order      int // among the records of one position
 }
 
 // keepNewest stores a message unless a newer one of its subject was seen. A replica that lags can
@@ -77,7 +79,7 @@ func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state
 	}
 	var records []state.Record
 	err := s.retry(ctx, func() (err error) {
-		records, err = s.list(ctx, recordSubject(partition, prefix))
+		records, err = s.list(ctx, partition, prefix)
 		return err
 	})
 	if err != nil {
@@ -86,12 +88,28 @@ func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state
 	return records, nil
 }
 
-func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error) {
-	newest := map[string]decoded{}
+func (s *Store) list(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
+	// First those that wait: if they are written to their places meanwhile, they are there, too.
+	waiting, err := s.newestWaiting(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	subject, newest := recordSubject(partition, prefix), map[string]decoded{}
 	for _, filter := range []string{subject, subject + ".>"} {
 		if err := s.listOf(ctx, filter, newest); err != nil {
 			return nil, err
 		}
+	}
+	for i, r := range waiting.records {
+		if r.Key != prefix && !strings.HasPrefix(r.Key, prefix+".") {
+			continue
+		}
+		p := decoded{seq: waiting.rev, first: waiting.rev, deleted: r.Value == nil, order: i, value: r}
+		placed := recordSubject(partition, r.Key)
+		if old, ok := newest[placed]; ok && !old.deleted {
+			p.first = old.first
+		}
+		keepNewest(newest, placed, p)
 	}
 	live := make([]decoded, 0, len(newest))
 	for _, p := range newest {
@@ -100,7 +118,9 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 		}
 	}
 	slices.SortFunc(live,
-		func(a, b decoded) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.seq, b.seq)) })
+		func(a, b decoded) int {
+			return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.seq, b.seq), cmp.Compare(a.order, b.order))
+		})
 	records := make([]state.Record, len(live))
 	for i, p := range live {
 		records[i] = p.value.(state.Record)

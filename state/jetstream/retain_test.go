@@ -25,6 +25,7 @@ func TestRetentionErasesOldIncidentsOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	jetstream.WriteToPlaces(store)
 	apply := func(in state.Input) {
 		t.Helper()
 		seq++

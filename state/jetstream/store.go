@@ -107,6 +107,9 @@ type Store struct {
 	lease *lease // nil: embedded, or not for a bot
 	queue *queue
 	sums  sums
+	// waitlists has the records in the newest known position of each partition. Nil: none was read.
+	waitlists   [partitions]atomic.Pointer[waitlist]
+	inlineBytes int // the most bytes of records in a position
 	// tombstones is the time after which the server removes a tombstone.
 	tombstones time.Duration
 	lost       atomic.Uint64 // lost inputs
@@ -131,7 +134,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue(), sums: sums{seed: maphash.MakeSeed()},
-		tombstones: tombstoneTime, pulse: pulse{sick: map[string]failures{}}}
+		tombstones: tombstoneTime, inlineBytes: inlineBytes, pulse: pulse{sick: map[string]failures{}}}
 	err := s.connect(ctx, cfg)
 	if err == nil {
 		err = s.prepare(ctx, cfg)

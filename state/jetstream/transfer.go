@@ -74,6 +74,31 @@ func (s *Store) EachInput(ctx context.Context, visit func(Logged) error) error {
 // EachRecord calls visit for every live record of a partition, timelines included, in the order of
 // their last write.
 func (s *Store) EachRecord(ctx context.Context, partition int, visit func(state.Record) error) error {
+	waiting, err := s.newestWaiting(ctx, partition)
+	if err != nil {
+		return err
+	}
+	if err := s.eachPlaced(ctx, partition, func(r state.Record) error {
+		if waiting.has(r.Key) {
+			return nil
+		}
+		return visit(r)
+	}); err != nil {
+		return err
+	}
+	for _, r := range waiting.records {
+		if r.Value == nil {
+			continue
+		}
+		if err := visit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachPlaced calls visit for the live records that are at their places.
+func (s *Store) eachPlaced(ctx context.Context, partition int, visit func(state.Record) error) error {
 	filters := []string{recordSubject(partition, ">"), recordSubject(partition, state.TimelinePrefix+".>")}
 	last, err := s.lastOf(ctx, filters)
 	if err != nil || last == 0 {

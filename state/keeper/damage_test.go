@@ -234,7 +234,9 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 					t.Errorf("it remembers something else than before, and logged\n%s", log)
 					firstDifference(t, got, memory)
 				}
-				if b.Rebuilt() != 1 || !strings.Contains(log.String(), "the state is damaged") {
+				// Without the newest position, the one before it and the log have everything.
+				refolded := strings.Contains(log.String(), "the end of the state stream is lost") && where == "end of the newest"
+				if (b.Rebuilt() != 1 || !strings.Contains(log.String(), "the state is damaged")) && !refolded {
 					t.Errorf("made again %d times, and logged\n%s", b.Rebuilt(), log)
 				}
 				if halt, halted := b.Halted("prod"); halted != strings.Contains(log.String(), "proven_equal=false") {
