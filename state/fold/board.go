@@ -119,9 +119,6 @@ func (b *Board) Take() ([]state.Record, []state.Entry, error) {
 	for _, key := range slices.Sorted(maps.Keys(b.dirty)) {
 		r := state.Record{Key: key}
 		if v := b.lookup(b.dirty[key]); v != nil { // nil: deleted
-			if a, ok := v.(*alertRecord); ok {
-				v = a.full() // its MarshalJSON would be checked again
-			}
 			raw, err := json.Marshal(v)
 			if err != nil {
 				return nil, nil, fmt.Errorf("encoding record %s: %w", key, err)

@@ -48,7 +48,7 @@ func (f *Fold) Apply(b *Board, in state.Input) {
 		x.tick()
 	}
 	small := b.touched-before <= maxBeforeSweep // one commit takes the input's changes and those of a sweep
-	if b.meta.SweptAt.IsZero() || small && x.now.Sub(b.meta.SweptAt) >= sweepEvery {
+	if !in.More && (b.meta.SweptAt.IsZero() || small && x.now.Sub(b.meta.SweptAt) >= sweepEvery) {
 		x.sweep()
 	}
 }

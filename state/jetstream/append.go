@@ -164,7 +164,7 @@ func (s *Store) flush() {
 			if len(group) == 0 {
 				break
 			}
-			packs, whole := pack(group, s.mayPack())
+			packs, whole := pack(group, s.packLimit())
 			if whole && len(packs) < joinFrom {
 				s.writeEach(packs)
 			} else {

@@ -94,7 +94,11 @@ func BenchmarkCommit(b *testing.B) {
 			defer closeStore(b, s)
 			batch := recordsOf(records)
 			var fence state.Fence
-			for b.Loop() {
+			for n := 0; b.Loop(); {
+				for i := range batch { // new records, as in a storm
+					n++
+					batch[i].Key = fmt.Sprintf("alert.%d", n%50_000)
+				}
 				var err error
 				if fence, err = s.Commit(b.Context(), 0, fence, fence.Position+1, batch); err != nil {
 					b.Fatal(err)

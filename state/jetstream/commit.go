@@ -59,13 +59,13 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	switch {
 	// A partition always has a record at its place. Without one, a lost position would look like a
 	// new partition.
-	case fence.Rev > 0 && s.mayWait(all):
+	case fence.Position > 0 && s.mayWait(all):
 		pos.inline = all.records
 		rev, err = s.commit(ctx, partition, fence, pos, nil)
 	case len(all.records) <= MaxRecords:
 		rev, err = s.commit(ctx, partition, fence, pos, all.records)
 	default:
-		rev, err = s.commitLarge(ctx, partition, fence, pos, all.records)
+		rev, err = s.commitLarge(ctx, partition, fence, pos, waiting.records, all.records)
 	}
 	if err != nil {
 		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)

@@ -18,7 +18,7 @@ import (
 // for inlineTime. That commit is an atomic batch, and writes all of them to their places. A batch
 // costs the server about ten times as much as a message.
 const (
-	inlineBytes   = 256 << 10
+	inlineBytes   = 64 << 10
 	inlineRecords = MaxRecords / 2 // with those of the next commit they fit a batch
 	inlineTime    = time.Minute
 )

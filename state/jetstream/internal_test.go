@@ -137,7 +137,7 @@ func TestFailedBatchFailsItsCallers(t *testing.T) {
 		}
 		group = append(group, &write{inputs: inputs, done: make(chan error, 1)})
 	}
-	packs, _ := pack(group, false)
+	packs, _ := pack(group, 0)
 	msgs := messages(packs)
 	msgs[1].Header.Set("Nats-Expected-Stream", "ANOTHER")
 	s.writeJoined(group, msgs)

@@ -30,10 +30,12 @@ func draftSubject(partition int, rest string) string {
 	return "paramedic.draft." + strconv.Itoa(partition) + "." + rest
 }
 
-// commitLarge writes more records than one batch takes, and returns the revision of the position.
+// commitLarge writes more records than one batch takes, and returns the revision of the position. The
+// records begin with those that wait in the position before.
 func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fence, pos position,
-	records []state.Record) (uint64, error) {
+	waiting, records []state.Record) (uint64, error) {
 	pos.Draft = &draft{ID: rand.Text(), Records: uint64(len(records))}
+	pos.inline = waiting // lists show them until they are at their places
 	rev, err := s.writeDraft(ctx, partition, fence, pos, records)
 	if err != nil {
 		return 0, err
@@ -81,6 +83,7 @@ func (s *Store) writeBatch(ctx context.Context, msgs []*nats.Msg) error {
 // placeDraft writes a draft's records to their places, and last the position without the draft.
 func (s *Store) placeDraft(ctx context.Context, partition int, rev uint64, pos position,
 	records []state.Record) (uint64, error) {
+	pos.inline = nil // at most inlineRecords, and the first batch has them
 	for len(records) > 0 {
 		n := min(len(records), MaxRecords)
 		batch := records[:n]

@@ -35,20 +35,21 @@ type packed struct {
 	writes        []*write
 }
 
-func (p *packed) takes(e encoded) bool {
-	return p.bytes+len(e.data) <= packBytes && p.alerts+e.alerts <= packAlerts
+func (p *packed) takes(e encoded, most int) bool {
+	return p.bytes+len(e.data) <= most && p.alerts+e.alerts <= packAlerts
 }
 
-// pack distributes the inputs of a group over messages, in their order. whole means that the inputs
-// of each write are in one message. Unless together is set, each input gets its own message.
-func pack(group []*write, together bool) (packs []*packed, whole bool) {
+// pack distributes the inputs of a group over messages of at most the given bytes, in their order. A
+// larger input, or any if most is 0, gets its own message. whole means that the inputs of each write
+// are in one message.
+func pack(group []*write, most int) (packs []*packed, whole bool) {
 	whole = true
 	var open [partitions]*packed
 	for _, w := range group {
 		var in *packed
 		for i, e := range w.inputs {
 			p := open[e.partition]
-			if p == nil || !together || !p.takes(e) {
+			if p == nil || !p.takes(e, most) {
 				p = &packed{partition: e.partition}
 				open[e.partition] = p
 				packs = append(packs, p)
@@ -84,10 +85,15 @@ func messages(packs []*packed) []*nats.Msg {
 	return msgs
 }
 
-// mayPack reports whether this process may write several inputs as one message. A Paramedic that
-// reads format 1 only may still be the active one while replicas are upgraded, and would set such a
-// message aside. So only the active one writes them.
-func (s *Store) mayPack() bool { return s.lease == nil || s.lease.held() }
+// packLimit returns the most bytes of several inputs in one message, or 0 if this process writes
+// none. A Paramedic that reads format 1 only may still be the active one while replicas are
+// upgraded, and would set such a message aside. So only the active one writes them.
+func (s *Store) packLimit() int {
+	if s.lease != nil && !s.lease.held() {
+		return 0
+	}
+	return min(packBytes, int(s.nc.MaxPayload()/4))
+}
 
 // unpack decodes the inputs of a message. An input that cannot be decoded gets an error, and the
 // others are unharmed.

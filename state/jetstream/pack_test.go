@@ -27,24 +27,24 @@ func shape(packs []*packed) string {
 
 func TestPackBoundsMessages(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		group    []*write
-		together bool
-		want     string
-		whole    bool
+		name  string
+		group []*write
+		most  int
+		want  string
+		whole bool
 	}{
-		{"two payloads", []*write{writeOf(encodedOf(1, 9, 1)), writeOf(encodedOf(1, 9, 1))}, true, "1:2", true},
-		{"a passive replica", []*write{writeOf(encodedOf(1, 9, 1)), writeOf(encodedOf(1, 9, 1))}, false, "1:1 1:1", true},
-		{"two partitions", []*write{writeOf(encodedOf(1, 9, 1)), writeOf(encodedOf(2, 9, 1)), writeOf(encodedOf(1, 9, 1))}, true,
+		{"two payloads", []*write{writeOf(encodedOf(1, 9, 1)), writeOf(encodedOf(1, 9, 1))}, packBytes, "1:2", true},
+		{"a passive replica", []*write{writeOf(encodedOf(1, 9, 1)), writeOf(encodedOf(1, 9, 1))}, 0, "1:1 1:1", true},
+		{"two partitions", []*write{writeOf(encodedOf(1, 9, 1)), writeOf(encodedOf(2, 9, 1)), writeOf(encodedOf(1, 9, 1))}, packBytes,
 			"1:2 2:1", true},
-		{"many alerts", []*write{writeOf(encodedOf(1, 9, 60)), writeOf(encodedOf(1, 9, 60))}, true, "1:1 1:1", true},
-		{"many bytes", []*write{writeOf(encodedOf(1, packBytes, 1)), writeOf(encodedOf(1, 9, 1))}, true, "1:1 1:1", true},
-		{"a large input", []*write{writeOf(encodedOf(1, 2*packBytes, 1)), writeOf(encodedOf(1, 9, 1))}, true, "1:1 1:1", true},
-		{"a payload in parts", []*write{writeOf(encodedOf(1, 9, 1)), writeOf(encodedOf(1, 9, 100), encodedOf(1, 9, 50))}, true,
+		{"many alerts", []*write{writeOf(encodedOf(1, 9, 60)), writeOf(encodedOf(1, 9, 60))}, packBytes, "1:1 1:1", true},
+		{"many bytes", []*write{writeOf(encodedOf(1, packBytes, 1)), writeOf(encodedOf(1, 9, 1))}, packBytes, "1:1 1:1", true},
+		{"a large input", []*write{writeOf(encodedOf(1, 2*packBytes, 1)), writeOf(encodedOf(1, 9, 1))}, packBytes, "1:1 1:1", true},
+		{"a payload in parts", []*write{writeOf(encodedOf(1, 9, 1)), writeOf(encodedOf(1, 9, 100), encodedOf(1, 9, 50))}, packBytes,
 			"1:1 1:1 1:1", false},
-		{"a write to two partitions", []*write{writeOf(encodedOf(1, 9, 1), encodedOf(2, 9, 1))}, true, "1:1 2:1", false},
+		{"a write to two partitions", []*write{writeOf(encodedOf(1, 9, 1), encodedOf(2, 9, 1))}, packBytes, "1:1 2:1", false},
 	} {
-		packs, whole := pack(c.group, c.together)
+		packs, whole := pack(c.group, c.most)
 		if got := shape(packs); got != c.want || whole != c.whole {
 			t.Errorf("%s: %s (whole %v), want %s (%v)", c.name, got, whole, c.want, c.whole)
 		}

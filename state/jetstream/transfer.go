@@ -104,13 +104,18 @@ func (s *Store) eachPlaced(ctx context.Context, partition int, visit func(state.
 	if err != nil || last == 0 {
 		return err
 	}
+	live, err := s.liveSet(ctx, partition)
+	if err != nil {
+		return err
+	}
 	seen := uint64(0)
-	err = s.each(ctx, scope{stream: s.st, filters: filters}, last, func(m natsjs.Msg, _ uint64) error {
+	err = s.each(ctx, scope{stream: s.st, filters: filters}, last, func(m natsjs.Msg, seq uint64) error {
 		seen++
-		if m.Headers().Get(deletedHeader) != "" {
+		r := record(m.Subject(), m.Data())
+		if m.Headers().Get(deletedHeader) != "" || !isTimeline(m.Subject()) && !live.has(r.Key, seq) {
 			return nil
 		}
-		return visit(record(m.Subject(), m.Data()))
+		return visit(r)
 	})
 	if err == nil {
 		err = s.checkComplete(ctx, filters, seen)

@@ -253,6 +253,9 @@ func jsonSize(text string) int {
 	return n
 }
 
+// maxFieldPath bounds the path of a field in an error. It can have a label's name, of any length.
+const maxFieldPath = 80
+
 // inWords returns a decoding error without the names of Go's types, which mean nothing to the
 // sender.
 func inWords(err error) error {
@@ -275,5 +278,5 @@ func inWords(err error) error {
 	if value == "number" && want == "a number" {
 		value, want = wrong.Value, "a number in range"
 	}
-	return fmt.Errorf("%s must be %s, not %s", cmp.Or(wrong.Field, "the value"), want, value)
+	return fmt.Errorf("%s must be %s, not %s", cmp.Or(text.Line(wrong.Field, maxFieldPath), "the value"), want, value)
 }

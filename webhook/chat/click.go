@@ -1,10 +1,11 @@
 package chat
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"paramedic/internal/incidentlog"
 	"paramedic/state"
