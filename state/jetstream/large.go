@@ -30,8 +30,8 @@ func draftSubject(partition int, rest string) string {
 	return "paramedic.draft." + strconv.Itoa(partition) + "." + rest
 }
 
-// commitLarge writes more records than one batch takes, and returns the revision of the position. The
-// records begin with those that wait in the position before.
+// commitLarge writes more records than one batch takes, and returns the revision of the position.
+// The records begin with those that wait in the position before.
 func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fence, pos position,
 	waiting, records []state.Record) (uint64, error) {
 	pos.Draft = &draft{ID: rand.Text(), Records: uint64(len(records))}

@@ -39,9 +39,9 @@ func (p *packed) takes(e encoded, most int) bool {
 	return p.bytes+len(e.data) <= most && p.alerts+e.alerts <= packAlerts
 }
 
-// pack distributes the inputs of a group over messages of at most the given bytes, in their order. A
-// larger input, or any if most is 0, gets its own message. whole means that the inputs of each write
-// are in one message.
+// pack distributes the inputs of a group over messages of at most the given bytes, in their order.
+// A larger input, or any if most is 0, gets its own message. whole means that the inputs of each
+// write are in one message.
 func pack(group []*write, most int) (packs []*packed, whole bool) {
 	whole = true
 	var open [partitions]*packed
