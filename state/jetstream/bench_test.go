@@ -94,17 +94,22 @@ func BenchmarkCommit(b *testing.B) {
 			defer closeStore(b, s)
 			batch := recordsOf(records)
 			var fence state.Fence
-			for n := 0; b.Loop(); {
-				for i := range batch { // new records, as in a storm
-					n++
-					batch[i].Key = fmt.Sprintf("alert.%d", n%50_000)
-				}
+			for n := 0; b.Loop(); n++ {
+				renew(batch, n)
 				var err error
 				if fence, err = s.Commit(b.Context(), 0, fence, fence.Position+1, batch); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
+	}
+}
+
+// renew gives the records of a round other keys than those before, as a storm of new alerts does.
+// The same keys would let them wait in the position for ever.
+func renew(records []state.Record, round int) {
+	for i := range records {
+		records[i].Key = fmt.Sprintf("alert.%d", (round*len(records)+i)%50_000)
 	}
 }
 

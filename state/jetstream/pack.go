@@ -15,7 +15,7 @@ import (
 // a single input.
 const (
 	packAlerts = state.MaxBatch // alerts in a message; any other input counts as one
-	packBytes  = 256 << 10
+	packBytes  = 256 << 10      // a quarter of a NATS server's default max_payload
 
 	messageRoom = 128 // subject, headers and framing of a message on the wire
 )

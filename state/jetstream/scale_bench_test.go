@@ -29,7 +29,8 @@ func BenchmarkPartitions(b *testing.B) {
 					inputs[0].Cluster = clusterIn(s, p)
 					wg.Go(func() {
 						var fence state.Fence
-						for range rounds {
+						for round := range rounds {
+							renew(records, round)
 							err := s.Append(b.Context(), inputs...)
 							if err == nil {
 								fence, err = s.Commit(b.Context(), p, fence, fence.Position+1, records)
