@@ -15,7 +15,8 @@ func (setEngineArg) Metrics() []verify.Metric {
 		// A lower cap moves requests from the cache to the queue. First tokens are late until that
 		// queue is drained, which is harm only if users wait twice as long. But if late first
 		// tokens are a symptom of the incident, they have to end.
-		{Signal: "ttft_p95", Unit: "s", Agg: verify.AggMax, Direction: "lower", Guardrail: true, Better: 0.7, Worse: 2, Noise: 1},
+		{Signal: "ttft_p95", Unit: "s", Agg: verify.AggMax, Direction: "lower", Guardrail: true, Drains: true,
+			Better: 0.7, Worse: 2, Noise: 1},
 		{Signal: "error_rate", Unit: "ratio", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.02,
 			Rolling: verify.Rolling{Worse: 2, Noise: 0.1}},
 		{Signal: "replicas_ready", Unit: "pods", Agg: verify.AggReady, Guardrail: true, Higher: true, Worse: 0.99,

@@ -15,7 +15,7 @@ import (
 const errorsToGiveUp = 4
 
 // verify takes one sample, and decides when it is time: for harm as soon as there are enough
-// samples, otherwise at the end of the window.
+// samples, unless it is a queue that drains, and otherwise at the end of the window.
 func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	a, t := st.act, r.cfg.Timing
 	if st.now.Before(a.Verify.Settle) {
@@ -41,8 +41,8 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 		a.Verify.Errors = 0
 		verify.Keep(&a.Verify.Samples, got)
 	}
-	verdict, text := verify.Judge(a, metrics, t.Samples)
 	until := a.Verify.Until
+	verdict, text := verify.Judge(a, metrics, t.Samples, !st.now.Before(until))
 	if dark := verify.Unseen(a, metrics, got); verdict == state.Better && len(dark) > 0 {
 		verdict, text = state.Inconclusive, strings.Join(dark, ", ")+": no value at the end; "+text
 		until = until.Add(errorsToGiveUp * t.Interval) // one or two failed scrapes may be the cause

@@ -19,7 +19,7 @@ func TestVerdictTextsUseUnits(t *testing.T) {
 	a.Verify.Baseline = map[string]float64{"container_memory": 61e9, "kv_usage": 0.8733333, verify.PeerPrefix + "kv_usage": 0.5}
 	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048},
 		verify.PeerPrefix + "kv_usage": {0.25, 0.25}}
-	verdict, text := verify.Judge(a, restartWorker{}.Metrics(), 2)
+	verdict, text := verify.Judge(a, restartWorker{}.Metrics(), 2, true)
 	want := "kv_usage 87.3 % → 0.48 % (without the change it would be 43.7 %, by its peers), container_memory 56.8 GiB → 1.12 GiB"
 	if verdict != state.Better || text != want {
 		t.Errorf("%s %q\nwant %q", verdict, text, want)
@@ -35,7 +35,7 @@ func TestVerdictTextsUseUnits(t *testing.T) {
 
 // Quantiles look back over the rollout. If the incident was found at its beginning, the baseline is
 // nearly that of a healthy pool. First tokens that were late when the rollout ended and get faster
-// are no harm. First tokens that stay late are.
+// are no harm. First tokens that stay late are, and those that are still late at the window's end.
 func TestRecoveredMetricIsNoHarm(t *testing.T) {
 	a := &state.Action{Cause: "kv_exhaustion", Params: map[string]string{"direction": "lower"}}
 	a.Verify.Leading = []string{"preemption_rate", "kv_usage"}
@@ -43,14 +43,17 @@ func TestRecoveredMetricIsNoHarm(t *testing.T) {
 	calm := slices.Repeat([]float64{0}, 8)
 	for name, c := range map[string]struct {
 		ttft []float64
+		ends bool
 		want state.Verdict
 	}{
-		"falling": {[]float64{18, 18, 17.9, 17.6, 17.5, 17.1, 16.9, 4}, state.Better},
-		"late":    {[]float64{18, 18, 17.9, 17.6, 18.1, 18, 18.2, 17.9}, state.Worse},
-		"rising":  {[]float64{4, 5, 9, 16, 17.5, 18, 19, 21}, state.Worse},
+		"fallen":              {[]float64{18, 18, 17.9, 17.6, 17.5, 17.1, 16.9, 4}, false, state.Better},
+		"falling":             {[]float64{19.1, 18.7, 17.8, 17, 17, 16.9, 16.8, 16.7}, false, state.Inconclusive},
+		"falling, at the end": {[]float64{19.1, 18.7, 17.8, 17, 17, 16.9, 16.8, 16.7}, true, state.Worse},
+		"late":                {[]float64{18, 18, 17.9, 17.6, 18.1, 18, 18.2, 17.9}, false, state.Worse},
+		"rising":              {[]float64{4, 5, 9, 16, 17.5, 18, 19, 21}, false, state.Worse},
 	} {
 		a.Verify.Samples = map[string][]float64{"preemption_rate": calm, "kv_usage": slices.Repeat([]float64{.65}, 8), "ttft_p95": c.ttft}
-		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 8); got != c.want {
+		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 8, c.ends); got != c.want {
 			t.Errorf("%s: %s, %s", name, got, text)
 		}
 	}
@@ -114,11 +117,11 @@ func TestPeersAloneMakeNothingBetter(t *testing.T) {
 	a.Verify.Leading = []string{"kv_usage"}
 	a.Verify.Baseline = map[string]float64{"kv_usage": .99, verify.PeerPrefix + "kv_usage": .4}
 	a.Verify.Samples = map[string][]float64{"kv_usage": {.99, .99, .99}, verify.PeerPrefix + "kv_usage": {.8, .8, .8}}
-	if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3); got != state.Inconclusive {
+	if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3, true); got != state.Inconclusive {
 		t.Errorf("%s: %s", got, text)
 	}
 	a.Verify.Samples["kv_usage"] = []float64{.6, .6, .6}
-	if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3); got != state.Better {
+	if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3, true); got != state.Better {
 		t.Errorf("%s: %s", got, text)
 	}
 }
@@ -139,11 +142,11 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 		a.Verify = state.Verification{Leading: []string{"preemption_rate", "kv_usage"},
 			Baseline: map[string]float64{"preemption_rate": 5, "kv_usage": .99, "error_rate": 0},
 			Samples:  map[string][]float64{"preemption_rate": {0, 0, 0}, "kv_usage": {.6, .6, .6}, "error_rate": {0, 0, 0}}}
-		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3); got != state.Better {
+		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3, true); got != state.Better {
 			t.Fatalf("as it is: %s: %s", got, text)
 		}
 		change(&a.Verify)
-		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3); got != state.Inconclusive {
+		if got, text := verify.Judge(a, setEngineArg{}.Metrics(), 3, true); got != state.Inconclusive {
 			t.Errorf("%s: %s: %s", name, got, text)
 		}
 	}
@@ -189,7 +192,7 @@ func TestCourseOfTheSamplesDecides(t *testing.T) {
 	} {
 		a := &state.Action{Cause: c.cause, Params: map[string]string{"direction": "lower"}}
 		a.Verify.Leading, a.Verify.Baseline, a.Verify.Samples = c.leading, c.base, c.samples
-		if got, text := verify.Judge(a, c.kind.Metrics(), 9); got != c.want {
+		if got, text := verify.Judge(a, c.kind.Metrics(), 9, true); got != c.want {
 			t.Errorf("%s: %s, %s", name, got, text)
 		}
 	}

@@ -54,7 +54,7 @@ func TestVerdictNamesTheMetrics(t *testing.T) {
 		for signal, x := range c.now {
 			a.Verify.Samples[signal] = slices.Repeat([]float64{x}, 3)
 		}
-		if got, text := verify.Judge(a, c.kind.Metrics(), 3); got != c.verdict || text != c.says {
+		if got, text := verify.Judge(a, c.kind.Metrics(), 3, true); got != c.verdict || text != c.says {
 			t.Errorf("%s: %s, %q\nwant %s, %q", name, got, text, c.verdict, c.says)
 		}
 	}

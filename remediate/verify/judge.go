@@ -10,29 +10,32 @@ import (
 
 // A tally sorts the texts of the metrics by how they moved.
 type tally struct {
-	better, worse, breach, same, unread []string
+	better, worse, breach, draining, same, unread []string
 
 	leads bool // a leading signal is better
 	stays bool // a leading signal is not better
 }
 
-// Judge compares the samples with the baseline. For a success every leading signal is better.
-func Judge(a *state.Action, metrics []Metric, enough int) (state.Verdict, string) {
+// Judge compares the samples with the baseline. For a success every leading signal is better. If
+// ends is true, the window is over, and a queue that still drains is harm, too.
+func Judge(a *state.Action, metrics []Metric, enough int, ends bool) (state.Verdict, string) {
 	var t tally
 	for _, m := range Applying(metrics, a) {
-		t.add(a, m, enough)
+		t.add(a, m, enough, ends)
 	}
 	return t.verdict(enough)
 }
 
 // add counts one metric of the run.
-func (t *tally) add(a *state.Action, m Metric, enough int) {
+func (t *tally) add(a *state.Action, m Metric, enough int, ends bool) {
 	leading := slices.Contains(a.Verify.Leading, m.Signal)
 	c, known := m.change(&a.Verify, a.Verify.Samples, enough)
 	switch {
 	case !known && (leading || m.Guardrail && measured(a, m)):
 		t.unread = append(t.unread, m.name())
 	case !known:
+	case c.worse && m.Drains && !ends && falls(a.Verify.Samples[m.Signal]):
+		t.draining = append(t.draining, c.text)
 	case c.worse && m.Guardrail:
 		t.breach = append(t.breach, c.text)
 	case c.worse:
@@ -66,6 +69,8 @@ func (t *tally) verdict(enough int) (state.Verdict, string) {
 		return state.Worse, "guardrail breached: " + strings.Join(t.breach, ", ")
 	case len(t.worse) > len(t.better):
 		return state.Worse, "worse: " + strings.Join(t.worse, ", ")
+	case len(t.draining) > 0:
+		return state.Inconclusive, "worse, and falling: " + strings.Join(t.draining, ", ")
 	case len(t.unread) > 0 && len(t.better)+len(t.worse)+len(t.same) > 0:
 		return state.Inconclusive, "too few samples of " + strings.Join(t.unread, ", ") + " after the change; " + text
 	case t.leads && !t.stays && len(t.worse) == 0:

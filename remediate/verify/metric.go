@@ -35,7 +35,10 @@ type Metric struct {
 	// MustEnd marks a symptom that the remedy has to end: it has to get better wherever it is
 	// measured.
 	MustEnd bool
-	Higher  bool // higher is better
+	// Drains marks the effect of a queue that the change lengthens before it empties. While the
+	// values fall, a breach is no harm before the window ends.
+	Drains bool
+	Higher bool // higher is better
 	// Better and Worse are factors of the baseline. Noise is the largest difference without
 	// meaning.
 	Better, Worse, Noise float64
@@ -130,6 +133,13 @@ func (m Metric) change(v *state.Verification, samples map[string][]float64, enou
 		c.text += fmt.Sprintf(" (without the change it would be %s, by its peers)", state.FormatValue(corrected, m.Unit))
 	}
 	return c, true
+}
+
+// falls reports whether the last third of the samples is lower than the first third, by a
+// twentieth at least.
+func falls(samples []float64) bool {
+	third := max(1, len(samples)/3)
+	return Median(samples[len(samples)-third:]) <= .95*Median(samples[:third])
 }
 
 // Moved returns the text of a metric's movement.
