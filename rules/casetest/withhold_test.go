@@ -2,8 +2,6 @@ package casetest
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/rules/catalog"
-	"paramedic/rules/condition"
 	"paramedic/rules/diagnose"
 	"paramedic/rules/rulestest"
 	"paramedic/state"
@@ -38,6 +35,8 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		"cold_start_decoy_bad_gpu without gpu_xid of the broken":                                         "cold_start",
 		"cuda_oom_decoy_xid without gpu_xid of the broken":                                               "cuda_oom",
 		"monitoring_gap_beside_an_old_xid without up of the broken":                                      "benign_alert",
+		"gpu_underutilization_hardly_a_request without arrival_rate and finish_rate":                     "prefix_cache_collapse",
+		"gpu_underutilization_few_to_divide_by without arrival_rate and finish_rate":                     "prefix_cache_collapse",
 		"decode_saturation_fewer_workers without gateway_arrival_rate and replicas_desired":              "traffic_surge",
 		"gpu_memory_leak_of_another_process without pod_ready and pod_restarts":                          "cuda_oom",
 		"kv_leak_hardly_a_token_for_an_hour without generation_tokens_rate and kv_usage":                 "prefix_cache_collapse",
@@ -47,7 +46,6 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		"kv_leak_hardly_a_token_for_an_hour without kv_floor and output_length_mean":                     "prefix_cache_collapse",
 		"kv_leak_hardly_a_token_for_an_hour without kv_floor and requests_running":                       "prefix_cache_collapse",
 		"gpu_underutilization_no_gpu_exporter without cpu_throttled and generation_tokens_rate":          "decode_saturation",
-		"gpu_underutilization_no_gpu_exporter without cpu_throttled and requests_running":                "decode_saturation",
 		"traffic_surge_decoy_fewer_workers_and_repeats without abort_rate and gateway_arrival_rate":      "traffic_surge",
 		"traffic_surge_decoy_fewer_workers_and_repeats without gateway_arrival_rate and preemption_rate": "traffic_surge",
 	}
@@ -62,7 +60,7 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 				t.Parallel()
 				for _, k := range namedIncidents(t, c, file) {
-					for what, ev := range k.lacking(c) {
+					for what, ev := range Lacking(c, k.in, &k.ev, !testing.Short()) {
 						asked.Add(1)
 						was, now := k.in.Diagnosis.Cause, diagnose.Diagnose(c, k.in, ev, rulestest.Now).Cause
 						try := k.name + " without " + what
@@ -143,96 +141,10 @@ func runCase(t *testing.T, c *catalog.Catalog, file string) *caseRun {
 	return k
 }
 
-// signals returns the measured signals of the case. Signals from the gauge of the last Xid count as
-// one.
-func (k replayedIncident) signals() []string {
-	names := map[string]bool{}
-	for _, s := range k.ev.Samples {
-		names[exporters(s.Signal)] = true
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-func exporters(signal string) string {
-	if strings.HasPrefix(signal, "gpu_xid") {
-		return "gpu_xid"
-	}
-	return signal
-}
-
-// without removes samples of signals: of the given workers and nodes, or of all if none are given.
-func (k replayedIncident) without(of []string, ids ...string) *state.Evidence {
-	ev := k.ev
-	gone := func(s state.Sample) bool {
-		return slices.Contains(ids, exporters(s.Signal)) &&
-			(of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
-	}
-	ev.Samples, ev.Missing = slices.DeleteFunc(slices.Clone(ev.Samples), gone), slices.Clone(ev.Missing)
-	for _, signal := range ids {
-		if !slices.ContainsFunc(ev.Samples, func(s state.Sample) bool { return exporters(s.Signal) == signal }) {
-			ev.Missing = append(ev.Missing, state.Missing{Signal: signal, Reason: "no series"})
-		}
-	}
-	return &ev
-}
-
-// withoutPast removes the past values of a signal.
-func (k replayedIncident) withoutPast(signal string) *state.Evidence {
-	ev := k.ev
-	ev.Samples = slices.Clone(ev.Samples)
-	for i := range ev.Samples {
-		if s := &ev.Samples[i]; exporters(s.Signal) == signal {
-			s.Baseline, s.DayAgo, s.WeekAgo = nil, nil, nil
-		}
-	}
-	return &ev
-}
-
-// lacking yields the case's evidence with a part missing, and the name of that part.
-func (k replayedIncident) lacking(c *catalog.Catalog) iter.Seq2[string, *state.Evidence] {
-	return func(yield func(string, *state.Evidence) bool) {
-		broken := slices.Concat(k.in.Diagnosis.Scope.Pods, k.in.Diagnosis.Scope.Nodes)
-		ids, read := k.signals(), readBy(c, k.in.Diagnosis.Cause)
-		for i, a := range ids {
-			if !yield(a, k.without(nil, a)) || !yield(a+".baseline", k.withoutPast(a)) {
-				return
-			}
-			if len(broken) > 0 && !c.EngineSignals()[a] && !yield(a+" of the broken", k.without(broken, a)) {
-				return
-			}
-			for _, b := range ids[i+1:] {
-				if !testing.Short() && read[a] && read[b] && !yield(a+" and "+b, k.without(nil, a, b)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// readBy returns the signals that the evidence of a cause or its look-alikes reads.
-func readBy(c *catalog.Catalog, cause state.Cause) map[string]bool {
-	read := map[string]bool{}
-	for _, other := range c.Causes() {
-		if other.ID != cause && !slices.ContainsFunc(other.LookAlikes, func(l catalog.LookAlike) bool { return l.Cause == cause }) {
-			continue
-		}
-		for _, e := range other.Evidence {
-			for _, x := range []*condition.Expression{e.Condition, e.Exception} {
-				if x != nil {
-					for _, id := range x.Signals {
-						read[exporters(id)] = true
-					}
-				}
-			}
-		}
-	}
-	return read
-}
-
 func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
 	c := rulestest.MustLoad(t)
 	k := namedIncidents(t, c, "testdata/cases/retry_storm_given_up_first.txtar")[0]
-	d := diagnose.Diagnose(c, k.in, k.without(nil, "abort_rate"), rulestest.Now)
+	d := diagnose.Diagnose(c, k.in, without(&k.ev, nil, "abort_rate"), rulestest.Now)
 	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" ||
 		d.Alternatives[1].Cause != "retry_storm" {
 		t.Fatalf("%s: %+v", d.Cause, d.Alternatives)

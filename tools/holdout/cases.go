@@ -74,7 +74,7 @@ func (k *knowledge) written(dir string) ([]result, error) {
 func fitCommand(_ context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("holdout fit", flag.ContinueOnError)
 	runs := f.String("runs", "", "comma-separated files of results")
-	written := f.String("cases", writtenCases, "folder of written cases that count like runs; empty: none")
+	written := f.String("cases", writtenCases, "folder of written cases, which count like runs and keep their verdicts; empty: none")
 	to := f.String("weights", "", "write the fitted weights to this file")
 	spread := f.Float64("spread", defaultSpread, "distance from today's weight that costs half a nat, in decibans")
 	if err := f.Parse(args); err != nil {
@@ -92,14 +92,18 @@ func fitCommand(_ context.Context, args []string, out io.Writer) error {
 		}
 		all = append(all, some...)
 	}
+	var g *guardian
 	if *written != "" {
 		some, err := k.written(*written)
 		if err != nil {
 			return err
 		}
 		all = append(all, some...)
+		if g, err = guard(*written); err != nil {
+			return err
+		}
 	}
-	got, err := k.fit(all, *spread)
+	got, err := k.fit(all, *spread, g)
 	if err != nil {
 		return err
 	}
@@ -113,7 +117,8 @@ func fitCommand(_ context.Context, args []string, out io.Writer) error {
 // defaultSpread is the penalty of a fit: a weight that moves by so many decibans costs half a nat.
 const defaultSpread = 3
 
-func (k *knowledge) fit(results []result, spread float64) (fit.Result, error) {
+// fit fits the weights to results. Moves that the guardian refuses are left out, unless it is nil.
+func (k *knowledge) fit(results []result, spread float64, g *guardian) (fit.Result, error) {
 	cases, err := casesOf(results, k)
 	if err != nil {
 		return fit.Result{}, err
@@ -122,7 +127,14 @@ func (k *knowledge) fit(results []result, spread float64) (fit.Result, error) {
 	if err != nil {
 		return fit.Result{}, fmt.Errorf("%d runs with a verdict: %w", len(cases), err)
 	}
-	return got, nil
+	if g == nil {
+		return got, nil
+	}
+	if got.Weights, err = g.adopt(got.Weights); err != nil {
+		return fit.Result{}, err
+	}
+	got.After, err = fit.Loss(got.Weights, cases)
+	return got, err
 }
 
 // printFit prints every term with its weights, the loss, and how far the weights moved.

@@ -99,6 +99,20 @@ func (r *run) look() {
 	}
 }
 
+// lastVerdict returns the time of the last verdict, or the end of the run if there is none.
+func (r *run) lastVerdict() time.Time {
+	var last time.Time
+	for _, in := range r.Board.Incidents() {
+		if in.MergedInto == "" && in.Diagnosis.At.After(last) {
+			last = in.Diagnosis.At
+		}
+	}
+	if last.IsZero() {
+		return r.At
+	}
+	return last
+}
+
 // harm returns the advice of all verdicts that makes the fault worse. The true cause is known only
 // at the end.
 func (r *run) harm(truth string) []string {

@@ -122,7 +122,11 @@ func (l *leaveOut) play(ctx context.Context) error {
 		}
 		weights := filepath.Join(l.dir, fmt.Sprintf("weights-%d.json", g))
 		if _, err := os.Stat(weights); err != nil {
-			got, err := k.fit(slices.Concat(trained, written), l.plan.Spread)
+			held, err := guard(writtenCases)
+			if err != nil {
+				return err
+			}
+			got, err := k.fit(slices.Concat(trained, written), l.plan.Spread, held)
 			if err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ type run struct {
 
 	called  map[state.IncidentID]state.Cause // the last verdict of each incident
 	advised []state.Incident                 // at each of their verdicts
-	peak    peak
+	load    load
 
 	evidence bool // describe incidents with their evidence
 }
@@ -86,7 +86,7 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 		return res, err
 	}
 	if !res.Decoy {
-		res.True = truth(fault, r.peak)
+		res.True = truth(fault, &r.load, r.lastVerdict())
 	}
 	r.judge(&res)
 	return res, nil
@@ -150,7 +150,9 @@ func (r *run) toEnd(ctx context.Context, length time.Duration) error {
 			continue
 		}
 		r.world.eachFleet(func(f *lab.Fleet) { f.Advance(r.At) })
-		r.peak.see(r.world.fleet, since >= before)
+		if dense && since >= before {
+			r.load.see(r.world.fleet, r.At)
+		}
 		if !dense || since%interval == 0 {
 			r.world.scrape(r.At)
 		}

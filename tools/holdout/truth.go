@@ -1,41 +1,48 @@
 package main
 
-import "paramedic/lab"
+import (
+	"time"
 
-// A peak holds the highest load of a fleet since its fault began, as the simulator knows it.
-type peak struct {
-	cache     float64 // highest KV usage of a worker, 0 to 1
-	waiting   int     // most waiting requests of a worker
-	preempted bool
-	before    float64 // preemptions before the fault
-	begun     bool
+	"paramedic/lab"
+)
+
+// A load records when admitted work outgrew the KV cache of a worker, as the simulator knows it.
+type load struct {
+	full        []time.Time
+	preemptions map[string]float64 // by worker, at the last look
 }
 
 // see adds the fleet's present state.
-func (p *peak) see(f *lab.Fleet, faulty bool) {
-	preemptions := 0.0
+func (l *load) see(f *lab.Fleet, now time.Time) {
+	if l.preemptions == nil {
+		l.preemptions = map[string]float64{}
+	}
+	full := false
 	for _, pod := range f.Pods() {
-		preemptions += pod.Preemptions
-		if faulty {
-			p.cache, p.waiting = max(p.cache, pod.KVUsage), max(p.waiting, pod.Waitlist)
-		}
+		preempts := pod.Preemptions > l.preemptions[pod.Name]
+		l.preemptions[pod.Name] = pod.Preemptions
+		full = full || pod.KVUsage > 0.95 && (preempts || pod.Waitlist > 0)
 	}
-	if !p.begun {
-		p.before, p.begun = preemptions, faulty
+	if full {
+		l.full = append(l.full, now)
 	}
-	p.preempted = p.preempted || faulty && preemptions > p.before
 }
 
-// exhausted reports whether admitted work outgrew the KV cache of a worker.
-func (p *peak) exhausted() bool { return p.cache > 0.95 && (p.preempted || p.waiting > 0) }
+// enough is the number of looks with a full cache that make it exhausted: a minute of them.
+const enough = 12
 
-// truth returns the cause of a played fault by its definition. The drawn strength decides whether
-// longer answers fill the cache or only the batch.
-func truth(fault string, p peak) string {
-	switch {
-	case fault == lab.KVExhaustion && !p.exhausted():
+// exhausted reports whether the cache was full for a minute in all by a time.
+func (l *load) exhausted(by time.Time) bool {
+	return len(l.full) >= enough && !l.full[enough-1].After(by)
+}
+
+// truth returns the cause of a played fault by its definition, as it was when the last verdict was
+// given. The drawn strength decides whether longer answers fill the cache or only the batch.
+func truth(fault string, l *load, verdict time.Time) string {
+	switch exhausted := l.exhausted(verdict); {
+	case fault == lab.KVExhaustion && !exhausted:
 		return lab.DecodeSaturation
-	case fault == lab.DecodeSaturation && p.exhausted():
+	case fault == lab.DecodeSaturation && exhausted:
 		return lab.KVExhaustion
 	}
 	return fault
