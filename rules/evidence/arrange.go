@@ -67,6 +67,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 	v.arrange(c.found)
 	v.countAtGateway()
 	v.dropTruncated(cat)
+	v.dropRare(cat)
 	v.alerted = alerted(cat, in, c.top, ev.Workers)
 	v.brokenElsewhere = brokenElsewhere(cat, in, c.top, ev)
 	return v
