@@ -38,7 +38,6 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		"gpu_underutilization_hardly_a_request without arrival_rate and finish_rate":                     "prefix_cache_collapse",
 		"gpu_underutilization_few_to_divide_by without arrival_rate and finish_rate":                     "prefix_cache_collapse",
 		"decode_saturation_fewer_workers without gateway_arrival_rate and replicas_desired":              "traffic_surge",
-		"gpu_memory_leak_of_another_process without pod_ready and pod_restarts":                          "cuda_oom",
 		"kv_leak_hardly_a_token_for_an_hour without generation_tokens_rate and kv_usage":                 "prefix_cache_collapse",
 		"kv_leak_hardly_a_token_for_an_hour without generation_tokens_rate and output_length_mean":       "prefix_cache_collapse",
 		"kv_leak_hardly_a_token_for_an_hour without generation_tokens_rate and requests_running":         "prefix_cache_collapse",

@@ -6,9 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
-	"paramedic/lab"
 	"paramedic/state"
 )
 
@@ -89,31 +87,5 @@ func TestMovesThatMisleadWithoutASignalAreRefused(t *testing.T) {
 	}
 	if n := misled(); n > 0 {
 		t.Errorf("%d missing signals change the cause", n)
-	}
-}
-
-// Longer answers are an exhausted cache only once the cache has been full for a minute, with work
-// that waits or is preempted, before the last verdict.
-func TestTruthIsThatOfTheLastVerdict(t *testing.T) {
-	start := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	var l load
-	for i := range enough {
-		l.full = append(l.full, start.Add(time.Duration(i)*5*time.Second))
-	}
-	full := l.full[enough-1]
-	for _, c := range []struct {
-		fault string
-		by    time.Time
-		want  string
-	}{
-		{lab.DecodeSaturation, full, lab.KVExhaustion},
-		{lab.DecodeSaturation, full.Add(-time.Second), lab.DecodeSaturation},
-		{lab.KVExhaustion, full, lab.KVExhaustion},
-		{lab.KVExhaustion, full.Add(-time.Second), lab.DecodeSaturation},
-		{lab.KVLeak, full, lab.KVLeak},
-	} {
-		if got := truth(c.fault, &l, c.by); got != c.want {
-			t.Errorf("%s at %s is %s, want %s", c.fault, c.by.Format(time.TimeOnly), got, c.want)
-		}
 	}
 }

@@ -86,7 +86,7 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 		return res, err
 	}
 	if !res.Decoy {
-		res.True = truth(fault, &r.load, r.lastVerdict())
+		res.True = truth(fault, &r.load, r.world.fleet.Start().Add(s.Faults[0].At), r.lastVerdict())
 	}
 	r.judge(&res)
 	return res, nil
@@ -150,8 +150,8 @@ func (r *run) toEnd(ctx context.Context, length time.Duration) error {
 			continue
 		}
 		r.world.eachFleet(func(f *lab.Fleet) { f.Advance(r.At) })
-		if dense && since >= before {
-			r.load.see(r.world.fleet, r.At)
+		if since >= before {
+			r.load.see(r.world.fleet, r.At, dense)
 		}
 		if !dense || since%interval == 0 {
 			r.world.scrape(r.At)

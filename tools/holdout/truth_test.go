@@ -1,0 +1,46 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"paramedic/lab"
+)
+
+// Longer answers are an exhausted cache only once the cache has been full for a minute, with work
+// that waits or is preempted. Growing memory is a leak, unless it ends in one kill within the hour.
+// Both are judged as they were at the last verdict.
+func TestTruthIsThatOfTheLastVerdict(t *testing.T) {
+	onset := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	after := func(d time.Duration) time.Time { return onset.Add(d) }
+	var full []time.Time
+	for i := range enough {
+		full = append(full, after(time.Duration(i)*5*time.Second))
+	}
+	last := full[enough-1]
+	once := map[string][]time.Time{"a": {after(30 * time.Minute)}}
+	again := map[string][]time.Time{"a": {after(30 * time.Minute), after(50 * time.Minute)}}
+	late := map[string][]time.Time{"a": {after(90 * time.Minute)}}
+	for _, c := range []struct {
+		fault string
+		load  load
+		by    time.Time
+		want  string
+	}{
+		{lab.DecodeSaturation, load{full: full}, last, lab.KVExhaustion},
+		{lab.DecodeSaturation, load{full: full}, last.Add(-time.Second), lab.DecodeSaturation},
+		{lab.KVExhaustion, load{full: full}, last, lab.KVExhaustion},
+		{lab.KVExhaustion, load{full: full}, last.Add(-time.Second), lab.DecodeSaturation},
+		{lab.KVLeak, load{full: full}, last, lab.KVLeak},
+		{lab.HostMemoryLeak, load{}, last, lab.HostMemoryLeak},
+		{lab.HostMemoryLeak, load{kills: once}, after(29 * time.Minute), lab.HostMemoryLeak},
+		{lab.HostMemoryLeak, load{kills: once}, after(2 * time.Hour), lab.OOMKilled},
+		{lab.HostMemoryLeak, load{kills: again}, after(40 * time.Minute), lab.OOMKilled},
+		{lab.HostMemoryLeak, load{kills: again}, after(50 * time.Minute), lab.HostMemoryLeak},
+		{lab.HostMemoryLeak, load{kills: late}, after(2 * time.Hour), lab.HostMemoryLeak},
+	} {
+		if got := truth(c.fault, &c.load, onset, c.by); got != c.want {
+			t.Errorf("%s at %s is %s, want %s", c.fault, c.by.Format(time.TimeOnly), got, c.want)
+		}
+	}
+}
