@@ -230,11 +230,16 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 				damage(t, dir, records, where, killed)
 				b, log := startOn(t, dir, clock)
 				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
-				if got := memoryOf(t, b); got != memory {
-					t.Errorf("it remembers something else than before, and logged\n%s", log)
-					firstDifference(t, got, memory)
-				}
-				// Without the newest position, the one before it and the log have everything.
+				// Without the newest position, the one before it and the log have everything. The bot
+				// is ready while it reads the log.
+				got, was := "", memory
+				defer func() {
+					if got != was {
+						t.Errorf("it remembers something else than before, and logged\n%s", log)
+						firstDifference(t, got, was)
+					}
+				}()
+				until(t, "it remembers what it did before", func() bool { got = memoryOf(t, b); return got == memory })
 				refolded := strings.Contains(log.String(), "the end of the state stream is lost")
 				if (b.Rebuilt() != 1 || !strings.Contains(log.String(), "the state is damaged")) && !refolded {
 					t.Errorf("made again %d times, and logged\n%s", b.Rebuilt(), log)
