@@ -230,8 +230,8 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 				damage(t, dir, records, where, killed)
 				b, log := startOn(t, dir, clock)
 				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
-				// Without the newest position, the one before it and the log have everything. The bot
-				// is ready while it reads the log.
+				// Without the newest position, the one before it and the log have everything. A
+				// bot is ready while it reads the log.
 				got, was := "", memory
 				defer func() {
 					if got != was {
