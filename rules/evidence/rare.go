@@ -10,7 +10,7 @@ const (
 	// few is the number of requests below which a share of them is chance. Of ten answers, one is
 	// 10 %.
 	few = 15
-	// lookBack is the time in seconds over which rates and shares look back.
+	// lookBack is the window of rates and shares in seconds, which package signals sets.
 	lookBack = 300
 )
 
