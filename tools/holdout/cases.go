@@ -15,57 +15,66 @@ import (
 	"strings"
 
 	"paramedic/rules/casetest"
+	"paramedic/state"
 	"paramedic/tools/holdout/fit"
 )
 
 // casesOf returns the incidents of results that have a verdict, for a fit of these weights.
 func casesOf(results []result, k *knowledge) ([]fit.Case, error) {
-	today := weightsOf(k.catalog)
 	var out []fit.Case
 	for _, r := range results {
-		if r.Sums == nil || !r.hasWitness() { // no alert fired, or no evidence tells the cause
+		if r.Moment == nil || !r.hasWitness() { // no alert fired, or no evidence tells the cause
 			continue
 		}
-		if r.Edition != k.edition {
-			return nil, fmt.Errorf("the run with seed %d was played with other evidence in the catalogue: play it again", r.Seed)
+		in, m, err := unpack(r.Moment)
+		if err != nil {
+			return nil, fmt.Errorf("seed %d: %w", r.Seed, err)
 		}
-		c := fit.Case{Truth: r.truth()}
-		for _, s := range r.Sums {
-			cause := fit.Cause{ID: s.Cause, Terms: []fit.Term{{ID: s.Cause + "/prior", Count: 1}}}
-			for _, id := range slices.Sorted(maps.Keys(s.Terms)) {
-				if w, shared := r.Shared[id]; shared {
-					cause.Fixed += w * float64(s.Terms[id])
-					continue
-				}
-				term := s.Cause + "/" + id
-				cause.Terms = append(cause.Terms, fit.Term{ID: term, Count: s.Terms[id]})
-				cause.Supported = cause.Supported || today[term] > 0 && !strings.HasPrefix(id, "symptom:")
-			}
-			c.Causes = append(c.Causes, cause)
-		}
-		out = append(out, c)
+		out = append(out, k.caseOf(r.truth(), in, m.Evidence))
 	}
 	return out, nil
+}
+
+// caseOf returns the sums of an incident, with the true cause.
+func (k *knowledge) caseOf(truth string, in *state.Incident, ev *state.Evidence) fit.Case {
+	sums, shared := sumsOf(k.catalog, in, ev)
+	return fit.Case{Truth: truth, Causes: causesOf(sums, shared, weightsOf(k.catalog))}
+}
+
+// causesOf returns the causes of a case. Shared weights are fixed.
+func causesOf(sums []sum, shared, today map[string]float64) []fit.Cause {
+	var out []fit.Cause
+	for _, s := range sums {
+		cause := fit.Cause{ID: s.cause, Terms: []fit.Term{{ID: s.cause + "/prior", Count: 1}}}
+		for _, id := range slices.Sorted(maps.Keys(s.terms)) {
+			if w, shared := shared[id]; shared {
+				cause.Fixed += w * float64(s.terms[id])
+				continue
+			}
+			term := s.cause + "/" + id
+			cause.Terms = append(cause.Terms, fit.Term{ID: term, Count: s.terms[id]})
+			cause.Supported = cause.Supported || today[term] > 0 && !strings.HasPrefix(id, "symptom:")
+		}
+		out = append(out, cause)
+	}
+	return out
 }
 
 // writtenCases is the folder of the written cases, from this one.
 const writtenCases = "../../rules/casetest/testdata/cases"
 
-// written returns the written cases of a folder that expect one verdict, as results. Their values
-// are people's, so they hold what no run shows.
-func (k *knowledge) written(dir string) ([]result, error) {
+// written returns the written cases of a folder that expect one verdict. Their values are people's,
+// so they hold what no run shows.
+func (k *knowledge) written(dir string) ([]fit.Case, error) {
 	all, err := casetest.RunCases(k.catalog, dir)
 	if err != nil {
 		return nil, fmt.Errorf("cases: %w", err)
 	}
-	var out []result
+	var out []fit.Case
 	for _, c := range all {
-		if len(c.Want) != 1 || len(c.Incidents) != 1 {
-			continue
+		if len(c.Want) == 1 && len(c.Incidents) == 1 {
+			out = append(out, k.caseOf(c.Want[0], c.Incidents[0], &c.Evidence))
 		}
-		r := result{Fault: c.Want[0], Edition: k.edition}
-		r.Sums, r.Shared = sumsOf(k.catalog, c.Incidents[0], &c.Evidence)
-		out = append(out, r)
 	}
 	return out, nil
 }
@@ -92,18 +101,7 @@ func fitCommand(_ context.Context, args []string, out io.Writer) error {
 		}
 		all = append(all, some...)
 	}
-	var g *guardian
-	if *written != "" {
-		some, err := k.written(*written)
-		if err != nil {
-			return err
-		}
-		all = append(all, some...)
-		if g, err = guard(*written); err != nil {
-			return err
-		}
-	}
-	got, err := k.fit(all, *spread, g)
+	got, err := k.fit(all, *written, *spread)
 	if err != nil {
 		return err
 	}
@@ -117,11 +115,23 @@ func fitCommand(_ context.Context, args []string, out io.Writer) error {
 // defaultSpread is the penalty of a fit: a weight that moves by so many decibans costs half a nat.
 const defaultSpread = 3
 
-// fit fits the weights to results. Moves that the guardian refuses are left out, unless it is nil.
-func (k *knowledge) fit(results []result, spread float64, g *guardian) (fit.Result, error) {
+// fit fits the weights to results and to the written cases of a folder, and leaves out the moves
+// that change a written case. An empty name means no written cases.
+func (k *knowledge) fit(results []result, written string, spread float64) (fit.Result, error) {
 	cases, err := casesOf(results, k)
 	if err != nil {
 		return fit.Result{}, err
+	}
+	var g *guardian
+	if written != "" {
+		more, err := k.written(written)
+		if err != nil {
+			return fit.Result{}, err
+		}
+		cases = append(cases, more...)
+		if g, err = guard(written); err != nil {
+			return fit.Result{}, err
+		}
 	}
 	got, err := fit.Fit(weightsOf(k.catalog), cases, fit.Options{Spread: spread})
 	if err != nil {

@@ -5,12 +5,13 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"paramedic/tools/holdout/fit"
 )
 
-// A played run keeps sums whose terms the catalogue knows, and they give the verdict's confidence.
+// A played run keeps the evidence of its verdict, whose sums give the verdict's confidence.
 func TestPlayedRunGivesACase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: plays a run of 90 simulated minutes")
@@ -46,9 +47,19 @@ func TestPlayedRunGivesACase(t *testing.T) {
 	if err != nil || math.Abs(math.Exp(-loss)-r.Confidence) > 1e-4 {
 		t.Errorf("%v: the sums give a confidence of %.4f, the verdict has %.4f", err, math.Exp(-loss), r.Confidence)
 	}
-	kept[0].Edition = "another"
+	if again, describe, err := k.again(kept[0]); err != nil || again.Outcome != "right" || again.Confidence != r.Confidence ||
+		!strings.Contains(describe(), "engine_hang adds evidence/") {
+		t.Errorf("%v: %s with %.4f is given again as %s with %.4f", err, r.Outcome, r.Confidence, again.Outcome, again.Confidence)
+	}
+	for _, c := range k.catalog.Causes() {
+		c.Prior = -200
+	}
+	if again, _, err := k.again(kept[0]); err != nil || again.Outcome != "unknown" || len(again.Verdicts) != 0 {
+		t.Errorf("%v: with a catalogue of unlikely causes the verdict is %+v", err, again.Verdicts)
+	}
+	kept[0].Moment = kept[0].Moment[1:]
 	if _, err := casesOf(kept, k); err == nil {
-		t.Error("no error for a run of another catalogue")
+		t.Error("no error for a damaged verdict")
 	}
 }
 
@@ -58,13 +69,10 @@ func TestCaseSeparatesSharedWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := result{Fault: "kv_leak", Edition: k.edition, Shared: map[string]float64{"unexplained": -3, "beside": -4}, Sums: []sum{
-		{"kv_leak", map[string]int{"unexplained": 2, "beside": 1, "evidence/0": 1}}, {"kv_exhaustion", map[string]int{"symptom:ttft_high": 1}}}}
-	cases, err := casesOf([]result{r, {Fault: "kv_leak"}}, k)
-	if err != nil || len(cases) != 1 {
-		t.Fatal(cases, err)
-	}
-	leak, full := cases[0].Causes[0], cases[0].Causes[1]
+	causes := causesOf([]sum{{"kv_leak", map[string]int{"unexplained": 2, "beside": 1, "evidence/0": 1}},
+		{"kv_exhaustion", map[string]int{"symptom:ttft_high": 1}}},
+		map[string]float64{"unexplained": -3, "beside": -4}, weightsOf(k.catalog))
+	leak, full := causes[0], causes[1]
 	if leak.Fixed != -10 || !leak.Supported || !slices.Equal(leak.Terms, []fit.Term{{ID: "kv_leak/prior", Count: 1}, {ID: "kv_leak/evidence/0", Count: 1}}) {
 		t.Errorf("%+v", leak)
 	}

@@ -7,6 +7,7 @@
 //
 //	go run . -runs 540 -out runs.jsonl   # play and keep the results
 //	go run . -table runs.jsonl           # print the tables of results that are kept
+//	go run . again -runs runs.jsonl      # give their verdicts again, with today's catalogue
 //	go run . fit -runs runs.jsonl        # fit the catalogue's weights to them
 //	go run . leave -dir DIR              # fit without a convention, and play it; each in turn
 //

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/rules/catalog"
 	"paramedic/state"
 )
 
@@ -27,7 +28,7 @@ func (r *result) truth() string {
 }
 
 // judge counts what the incidents are called at the end.
-func (r *run) judge(res *result) {
+func (r *run) judge(res *result) error {
 	res.Alerts, res.Harmful = r.Alerts, r.harm(res.truth())
 	var b strings.Builder
 	res.Outcome = "silent"
@@ -49,41 +50,27 @@ func (r *run) judge(res *result) {
 		describe(&b, &in)
 		if ev := r.Board.Evidence(in.ID); ev != nil && r.evidence {
 			tabulate(&b, ev)
-			r.explain(&b, &in, res.truth())
+			explain(&b, r.triage.Catalog, &in, ev, res.truth())
 		}
-		r.call(res, &in, about)
+		if err := r.call(res, &in, about); err != nil {
+			return err
+		}
 	}
 	res.trace = b.String()
+	return r.triage.err
 }
 
-// call counts the final verdict of one incident, and keeps its sums if it is the first about the
+// call counts the final verdict of one incident, and keeps its moment if it is the first about the
 // fault, or the right one.
-func (r *run) call(res *result, in *state.Incident, about bool) {
-	cause := string(in.Cause())
-	right := cause == res.truth() && about
-	if kept, ok := r.triage.of(in); ok && about && (res.Sums == nil || right) {
-		res.Sums, res.Shared = kept.sums, kept.shared
+func (r *run) call(res *result, in *state.Incident, about bool) error {
+	if m, ok := r.triage.of(in); ok && about && (res.Moment == nil || string(in.Cause()) == res.truth()) {
+		var err error
+		if res.Moment, err = m.pack(); err != nil {
+			return err
+		}
 	}
-	switch {
-	case cause == string(state.Unknown):
-		if res.Outcome == "silent" {
-			res.Outcome, res.Confidence = "unknown", in.Diagnosis.Confidence
-		}
-		if l := in.Diagnosis.Likely; l != nil && res.Likely == "" {
-			res.Likely = string(l.Cause)
-		}
-		return
-	case cause == res.truth() && about:
-		if len(res.Wrong) == 0 {
-			res.Outcome, res.Confidence = "right", in.Diagnosis.Confidence
-		}
-	case cause == string(state.BenignAlert) && (res.Decoy || !about):
-		right = true
-	default:
-		res.Wrong = append(res.Wrong, cause)
-		res.Outcome, res.Confidence = cause, in.Diagnosis.Confidence
-	}
-	res.Verdicts = append(res.Verdicts, named{cause, in.Diagnosis.Confidence, right})
+	res.count(in.Diagnosis, about)
+	return nil
 }
 
 // look keeps the verdicts that are new, final or not.
@@ -183,14 +170,14 @@ func place(e state.Entity) string {
 	return strings.Trim(strings.Join([]string{e.Pool, e.Pod, e.Instance, e.Node, e.GPU}, " "), " ")
 }
 
-// explain lists what the score of the true cause adds.
-func (r *run) explain(b *strings.Builder, in *state.Incident, cause string) {
-	kept, _ := r.triage.of(in)
-	for _, s := range kept.sums {
-		if s.Cause != cause {
+// explain lists what the score of a cause adds.
+func explain(b *strings.Builder, c *catalog.Catalog, in *state.Incident, ev *state.Evidence, cause string) {
+	sums, _ := sumsOf(c, in, ev)
+	for _, s := range sums {
+		if s.cause != cause {
 			continue
 		}
-		for _, term := range slices.Sorted(maps.Keys(s.Terms)) {
+		for _, term := range slices.Sorted(maps.Keys(s.terms)) {
 			fmt.Fprintf(b, "        %s adds %s\n", cause, term)
 		}
 	}

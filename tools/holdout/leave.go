@@ -110,23 +110,16 @@ func (l *leaveOut) play(ctx context.Context) error {
 	if err := l.settle(); err != nil {
 		return err
 	}
-	written, err := k.written(writtenCases)
-	if err != nil {
-		return err
-	}
+	trained := make([][]result, len(groups()))
 	for g, left := range groups() {
-		seed := l.plan.First + uint64(g)*groupSeeds
-		trained, err := l.phase(ctx, k, fmt.Sprintf("train-%d", g), seed, l.plan.Train, left, 0)
-		if err != nil {
+		if trained[g], err = l.phase(ctx, k, fmt.Sprintf("train-%d", g), l.seed(g), l.plan.Train, left, 0); err != nil {
 			return err
 		}
+	}
+	for g, left := range groups() {
 		weights := filepath.Join(l.dir, fmt.Sprintf("weights-%d.json", g))
 		if _, err := os.Stat(weights); err != nil {
-			held, err := guard(writtenCases)
-			if err != nil {
-				return err
-			}
-			got, err := k.fit(slices.Concat(trained, written), l.plan.Spread, held)
+			got, err := k.fit(trained[g], writtenCases, l.plan.Spread)
 			if err != nil {
 				return err
 			}
@@ -139,12 +132,15 @@ func (l *leaveOut) play(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := l.phase(ctx, fitted, fmt.Sprintf("test-%d", g), seed+testSeeds, l.plan.Test, left, 0.5); err != nil {
+		if _, err := l.phase(ctx, fitted, fmt.Sprintf("test-%d", g), l.seed(g)+testSeeds, l.plan.Test, left, 0.5); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// seed returns the first seed of a group's training runs.
+func (l *leaveOut) seed(group int) uint64 { return l.plan.First + uint64(group)*groupSeeds }
 
 // settle writes the plan of a new folder, or compares that of an old one.
 func (l *leaveOut) settle() error {

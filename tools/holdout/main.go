@@ -34,6 +34,8 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	if len(args) > 0 {
 		switch args[0] {
+		case "again":
+			return againCommand(ctx, args[1:], out)
 		case "fit":
 			return fitCommand(ctx, args[1:], out)
 		case "leave":

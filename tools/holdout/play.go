@@ -44,12 +44,9 @@ type result struct {
 	PagedHealthy int      `json:"paged_healthy,omitempty"`
 	Harmful      []string `json:"harmful,omitempty"` // advice that was given, finally or not
 	Verdicts     []named  `json:"verdicts,omitempty"`
-	// Sums are those of the incident about the fault: of each cause, the terms that its score adds.
-	// Shared holds the weights of terms without a cause.
-	Sums    []sum              `json:"sums,omitempty"`
-	Shared  map[string]float64 `json:"shared,omitempty"`
-	Edition string             `json:"edition"` // of the catalogue
-	trace   string
+	// Moment is that of the verdict about the fault, packed.
+	Moment []byte `json:"moment,omitempty"`
+	trace  string
 }
 
 // A run plays one fault on one fleet.
@@ -71,8 +68,7 @@ type run struct {
 // play plays a run and returns its outcome.
 func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	fault, _, _ := strings.Cut(t.fault, "/")
-	res := result{Seed: t.seed, Fault: fault, Convention: t.convention, Decoy: slices.Contains(lab.Decoys(), fault),
-		Edition: k.edition}
+	res := result{Seed: t.seed, Fault: fault, Convention: t.convention, Decoy: slices.Contains(lab.Decoys(), fault)}
 	s, err := scenario(t.fault, t.seed, t.convention)
 	if err != nil {
 		return res, err
@@ -88,12 +84,11 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	if !res.Decoy {
 		res.True = truth(fault, &r.load, r.world.fleet.Start().Add(s.Faults[0].At), r.lastVerdict())
 	}
-	r.judge(&res)
-	return res, nil
+	return res, r.judge(&res)
 }
 
 func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, error) {
-	rec := &recorder{rules.Rules{Catalog: k.catalog}, map[state.IncidentID][]recorded{}}
+	rec := &recorder{Rules: rules.Rules{Catalog: k.catalog}, verdicts: map[state.IncidentID][]recorded{}}
 	bot, err := score.NewBot(rec)
 	if err != nil {
 		return nil, fmt.Errorf("bot: %w", err)
