@@ -55,11 +55,11 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	              [week=a-week-ago] [z=score] [text=word]
 //	want          the expected results
 //
-// An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU
-// as "name/gpu". A later line replaces an earlier one of the same signal and entity. The value '-'
-// removes the sample. "base FILE" includes a file of such lines, "missing SIGNAL reason" marks a
-// signal that could not be read, and "old trouble" says that the pool was in trouble for over half
-// an hour before the first alert.
+// An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", a worker's GPU as
+// "name/gpu", or a GPU whose worker is not known as "node:NAME/gpu". A later line replaces an
+// earlier one of the same signal and entity. The value '-' removes the sample. "base FILE" includes
+// a file of such lines, "missing SIGNAL reason" marks a signal that could not be read, and "old
+// trouble" says that the pool was in trouble for over half an hour before the first alert.
 //
 // The lines of want are:
 //
@@ -309,7 +309,8 @@ func (k *caseRun) entities(at, name string) []state.Entity {
 		return []state.Entity{{}}
 	}
 	if n, ok := strings.CutPrefix(name, "node:"); ok {
-		return []state.Entity{{Node: n}}
+		node, gpu, _ := strings.Cut(n, "/")
+		return []state.Entity{{Node: node, GPU: gpu}}
 	}
 	short, gpu, onGPU := strings.Cut(name, "/")
 	var out []state.Entity

@@ -101,6 +101,8 @@ var untold = []lookAlike{
 	{"cold_start_the_gateway_fails_nothing", "monitoring_gap", "pod_ready"},
 	// Without the restarts, the gateway alone has failures.
 	{"gateway_failure_decoy_every_worker_was_killed", "gateway_failure", "pod_"},
+	// Only its Xid tells of a GPU whose worker is not known.
+	{"gpu_fault_of_an_unknown_worker", "engine_hang", "gpu_xid"},
 }
 
 // A replayedIncident is an incident of a case that has a named cause, with the case's evidence.

@@ -312,7 +312,7 @@ func (w *causeScore) unansweredBy(e *catalog.Evidence, v *evidence.View, cat *ca
 	if e.Needed {
 		w.unproven = e.Expects
 	}
-	if e.Weight > 0 && e.Expects != "" && v.ReadsUnmeasured(e.Condition, cat) {
+	if e.Weight > 0 && e.Expects != "" && v.ReadsUnmeasured(e.Condition, cat) && !w.isReplaced(e, v) {
 		w.unread += e.Weight
 	}
 	switch {

@@ -223,13 +223,32 @@ func (w *causeScore) needsEngineSignal(e *catalog.Evidence, v *evidence.View, ca
 	return slices.ContainsFunc(e.Condition.Signals, func(id string) bool {
 		s := v.Series(id)
 		if s == nil {
-			instead := func(o *catalog.Evidence) bool { // evidence that is only evaluated if the signal is missing
-				rest, ok := strings.CutPrefix(o.Unless, id)
-				return ok && (strings.HasPrefix(rest, ".value >") || strings.HasPrefix(rest, ".max >"))
-			}
-			return cat.EngineSignals()[id] && !v.IsTruncated(id) && !slices.ContainsFunc(w.cause.Evidence, instead)
+			return cat.EngineSignals()[id] && !v.IsTruncated(id) && w.substitute(id) == nil
 		}
 		return s.LacksPast(e.When)
+	})
+}
+
+// substitute returns the evidence that is only evaluated if the signal is missing, or nil.
+func (w *causeScore) substitute(id string) *catalog.Evidence {
+	i := slices.IndexFunc(w.cause.Evidence, func(o *catalog.Evidence) bool {
+		rest, ok := strings.CutPrefix(o.Unless, id)
+		return ok && (strings.HasPrefix(rest, ".value >") || strings.HasPrefix(rest, ".max >"))
+	})
+	if i < 0 {
+		return nil
+	}
+	return w.cause.Evidence[i]
+}
+
+// isReplaced reports whether a substitute has answered for a signal that the evidence lacks.
+func (w *causeScore) isReplaced(e *catalog.Evidence, v *evidence.View) bool {
+	return slices.ContainsFunc(e.Condition.Signals, func(id string) bool {
+		if v.Series(id) != nil {
+			return false
+		}
+		s := w.substitute(id)
+		return s != nil && v.Ask(s.Condition, s.Per).Answered > 0
 	})
 }
 

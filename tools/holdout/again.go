@@ -50,8 +50,8 @@ func againCommand(_ context.Context, args []string, out io.Writer) error {
 				fmt.Fprintf(out, "seed %d: %s was called %s, and is called %s\n", now.Seed, now.truth(), was.Outcome, now.Outcome)
 			}
 			if *missed && now.Outcome != "right" && now.Outcome != "silent" {
-				fmt.Fprintf(out, "seed %d: %s %s is called %s, likely %q\n  %s\n", now.Seed, now.truth(), now.Told, now.Outcome, now.Likely,
-					now.Convention)
+				fmt.Fprintf(out, "seed %d: %s %s is called %s, likely %q, with a witness: %t\n  %s\n",
+					now.Seed, now.truth(), now.Told, now.Outcome, now.Likely, now.hasWitness(), now.Convention)
 			}
 			all = append(all, now)
 		}

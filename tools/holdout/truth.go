@@ -41,14 +41,14 @@ func (l *load) exhausted(by time.Time) bool {
 	return len(l.full) >= enough && !l.full[enough-1].After(by)
 }
 
-// killedAtOnce reports whether workers were killed by a time, each once and within an hour of the
-// onset. By its definition a leak of host memory climbs for hours.
+// killedAtOnce reports whether workers were killed by a time, each once, and all within an hour of
+// the onset. By its definition a leak of host memory climbs for hours.
 func (l *load) killedAtOnce(onset, by time.Time) bool {
 	killed := false
 	for _, at := range l.kills {
 		switch {
 		case at[0].After(by):
-		case at[0].Sub(onset) >= time.Hour, len(at) > 1 && !at[1].After(by):
+		case by.Sub(onset) >= time.Hour, len(at) > 1 && !at[1].After(by):
 			return false
 		default:
 			killed = true

@@ -21,22 +21,37 @@ var witnesses = map[string][]string{
 	lab.GPUFault:            {"gpu", "kubernetes"},
 	lab.GPUUnderutilization: {"gpu", "kubernetes"},
 	lab.GatewayFailure:      {"gateway"},
+	lab.MonitoringGap:       {"kubernetes", "gpu", "gateway"},
 }
 
 // ofStories overrides the witnesses of single stories. Without an exit, no other worker and no log
 // tells of a GPU whose driver waits.
 var ofStories = map[string][]string{"gpu_fault/silent-firmware": {"gpu"}}
 
-// hasWitness reports whether the fleet of a run measures what distinguishes the true cause. The bot
-// reads no page of a proxy by itself.
+// hasWitness reports whether the fleet of a run measures what distinguishes the true cause.
 func (r *result) hasWitness() bool {
 	of := witnesses[r.truth()]
 	if story, ok := ofStories[r.Told]; ok {
 		of = story
 	}
-	return len(of) == 0 || slices.ContainsFunc(of, func(d string) bool {
-		v := r.Convention[d]
-		return v != "none" && (d != "gateway" || v == "picker" || r.Convention["source"] == "promql" ||
-			r.Convention["engine"] == string(lab.Dynamo))
-	})
+	return len(of) == 0 || slices.ContainsFunc(of, r.isWitness)
+}
+
+// isWitness reports whether an exporter is there and its series can be matched with what they are
+// about.
+func (r *result) isWitness(d string) bool {
+	c := r.Convention
+	v, vanished := c[d], r.truth() == lab.MonitoringGap
+	switch {
+	case v == "none":
+		return false
+	case d == "kubernetes":
+		return true
+	case vanished && (v == "unmapped" || c["target"] == "address"):
+		// Its target must name a worker that is not scraped, and so must the other exporter.
+		return false
+	case d == "gateway": // the bot reads no page of a proxy by itself
+		return v == "picker" || c["source"] == "promql" || c["engine"] == string(lab.Dynamo)
+	}
+	return true
 }
