@@ -103,6 +103,8 @@ var untold = []lookAlike{
 	{"gateway_failure_decoy_every_worker_was_killed", "gateway_failure", "pod_"},
 	// Only its Xid tells of a GPU whose worker is not known.
 	{"gpu_fault_of_an_unknown_worker", "engine_hang", "gpu_xid"},
+	// Only its clock, under load, tells of a slow GPU behind full caches.
+	{"gpu_throttle_fills_the_cache", "kv_exhaustion", "gpu_"},
 }
 
 // A replayedIncident is an incident of a case that has a named cause, with the case's evidence.
