@@ -59,7 +59,7 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 // "name/gpu", or a GPU whose worker is not known as "node:NAME/gpu". A later line replaces an
 // earlier one of the same signal and entity. The value '-' removes the sample. "base FILE" includes
 // a file of such lines, "missing SIGNAL reason" marks a signal that could not be read, and "old
-// trouble" says that the pool was in trouble for over half an hour before the first alert.
+// trouble" marks the pool as in trouble for over half an hour before the first alert.
 //
 // The lines of want are:
 //

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"paramedic/rules/diagnose"
@@ -28,91 +28,75 @@ func againCommand(_ context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var all []result
-	for _, file := range strings.Split(*runs, ",") {
-		some, err := readResults(file)
+	all, err := readAll(*runs)
+	if err != nil {
+		return err
+	}
+	if *seed != 0 {
+		return k.show(out, all, *seed)
+	}
+	for i, was := range all {
+		now, err := k.again(was)
 		if err != nil {
 			return err
 		}
-		for _, was := range some {
-			if *seed != 0 && was.Seed != *seed {
-				continue
-			}
-			now, shown, err := k.again(was)
-			if err != nil {
-				return fmt.Errorf("%s: seed %d: %w", file, was.Seed, err)
-			}
-			if *seed != 0 {
-				fmt.Fprint(out, shown())
-				return nil
-			}
-			if now.Outcome != was.Outcome {
-				fmt.Fprintf(out, "seed %d: %s was called %s, and is called %s\n", now.Seed, now.truth(), was.Outcome, now.Outcome)
-			}
-			if *missed && now.Outcome != "right" && now.Outcome != "silent" {
-				fmt.Fprintf(out, "seed %d: %s %s is called %s, likely %q, with a witness: %t\n  %s\n",
-					now.Seed, now.truth(), now.Told, now.Outcome, now.Likely, now.hasWitness(), now.Convention)
-			}
-			all = append(all, now)
+		if now.Outcome != was.Outcome {
+			fmt.Fprintf(out, "seed %d: %s was called %s, and is called %s\n", now.Seed, now.truth(), was.Outcome, now.Outcome)
 		}
+		if *missed && now.Outcome != "right" && now.Outcome != "silent" {
+			fmt.Fprintf(out, "seed %d: %s %s is called %s, likely %q, with a witness: %t\n  %s\n",
+				now.Seed, now.truth(), now.Told, now.Outcome, now.Likely, now.hasWitness(), now.Convention)
+		}
+		all[i] = now
 	}
 	printTables(out, all)
 	return nil
 }
 
-// again returns a result with the verdict that today's catalogue gives, and a function that
-// describes it. A run with several incidents or none keeps its result.
-func (k *knowledge) again(r result) (result, func() string, error) {
-	if r.Moment == nil {
-		return r, func() string { return "no verdict\n" }, nil
+// again returns a result with the verdict that today's catalogue gives. A run with several incidents
+// or none keeps its result.
+func (k *knowledge) again(r result) (result, error) {
+	if r.Moment == nil || r.Incidents > 1 {
+		return r, nil
 	}
-	in, m, err := unpack(r.Moment)
+	in, _, err := k.diagnose(r)
 	if err != nil {
-		return r, nil, err
-	}
-	in.Diagnosis = diagnose.Diagnose(k.catalog, in, m.Evidence, m.At)
-	describe := func() string {
-		var b strings.Builder
-		describe(&b, in)
-		if m.Evidence != nil {
-			tabulate(&b, m.Evidence)
-		}
-		explain(&b, k.catalog, in, m.Evidence, r.truth())
-		return b.String()
-	}
-	if r.Incidents > 1 {
-		return r, describe, nil
+		return r, err
 	}
 	r.Verdicts, r.Wrong, r.Likely, r.Outcome = nil, nil, "", "silent"
 	if r.Decoy {
 		r.Outcome = "right"
 	}
 	r.count(in.Diagnosis, true)
-	return r, describe, nil
+	return r, nil
 }
 
-// count counts the final verdict of one incident, which is about the faulty fleet or another.
-func (r *result) count(d state.Diagnosis, about bool) {
-	cause := string(cmp.Or(d.Cause, state.Unknown))
-	right := cause == r.truth() && about
-	switch {
-	case cause == string(state.Unknown):
-		if r.Outcome == "silent" {
-			r.Outcome, r.Confidence = "unknown", d.Confidence
-		}
-		if d.Likely != nil && r.Likely == "" {
-			r.Likely = string(d.Likely.Cause)
-		}
-		return
-	case right:
-		if len(r.Wrong) == 0 {
-			r.Outcome, r.Confidence = "right", d.Confidence
-		}
-	case d.Cause == state.BenignAlert && (r.Decoy || !about):
-		right = true
-	default:
-		r.Wrong = append(r.Wrong, cause)
-		r.Outcome, r.Confidence = cause, d.Confidence
+// show prints the incident of a run with today's verdict and its evidence.
+func (k *knowledge) show(out io.Writer, all []result, seed uint64) error {
+	i := slices.IndexFunc(all, func(r result) bool { return r.Seed == seed })
+	if i < 0 || all[i].Moment == nil {
+		return fmt.Errorf("no run with the seed %d has a verdict with its evidence", seed)
 	}
-	r.Verdicts = append(r.Verdicts, named{cause, d.Confidence, right})
+	in, ev, err := k.diagnose(all[i])
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	describe(&b, in)
+	if ev != nil {
+		tabulate(&b, ev)
+	}
+	explain(&b, k.catalog, in, ev, all[i].truth())
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// diagnose returns the kept incident of a run with today's verdict, and its evidence.
+func (k *knowledge) diagnose(r result) (*state.Incident, *state.Evidence, error) {
+	in, m, err := unpack(r.Moment)
+	if err != nil {
+		return nil, nil, fmt.Errorf("seed %d: %w", r.Seed, err)
+	}
+	in.Diagnosis = diagnose.Diagnose(k.catalog, in, m.Evidence, m.At)
+	return in, m.Evidence, nil
 }

@@ -21,6 +21,7 @@ import (
 
 // casesOf returns the incidents of results that have a verdict, for a fit of these weights.
 func casesOf(results []result, k *knowledge) ([]fit.Case, error) {
+	today := weightsOf(k.catalog)
 	var out []fit.Case
 	for _, r := range results {
 		if r.Moment == nil || !r.hasWitness() { // no alert fired, or no evidence tells the cause
@@ -30,15 +31,18 @@ func casesOf(results []result, k *knowledge) ([]fit.Case, error) {
 		if err != nil {
 			return nil, fmt.Errorf("seed %d: %w", r.Seed, err)
 		}
-		out = append(out, k.caseOf(r.truth(), in, m.Evidence))
+		out = append(out, k.caseOf(r.truth(), in, m.Evidence, today))
+	}
+	if len(out) == 0 && len(results) > 0 {
+		return nil, errors.New("no run has a verdict with its evidence: play the runs again")
 	}
 	return out, nil
 }
 
 // caseOf returns the sums of an incident, with the true cause.
-func (k *knowledge) caseOf(truth string, in *state.Incident, ev *state.Evidence) fit.Case {
+func (k *knowledge) caseOf(truth string, in *state.Incident, ev *state.Evidence, today map[string]float64) fit.Case {
 	sums, shared := sumsOf(k.catalog, in, ev)
-	return fit.Case{Truth: truth, Causes: causesOf(sums, shared, weightsOf(k.catalog))}
+	return fit.Case{Truth: truth, Causes: causesOf(sums, shared, today)}
 }
 
 // causesOf returns the causes of a case. Shared weights are fixed.
@@ -70,10 +74,11 @@ func (k *knowledge) written(dir string) ([]fit.Case, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cases: %w", err)
 	}
+	today := weightsOf(k.catalog)
 	var out []fit.Case
 	for _, c := range all {
 		if len(c.Want) == 1 && len(c.Incidents) == 1 {
-			out = append(out, k.caseOf(c.Want[0], c.Incidents[0], &c.Evidence))
+			out = append(out, k.caseOf(c.Want[0], c.Incidents[0], &c.Evidence, today))
 		}
 	}
 	return out, nil
@@ -93,13 +98,9 @@ func fitCommand(_ context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var all []result
-	for _, file := range strings.Split(*runs, ",") {
-		some, err := readResults(file)
-		if err != nil {
-			return err
-		}
-		all = append(all, some...)
+	all, err := readAll(*runs)
+	if err != nil {
+		return err
 	}
 	got, err := k.fit(all, *written, *spread)
 	if err != nil {

@@ -73,6 +73,32 @@ func (r *run) call(res *result, in *state.Incident, about bool) error {
 	return nil
 }
 
+// count counts the final verdict of one incident, which is about the faulty fleet or another.
+func (r *result) count(d state.Diagnosis, about bool) {
+	cause := string(cmp.Or(d.Cause, state.Unknown))
+	right := cause == r.truth() && about
+	switch {
+	case cause == string(state.Unknown):
+		if r.Outcome == "silent" {
+			r.Outcome, r.Confidence = "unknown", d.Confidence
+		}
+		if d.Likely != nil && r.Likely == "" {
+			r.Likely = string(d.Likely.Cause)
+		}
+		return
+	case right:
+		if len(r.Wrong) == 0 {
+			r.Outcome, r.Confidence = "right", d.Confidence
+		}
+	case d.Cause == state.BenignAlert && (r.Decoy || !about):
+		right = true
+	default:
+		r.Wrong = append(r.Wrong, cause)
+		r.Outcome, r.Confidence = cause, d.Confidence
+	}
+	r.Verdicts = append(r.Verdicts, named{cause, d.Confidence, right})
+}
+
 // look keeps the verdicts that are new, final or not.
 func (r *run) look() {
 	for _, in := range r.Board.Incidents() {

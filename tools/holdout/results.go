@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // keep appends a result to a file, unless the name is empty.
@@ -22,6 +23,22 @@ func keep(file string, r result) error {
 
 // maxLine limits a result with its sums, in bytes.
 const maxLine = 1 << 20
+
+// readAll returns the results of files, whose names are separated by commas.
+func readAll(files string) ([]result, error) {
+	if files == "" {
+		return nil, errors.New("name files of results with -runs")
+	}
+	var all []result
+	for _, file := range strings.Split(files, ",") {
+		some, err := readResults(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
 
 // readResults returns the results of a file.
 func readResults(file string) ([]result, error) {
