@@ -53,8 +53,8 @@ func againCommand(_ context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// again returns a result with the verdict that today's catalogue gives. A run with several incidents
-// or none keeps its result.
+// again returns a result with the verdict that today's catalogue gives. A run with several
+// incidents or none keeps its result.
 func (k *knowledge) again(r result) (result, error) {
 	if r.Moment == nil || r.Incidents > 1 {
 		return r, nil
