@@ -15,6 +15,8 @@ import (
 const (
 	// decisive is the weight of a cause's own sign: ten to one.
 	decisive = 10
+	// ruledOut is the weight of measured evidence that excludes a look-alike: a thousand to one.
+	ruledOut = 30
 	// fittingAlerts is the weight of alerts that a cause needs if nothing else supports it: two to
 	// one.
 	fittingAlerts = 3
@@ -106,7 +108,7 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	asked := v.view.InQuestion(best.pods)
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
-		if w.cause.Scope == "gpu" && best.cause.Scope == "pool" && len(best.pods) > 1 {
+		if w.cause.Scope == "gpu" && best.cause.Scope == "pool" && len(best.pods) > 1 || w.score < -ruledOut {
 			continue
 		}
 		by := best.cause.DistinguishedBy(w.cause.ID)
