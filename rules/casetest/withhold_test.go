@@ -113,6 +113,13 @@ var untold = []lookAlike{
 	{"bad_rollout_hardly_a_token", "traffic_surge", "abort_rate and generation_tokens_rate"},
 	// Without the readiness of the pod, memory that another process holds is a leak.
 	{"cuda_oom_beside_a_second_process", "gpu_memory_leak", "pod_ready"},
+	// Only the tokens tell what is answered where the count of finished requests is lost.
+	{"traffic_surge_at_a_limit_hides_what_finishes", "concurrency_cap", "generation_tokens_rate"},
+	{"traffic_surge_at_a_limit_hides_what_finishes", "retry_storm", "generation_tokens_rate"},
+	{"traffic_surge_at_a_limit_hides_what_finishes", "concurrency_cap", "finish_rate"},
+	// Only the aborted requests tell repeats from new clients.
+	{"prefill_starvation_some_ask_again", "traffic_surge", "abort_rate"},
+	{"prefill_starvation_clients_ask_again", "traffic_surge", "abort_rate and prefill_time_p95"},
 	// Only its clock, under load, tells of a slow GPU behind full caches.
 	{"gpu_throttle_fills_the_cache", "kv_exhaustion", "gpu_"},
 }

@@ -17,7 +17,7 @@ type trouble struct {
 	// factor is the least factor from a day ago to now.
 	factor float64
 	falls  bool // less of it is worse; below 0.2 there was nothing to lose
-	fails  bool // users feel it whatever was usual
+	fails  bool // users feel it whatever was usual, and a tenth of the requests is a fault
 }
 
 // The factors are those from which the catalogue counts a change of the signal, and the felt values
@@ -86,14 +86,16 @@ func compareWithYesterday(ev *state.Evidence, onset time.Time) {
 	}
 }
 
-// longTroubled returns the old pools, those with a container in a long crash loop, and those whose
-// charts show that users felt the trouble for all of the half hour before the onset.
+// longTroubled returns the old pools, those with a container in a long crash loop, those that failed
+// requests an hour before the onset, and those whose charts show that users felt the trouble for all
+// of the half hour before it.
 func longTroubled(samples []state.Sample, old map[poolName]bool, onset time.Time) []state.Entity {
 	all := map[poolName]bool{}
 	for i := range samples {
 		s := &samples[i]
 		at := slices.IndexFunc(troubles, func(t trouble) bool { return t.signal == s.Signal })
-		if pool := poolOf(s.Entity); pool.known() && (old[pool] || loops(s) || at >= 0 && troubles[at].longFelt(s, onset)) {
+		long := loops(s) || at >= 0 && (troubles[at].longFelt(s, onset) || troubles[at].failed(s))
+		if pool := poolOf(s.Entity); pool.known() && (old[pool] || long) {
 			all[pool] = true
 		}
 	}
@@ -129,6 +131,16 @@ func (t trouble) longFelt(s *state.Sample, onset time.Time) bool {
 		points++
 	}
 	return points >= usualPoints
+}
+
+// failing is the share of failed requests that no pool has while it is in order.
+const failing = 0.1
+
+// failed reports whether requests failed an hour before the onset as they do now. New workers may
+// have failed since they started, and have no value of a day ago.
+func (t trouble) failed(s *state.Sample) bool {
+	before := hourBefore(s)
+	return t.fails && before != nil && *before >= failing && s.Value >= failing
 }
 
 // hourBefore returns the value an hour before the onset, or nil.

@@ -153,6 +153,17 @@ func TestOldTroubleOfAPoolIsMarked(t *testing.T) {
 	}
 }
 
+// New workers that failed requests an hour before the onset have no value of a day ago. Their trouble
+// is old. A few failures then are usual.
+func TestNewWorkersThatFailAreOldTrouble(t *testing.T) {
+	for before, want := range map[float64]int{0.4: 1, 0.03: 0} {
+		ev := state.Evidence{Samples: []state.Sample{past("error_rate", "ratio", 0.4, before, -1, -1)}}
+		if compareWithYesterday(&ev, time.Now()); len(ev.Old) != want {
+			t.Errorf("%g of the requests failed before: old pools are %v", before, ev.Old)
+		}
+	}
+}
+
 // A container that started six times in an hour has crashed for half an hour or longer.
 func TestLongCrashLoopIsOldTrouble(t *testing.T) {
 	for restarts, want := range map[float64]int{5: 0, 6: 1} {
