@@ -59,6 +59,15 @@ type Store interface {
 	// Replace writes all of a partition's records anew, timelines included, if the fence is its
 	// newest. Until it has completed, Load returns a DamagedError, even if it never completes.
 	Replace(ctx context.Context, partition int, fence Fence, position uint64, records []Record) (Fence, error)
+	// Committed returns the position of the partition's newest commit.
+	Committed(ctx context.Context, partition int) (uint64, error)
+	// Follow records the changes that a caller without the lease has made to the records that it
+	// loaded, by applying inputs that another process has committed. The fence is that of its Load.
+	Follow(partition int, fence Fence, records []Record)
+	// Resume returns the fence of the partition's newest commit if that is at the fence's position,
+	// with the records of the caller's Load as changed by Follow. Otherwise it returns ErrFenced,
+	// and the caller must Load.
+	Resume(ctx context.Context, partition int, fence Fence) (Fence, error)
 	// List reads the records whose key starts with the given tokens, in the order of their first
 	// write.
 	List(ctx context.Context, partition int, prefix string) ([]Record, error)

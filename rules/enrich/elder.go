@@ -86,9 +86,9 @@ func compareWithYesterday(ev *state.Evidence, onset time.Time) {
 	}
 }
 
-// longTroubled returns the old pools, those with a container in a long crash loop, those that failed
-// requests an hour before the onset, and those whose charts show that users felt the trouble for all
-// of the half hour before it.
+// longTroubled returns the old pools, those with a container in a long crash loop, those that
+// failed requests an hour before the onset, and those whose charts show that users felt the trouble
+// for all of the half hour before it.
 func longTroubled(samples []state.Sample, old map[poolName]bool, onset time.Time) []state.Entity {
 	all := map[poolName]bool{}
 	for i := range samples {

@@ -153,8 +153,8 @@ func TestOldTroubleOfAPoolIsMarked(t *testing.T) {
 	}
 }
 
-// New workers that failed requests an hour before the onset have no value of a day ago. Their trouble
-// is old. A few failures then are usual.
+// New workers that failed requests an hour before the onset have no value of a day ago. Their
+// trouble is old. A few failures then are usual.
 func TestNewWorkersThatFailAreOldTrouble(t *testing.T) {
 	for before, want := range map[float64]int{0.4: 1, 0.03: 0} {
 		ev := state.Evidence{Samples: []state.Sample{past("error_rate", "ratio", 0.4, before, -1, -1)}}

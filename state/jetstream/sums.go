@@ -58,12 +58,18 @@ func (s *sums) sumAfter(partition int, rev uint64,
 	if l.rev != rev {
 		return state.Sum{}, nil, false
 	}
+	sum, changes = l.after(partition, s.seed, records)
+	return sum, changes, true
+}
+
+// after returns the ledger's sum after a change of the records.
+func (l *ledger) after(partition int, seed maphash.Seed, records []state.Record) (sum state.Sum, changes []change) {
 	sum = l.sum
 	for _, r := range records {
 		if isTimeline(recordSubject(partition, r.Key)) {
 			continue
 		}
-		c := change{key: maphash.String(s.seed, r.Key), gone: r.Value == nil}
+		c := change{key: maphash.String(seed, r.Key), gone: r.Value == nil}
 		if old, ok := l.parts[c.key]; ok {
 			sum.Remove(old.hash)
 		}
@@ -73,7 +79,7 @@ func (s *sums) sumAfter(partition int, rev uint64,
 		}
 		changes = append(changes, c)
 	}
-	return sum, changes, true
+	return sum, changes
 }
 
 // commit stores the result of sumAfter, unless another commit came first.
@@ -84,18 +90,48 @@ func (s *sums) commit(partition int, was, rev uint64, sum state.Sum, changes []c
 	if l.rev != was {
 		return
 	}
+	l.rev = rev
+	l.gone += l.take(sum, changes)
+}
+
+// take changes the ledger, and returns how many records were deleted.
+func (l *ledger) take(sum state.Sum, changes []change) (gone int) {
 	if l.parts == nil {
 		l.parts = map[uint64]part{}
 	}
-	l.rev, l.sum = rev, sum
+	l.sum = sum
 	for _, c := range changes {
 		if c.gone {
-			l.gone++
+			gone++
 			delete(l.parts, c.key)
 		} else {
 			l.parts[c.key] = c.part
 		}
 	}
+	return gone
+}
+
+// follow changes the ledger of a revision by records that another process has committed since.
+func (s *sums) follow(partition int, rev uint64, records []state.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of[partition]
+	if l.rev == rev {
+		l.take(l.after(partition, s.seed, records))
+	}
+}
+
+// resume moves the ledger of a revision to a newer one if it has the sum of that one.
+func (s *sums) resume(partition int, was, rev uint64, sum state.Sum) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of[partition]
+	if l.rev != was || l.sum != sum {
+		return false
+	}
+	l.rev = rev
+	l.gone++ // the stored live set may not know what another process deleted
+	return true
 }
 
 // live returns the sorted names of the live records with their revision, and the number of

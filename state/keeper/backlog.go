@@ -124,6 +124,13 @@ func (b *backlog) reset(reader state.InputReader) {
 	b.reader, b.current, b.working = reader, time.Time{}, time.Time{}
 }
 
+// hold records that an input waits although it was read.
+func (b *backlog) hold(in *state.Input) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.current = in.At
+}
+
 // begin records that an input is being applied.
 func (b *backlog) begin(in *state.Input, now time.Time) {
 	b.mu.Lock()

@@ -66,6 +66,10 @@ type partition struct {
 	lists  listings
 	fence  state.Fence
 	active bool // this process commits
+	whole  bool // of a follower: the board is that of the fence, without a part of an input
+	// committed is a position that the active process has committed, for a follower; used by
+	// runPartition's own goroutine only.
+	committed uint64
 	// delivers means that the effects are on the agenda. since is when this process took them over
 	// from another one; zero: from none.
 	delivers bool
@@ -152,9 +156,14 @@ func (k *Keeper) follow(ctx context.Context, p *partition) (err error) {
 			err = cause
 		}
 	}()
-	board, fence, err := k.load(ctx, p, active)
-	if err != nil {
-		return err
+	resumed, board, fence := false, p.board, p.fence
+	if active {
+		fence, resumed = k.resume(ctx, p)
+	}
+	if !resumed {
+		if board, fence, err = k.load(ctx, p, active); err != nil {
+			return err
+		}
 	}
 	if active && !k.alone() {
 		// From here on, what another process has still on its way is refused.
@@ -168,8 +177,12 @@ func (k *Keeper) follow(ctx context.Context, p *partition) (err error) {
 	}
 	defer reader.Close()
 	p.backlog.reset(reader)
-	k.recent.forget(board.EveryIncident())
-	p.replace(board, fence, active)
+	if resumed {
+		p.takeOver(fence)
+	} else {
+		k.recent.forget(board.EveryIncident())
+		p.replace(board, fence, active)
+	}
 	if active {
 		if err := k.catchUp(ctx, p, reader); err != nil {
 			return err
@@ -217,6 +230,9 @@ const (
 // was just now. It uses the machine's clock, since it saves the machine's time.
 func (k *Keeper) step(ctx context.Context, p *partition, reader state.InputReader, last commit) (commit, error) {
 	in, err := k.next(ctx, p, reader)
+	if err == nil && !p.active {
+		err = k.awaitCommit(ctx, p, &in)
+	}
 	if err != nil {
 		return last, err
 	}
@@ -229,21 +245,6 @@ func (k *Keeper) step(ctx context.Context, p *partition, reader state.InputReade
 	}
 	n, err := k.apply(ctx, p, reader, in)
 	return commit{time.Now(), n}, err
-}
-
-// replace takes a board that was read from the store.
-func (p *partition) replace(b *fold.Board, fence state.Fence, active bool) {
-	lists := listingsOf(b)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.board, p.lists, p.fence, p.active, p.delivers = b, lists, fence, active, false
-}
-
-// open shows the partition as ready.
-func (p *partition) open() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ready, p.reason = true, ""
 }
 
 // load reads the partition's board. If its records are damaged, the active process rebuilds it.
@@ -272,7 +273,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	entries, err := func() ([]state.Entry, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.ready = false // until the commit no change may take effect
+		p.ready, p.whole = false, false // until the commit no change may take effect
 		last := p.fence.Position
 		for {
 			if in.Seq > p.fence.Position {
@@ -288,7 +289,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 				last = in.Seq
 				inputs++
 			}
-			if !in.More && (reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted) {
+			if !in.More && (reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted || !p.active && in.Seq >= p.committed) {
 				break
 			}
 			next, err := k.next(ctx, p, reader)
@@ -307,11 +308,13 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 			if p.fence, err = k.cfg.Store.Commit(ctx, p.n, p.fence, last, records); err != nil {
 				return nil, fmt.Errorf("committing partition %d: %w", p.n, err)
 			}
+		} else {
+			k.cfg.Store.Follow(p.n, p.fence, records)
 		}
 		if p.delivers {
 			k.agenda.apply(p.n, moves)
 		}
-		p.fence.Position, p.ready = last, true
+		p.fence.Position, p.ready, p.whole = last, true, !p.active
 		k.recent.add(entries)
 		p.backlog.committed(k.cfg.Clock.Now(), reader.Buffered() == 0)
 		return entries, nil

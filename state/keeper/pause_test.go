@@ -40,7 +40,7 @@ func TestCommitsWaitForMoreInputs(t *testing.T) {
 	timed := &timedStore{Store: store}
 	b := run(t, store, newKeeper(timed, clock))
 	until(t, "ready", func() bool { return b.Ready(t.Context()) == nil })
-	const together, rounds = 4, 100 // inputs that share a position
+	const together, rounds = 4, 10 // inputs that share a position
 	for round := range rounds {
 		var inputs []state.Input
 		for i := range together {
@@ -49,8 +49,11 @@ func TestCommitsWaitForMoreInputs(t *testing.T) {
 		if err := b.Append(t.Context(), inputs...); err != nil {
 			t.Fatal(err)
 		}
+		until(t, "its alerts are part of the incident", func() bool {
+			all := b.Incidents()
+			return len(all) == 1 && all[0].AlertCount == together*(round+1)
+		})
 	}
-	until(t, "all alerts are part of the incident", func() bool { return len(b.Incidents()) == 1 && b.Incidents()[0].AlertCount == together*rounds })
 	timed.mu.Lock()
 	defer timed.mu.Unlock()
 	waited := 0
@@ -59,12 +62,10 @@ func TestCommitsWaitForMoreInputs(t *testing.T) {
 		if last.position == timed.commits[i-2].position {
 			continue
 		}
-		switch gap := now.began.Sub(last.end); {
-		case gap >= pause:
-			waited++
-		case together*(now.position-last.position) < 100: // those that find a hundred do not wait
+		if gap := now.began.Sub(last.end); gap < pause {
 			t.Errorf("commit %d began %s after the one before, want %s at least", i, gap, pause)
 		}
+		waited++
 	}
 	if waited == 0 {
 		t.Errorf("no commit had to wait: %+v", timed.commits)

@@ -13,6 +13,7 @@ import (
 	"paramedic/state"
 	"paramedic/state/fold"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/natstest"
 	"paramedic/state/keeper"
 	"paramedic/state/statetest"
 )
@@ -68,15 +69,16 @@ func due(b *bot) []keeper.Task {
 	return tasks
 }
 
-// A process without the lease shows the incidents, and neither commits nor delivers. With the lease
-// it does both, and what was wanted before counts as perhaps delivered.
+// A process without the lease neither commits nor delivers. With the lease it does both, and what
+// was wanted before counts as perhaps delivered.
 func TestFollowerCommitsAndDeliversNothing(t *testing.T) {
 	store, l := openIn(t, t.TempDir()), newHandLease(false)
-	b := runWith(t, store, store, l)
+	watched := &watchedStore{Store: store}
+	b := runWith(t, store, watched, l)
 	if err := b.Append(t.Context(), alert("a", "pool", newHandClock().Now())); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the incident is shown", func() bool { return len(b.Incidents()) == 1 })
+	until(t, "the input waits for a commit", func() bool { return watched.looks.Load() > 1 })
 	committed := func() uint64 {
 		_, fence, err := store.Load(t.Context(), store.Partition("prod"), statetest.Raw)
 		if err != nil {
@@ -199,7 +201,9 @@ func (s *deafStore) Received(ctx context.Context) (bool, error) {
 // A follower's copy is as old as the last look that found every input applied. The active process
 // has no copy.
 func TestReplicaReportsTheAgeOfItsCopy(t *testing.T) {
-	store, l, clock := openIn(t, t.TempDir()), newHandLease(false), newHandClock()
+	url := natstest.Start(t)
+	first := startPeer(t, url, poolTriage{}, true)
+	store, l, clock := openAt(t, url), newHandLease(false), newHandClock()
 	through := &deafStore{Store: store}
 	b := run(t, store, keeper.New(keeper.Config{Store: through, Clock: clock, Logger: slog.New(slog.DiscardHandler), Lease: l,
 		Fold: &fold.Fold{Triage: poolTriage{}, Routing: poolTriage{}, Settings: state.DefaultSettings()}}))
@@ -212,13 +216,12 @@ func TestReplicaReportsTheAgeOfItsCopy(t *testing.T) {
 		return false
 	}
 	until(t, "the empty copy is complete", complete)
-	if err := b.Append(t.Context(), alert("a", "pool", clock.Now())); err != nil {
-		t.Fatal(err)
-	}
+	first.send(t, 0, 1)
 	until(t, "the copy with the input is complete", func() bool { return len(b.Incidents()) == 1 && complete() })
 	through.deaf.Store(true)
 	was := b.Replica().AsOf
 	clock.advance(time.Minute)
+	first.stop()
 	l.set(true)
 	until(t, "it is active", func() bool { return b.Replica().Active })
 	if at := b.TookOver(); !at.Equal(clock.Now()) {

@@ -98,6 +98,16 @@ func (m *memoryStore) Commit(_ context.Context, _ int, _ state.Fence, to uint64,
 	return state.Fence{Position: to}, nil
 }
 
+func (m *memoryStore) Follow(int, state.Fence, []state.Record) {}
+
+func (m *memoryStore) Committed(context.Context, int) (uint64, error) { return 0, errAlone }
+
+func (m *memoryStore) Resume(context.Context, int, state.Fence) (state.Fence, error) {
+	return state.Fence{}, errAlone
+}
+
+var errAlone = errors.New("no other process works on this store")
+
 func (m *memoryStore) Replace(context.Context, int, state.Fence, uint64, []state.Record) (state.Fence, error) {
 	return state.Fence{}, errors.New("this store is never damaged")
 }
