@@ -42,7 +42,11 @@ func TestLeadingCandidateIsLikely(t *testing.T) {
 	if share := v.unknownShare(); share != 0.3 {
 		t.Errorf("unknown has %g, want 0.3", share)
 	}
-	v.ranked[1].score = 3.5
+	v.ranked[0].score, v.ranked[1].score = -1, -9
+	if got := likely(c, v); got != nil {
+		t.Errorf("%s is called likely, though more evidence speaks against it", got.Cause)
+	}
+	v.ranked[0].score, v.ranked[1].score = 4, 3.5
 	if got := likely(c, v); got != nil {
 		t.Errorf("of two equal candidates %s is called likely", got.Cause)
 	}

@@ -29,7 +29,7 @@ func (r *result) truth() string {
 
 // judge counts what the incidents are called at the end.
 func (r *run) judge(res *result) error {
-	res.Alerts, res.Harmful = r.Alerts, r.harm(res.truth())
+	res.Alerts, res.Harmful = r.Alerts, r.harm(res.truth(), res.Fault)
 	var b strings.Builder
 	res.Outcome = "silent"
 	if res.Decoy {
@@ -127,11 +127,14 @@ func (r *run) lastVerdict() time.Time {
 }
 
 // harm returns the advice of all verdicts that makes the fault worse. The true cause is known only
-// at the end.
-func (r *run) harm(truth string) []string {
+// at the end. Advice for the fault that was played suits it, also if its drawn strength makes it
+// another cause by definition.
+func (r *run) harm(truth, played string) []string {
 	var out []string
 	for i := range r.advised {
-		out = append(out, r.advice.Harmful(&r.advised[i], truth)...)
+		if string(r.advised[i].Cause()) != played {
+			out = append(out, r.advice.Harmful(&r.advised[i], truth)...)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

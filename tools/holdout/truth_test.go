@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/state"
 )
 
 // Longer answers are an exhausted cache only once the cache has been full for a minute, with work
@@ -43,5 +44,20 @@ func TestTruthIsThatOfTheLastVerdict(t *testing.T) {
 		if got := truth(c.fault, &c.load, onset, c.by); got != c.want {
 			t.Errorf("%s at %s is %s, want %s", c.fault, c.by.Format(time.TimeOnly), got, c.want)
 		}
+	}
+}
+
+// The same advice makes an OOM kill worse, but suits a leak that was played and ended in one kill.
+func TestAdviceForThePlayedFaultSuitsIt(t *testing.T) {
+	k, err := learn("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{advice: k.advice, advised: []state.Incident{{Diagnosis: state.Diagnosis{Cause: lab.HostMemoryLeak}}}}
+	if got := r.harm(lab.OOMKilled, lab.OOMKilled); len(got) == 0 {
+		t.Error("the advice for a leak does not count as harmful for an OOM kill")
+	}
+	if got := r.harm(lab.OOMKilled, lab.HostMemoryLeak); len(got) > 0 {
+		t.Errorf("for a leak that was played: %v", got)
 	}
 }
