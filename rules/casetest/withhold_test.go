@@ -120,6 +120,9 @@ var untold = []lookAlike{
 	// Only the aborted requests tell repeats from new clients.
 	{"prefill_starvation_some_ask_again", "traffic_surge", "abort_rate"},
 	{"prefill_starvation_clients_ask_again", "traffic_surge", "abort_rate and prefill_time_p95"},
+	// Only the cache of a worker that is known to be idle tells who keeps the blocks.
+	{"kv_leak_shows_as_aborts", "client_cancellations", "kv_usage"},
+	{"kv_leak_shows_as_aborts", "client_cancellations", "requests_"},
 	// Only its clock, under load, tells of a slow GPU behind full caches.
 	{"gpu_throttle_fills_the_cache", "kv_exhaustion", "gpu_"},
 }
