@@ -14,6 +14,11 @@ import (
 // while an input waits for its commit.
 const followPause = 100 * time.Millisecond
 
+// completeTime is the time in which a new active process completes its copy. A copy that lags more
+// is dropped: in that time 20,000 incidents can be read (BenchmarkTakeover in
+// cmd/paramedic/service).
+const completeTime = 2 * time.Second
+
 // awaitCommit returns when the active process has committed an input. A follower applies only what
 // was committed, so that its copy is one that a takeover can continue with.
 func (k *Keeper) awaitCommit(ctx context.Context, p *partition, in *state.Input) error {
@@ -55,6 +60,8 @@ func (k *Keeper) resume(ctx context.Context, p *partition) (fence state.Fence, r
 
 // followToEnd applies the committed inputs that the copy lacks.
 func (k *Keeper) followToEnd(ctx context.Context, p *partition) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
 	if p.committed, err = k.cfg.Store.Committed(ctx, p.n); err != nil {
 		return err
 	}
@@ -67,9 +74,7 @@ func (k *Keeper) followToEnd(ctx context.Context, p *partition) (err error) {
 	}
 	defer reader.Close()
 	for p.fence.Position < p.committed {
-		waiting, cancel := context.WithTimeout(ctx, catchUpPause)
-		in, err := k.next(waiting, p, reader)
-		cancel()
+		in, err := k.next(ctx, p, reader)
 		if err != nil {
 			return err
 		}

@@ -15,10 +15,34 @@ import (
 	"paramedic/state/keeper"
 )
 
-// A watchedStore counts the loads of a process, and its looks at the position of another one.
+// A watchedStore counts the loads of a process, and its looks at the position of another one. It
+// can hold back the inputs.
 type watchedStore struct {
 	*jetstream.Store
 	loads, looks atomic.Int64
+	held         atomic.Bool
+}
+
+type heldReader struct {
+	state.InputReader
+	s *watchedStore
+}
+
+func (s *watchedStore) Inputs(ctx context.Context, partition int, after uint64) (state.InputReader, error) {
+	r, err := s.Store.Inputs(ctx, partition, after)
+	return heldReader{r, s}, err
+}
+
+func (r heldReader) Next(ctx context.Context) (state.Input, error) {
+	in, err := r.InputReader.Next(ctx)
+	for err == nil && r.s.held.Load() {
+		select {
+		case <-ctx.Done():
+			return in, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return in, err
 }
 
 func (s *watchedStore) Load(ctx context.Context, partition int, decode state.Decoder) ([]any, state.Fence, error) {
@@ -38,7 +62,7 @@ type peer struct {
 	lease   *handLease
 }
 
-func openAt(t testing.TB, url string) *jetstream.Store {
+func openAt(t *testing.T, url string) *jetstream.Store {
 	t.Helper()
 	store, err := jetstream.Open(t.Context(), jetstream.Config{URL: url, Replicas: 1, Retain: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -47,7 +71,7 @@ func openAt(t testing.TB, url string) *jetstream.Store {
 	return store
 }
 
-func startPeer(t testing.TB, url string, triage state.Triage, active bool) *peer {
+func startPeer(t *testing.T, url string, triage state.Triage, active bool) *peer {
 	t.Helper()
 	store := openAt(t, url)
 	p := &peer{watched: &watchedStore{Store: store}, lease: newHandLease(active)}
@@ -58,7 +82,7 @@ func startPeer(t testing.TB, url string, triage state.Triage, active bool) *peer
 }
 
 // send makes the process take alerts of as many new pools.
-func (p *peer) send(t testing.TB, from, to int) {
+func (p *peer) send(t *testing.T, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
 		if err := p.Append(t.Context(), alert(fmt.Sprint(i), fmt.Sprint("pool", i), newHandClock().Now())); err != nil {
@@ -112,6 +136,22 @@ func TestTakeoverDropsAnotherCopy(t *testing.T) {
 	until(t, "it shows what was committed", func() bool { return len(second.Incidents()) == 5 && second.Ready(t.Context()) == nil })
 }
 
+// A follower whose copy lags loads what was committed, and does not complete the copy first.
+func TestTakeoverDropsACopyThatLags(t *testing.T) {
+	url := natstest.Start(t)
+	first, second := startPeer(t, url, poolTriage{}, true), startPeer(t, url, poolTriage{}, false)
+	first.send(t, 0, 3)
+	until(t, "the follower shows what was committed", func() bool { return len(second.Incidents()) == 3 })
+	second.watched.held.Store(true)
+	first.send(t, 3, 5)
+	until(t, "the others are committed", func() bool { return len(first.Incidents()) == 5 })
+	first.stop()
+	second.lease.set(true)
+	until(t, "it shows the others", func() bool { return len(second.Incidents()) == 5 })
+	second.watched.held.Store(false)
+	until(t, "it is active", func() bool { return !second.Since("prod").IsZero() && second.Ready(t.Context()) == nil })
+}
+
 // A follower shows what was committed only. Another process may never commit what is in the log.
 func TestFollowerAwaitsTheCommit(t *testing.T) {
 	url := natstest.Start(t)
@@ -124,36 +164,4 @@ func TestFollowerAwaitsTheCommit(t *testing.T) {
 	}
 	startPeer(t, url, poolTriage{}, true)
 	until(t, "the follower shows what was committed", func() bool { return len(follower.Incidents()) == 3 })
-}
-
-// BenchmarkTakeover compares the two ways in which a follower becomes active: with its own copy,
-// and with what it reads from the store, as a process does that has just started.
-func BenchmarkTakeover(b *testing.B) {
-	for _, incidents := range []int{1000, 20_000} {
-		b.Run(fmt.Sprintf("incidents=%d", incidents), func(b *testing.B) {
-			url := natstest.Start(b)
-			first := startPeer(b, url, otherRules{}, true)
-			second := startPeer(b, url, otherRules{}, false)
-			first.send(b, 0, incidents)
-			until(b, "the follower has the incidents", func() bool { return len(second.Incidents()) == incidents })
-			first.stop()
-			var resuming, loading time.Duration
-			for b.Loop() {
-				begun := time.Now()
-				second.lease.set(true)
-				until(b, "the follower is active", func() bool { return !second.Since("prod").IsZero() && second.Ready(b.Context()) == nil })
-				resuming += time.Since(begun)
-				second.stop()
-				begun = time.Now()
-				second = startPeer(b, url, otherRules{}, true)
-				loading += time.Since(begun)
-				second.stop()
-				second = startPeer(b, url, otherRules{}, false)
-			}
-			second.stop()
-			b.ReportMetric(resuming.Seconds()/float64(b.N), "s/copy")
-			b.ReportMetric(loading.Seconds()/float64(b.N), "s/load")
-			b.ReportMetric(loading.Seconds()/resuming.Seconds(), "load/copy")
-		})
-	}
 }

@@ -114,7 +114,7 @@ func start(t *testing.T, dir string, clock state.Clock) *bot {
 }
 
 // run runs a keeper on a store until the test ends or stops it.
-func run(t testing.TB, store *jetstream.Store, k *keeper.Keeper) *bot {
+func run(t *testing.T, store *jetstream.Store, k *keeper.Keeper) *bot {
 	t.Helper()
 	b := &bot{store: store, Keeper: k}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -139,7 +139,7 @@ func newKeeper(store state.Store, clock state.Clock) *keeper.Keeper {
 }
 
 // until polls for an effect of another goroutine.
-func until(t testing.TB, what string, ok func() bool) {
+func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	for !ok() {
