@@ -10,12 +10,11 @@ import (
 const leads = 1
 
 // likely returns the leading candidate of a verdict that names no cause, or nil if none leads. If
-// missing signals would distinguish it from look-alikes, it leads by what was measured. None leads
-// if more evidence speaks against the first than for it, or if it may be the consequence of another
-// cause.
+// missing signals would distinguish it from look-alikes, or could show the root cause behind it, it
+// leads by what was measured. None leads if more evidence speaks against the first than for it.
 func likely(c *catalog.Catalog, v verdict) *state.Likely {
 	best := &v.ranked[0]
-	if !best.isCandidate() || best.score < 0 || v.view.Empty() || len(v.roots) > 0 {
+	if !best.isCandidate() || best.score < 0 || v.view.Empty() {
 		return nil
 	}
 	for i := range v.ranked[1:] {

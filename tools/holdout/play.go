@@ -68,7 +68,7 @@ type run struct {
 // play plays a run and returns its outcome.
 func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	fault, _, _ := strings.Cut(t.fault, "/")
-	res := result{Seed: t.seed, Fault: fault, Convention: t.convention, Decoy: slices.Contains(lab.Decoys(), fault)}
+	res := result{Seed: t.seed, Fault: fault, Convention: t.convention}
 	s, err := scenario(t.fault, t.seed, t.convention)
 	if err != nil {
 		return res, err
@@ -81,9 +81,8 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	if err := r.toEnd(ctx, s.Length); err != nil {
 		return res, err
 	}
-	if !res.Decoy {
-		res.True = truth(fault, &r.load, r.world.fleet.Start().Add(s.Faults[0].At), r.lastVerdict())
-	}
+	res.True = truth(fault, &r.load, r.world.fleet.Start().Add(s.Faults[0].At), r.lastVerdict())
+	res.Decoy = slices.Contains(lab.Decoys(), res.True)
 	return res, r.judge(&res)
 }
 

@@ -57,14 +57,14 @@ func (l *load) killedAtOnce(onset, by time.Time) bool {
 	return killed
 }
 
-// truth returns the cause of a played fault by its definition, as it was when the last verdict was
-// given. The drawn strength decides whether longer answers fill the cache or only the batch, and
-// whether memory grows for hours.
+// truth returns the cause of a played fault or decoy by its definition, as it was when the last
+// verdict was given. The drawn strength decides whether longer answers fill the cache or only the
+// batch, and whether memory grows for hours. Among many workers, an even pace may fill one of them.
 func truth(fault string, l *load, onset, verdict time.Time) string {
 	switch exhausted := l.exhausted(verdict); {
 	case fault == lab.KVExhaustion && !exhausted:
 		return lab.DecodeSaturation
-	case fault == lab.DecodeSaturation && exhausted:
+	case (fault == lab.DecodeSaturation || fault == lab.FullCache) && exhausted:
 		return lab.KVExhaustion
 	case fault == lab.HostMemoryLeak && l.killedAtOnce(onset, verdict):
 		return lab.OOMKilled

@@ -9,8 +9,8 @@ import (
 )
 
 // Longer answers are an exhausted cache only once the cache has been full for a minute, with work
-// that waits or is preempted. Memory that grows for under an hour and ends in one kill is no leak.
-// Both are judged as they were at the last verdict.
+// that waits or is preempted, and so is the full cache of a decoy. Memory that grows for under an
+// hour and ends in one kill is no leak. Both are judged as they were at the last verdict.
 func TestTruthIsThatOfTheLastVerdict(t *testing.T) {
 	onset := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	after := func(d time.Duration) time.Time { return onset.Add(d) }
@@ -33,6 +33,8 @@ func TestTruthIsThatOfTheLastVerdict(t *testing.T) {
 		{lab.KVExhaustion, load{full: full}, last, lab.KVExhaustion},
 		{lab.KVExhaustion, load{full: full}, last.Add(-time.Second), lab.DecodeSaturation},
 		{lab.KVLeak, load{full: full}, last, lab.KVLeak},
+		{lab.FullCache, load{full: full}, last, lab.KVExhaustion},
+		{lab.FullCache, load{full: full}, last.Add(-time.Second), lab.FullCache},
 		{lab.HostMemoryLeak, load{}, last, lab.HostMemoryLeak},
 		{lab.HostMemoryLeak, load{kills: once}, after(29 * time.Minute), lab.HostMemoryLeak},
 		{lab.HostMemoryLeak, load{kills: once}, after(59 * time.Minute), lab.OOMKilled},
