@@ -13,11 +13,6 @@ import (
 	"paramedic/state/fold"
 )
 
-// maxUncommitted is the number of changed records at which the keeper commits although more inputs
-// wait. With the changes of a usual input it stays under the 999 records of a JetStream batch. A
-// larger commit is written twice.
-const maxUncommitted = 300
-
 // Config holds what a Keeper needs.
 type Config struct {
 	Store  state.Store
@@ -59,8 +54,8 @@ type Keeper struct {
 // A partition is one board with its position in the log.
 type partition struct {
 	n int
-	// mu is held for writing from the first change until its commit, so that readers see committed
-	// state only.
+	// mu is held for writing from the first change until the last commit in a row, so that readers
+	// see committed state only.
 	mu     sync.RWMutex
 	board  *fold.Board
 	lists  listings
@@ -265,71 +260,6 @@ func (p *partition) setReason(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reason = why
-}
-
-// apply applies one input and those that wait behind it, and commits. It returns their number.
-func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputReader, in state.Input) (inputs int, err error) {
-	var traced []Applied
-	entries, err := func() ([]state.Entry, error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.ready, p.whole = false, false // until the commit no change may take effect
-		last := p.fence.Position
-		for {
-			if in.Seq > p.fence.Position {
-				began := k.cfg.Clock.Now()
-				p.backlog.begin(&in, began)
-				if err := k.applyTo(ctx, p, p.board, in); err != nil {
-					return nil, err
-				}
-				if in.Trace != "" && k.cfg.Traced != nil && p.active {
-					traced = append(traced, Applied{Input: in, Incidents: p.board.About(&in), Began: began})
-				}
-				p.backlog.applied(&in, k.cfg.Clock.Now())
-				last = in.Seq
-				inputs++
-			}
-			if !in.More && (reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted || !p.active && in.Seq >= p.committed) {
-				break
-			}
-			next, err := k.next(ctx, p, reader)
-			if err != nil {
-				return nil, err
-			}
-			in = next
-		}
-		moves := changedMoves(p.board)
-		p.lists.follow(p.board)
-		records, entries, err := p.board.Take()
-		if err != nil {
-			return nil, err
-		}
-		if p.active {
-			if p.fence, err = k.cfg.Store.Commit(ctx, p.n, p.fence, last, records); err != nil {
-				return nil, fmt.Errorf("committing partition %d: %w", p.n, err)
-			}
-		} else {
-			k.cfg.Store.Follow(p.n, p.fence, records)
-		}
-		if p.delivers {
-			k.agenda.apply(p.n, moves)
-		}
-		p.fence.Position, p.ready, p.whole = last, true, !p.active
-		k.recent.add(entries)
-		p.backlog.committed(k.cfg.Clock.Now(), reader.Buffered() == 0)
-		return entries, nil
-	}()
-	if err != nil {
-		return inputs, err
-	}
-	k.publish(entries, p.active)
-	k.trace(traced)
-	k.signal()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-	return inputs, nil
 }
 
 // Append makes inputs durable. An input without a time gets the current one.

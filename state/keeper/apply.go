@@ -1,0 +1,162 @@
+package keeper
+
+import (
+	"context"
+	"fmt"
+
+	"paramedic/state"
+)
+
+const (
+	// maxUncommitted is the number of changed records at which the keeper commits although more
+	// inputs wait. With the changes of a usual input it stays under the 999 records of a JetStream
+	// batch. A larger commit is written twice.
+	maxUncommitted = 300
+	// maxInARow is the number of commits for which readers wait while inputs wait.
+	maxInARow = 8
+)
+
+// A group holds the changes of the inputs of one commit.
+type group struct {
+	last    uint64 // the position behind them
+	inputs  int
+	full    bool // more inputs would make the commit too large
+	records []state.Record
+	entries []state.Entry
+	moves   []move
+	traced  []Applied
+
+	fence state.Fence // of its commit, or why it failed
+	err   error
+	done  chan struct{} // closed when fence and err are known
+}
+
+// apply applies one input and those that wait behind it, and commits. It applies the inputs of the
+// next commit while a full one is written, for at most maxInARow commits. It returns the number of
+// inputs.
+func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputReader, in state.Input) (inputs int, err error) {
+	committed, err := k.applyInARow(ctx, p, reader, in)
+	for _, g := range committed {
+		inputs += g.inputs
+		k.publish(g.entries, p.active)
+		k.trace(g.traced)
+	}
+	if err != nil {
+		return inputs, err
+	}
+	k.signal()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+	return inputs, nil
+}
+
+// applyInARow returns the groups that were committed, also with an error. Readers wait meanwhile.
+func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.InputReader, in state.Input) (committed []*group, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready, p.whole = false, false // until the commit no change may take effect
+	var writing *group
+	end := func(caughtUp bool) error {
+		if writing == nil {
+			return nil
+		}
+		g := writing
+		writing = nil
+		if err := k.endCommit(p, g, caughtUp); err != nil {
+			return err
+		}
+		committed = append(committed, g)
+		return nil
+	}
+	from := p.fence.Position
+	for row := 1; err == nil; row++ {
+		g, failed := k.applyGroup(ctx, p, reader, in, from)
+		if err := end(false); err != nil {
+			return committed, err
+		}
+		if failed != nil {
+			return committed, failed
+		}
+		k.beginCommit(ctx, p, g)
+		writing, from = g, g.last
+		if !p.active || !g.full || row == maxInARow || reader.Buffered() == 0 {
+			break
+		}
+		in, err = k.next(ctx, p, reader)
+	}
+	if failed := end(reader.Buffered() == 0); failed != nil {
+		return committed, failed
+	}
+	p.ready, p.whole = err == nil, err == nil && !p.active
+	return committed, err
+}
+
+// applyGroup applies an input and those that wait behind it, until they have many changes. Inputs
+// up to a position are on the board already.
+func (k *Keeper) applyGroup(ctx context.Context, p *partition, reader state.InputReader, in state.Input, from uint64) (*group, error) {
+	g := &group{last: from, done: make(chan struct{})}
+	for {
+		if in.Seq > from {
+			began := k.cfg.Clock.Now()
+			p.backlog.begin(&in, began)
+			if err := k.applyTo(ctx, p, p.board, in); err != nil {
+				return nil, err
+			}
+			if in.Trace != "" && k.cfg.Traced != nil && p.active {
+				g.traced = append(g.traced, Applied{Input: in, Incidents: p.board.About(&in), Began: began})
+			}
+			p.backlog.applied(&in, k.cfg.Clock.Now())
+			g.last = in.Seq
+			g.inputs++
+		}
+		g.full = p.board.Changes() >= maxUncommitted
+		if !in.More && (g.full || reader.Buffered() == 0 || !p.active && in.Seq >= p.committed) {
+			break
+		}
+		next, err := k.next(ctx, p, reader)
+		if err != nil {
+			return nil, err
+		}
+		in = next
+	}
+	g.moves = changedMoves(p.board)
+	p.lists.follow(p.board)
+	var err error
+	g.records, g.entries, err = p.board.Take()
+	return g, err
+}
+
+// beginCommit begins to write the group's records. A follower only remembers that they were
+// written.
+func (k *Keeper) beginCommit(ctx context.Context, p *partition, g *group) {
+	if !p.active {
+		k.cfg.Store.Follow(p.n, p.fence, g.records)
+		g.fence = state.Fence{Position: g.last, Rev: p.fence.Rev}
+		close(g.done)
+		return
+	}
+	fence := p.fence
+	go func() {
+		defer close(g.done)
+		g.fence, g.err = k.cfg.Store.Commit(ctx, p.n, fence, g.last, g.records)
+	}()
+}
+
+// endCommit waits for the group's commit, and lets its changes take effect. caughtUp means that no
+// input waits.
+func (k *Keeper) endCommit(p *partition, g *group, caughtUp bool) error {
+	<-g.done
+	if g.err != nil {
+		return fmt.Errorf("committing partition %d: %w", p.n, g.err)
+	}
+	p.fence = g.fence
+	if p.delivers {
+		k.agenda.apply(p.n, g.moves)
+	}
+	k.recent.add(g.entries)
+	p.backlog.committed(k.cfg.Clock.Now(), caughtUp)
+	g.records = nil
+	return nil
+}
