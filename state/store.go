@@ -23,8 +23,9 @@ type Decoder func(Record) (any, error)
 // Format is the version of the stored form: the inputs, the records, and how a store arranges them.
 // It rises if an older Paramedic would read a store wrongly. Fields that an older one may ignore
 // need no new format. A store without a format is of format 1. Since format 2 a position of the log
-// can hold several inputs, and the record of a partition's position other records.
-const Format = 2
+// can hold several inputs, and the record of a partition's position other records. Since format 3
+// the values of an embedded store are compressed.
+const Format = 3
 
 // A Fence is the version of a partition that a reader has loaded. A commit with an old fence is
 // refused.

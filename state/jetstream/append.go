@@ -168,7 +168,7 @@ func (s *Store) flush() {
 			if whole && len(packs) < joinFrom {
 				s.writeEach(packs)
 			} else {
-				s.writeJoined(group, messages(packs))
+				s.writeJoined(group, s.messages(packs))
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func (s *Store) writeEach(packs []*packed) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	one := func(p *packed) {
-		err := s.write(ctx, []*nats.Msg{p.message()})
+		err := s.write(ctx, []*nats.Msg{s.message(p)})
 		for _, w := range p.writes {
 			w.done <- err
 		}

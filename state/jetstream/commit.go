@@ -127,7 +127,7 @@ func (s *Store) recordMessages(partition int, records []state.Record) []*nats.Ms
 	msgs := make([]*nats.Msg, 0, len(records)+1)
 	for _, r := range records {
 		m := nats.NewMsg(recordSubject(partition, r.Key))
-		m.Data = r.Value
+		m.Data = s.compress(r.Value)
 		switch {
 		case r.Value == nil:
 			m.Header.Set(deletedHeader, "1")

@@ -20,9 +20,17 @@ const (
 	fillingKey = "paramedic-filling"    // set while an import fills the store
 )
 
+// plainFormat is the format of a store on an external server, whose values are not compressed. So
+// an older replica can start while others are upgraded.
+const plainFormat = 2
+
 // metadata returns the metadata of the streams that this Paramedic writes.
 func (c *Config) metadata() map[string]string {
-	out := map[string]string{layoutKey: strconv.Itoa(partitions), formatKey: strconv.Itoa(state.Format), versionKey: c.Version}
+	format := state.Format
+	if c.URL != "" {
+		format = plainFormat
+	}
+	out := map[string]string{layoutKey: strconv.Itoa(partitions), formatKey: strconv.Itoa(format), versionKey: c.Version}
 	if c.Purpose == Fill {
 		out[fillingKey] = "1"
 	}

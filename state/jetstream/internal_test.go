@@ -138,7 +138,7 @@ func TestFailedBatchFailsItsCallers(t *testing.T) {
 		group = append(group, &write{inputs: inputs, done: make(chan error, 1)})
 	}
 	packs, _ := pack(group, 0)
-	msgs := messages(packs)
+	msgs := s.messages(packs)
 	msgs[1].Header.Set("Nats-Expected-Stream", "ANOTHER")
 	s.writeJoined(group, msgs)
 	for i, w := range group {

@@ -112,7 +112,11 @@ func (s *Store) finishDraft(ctx context.Context, partition int, rev uint64, pos 
 	var records []state.Record
 	if last > 0 {
 		if _, err := s.scan(ctx, s.records(filter...), 1, last,
-			func(m natsjs.Msg, _ uint64) { records = append(records, draftRecord(m)) }); err != nil {
+			func(m natsjs.Msg, _ uint64) {
+				if r, err := draftRecord(m); err == nil { // one that cannot be read is missing
+					records = append(records, r)
+				}
+			}); err != nil {
 			return s.asDamage(ctx, partition, pos, rev, err)
 		}
 	}
@@ -129,10 +133,12 @@ func (s *Store) finishDraft(ctx context.Context, partition int, rev uint64, pos 
 }
 
 // draftRecord returns the record in a draft's message.
-func draftRecord(m natsjs.Msg) state.Record {
+func draftRecord(m natsjs.Msg) (state.Record, error) {
 	r := state.Record{Key: m.Headers().Get(draftKeyHeader)}
-	if m.Headers().Get(deletedHeader) == "" {
-		r.Value = slices.Concat([]byte{}, m.Data()) // not nil, which would delete
+	if m.Headers().Get(deletedHeader) != "" {
+		return r, nil
 	}
-	return r
+	value, err := decompress(m.Data())
+	r.Value = slices.Concat([]byte{}, value) // not nil, which would delete
+	return r, err
 }

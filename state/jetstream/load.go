@@ -167,16 +167,20 @@ func (l *loading) take(batch []arrived) {
 		if made[i].deleted {
 			continue
 		}
-		r := record(m.Subject(), m.Data())
+		r, err := record(m.Subject(), m.Data())
 		if !l.set.has(r.Key, m.seq) {
 			made[i].deleted = true
 			back = append(back, dead{m.Subject(), m.seq})
 			continue
 		}
-		made[i].part = r.Hash()
-		var err error
-		if made[i].value, err = l.decode(r); err != nil && failed == nil {
-			failed = fmt.Errorf("reading record %s: %w", r.Key, err)
+		if err == nil {
+			made[i].part = r.Hash()
+			if made[i].value, err = l.decode(r); err != nil {
+				err = fmt.Errorf("reading record %s: %w", r.Key, err)
+			}
+		}
+		if failed == nil {
+			failed = err
 		}
 	}
 	l.mu.Lock()

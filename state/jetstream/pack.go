@@ -67,20 +67,22 @@ func pack(group []*write, most int) (packs []*packed, whole bool) {
 	return packs, whole
 }
 
-// message returns one input as it is, and several as an array.
-func (p *packed) message() *nats.Msg {
-	m := nats.NewMsg(inputSubject(p.partition))
-	if m.Data = p.inputs[0]; len(p.inputs) > 1 {
-		m.Data = make([]byte, 0, p.bytes+len(p.inputs)+1)
-		m.Data = append(append(append(m.Data, '['), bytes.Join(p.inputs, []byte{','})...), ']')
+// message returns a message with one input as it is, or with an array of several.
+func (s *Store) message(p *packed) *nats.Msg {
+	data := p.inputs[0]
+	if len(p.inputs) > 1 {
+		data = make([]byte, 0, p.bytes+len(p.inputs)+1)
+		data = append(append(append(data, '['), bytes.Join(p.inputs, []byte{','})...), ']')
 	}
+	m := nats.NewMsg(inputSubject(p.partition))
+	m.Data = s.compress(data)
 	return m
 }
 
-func messages(packs []*packed) []*nats.Msg {
+func (s *Store) messages(packs []*packed) []*nats.Msg {
 	msgs := make([]*nats.Msg, len(packs))
 	for i, p := range packs {
-		msgs[i] = p.message()
+		msgs[i] = s.message(p)
 	}
 	return msgs
 }
@@ -97,7 +99,13 @@ func (s *Store) packLimit() int {
 
 // unpack decodes the inputs of a message. An input that cannot be decoded gets an error, and the
 // others are unharmed.
-func unpack(m []byte, seq uint64, subject string) []read {
+func unpack(stored []byte, seq uint64, subject string) []read {
+	m, err := decompress(stored)
+	if err != nil {
+		out := []read{{err: &state.UnreadableError{Seq: seq, Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, subject, err)}}}
+		out[0].at(seq, 0, 1)
+		return out
+	}
 	parts := []json.RawMessage{m}
 	if bytes.HasPrefix(m, []byte{'['}) {
 		var inputs []state.Input

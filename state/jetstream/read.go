@@ -157,7 +157,9 @@ func (s *Store) listOf(ctx context.Context, filter string, newest map[string]dec
 			return unavailable("reading", err)
 		}
 		p := place(m.Header, m.Sequence)
-		p.value = record(m.Subject, m.Data)
+		if p.value, err = record(m.Subject, m.Data); err != nil {
+			return err
+		}
 		keepNewest(newest, m.Subject, p)
 	}
 	return nil
@@ -171,12 +173,19 @@ func (s *Store) scanOf(ctx context.Context, filter string, newest map[string]dec
 		return err
 	}
 	seen := uint64(0)
+	var failed error
 	left, err := s.scan(ctx, s.records(filters...), 1, last, func(m natsjs.Msg, seq uint64) {
 		p := place(m.Headers(), seq)
-		p.value = record(m.Subject(), m.Data())
+		var err error
+		if p.value, err = record(m.Subject(), m.Data()); err != nil && failed == nil {
+			failed = err
+		}
 		keepNewest(newest, m.Subject(), p)
 		seen++
 	})
+	if err == nil {
+		err = failed
+	}
 	if err == nil && left > 0 {
 		err = s.checkComplete(ctx, filters, seen)
 	}
@@ -200,10 +209,15 @@ func (s *Store) lastOf(ctx context.Context, filters []string) (uint64, error) {
 	return last, nil
 }
 
-// record never returns a nil value, which would mean deletion.
-func record(subject string, value []byte) state.Record {
-	if value == nil {
-		value = []byte{}
+// record never returns a nil value, which would mean deletion, but for an error.
+func record(subject string, stored []byte) (state.Record, error) {
+	r := state.Record{Key: recordKey(subject), Value: []byte{}}
+	value, err := decompress(stored)
+	if err != nil {
+		return state.Record{Key: r.Key}, fmt.Errorf("%w: the record %s cannot be read: %w", state.ErrDamaged, r.Key, err)
 	}
-	return state.Record{Key: recordKey(subject), Value: value}
+	if value != nil {
+		r.Value = value
+	}
+	return r, nil
 }

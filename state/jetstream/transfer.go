@@ -56,7 +56,11 @@ func (s *Store) EachInput(ctx context.Context, visit func(Logged) error) error {
 		if err != nil || checkPartition(partition) != nil {
 			return fmt.Errorf("input %d is in the unknown partition %s", seq, m.Subject())
 		}
-		return visit(Logged{Seq: seq, Partition: partition, Data: m.Data()})
+		data, err := decompress(m.Data())
+		if err != nil {
+			return fmt.Errorf("input %d: %w", seq, err)
+		}
+		return visit(Logged{Seq: seq, Partition: partition, Data: data})
 	})
 	if err != nil {
 		return err
@@ -111,9 +115,12 @@ func (s *Store) eachPlaced(ctx context.Context, partition int, visit func(state.
 	seen := uint64(0)
 	err = s.each(ctx, scope{stream: s.st, filters: filters}, last, func(m natsjs.Msg, seq uint64) error {
 		seen++
-		r := record(m.Subject(), m.Data())
+		r, err := record(m.Subject(), m.Data())
 		if m.Headers().Get(deletedHeader) != "" || !isTimeline(m.Subject()) && !live.has(r.Key, seq) {
 			return nil
+		}
+		if err != nil {
+			return err
 		}
 		return visit(r)
 	})
@@ -222,7 +229,7 @@ func (f *Filler) Input(ctx context.Context, in Logged) error {
 		return err
 	}
 	m := nats.NewMsg(inputSubject(in.Partition))
-	m.Data = in.Data
+	m.Data = f.s.compress(in.Data)
 	return f.add(ctx, m)
 }
 

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,17 +73,18 @@ const (
 	alertsInEach = 50
 )
 
-// storm appends alerts that fill several files of each stream.
+// storm appends alerts that fill several files of each stream. Their texts do not compress.
 func storm(t *testing.T, log state.Log, from, n int, at time.Time) {
 	t.Helper()
-	text := strings.Repeat("The engine preempts requests. ", 100)
 	for i := from; i < from+n; i++ {
 		batch := &state.AlertBatch{}
+		noise, text := rand.NewChaCha8([32]byte{byte(i), byte(i >> 8)}), make([]byte, 2250)
 		for k := range alertsInEach {
+			_, _ = noise.Read(text) // it never fails
 			batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%08x", i*alertsInEach+k)),
 				Status: state.Firing, StartsAt: at,
 				Labels:      map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "pool": fmt.Sprintf("pool-%d", i)},
-				Annotations: map[string]string{"description": text}})
+				Annotations: map[string]string{"description": base64.StdEncoding.EncodeToString(text)}})
 		}
 		if err := log.Append(t.Context(), state.Input{At: at, Cluster: "prod", Alerts: batch}); err != nil {
 			t.Fatal(err)
