@@ -17,24 +17,72 @@ const (
 	memoryEvery = 10 * time.Second
 	// memoryWorth is the least memory to give back, beyond a quarter of the live heap.
 	memoryWorth = 32 << 20
+	// looksAfter is the number of quiet looks after a storm that give memory back, whatever seems
+	// to be live. The NATS server keeps the buffers of its last writes for ten seconds.
+	looksAfter = 2
+	// mostFloor is the most bytes that the heap may have before it is collected, if it has twice
+	// the live bytes at less. A process with few live objects would otherwise collect them many
+	// times a second in a storm.
+	mostFloor = 256 << 20
+	// floorShare is the share of the memory limit that the floor is at most, as a divisor.
+	floorShare = 8
 )
 
 // keepMemory makes the garbage collector work harder near the container's memory limit (90 % of it,
-// or GOMEMLIMIT), before the kernel kills the process. Until the context ends, it gives memory back
-// after storms.
+// or GOMEMLIMIT), before the kernel kills the process, and less while the heap is small. Until the
+// context ends, it gives memory back after storms.
 func keepMemory(ctx context.Context, log *slog.Logger) {
-	switch limit, err := memlimit.Set(); {
+	limit, err := memlimit.Set()
+	switch {
 	case err != nil:
 		log.WarnContext(ctx, "the memory limit cannot be read: set GOMEMLIMIT", "err", err)
 	case limit < math.MaxInt64:
 		log.InfoContext(ctx, "the memory is limited", "bytes", limit)
 	}
+	keepFloor(ctx, uint64(min(mostFloor, debug.SetMemoryLimit(-1)/floorShare)))
 	go (&memoryKeeper{}).run(ctx)
+}
+
+// keepFloor raises GOGC after each collection so far that the next one comes at the floor, until
+// the context ends. With GOGC=off it does nothing.
+func keepFloor(ctx context.Context, floor uint64) {
+	usual := debug.SetGCPercent(-1)
+	debug.SetGCPercent(usual)
+	if usual < 0 {
+		return
+	}
+	var await func()
+	await = func() {
+		runtime.AddCleanup(new([64]byte), func(struct{}) { // a collection has found it
+			if ctx.Err() != nil {
+				debug.SetGCPercent(usual)
+				return
+			}
+			debug.SetGCPercent(percentFor(usual, floor))
+			await()
+		}, struct{}{})
+	}
+	await()
+}
+
+// percentFor returns the GOGC at which the next collection comes at the floor, or the usual one if
+// that comes later.
+func percentFor(usual int, floor uint64) int {
+	live := []gometrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	gometrics.Read(live)
+	bytes := max(live[0].Value.Uint64(), 1<<20)
+	if bytes >= floor {
+		return usual
+	}
+	return max(usual, int((floor-bytes)*100/bytes)) //nolint:gosec // at most mostFloor * 100 / 1 MB
 }
 
 // A memoryKeeper gives memory back to the system after a storm. Go's runtime keeps as much as the
 // heap had at its highest, because it expects the next collection there.
-type memoryKeeper struct{ allocated uint64 }
+type memoryKeeper struct {
+	allocated uint64
+	after     int // looks that remain after the last storm
+}
 
 // run looks at the heap until the context ends.
 func (m *memoryKeeper) run(ctx context.Context) {
@@ -59,11 +107,16 @@ func (m *memoryKeeper) look() bool {
 	gometrics.Read(samples)
 	allocated, live := samples[0].Value.Uint64(), samples[1].Value.Uint64()
 	objects, free := samples[2].Value.Uint64(), samples[3].Value.Uint64()
-	quiet := allocated-m.allocated < live/2
+	quiet := allocated-m.allocated < max(live/2, memoryWorth)
 	m.allocated = allocated
-	if !quiet || max(objects, live)-live+free < live/4+memoryWorth {
+	if !quiet {
+		m.after = looksAfter
 		return false
 	}
+	if m.after == 0 && max(objects, live)-live+free < live/4+memoryWorth {
+		return false
+	}
+	m.after = max(0, m.after-1)
 	runtime.GC() // FreeOSMemory collects once, and pools keep their buffers for two collections
 	debug.FreeOSMemory()
 	return true

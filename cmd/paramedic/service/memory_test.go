@@ -1,12 +1,14 @@
 package service
 
 import (
+	"context"
 	"runtime"
 	gometrics "runtime/metrics"
 	"testing"
+	"time"
 )
 
-// After a storm the memory of a quiet process goes back to the system, once.
+// After a storm the memory of a quiet process goes back to the system, a few times.
 func TestMemoryGoesBackAfterAStorm(t *testing.T) {
 	released := func() uint64 {
 		s := []gometrics.Sample{{Name: "/memory/classes/heap/released:bytes"}}
@@ -35,7 +37,51 @@ func TestMemoryGoesBackAfterAStorm(t *testing.T) {
 	if got := released(); got < before+128<<20 {
 		t.Errorf("%d MB went back, want 256 MB", (int64(got)-int64(before))>>20)
 	}
+	for range looksAfter {
+		m.look()
+	}
 	if m.look() {
-		t.Error("memory was given back twice")
+		t.Error("memory is given back again and again")
+	}
+}
+
+// A small heap grows to the floor before it is collected, and a larger one as usual.
+func TestSmallHeapIsCollectedAtTheFloor(t *testing.T) {
+	runtime.GC()
+	live := []gometrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	gometrics.Read(live)
+	floor := 8 * live[0].Value.Uint64()
+	if got := percentFor(100, floor); got < 690 || got > 710 {
+		t.Errorf("GOGC is %d at an eighth of the floor, want 700", got)
+	}
+	if got := percentFor(100, 2); got != 100 {
+		t.Errorf("GOGC is %d above the floor, want the usual", got)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	percent := []gometrics.Sample{{Name: "/gc/gogc:percent"}}
+	collected := func() uint64 {
+		runtime.GC()
+		gometrics.Read(percent)
+		return percent[0].Value.Uint64()
+	}
+	gometrics.Read(percent)
+	usual := percent[0].Value.Uint64()
+	keepFloor(ctx, 64*live[0].Value.Uint64())
+	await(t, "GOGC is raised", func() bool { return collected() > 10*usual })
+	stop()
+	await(t, "GOGC is as it was", func() bool { return collected() == usual })
+}
+
+// await polls for an effect of the runtime.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
