@@ -61,16 +61,19 @@ func validKey(key string) bool {
 
 // A cluster drops some requests of processes that create the same streams at once, and never
 // answers them (nats-server 2.15.2). prepare gives an external server prepareTime for an answer,
-// and prepareMost for all attempts. A lost connection comes back later, and does not count.
+// and prepareMost for all attempts. A lost connection comes back later, and does not count. An
+// embedded server answers, but when it takes a new setting it first removes all tombstones that are
+// due, and syncs the disk for each (a minute for 100,000 of them).
 const (
-	prepareTime = 3 * time.Second
-	prepareMost = 30 * time.Second
+	prepareTime     = 3 * time.Second
+	prepareMost     = 30 * time.Second
+	prepareEmbedded = 5 * time.Minute
 )
 
 // prepare opens the streams for the purpose of the configuration.
 func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	if s.server != nil {
-		return s.prepareOnce(ctx, cfg, opTimeout)
+		return s.prepareOnce(ctx, cfg, prepareEmbedded)
 	}
 	for late := time.Now().Add(prepareMost); ; {
 		err := s.prepareOnce(ctx, cfg, prepareTime)
