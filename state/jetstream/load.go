@@ -104,10 +104,10 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 }
 
 // decodeAll reads up to the given sequence, and returns how many messages are left according to the
-// server.
+// server. Every processor scans a part and decodes, because one consumer keeps one processor busy.
 func (s *Store) decodeAll(ctx context.Context, filter []string, last uint64, l *loading) (left uint64, err error) {
 	work := make(chan []arrived)
-	var decoders sync.WaitGroup
+	var scans, decoders sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		decoders.Go(func() {
 			for batch := range work {
@@ -115,22 +115,66 @@ func (s *Store) decodeAll(ctx context.Context, filter []string, last uint64, l *
 			}
 		})
 	}
+	parts := partsOf(l.next, last)
+	errs := make([]error, len(parts))
+	for i, p := range parts {
+		scans.Go(func() {
+			var more uint64
+			more, errs[i] = s.decodePart(ctx, filter, p, work)
+			if i == len(parts)-1 {
+				left = more
+			}
+		})
+	}
+	scans.Wait()
+	close(work)
+	decoders.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return 0, err
+	}
+	l.next = last + 1
+	return left, nil
+}
+
+// A span is a part of a stream, with both ends.
+type span struct{ first, last uint64 }
+
+// partsOf divides a part of a stream by the number of processors, unless it is small.
+func partsOf(first, last uint64) (out []span) {
+	n := uint64(runtime.GOMAXPROCS(0))
+	if last-first < smallLoad {
+		n = 1
+	}
+	size := (last - first + n) / n
+	for ; first+size <= last; first += size {
+		out = append(out, span{first, first + size - 1})
+	}
+	return append(out, span{first, last})
+}
+
+// decodePart sends the messages of a part to the decoders.
+func (s *Store) decodePart(ctx context.Context, filter []string, p span, work chan<- []arrived) (left uint64, err error) {
 	batch := make([]arrived, 0, decodeBatch)
-	left, err = s.scan(ctx, s.records(filter...), l.next, last, func(m natsjs.Msg, seq uint64) {
-		l.next = seq + 1
+	left, err = s.scan(ctx, s.records(filter...), p.first, p.last, func(m natsjs.Msg, seq uint64) {
+		if seq > p.last { // the end of this part has no message
+			return
+		}
 		if batch = append(batch, arrived{m, seq}); len(batch) == decodeBatch {
 			work <- batch
 			batch = make([]arrived, 0, decodeBatch)
 		}
 	})
 	work <- batch
-	close(work)
-	decoders.Wait()
 	return left, err
 }
 
-// decodeBatch is the number of messages that a decoder takes at a time.
-const decodeBatch = 64
+const (
+	// decodeBatch is the number of messages that a decoder takes at a time.
+	decodeBatch = 64
+	// smallLoad is the number of sequences from which every processor scans a part. A scan costs
+	// some requests.
+	smallLoad = 10_000
+)
 
 // An arrived is a message with its sequence.
 type arrived struct {
@@ -142,7 +186,7 @@ type arrived struct {
 type loading struct {
 	seed   maphash.Seed
 	decode state.Decoder
-	next   uint64 // the first sequence that was not read; used by the scan only
+	next   uint64 // the first sequence that was not read
 	moved  bool   // a commit happened meanwhile
 	set    *liveSet
 
