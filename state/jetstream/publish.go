@@ -57,7 +57,10 @@ func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 // returns state.ErrFenced for a failed compare-and-set, and state.ErrUnavailable for any other
 // failure. After a lost answer the messages may have been written.
 func (s *Store) send(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
-	last := msgs[len(msgs)-1]
+	nc, last := s.nc, msgs[len(msgs)-1]
+	if strings.HasPrefix(last.Subject, inputPrefix) {
+		nc = s.appending
+	}
 	if len(msgs) > 1 {
 		id := rand.Text()
 		for i, m := range msgs {
@@ -66,12 +69,12 @@ func (s *Store) send(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 		}
 		last.Header.Set(batchCommitHeader, "1")
 		for _, m := range msgs[:len(msgs)-1] {
-			if err := s.nc.PublishMsg(m); err != nil {
+			if err := nc.PublishMsg(m); err != nil {
 				return 0, publishError(err)
 			}
 		}
 	}
-	reply, err := s.nc.RequestMsgWithContext(ctx, last)
+	reply, err := nc.RequestMsgWithContext(ctx, last)
 	if err != nil {
 		return 0, publishError(err)
 	}

@@ -13,7 +13,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// connect sets s.nc and s.js, and for an embedded server s.lock and s.server.
+// connect sets s.nc, s.appending and s.js, and for an embedded server s.lock and s.server.
 func (s *Store) connect(ctx context.Context, cfg Config) error {
 	opts := []nats.Option{
 		nats.Name("paramedic"),
@@ -29,9 +29,10 @@ func (s *Store) connect(ctx context.Context, cfg Config) error {
 		if err := cfg.checkFiles(); err != nil {
 			return err
 		}
-		s.nc, err = s.embed(cfg.Dir, opts)
+		err = s.embed(cfg.Dir, opts)
 	} else {
 		s.nc, err = dial(ctx, cfg, s.log, opts)
+		s.appending = s.nc
 	}
 	if err != nil {
 		return err
@@ -40,19 +41,24 @@ func (s *Store) connect(ctx context.Context, cfg Config) error {
 	return err
 }
 
-func (s *Store) embed(dir string, opts []nats.Option) (*nats.Conn, error) {
+// embed starts the server, and connects to it twice.
+func (s *Store) embed(dir string, opts []nats.Option) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the state directory: %w", err)
+		return fmt.Errorf("making the state directory: %w", err)
 	}
 	var err error
 	if s.lock, err = lockDir(filepath.Join(dir, "LOCK")); err != nil {
-		return nil, err
+		return err
 	}
 	s.server = &embedded{dir: dir, log: s.log}
 	if err := s.server.start(); err != nil {
-		return nil, err
+		return err
 	}
-	return nats.Connect("", append(opts, nats.InProcessServer(s.server), nats.ReconnectWait(100*time.Millisecond))...)
+	opts = append(opts, nats.InProcessServer(s.server), nats.ReconnectWait(100*time.Millisecond))
+	if s.nc, err = nats.Connect("", opts...); err == nil {
+		s.appending, err = nats.Connect("", opts...)
+	}
+	return err
 }
 
 // serverLog sends the embedded server's log to slog. The server's notices do not concern an

@@ -99,10 +99,13 @@ type Store struct {
 	lock   *dirLock  // nil: external
 	server *embedded // nil: external
 	nc     *nats.Conn
-	js     natsjs.JetStream
-	cfg    Config
-	in     natsjs.Stream
-	st     natsjs.Stream
+	// appending is the connection of Append. To an embedded server it is one of its own: on a shared
+	// one, inputs would wait behind a commit's messages, and their answers behind those of readers.
+	appending *nats.Conn
+	js        natsjs.JetStream
+	cfg       Config
+	in        natsjs.Stream
+	st        natsjs.Stream
 
 	lease *lease // nil: embedded, or not for a bot
 	queue *queue
@@ -171,6 +174,9 @@ func (s *Store) Close(ctx context.Context) error {
 
 // stop closes everything that Open has opened.
 func (s *Store) stop(ctx context.Context) error {
+	if s.appending != nil {
+		s.appending.Close()
+	}
 	if s.nc != nil {
 		s.nc.Close()
 	}
