@@ -14,6 +14,7 @@
 // are therefore the snapshot. A start reads the live records and the inputs after the position, for
 // a log of any length. The records of a small commit are in the position's message, until a larger
 // one writes them to their places (docs/decisions, 0043). Inputs that wait share a message (0042).
+// An embedded store compresses inputs and records (0048).
 //
 // The position also has the sum of the live records. If a load finds another sum, it returns a
 // [state.DamagedError], because a server drops unreadable messages silently.
