@@ -99,8 +99,9 @@ type Store struct {
 	lock   *dirLock  // nil: external
 	server *embedded // nil: external
 	nc     *nats.Conn
-	// appending is the connection of Append. To an embedded server it is one of its own: on a shared
-	// one, inputs would wait behind a commit's messages, and their answers behind those of readers.
+	// appending is the connection of Append. To an embedded server it is one of its own: on a
+	// shared one, inputs would wait behind a commit's messages, and their answers behind those of
+	// readers.
 	appending *nats.Conn
 	js        natsjs.JetStream
 	cfg       Config
