@@ -2,12 +2,11 @@ package state
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-
-	json "github.com/go-json-experiment/json/v1"
 )
 
 // A MissingGroup lists the signals that are missing for one reason. Reason is empty if it is not
