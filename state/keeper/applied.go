@@ -13,15 +13,3 @@ type Applied struct {
 	Incidents        []state.IncidentID
 	Began, Committed time.Time
 }
-
-// trace reports the traced inputs of a commit.
-func (k *Keeper) trace(traced []Applied) {
-	if len(traced) == 0 {
-		return
-	}
-	now := k.cfg.Clock.Now()
-	for i := range traced {
-		traced[i].Committed = now
-	}
-	k.cfg.Traced(traced)
-}

@@ -39,7 +39,9 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	for _, g := range committed {
 		inputs += g.inputs
 		k.publish(g.entries, p.active)
-		k.trace(g.traced)
+		if len(g.traced) > 0 {
+			k.cfg.Traced(g.traced)
+		}
 	}
 	if err != nil {
 		return inputs, err
@@ -58,13 +60,13 @@ func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.Inp
 	defer p.mu.Unlock()
 	p.ready, p.whole = false, false // until the commit no change may take effect
 	var writing *group
-	end := func(caughtUp bool) error {
+	end := func() error {
 		if writing == nil {
 			return nil
 		}
 		g := writing
 		writing = nil
-		if err := k.endCommit(p, g, caughtUp); err != nil {
+		if err := k.endCommit(p, g); err != nil {
 			return err
 		}
 		committed = append(committed, g)
@@ -73,7 +75,7 @@ func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.Inp
 	from := p.fence.Position
 	for row := 1; err == nil; row++ {
 		g, failed := k.applyGroup(ctx, p, reader, in, from)
-		if err := end(false); err != nil {
+		if err := end(); err != nil {
 			return committed, err
 		}
 		if failed != nil {
@@ -86,8 +88,11 @@ func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.Inp
 		}
 		in, err = k.next(ctx, p, reader)
 	}
-	if failed := end(reader.Buffered() == 0); failed != nil {
+	if failed := end(); failed != nil {
 		return committed, failed
+	}
+	if reader.Buffered() == 0 {
+		p.backlog.caughtUp()
 	}
 	p.ready, p.whole = err == nil, err == nil && !p.active
 	return committed, err
@@ -144,9 +149,8 @@ func (k *Keeper) beginCommit(ctx context.Context, p *partition, g *group) {
 	}()
 }
 
-// endCommit waits for the group's commit, and lets its changes take effect. caughtUp means that no
-// input waits.
-func (k *Keeper) endCommit(p *partition, g *group, caughtUp bool) error {
+// endCommit waits for the group's commit, and lets its changes take effect.
+func (k *Keeper) endCommit(p *partition, g *group) error {
 	<-g.done
 	if g.err != nil {
 		return fmt.Errorf("committing partition %d: %w", p.n, g.err)
@@ -156,7 +160,11 @@ func (k *Keeper) endCommit(p *partition, g *group, caughtUp bool) error {
 		k.agenda.apply(p.n, g.moves)
 	}
 	k.recent.add(g.entries)
-	p.backlog.committed(k.cfg.Clock.Now(), caughtUp)
+	now := k.cfg.Clock.Now()
+	p.backlog.committed(now)
+	for i := range g.traced {
+		g.traced[i].Committed = now
+	}
 	g.records = nil
 	return nil
 }

@@ -156,15 +156,19 @@ func (b *backlog) applied(in *state.Input, now time.Time) {
 	b.working = now
 }
 
-// committed records that the applied inputs are durable. caughtUp means that no input waits.
-func (b *backlog) committed(now time.Time, caughtUp bool) {
+// committed records that the applied inputs are durable.
+func (b *backlog) committed(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.addWork(now)
 	b.working = now
-	if caughtUp {
-		b.current, b.working = time.Time{}, time.Time{}
-	}
+}
+
+// caughtUp records that no input waits.
+func (b *backlog) caughtUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.current, b.working = time.Time{}, time.Time{}
 }
 
 // addWork adds the time since the last call, and scales older work down to speedWindow.
