@@ -63,7 +63,7 @@ func validKey(key string) bool {
 // answers them (nats-server 2.15.2). prepare gives an external server prepareTime for an answer,
 // and prepareMost for all attempts. A lost connection comes back later, and does not count. An
 // embedded server answers, but when it takes a new setting it first removes all tombstones that are
-// due, and syncs the disk for each (a minute for 100,000 of them).
+// due, and syncs the disk for each (11 s after a storm of 25,000 incidents).
 const (
 	prepareTime     = 3 * time.Second
 	prepareMost     = 30 * time.Second

@@ -17,15 +17,14 @@ const (
 	memoryEvery = 10 * time.Second
 	// memoryWorth is the least memory to give back, beyond a quarter of the live heap.
 	memoryWorth = 32 << 20
-	// looksAfter is the number of quiet looks after a storm that give memory back, whatever seems
-	// to be live. The NATS server keeps the buffers of its last writes for ten seconds.
+	// looksAfter is the number of quiet looks after a storm that give memory back, even if it seems
+	// to be in use. The NATS server keeps the buffers of its last writes for ten seconds.
 	looksAfter = 2
-	// mostFloor is the most bytes that the heap may have before it is collected, if it has twice
-	// the live bytes at less. A process with few live objects would otherwise collect them many
-	// times a second in a storm.
-	mostFloor = 256 << 20
-	// floorShare is the share of the memory limit that the floor is at most, as a divisor.
-	floorShare = 8
+	// A heap is collected when it has twice its live bytes, but not below the floor: mostFloor, or
+	// the memory limit divided by floorDivisor if that is less. A process with few live objects
+	// would otherwise collect them many times a second in a storm.
+	mostFloor    = 256 << 20
+	floorDivisor = 8
 )
 
 // keepMemory makes the garbage collector work harder near the container's memory limit (90 % of it,
@@ -39,7 +38,7 @@ func keepMemory(ctx context.Context, log *slog.Logger) {
 	case limit < math.MaxInt64:
 		log.InfoContext(ctx, "the memory is limited", "bytes", limit)
 	}
-	keepFloor(ctx, uint64(min(mostFloor, debug.SetMemoryLimit(-1)/floorShare)))
+	keepFloor(ctx, uint64(min(mostFloor, debug.SetMemoryLimit(-1)/floorDivisor)))
 	go (&memoryKeeper{}).run(ctx)
 }
 
@@ -98,9 +97,10 @@ func (m *memoryKeeper) run(ctx context.Context) {
 	}
 }
 
-// look gives memory back if there is enough and the process is quiet: since the last look it
-// allocated less than half of the live heap. It returns whether it did. What is free beside live
-// objects in their spans cannot go back, and does not count.
+// look gives memory back if the process is quiet, and if a storm has just ended or enough is free.
+// Quiet means that it allocated less than half of the live heap, or than memoryWorth, since the
+// last look. It returns whether it gave memory back. What is free beside live objects in their
+// spans cannot go back, and does not count.
 func (m *memoryKeeper) look() bool {
 	samples := []gometrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}

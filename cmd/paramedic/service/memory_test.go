@@ -5,7 +5,6 @@ import (
 	"runtime"
 	gometrics "runtime/metrics"
 	"testing"
-	"time"
 )
 
 // After a storm the memory of a quiet process goes back to the system, a few times.
@@ -68,20 +67,7 @@ func TestSmallHeapIsCollectedAtTheFloor(t *testing.T) {
 	gometrics.Read(percent)
 	usual := percent[0].Value.Uint64()
 	keepFloor(ctx, 64*live[0].Value.Uint64())
-	await(t, "GOGC is raised", func() bool { return collected() > 10*usual })
+	eventually(t, "GOGC is raised", func() bool { return collected() > 10*usual })
 	stop()
-	await(t, "GOGC is as it was", func() bool { return collected() == usual })
-}
-
-// await polls for an effect of the runtime.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("never: %s", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
+	eventually(t, "GOGC is as it was", func() bool { return collected() == usual })
 }
