@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"paramedic/rules/treatment"
 	"paramedic/state"
 )
 
@@ -17,24 +18,31 @@ func (pb Playbook) Advise(in state.Incident, ev state.Evidence) state.Story {
 	story, names := in.Diagnosis.Story, scopeNames(in, ev)
 	d := dialectOf(names.engine)
 	var do, avoid []string
-	place := -1 // index of the verdict's steps
+	does := map[string][]string{} // the treatments of each step
+	place := -1                   // index of the verdict's steps
 	for _, r := range pb.FirstAid {
 		if r.Verdict && len(story.Do) > 0 {
 			place = len(do)
 			continue
 		}
 		r.Text, r.When = d.adapt(r.Text), d.adapt(r.When)
-		do = append(do, names.fill(r.String()))
+		step := names.fill(r.String())
+		do, does[step] = append(do, step), r.Treatments()
 	}
 	for _, w := range pb.Worse {
 		avoid = append(avoid, names.fill(d.adapt(w)))
 	}
+	verdicts := d.adaptAll(story.Do)
+	for i, step := range verdicts {
+		does[step] = append(does[step], treatment.Whole(treatment.In(story.Do[i]))...)
+	}
 	if place >= 0 { // these steps are for this very incident, so no general step replaces one of them
-		story.Do = slices.Insert(do, place, d.adaptAll(story.Do)...)
+		story.Do = slices.Insert(do, place, verdicts...)
 	} else {
-		story.Do = slices.Concat(do, withoutRepeats(do, d.adaptAll(story.Do)))
+		story.Do = slices.Concat(do, withoutRepeats(do, verdicts))
 	}
 	story.Avoid = slices.Concat(avoid, withoutRepeats(avoid, d.adaptAll(story.Avoid)))
+	story.Do, story.Cautions = heldBack(story.Do, does, story.Cautions)
 	if in.Cause() != state.Unknown { // the unknown's story lists signals by ID, and IDs are the same for all engines
 		story.What, story.Why = d.adapt(story.What), d.adapt(story.Why)
 	}

@@ -260,4 +260,13 @@ type Story struct {
 	Time  string   `json:"time,omitempty"` // one sentence on where late requests spend their time; empty if not measured
 	Do    []string `json:"do,omitempty"`
 	Avoid []string `json:"avoid,omitempty"`
+	// Cautions lists what holds steps of Do back. Those steps say so themselves.
+	Cautions []Caution `json:"cautions,omitempty"`
+}
+
+// A Caution holds back a treatment, such as "raise max_num_seqs", that may make things worse.
+type Caution struct {
+	Treatment string    `json:"treatment"`
+	Cause     Cause     `json:"cause,omitempty"` // a possible cause that it makes worse, which a person has to rule out first
+	Until     time.Time `json:"until,omitzero"`  // the verdict is too young until then
 }

@@ -144,7 +144,11 @@ func TestVerdictAdvisesByXid(t *testing.T) {
 				}
 			}
 		}
-		if n := len(want); n == 1 || n > 6 || len(d.Story.Do) < n || !slices.Equal(d.Story.Do[:n], want) {
+		same := func(line, want string) bool { // a restart may wait until another cause is ruled out
+			_, step, waits := strings.Cut(line, "which it makes worse: ")
+			return line == want || waits && strings.EqualFold(step, want)
+		}
+		if n := len(want); n == 1 || n > 6 || len(d.Story.Do) < n || !slices.EqualFunc(d.Story.Do[:n], want, same) {
 			t.Errorf("Xid %d, %s: do now\n%s", x.Code, x.Needs, cmp.Diff(want, d.Story.Do))
 		}
 		if cordons := strings.Contains(x.Action, "cordon") || x.Needs == "ask_the_driver"; !cordons {

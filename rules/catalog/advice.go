@@ -1,6 +1,11 @@
 package catalog
 
-import "slices"
+import (
+	"slices"
+
+	"paramedic/rules/treatment"
+	"paramedic/state"
+)
 
 // WorstAdvice replaces the placeholder lines of do or avoid by the advice of the worst recovery,
 // for readers without a specific GPU.
@@ -53,6 +58,17 @@ func (c *Catalog) AdviceByXid(line string) []XidAdvice {
 		}
 		out[i].Xids = append(out[i].Xids, codes...)
 		slices.Sort(out[i].Xids)
+	}
+	return out
+}
+
+// Harms returns the treatments that make a cause worse, from the lines that it warns with.
+func (c *Catalog) Harms(cause state.Cause) []string {
+	var out []string
+	if entry, ok := c.Cause(cause); ok {
+		for _, line := range c.WorstAdvice(entry.Avoid) {
+			out = append(out, treatment.In(line)...)
+		}
 	}
 	return out
 }

@@ -95,6 +95,9 @@ type StoryJSON struct {
 	Time  string   `json:"time,omitempty"` // the phases of late requests
 	Do    []string `json:"do"`
 	Avoid []string `json:"avoid"`
+	// Cautions lists what holds steps of Do back: a possible cause that they make worse, or a young
+	// verdict.
+	Cautions []state.Caution `json:"cautions,omitempty"`
 }
 
 // ActionJSON is an action in the API.
@@ -209,7 +212,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: listOrEmpty(d.Anomalies), Correlations: listOrEmpty(d.Correlations),
 		Chain: listOrEmpty(d.Chain),
 		Story: StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time,
-			Do: listOrEmpty(d.Story.Do), Avoid: listOrEmpty(d.Story.Avoid)},
+			Do: listOrEmpty(d.Story.Do), Avoid: listOrEmpty(d.Story.Avoid), Cautions: d.Story.Cautions},
 		ActiveAlerts: in.ActiveAlerts, AckedAt: timeOrNull(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
 		SilencedUntil: timeOrNull(in.SilencedUntil), MergedInto: in.MergedInto,
 	}

@@ -22,10 +22,7 @@ type Knowledge struct {
 // Diagnose returns the verdict of the rules, with the advice of its playbook.
 func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	d := k.Rules.Diagnose(in, ev, now)
-	pb, ok := k.Library.For(d)
-	if !ok {
-		return d
-	}
+	pb, _ := k.Library.For(d)
 	judged := *in
 	judged.Diagnosis, judged.Scope = d, d.Scope // what is broken, and not all that the alerts are about
 	var evidence state.Evidence

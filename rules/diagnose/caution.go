@@ -1,0 +1,57 @@
+package diagnose
+
+import (
+	"slices"
+	"time"
+
+	"paramedic/rules/catalog"
+	"paramedic/rules/treatment"
+	"paramedic/state"
+)
+
+const (
+	// Settle is the time for which a verdict stands before an engine's arguments are changed. Most
+	// rates look back five minutes, so until then half of their window may be before the onset.
+	Settle = 5 * time.Minute
+	// doubt is the lead in decibans that rules a cause out: about 30 to 1.
+	doubt = 15
+)
+
+// cautions returns the treatments that wait: those that make another possible cause worse, and
+// changes of an engine's arguments while the verdict is young.
+func cautions(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) []state.Caution {
+	best := &v.ranked[0]
+	var out []state.Caution
+	since := now
+	if in.Cause() == best.cause.ID && !in.NamedAt.IsZero() {
+		since = in.NamedAt
+	}
+	if until := since.Add(Settle); until.After(now) {
+		out = append(out, state.Caution{Treatment: treatment.Tune, Until: until})
+	}
+	for i := range v.ranked[1:] {
+		w := &v.ranked[i+1]
+		if !w.possible(best, in) {
+			continue
+		}
+		for _, t := range c.Harms(w.cause.ID) {
+			if !slices.ContainsFunc(out, func(k state.Caution) bool { return k.Treatment == t && k.Cause != "" }) {
+				out = append(out, state.Caution{Treatment: t, Cause: w.cause.ID})
+			}
+		}
+	}
+	return out
+}
+
+// possible reports whether the cause explains an alert, and the sum does not rule it out, also if
+// all that was not measured spoke for it. Unmeasured signals count only if the cause is a
+// look-alike, or a finding or a typical alert supports it. A consequence of the best cause needs no
+// treatment of its own.
+func (w *causeScore) possible(best *causeScore, in *state.Incident) bool {
+	could := w.score
+	if w.supported() || w.typical(in) || best.cause.LooksLike(w.cause) {
+		could += w.unread
+	}
+	return could >= best.score-doubt && !best.cause.BringsAbout(w.cause.ID, in.Symptoms) &&
+		slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return w.cause.Explains[s.Symptom] > 0 })
+}

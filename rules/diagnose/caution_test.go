@@ -1,0 +1,66 @@
+package diagnose
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"paramedic/rules/evidence"
+	"paramedic/rules/rulestest"
+	"paramedic/rules/treatment"
+	"paramedic/state"
+)
+
+// A treatment waits while another cause that it makes worse is possible: it explains an alert, and
+// is not ruled out by what was measured and what was not.
+func TestTreatmentWaitsWhileItMayHarm(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	in := &state.Incident{Symptoms: []state.SymptomCount{{Symptom: "ttft_high"}}}
+	best, _ := c.Cause("concurrency_cap")
+	holds := func(id state.Cause, treated string, score, unread float64, seen ...observation) bool {
+		other, _ := c.Cause(id)
+		v := verdict{ranked: []causeScore{{cause: best, score: 16}, {cause: other, score: score, unread: unread, seen: seen}}}
+		return slices.Contains(cautions(c, in, v, rulestest.Now), state.Caution{Treatment: treated, Cause: id})
+	}
+	sign := observation{observed: observed{Signal: "prefill_time_p95", Weight: 3}}
+	for name, cse := range map[string]struct{ got, want bool }{
+		"a possible surge":                    {holds("traffic_surge", "raise max_num_seqs", 1, 0), true},
+		"a surge that the sum rules out":      {holds("traffic_surge", "raise max_num_seqs", 0.5, 0), false},
+		"a cause with a sign, not measured":   {holds("gpu_throttle", "lower max_num_seqs", -4, 6, sign), true},
+		"a cause with no sign, not measured":  {holds("gpu_throttle", "lower max_num_seqs", -4, 6), false},
+		"a cause that explains no alert":      {holds("monitoring_gap", treatment.Restart, 9, 0), false},
+		"a treatment that does not harm here": {holds("traffic_surge", "lower max_num_seqs", 1, 0), false},
+	} {
+		if cse.got != cse.want {
+			t.Errorf("%s: the treatment waits: %t", name, cse.got)
+		}
+	}
+}
+
+// A young verdict looks back on rates from before the onset, so an engine's arguments wait.
+func TestArgumentsWaitForAYoungVerdict(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	best, _ := c.Cause("kv_exhaustion")
+	v := verdict{view: evidence.ArrangeScope(&state.Incident{}, state.Scope{}, nil, c), ranked: []causeScore{{cause: best, score: 16}}}
+	defer v.view.Release()
+	now := rulestest.Now
+	for _, cse := range []struct {
+		was   state.Cause
+		since time.Time
+		until time.Time // zero: no caution
+	}{
+		{state.Unknown, time.Time{}, now.Add(Settle)},
+		{"traffic_surge", now.Add(-time.Hour), now.Add(Settle)},
+		{"kv_exhaustion", now.Add(-time.Minute), now.Add(Settle - time.Minute)},
+		{"kv_exhaustion", now.Add(-Settle), time.Time{}},
+	} {
+		in := &state.Incident{NamedAt: cse.since, Diagnosis: state.Diagnosis{Cause: cse.was}}
+		var want []state.Caution
+		if !cse.until.IsZero() {
+			want = []state.Caution{{Treatment: treatment.Tune, Until: cse.until}}
+		}
+		if got := cautions(c, in, v, now); !slices.Equal(got, want) {
+			t.Errorf("%s since %s: %v, want %v", cse.was, cse.since, got, want)
+		}
+	}
+}
