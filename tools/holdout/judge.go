@@ -99,15 +99,16 @@ func (r *result) count(d state.Diagnosis, about bool) {
 	r.Verdicts = append(r.Verdicts, named{cause, d.Confidence, right})
 }
 
-// look keeps the verdicts that are new, final or not.
+// look keeps what open incidents advise, whether their verdict is the last or not.
 func (r *run) look() {
 	for _, in := range r.Board.Incidents() {
-		if in.DiagnosedAt.IsZero() || r.called[in.ID] == in.Cause() {
+		if in.DiagnosedAt.IsZero() || !in.Open() || !r.about(&in) {
 			continue
 		}
-		r.called[in.ID] = in.Cause()
-		if r.about(&in) {
-			r.advised = append(r.advised, in)
+		for _, t := range r.advice.Given(&in, r.At) {
+			if !slices.Contains(r.advised[in.Cause()], t) {
+				r.advised[in.Cause()] = append(r.advised[in.Cause()], t)
+			}
 		}
 	}
 }
@@ -131,9 +132,9 @@ func (r *run) lastVerdict() time.Time {
 // another cause by definition.
 func (r *run) harm(truth, played string) []string {
 	var out []string
-	for i := range r.advised {
-		if string(r.advised[i].Cause()) != played {
-			out = append(out, r.advice.Harmful(&r.advised[i], truth)...)
+	for cause, given := range r.advised {
+		if string(cause) != played {
+			out = append(out, r.advice.Harmful(cause, given, truth)...)
 		}
 	}
 	slices.Sort(out)

@@ -58,8 +58,7 @@ type run struct {
 	ruler   *ruler
 	scraper *engine.Client // nil: evidence comes through PromQL
 
-	called  map[state.IncidentID]state.Cause // the last verdict of each incident
-	advised []state.Incident                 // at each of their verdicts
+	advised map[state.Cause][]string // the treatments that verdicts advised, at any time
 	load    load
 
 	evidence bool // describe incidents with their evidence
@@ -103,7 +102,7 @@ func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, erro
 	}
 	a := newAPI(w.store)
 	r := &run{evidence: k.evidence, Bot: bot, triage: rec, advice: k.advice, world: w, ruler: newRuler(loaded, a, dresser(c, seed)),
-		called: map[state.IncidentID]state.Cause{}}
+		advised: map[state.Cause][]string{}}
 	r.At = fleet.Start()
 	sources := enrich.Cluster{}
 	if c["kubernetes"] != "none" {

@@ -55,7 +55,8 @@ func TestAdviceForThePlayedFaultSuitsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{advice: k.advice, advised: []state.Incident{{Diagnosis: state.Diagnosis{Cause: lab.HostMemoryLeak}}}}
+	leak := state.Incident{Diagnosis: state.Diagnosis{Cause: lab.HostMemoryLeak}}
+	r := &run{advice: k.advice, advised: map[state.Cause][]string{lab.HostMemoryLeak: k.advice.Given(&leak, time.Time{})}}
 	if got := r.harm(lab.OOMKilled, lab.OOMKilled); len(got) == 0 {
 		t.Error("the advice for a leak does not count as harmful for an OOM kill")
 	}

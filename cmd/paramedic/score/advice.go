@@ -1,117 +1,58 @@
 package score
 
 import (
-	"regexp"
 	"slices"
-	"strings"
+	"time"
 
 	"paramedic/playbooks"
 	"paramedic/rules/catalog"
+	"paramedic/rules/treatment"
 	"paramedic/state"
 )
-
-// A treatment is a change that operators make, with a pattern that finds it in the catalogue's
-// sentences.
-type treatment struct {
-	name string
-	said *regexp.Regexp
-}
-
-// treatments lists the treatments that are compared. A sentence may name several.
-var treatments = []treatment{
-	{"lower max_num_seqs", regexp.MustCompile(`(lower|cut|reduc)\w*( or rais\w+)? [^;.]*max_num_seqs`)},
-	{"raise max_num_seqs", regexp.MustCompile(`rais\w*( or lower\w*)? [^;.]*max_num_seqs`)},
-	{"lower gpu_memory_utilization", regexp.MustCompile(`(lower|cut|reduc)\w* [^;.]*gpu_memory_utilization`)},
-	{"raise gpu_memory_utilization", regexp.MustCompile(`rais\w* [^;.]*gpu_memory_utilization`)},
-	{"cut max_model_len", regexp.MustCompile(`(lower|cut|reduc)\w* [^;.]*max_model_len`)},
-	{"lower max_num_batched_tokens", regexp.MustCompile(`(lower|cut|reduc)\w* [^;.]*max_num_batched_tokens`)},
-	{"raise max_num_batched_tokens", regexp.MustCompile(`rais\w* [^;.]*max_num_batched_tokens`)},
-	{"tune the engine", regexp.MustCompile(`^tuning|^tune|engine settings`)},
-	{"scale out", regexp.MustCompile(`^(scal\w+ out|adding|add (a |one )?(replica|worker)s?|` +
-		`scal\w+ (it|the pool) (out|up))|; scal\w+ out| or scal\w+ out`)},
-	{"restart all at once", regexp.MustCompile(`restart\w* (the )?(whole pool|workers|everything|engines|all|pods)`)},
-	{"restart a worker", regexp.MustCompile(`restart\w* (the )?(\w+ )?(worker|pod|engine|it\b)|` +
-		`restart\w* (the )?whole (tensor|tp)|restart\w* it|^restart (it|the (fullest|whole tensor))|deleting the pod|killing`)},
-	{"restart one rank", regexp.MustCompile(`one rank (of [\w -]+ )?only`)},
-	{"restart the router", regexp.MustCompile(`restart\w* the (router|gateway|endpoint picker)`)},
-	{"cordon", regexp.MustCompile(`\bcordon`)},
-	{"flush the prefix cache", regexp.MustCompile(`flush\w*|reset\w* the prefix cache`)},
-	{"raise the memory limit", regexp.MustCompile(`rais\w* the (memory )?limit`)},
-	{"roll back", regexp.MustCompile(`roll\w*( \w+){0,3} back|rollback`)},
-	{"turn on chunked prefill", regexp.MustCompile(`turn\w* on chunked prefill`)},
-	{"wait", regexp.MustCompile(`^wait`)},
-}
-
-// implied maps treatments to those that they include: restarting all includes restarting one, and
-// setting an argument is tuning.
-var implied = map[string]string{
-	"restart all at once": "restart a worker", "lower max_num_seqs": "tune the engine",
-	"raise max_num_seqs":           "tune the engine",
-	"lower gpu_memory_utilization": "tune the engine", "raise gpu_memory_utilization": "tune the engine",
-	"lower max_num_batched_tokens": "tune the engine", "raise max_num_batched_tokens": "tune the engine",
-}
-
-// treatmentsIn returns the treatments that a sentence names.
-func treatmentsIn(sentence string) []string {
-	s := strings.ToLower(strings.TrimSpace(sentence))
-	var out []string
-	for _, t := range treatments {
-		if t.said.MatchString(s) {
-			out = append(out, t.name)
-		}
-	}
-	return out
-}
 
 // An Adviser compares the advice of a verdict with what makes the true cause worse.
 type Adviser struct {
 	catalog *catalog.Catalog
-	library *playbooks.Library
+	steps   map[state.Cause][][]string // the treatments of each step of the advice
 }
 
 // NewAdviser returns an adviser that reads the advice of these causes and playbooks.
-func NewAdviser(c *catalog.Catalog, l *playbooks.Library) *Adviser { return &Adviser{c, l} }
+func NewAdviser(c *catalog.Catalog, l *playbooks.Library) *Adviser {
+	a := &Adviser{c, map[state.Cause][][]string{}}
+	for _, cause := range c.Causes() {
+		a.steps[cause.ID] = steps(c, l, cause)
+	}
+	return a
+}
 
-// given returns the treatments that the advice for a cause names: its first aid in words, and its
-// playbook's actions.
-func (a *Adviser) given(cause state.Cause) []string {
-	var out []string
-	verdict := state.Diagnosis{Cause: cause}
-	if c, ok := a.catalog.Cause(cause); ok {
-		verdict.Playbook = c.Playbook
-		for _, s := range a.catalog.WorstAdvice(c.Do) {
-			out = append(out, treatmentsIn(s)...)
-		}
+// steps returns the treatments of each step that the advice for a cause has: its first aid in
+// words, and its playbook's actions.
+func steps(c *catalog.Catalog, l *playbooks.Library, cause *catalog.Cause) [][]string {
+	var out [][]string
+	for _, line := range c.WorstAdvice(cause.Do) {
+		out = append(out, treatment.Whole(treatment.In(line)))
 	}
-	if pb, ok := a.library.For(verdict); ok {
+	if pb, ok := l.For(state.Diagnosis{Cause: cause.ID, Playbook: cause.Playbook}); ok {
 		for _, r := range pb.FirstAid {
-			switch r.Action {
-			case playbooks.ActionSetEngineArg:
-				out = append(out, r.Params["direction"]+" "+r.Params["arg"])
-			case playbooks.ActionRestartWorker:
-				out = append(out, "restart a worker")
+			if r.Action != "" {
+				out = append(out, r.Treatments())
 			}
-		}
-	}
-	for _, t := range slices.Clone(out) {
-		if also := implied[t]; also != "" {
-			out = append(out, also)
 		}
 	}
 	return out
 }
 
-// avoided returns the treatments that make a cause worse. Advice against restarting all at once
-// does not forbid restarting one.
-func (a *Adviser) avoided(cause state.Cause) []string {
+// Given returns the treatments that an incident advises at a time. Steps that it holds back do not
+// count.
+func (a *Adviser) Given(in *state.Incident, at time.Time) []string {
 	var out []string
-	if c, ok := a.catalog.Cause(cause); ok {
-		for _, s := range a.catalog.WorstAdvice(c.Avoid) {
-			said := treatmentsIn(s)
-			if slices.Contains(said, "restart all at once") && !strings.Contains(s, "at once") {
-				said = append(said, "restart a worker") // restarting workers at all
-			}
-			out = append(out, said...)
+	advice := a.steps[in.Cause()]
+	cordons := slices.ContainsFunc(advice, func(step []string) bool { return slices.Contains(step, treatment.Cordon) })
+	for _, step := range advice {
+		if !slices.ContainsFunc(in.Diagnosis.Story.Cautions, func(c state.Caution) bool {
+			return treatment.Held(step, c.Treatment, cordons) && (c.Until.IsZero() || at.Before(c.Until))
+		}) {
+			out = append(out, step...)
 		}
 	}
 	return out
@@ -120,16 +61,15 @@ func (a *Adviser) avoided(cause state.Cause) []string {
 // Harmful returns the advice of a verdict that the true cause's entry warns of. Advice that the
 // true cause also gives does not count. Nor does a restart if the same advice cordons the node
 // first, because the warning is about landing on that node again.
-func (a *Adviser) Harmful(in *state.Incident, truth string) []string {
-	verdict := in.Cause()
+func (a *Adviser) Harmful(verdict state.Cause, given []string, truth string) []string {
 	if string(verdict) == truth || verdict == state.Unknown {
 		return nil
 	}
-	given, own, avoided := a.given(verdict), a.given(state.Cause(truth)), a.avoided(state.Cause(truth))
+	own, avoided := slices.Concat(a.steps[state.Cause(truth)]...), a.catalog.Harms(state.Cause(truth))
 	var out []string
 	for _, t := range given {
-		if !slices.Contains(avoided, t) || slices.Contains(own, t) && t != "restart a worker" ||
-			t == "restart a worker" && slices.Contains(given, "cordon") {
+		if !slices.Contains(avoided, t) || slices.Contains(own, t) && t != treatment.Restart ||
+			t == treatment.Restart && slices.Contains(given, treatment.Cordon) {
 			continue
 		}
 		if line := string(verdict) + " advises to " + t + ", which makes " + truth +

@@ -12,6 +12,7 @@ import (
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
+	"paramedic/rules/treatment"
 	"paramedic/state"
 )
 
@@ -212,14 +213,25 @@ func TestHarmfulAdvice(t *testing.T) {
 		{"unknown", "kv_exhaustion", ""},
 	} {
 		in := state.Incident{Diagnosis: state.Diagnosis{Cause: state.Cause(c.verdict)}}
-		got := strings.Join(a.Harmful(&in, c.truth), "; ")
+		got := strings.Join(a.Harmful(in.Cause(), a.Given(&in, time.Time{}), c.truth), "; ")
 		if c.harm == "" && got != "" || !strings.Contains(got, c.harm) {
 			t.Errorf("%s where %s is true: %q, want %q", c.verdict, c.truth, got, c.harm)
 		}
 	}
+	in := state.Incident{Diagnosis: state.Diagnosis{Cause: "kv_exhaustion", Story: state.Story{
+		Cautions: []state.Caution{{Treatment: treatment.Tune, Until: time.Unix(300, 0)}}}}}
+	harm := func(at int64) []string {
+		return a.Harmful(in.Cause(), a.Given(&in, time.Unix(at, 0)), "concurrency_cap")
+	}
+	if got := harm(299); len(got) > 0 {
+		t.Errorf("a step that is held back until 300 is given at 299: %v", got)
+	}
+	if len(harm(300)) == 0 {
+		t.Error("a step that was held back until 300 is not given then")
+	}
 	for _, cause := range catalog.Causes() {
 		for _, s := range catalog.WorstAdvice(cause.Avoid) {
-			if len(treatmentsIn(s)) == 0 {
+			if len(treatment.In(s)) == 0 {
 				t.Logf("%s: no treatment is known in %q", cause.ID, s)
 			}
 		}
@@ -235,9 +247,9 @@ func TestStoriesTurnASettingOneWay(t *testing.T) {
 	turns := func(lines []string) map[string]string {
 		out := map[string]string{}
 		for _, l := range lines {
-			for _, treatment := range treatmentsIn(l) {
-				if strings.HasPrefix(treatment, "lower ") || strings.HasPrefix(treatment, "raise ") {
-					out[treatment] = l
+			for _, t := range treatment.In(l) {
+				if strings.HasPrefix(t, "lower ") || strings.HasPrefix(t, "raise ") {
+					out[t] = l
 				}
 			}
 		}

@@ -90,7 +90,11 @@ func (t *trial) wrong(in *state.Incident) bool {
 // look records the current verdict of every incident, and its harmful advice.
 func (t *trial) look() {
 	for _, in := range t.Board.Incidents() {
-		if in.DiagnosedAt.IsZero() || t.verdicts[in.ID] == in.Cause() {
+		if in.DiagnosedAt.IsZero() {
+			continue
+		}
+		t.harm(&in)
+		if t.verdicts[in.ID] == in.Cause() {
 			continue
 		}
 		t.verdicts[in.ID] = in.Cause()
@@ -101,12 +105,23 @@ func (t *trial) look() {
 		if cause := string(in.Cause()); t.wrong(&in) && !slices.Contains(t.misled, cause) {
 			t.misled = append(t.misled, cause)
 		}
-		if t.truth(&in) != nil {
-			continue // advice for this fault is about its own worker, even beside another fault in the pool
+	}
+}
+
+// harm records the harmful advice that an open incident gives now. Advice for a fault is about its
+// own worker, even beside another fault in the pool.
+func (t *trial) harm(in *state.Incident) {
+	if !in.Open() || t.truth(in) != nil {
+		return
+	}
+	given := t.advice.Given(in, t.At)
+	for _, x := range t.truths {
+		if !x.pool.about(in) {
+			continue
 		}
-		for _, x := range t.truths {
-			if x.pool.about(&in) {
-				t.harmful = append(t.harmful, t.advice.Harmful(&in, x.cause)...)
+		for _, line := range t.advice.Harmful(in.Cause(), given, x.cause) {
+			if !slices.Contains(t.harmful, line) {
+				t.harmful = append(t.harmful, line)
 			}
 		}
 	}
@@ -152,7 +167,7 @@ func (t *trial) result() TrialResult {
 		p.Outcome = p.False[0]
 	}
 	slices.Sort(t.harmful)
-	p.Harmful = slices.Compact(t.harmful)
+	p.Harmful = t.harmful
 	p.Misled = slices.DeleteFunc(p.Misled, func(cause string) bool { return cause == p.Outcome })
 	p.trace = t.trace.String()
 	return p
