@@ -13,6 +13,12 @@ import (
 
 func ptr(v float64) *float64 { return &v }
 
+// caution adds a caution about the scene's action.
+func caution(s *Scene, c state.Caution) {
+	c.Treatment = (playbooks.Remedy{Action: s.Action.Kind, Params: s.Action.Params}).Treatments()[0]
+	s.Incident.Diagnosis.Story.Cautions = []state.Caution{c}
+}
+
 func TestEvidenceMustStillHold(t *testing.T) {
 	leak := state.Finding{Signal: "kv_usage", Pod: "vllm-0", Value: .9, Baseline: ptr(.3), Weight: 5}
 	memory := state.Finding{Signal: "container_memory", Pod: "vllm-0", Value: 90e9, Baseline: ptr(40e9), Weight: 5}
@@ -58,6 +64,17 @@ func TestEvidenceMustStillHold(t *testing.T) {
 		{name: "a later finding of an unread signal counts", set: found(nil, leak, with(memory, func(f *state.Finding) { f.Pod = "vllm-3" }), memory), want: state.Allow},
 		{name: "the incident is resolved", set: found(func(s *Scene) { s.Incident.Status = state.StatusResolved }, leak, memory), want: state.Deny, says: "is resolved"},
 		{name: "no alert fires", set: found(func(s *Scene) { s.Incident.ActiveAlerts = 0 }, leak, memory), want: state.Deny, says: "no alert"},
+		{name: "a possible cause that it makes worse", set: found(func(s *Scene) { caution(s, state.Caution{Cause: "gpu_fault"}) }, leak, memory), want: state.Deny,
+			says: "GPU fault is not ruled out"},
+		{name: "a possible cause, approved", set: found(func(s *Scene) {
+			s.Rule.Mode = policy.Approve
+			caution(s, state.Caution{Cause: "gpu_fault"})
+		}, leak, memory), want: state.Allow, says: "not ruled out: GPU fault"},
+		{name: "a young verdict", set: found(func(s *Scene) { caution(s, state.Caution{Until: s.Now.Add(time.Minute)}) }, leak, memory), want: state.Hold, says: "the verdict is young"},
+		{name: "a verdict that has stood", set: found(func(s *Scene) { caution(s, state.Caution{Until: s.Now}) }, leak, memory), want: state.Allow},
+		{name: "a caution about another treatment", set: found(func(s *Scene) {
+			s.Incident.Diagnosis.Story.Cautions = []state.Caution{{Treatment: "scale out", Cause: "cold_start"}}
+		}, leak, memory), want: state.Allow},
 		{name: "another verdict", set: found(func(s *Scene) { s.Incident.Diagnosis.Cause = "engine_hang" }, leak, memory), want: state.Deny, says: "the verdict changed to engine_hang"},
 	})
 }

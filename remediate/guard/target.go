@@ -47,8 +47,8 @@ func targetGuard(_ context.Context, s *Scene) verdict {
 }
 
 // evidenceGuard allows if an alert still fires and enough independent signals, read just now, still
-// support the cause. In mode auto that takes as many as the limit signals. If a person approves, it
-// takes one fewer, and at least one.
+// support the cause. In mode auto that takes as many as the limit signals, and no caution may hold
+// the action back. If a person approves, it takes one signal fewer, and at least one.
 func evidenceGuard(_ context.Context, s *Scene) verdict {
 	switch {
 	case !s.Incident.Open():
@@ -88,7 +88,27 @@ func evidenceGuard(_ context.Context, s *Scene) verdict {
 		return deny("%d of %d needed signals still support %s: %s; no longer true: %s; no fresh value: %s",
 			len(yes), need, s.Action.Cause, orNone(yes), orNone(no), orNone(blind))
 	}
-	return allow("still true in the last %s: %s", state.FormatDuration(s.Rule.EvidenceAge), strings.Join(yes, ", "))
+	held, doubts := s.cautions()
+	if s.Rule.Mode == policy.Auto && held != nil {
+		return *held
+	}
+	return allow("still true in the last %s: %s%s", state.FormatDuration(s.Rule.EvidenceAge), strings.Join(yes, ", "), doubts)
+}
+
+// cautions returns the answer of the verdict's cautions about this action if no person decides, or
+// nil, and what a person has to know about them.
+func (s *Scene) cautions() (answer *verdict, doubts string) {
+	for _, c := range (playbooks.Remedy{Action: s.Action.Kind, Params: s.Action.Params}).HeldBack(s.Incident.Diagnosis.Story.Cautions) {
+		switch {
+		case c.Cause != "":
+			v := deny("%s is not ruled out, and this makes it worse: a person has to decide", c.Cause.Words())
+			return &v, "; not ruled out: " + c.Cause.Words() + ", which this makes worse"
+		case c.Until.After(s.Now):
+			v := hold(c.Until, "the verdict is young: it has to stand until %s", c.Until.UTC().Format("15:04:05 MST"))
+			answer, doubts = &v, "; the verdict is young until "+c.Until.UTC().Format("15:04:05 MST")
+		}
+	}
+	return answer, doubts
 }
 
 // recheck reads a finding's signal again. For a finding of the whole pool without a value of the
