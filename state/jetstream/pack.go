@@ -94,7 +94,7 @@ func (s *Store) packLimit() int {
 	if s.lease != nil && !s.lease.held() {
 		return 0
 	}
-	return min(packBytes, int(s.nc.MaxPayload()/4))
+	return min(packBytes, int(s.appending.MaxPayload()/4))
 }
 
 // unpack decodes the inputs of a message. An input that cannot be decoded gets an error, and the
