@@ -3,6 +3,8 @@ package keeper
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"time"
 
 	"paramedic/state"
 )
@@ -14,6 +16,9 @@ const (
 	maxUncommitted = 300
 	// maxInARow is the number of commits for which readers wait while inputs wait.
 	maxInARow = 8
+	// yieldEvery is the time after which others that wait for a processor go first. An answer to a
+	// webhook takes about eight turns of goroutines, and Go ends a turn only after 10 ms.
+	yieldEvery = time.Millisecond
 )
 
 // A group holds the changes of the inputs of one commit.
@@ -101,11 +106,15 @@ func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.Inp
 // applyGroup applies an input and those that wait behind it, until they have many changes. Inputs
 // up to a position are on the board already.
 func (k *Keeper) applyGroup(ctx context.Context, p *partition, reader state.InputReader, in state.Input, from uint64) (*group, error) {
-	g := &group{last: from, done: make(chan struct{})}
+	g, yielded := &group{last: from, done: make(chan struct{})}, time.Time{}
 	for {
 		if in.Seq > from {
 			began := k.cfg.Clock.Now()
 			p.backlog.begin(&in, began)
+			if began.Sub(yielded) >= yieldEvery {
+				runtime.Gosched()
+				yielded = began
+			}
 			if err := k.applyTo(ctx, p, p.board, in); err != nil {
 				return nil, err
 			}
