@@ -35,6 +35,14 @@ func (k *Keeper) LagOf(cluster string) state.Lag {
 // follows a board that becomes slow.
 const speedWindow = 10 * time.Second
 
+// The speed of less than leastWork says little: the first inputs of a storm share the processors
+// with the payloads that arrive. What is missing of it counts at usualSpeed, in alerts a second,
+// which is half of what two processors triage (BenchmarkServe).
+const (
+	leastWork  = 5 * time.Second
+	usualSpeed = 10_000
+)
+
 // lostAfter decides that an input is lost: one that was accepted this much later is applied before
 // it. Two concurrent appends may change places, but an append takes at most ten seconds.
 const lostAfter = time.Minute
@@ -210,7 +218,11 @@ func (b *backlog) lag(partition int, now time.Time) state.Lag {
 		took += max(0, now.Sub(b.working))
 	}
 	if b.weight > 0 {
-		l.Work = time.Duration(float64(l.Alerts) / b.weight * float64(took))
+		weight := b.weight
+		if missing := leastWork - took; missing > 0 {
+			took, weight = leastWork, weight+missing.Seconds()*usualSpeed
+		}
+		l.Work = time.Duration(float64(l.Alerts) / weight * float64(took))
 	}
 	return l
 }
