@@ -46,15 +46,23 @@ func heldBack(steps []string, does map[string][]string, all []state.Caution) ([]
 			if c.Until.After(until) {
 				until = c.Until
 			}
-			if c.Cause != "" && !slices.Contains(causes, c.Cause.Words()) {
-				causes = append(causes, c.Cause.Words())
+			if c.Cause != "" {
+				causes = append(causes, withSign(c))
 			}
 		}
-		if first := condition(until, causes); first != "" {
+		if first := condition(until, slices.Compact(causes)); first != "" {
 			out[i] = first + ": " + state.InSentence(step)
 		}
 	}
 	return out, used
+}
+
+// withSign names a caution's cause and what to look for.
+func withSign(c state.Caution) string {
+	if c.Sign == "" {
+		return c.Cause.Words()
+	}
+	return c.Cause.Words() + " (" + c.Sign + ")"
 }
 
 // condition returns the words that a step with cautions begins with, or "".

@@ -21,7 +21,7 @@ func TestHarmfulStepsSayWhenToTakeThem(t *testing.T) {
 		{Text: "Restart the worker.", Action: ActionRestartWorker},
 	}}
 	young := state.Caution{Treatment: treatment.Tune, Until: until}
-	surge := state.Caution{Treatment: "raise max_num_seqs", Cause: "traffic_surge"}
+	surge := state.Caution{Treatment: "raise max_num_seqs", Cause: "traffic_surge", Sign: "twice the arrivals"}
 	rollout := state.Caution{Treatment: treatment.Restart, Cause: "bad_rollout"}
 	in := state.Incident{Diagnosis: state.Diagnosis{Cause: "concurrency_cap", Story: state.Story{
 		Do:       []string{"Keep its log."},
@@ -29,7 +29,7 @@ func TestHarmfulStepsSayWhenToTakeThem(t *testing.T) {
 	got := pb.Advise(in, state.Evidence{})
 	if diff := cmp.Diff([]string{
 		"Shed load at the gateway.",
-		"Not before 03:14 UTC, if the verdict still stands; only after ruling out traffic surge, which it makes worse: " +
+		"Not before 03:14 UTC, if the verdict still stands; only after ruling out traffic surge (twice the arrivals), which it makes worse: " +
 			"raise max_num_seqs [when: KV usage is low]",
 		"Only after ruling out bad rollout, which it makes worse: restart the worker.",
 		"Keep its log.",

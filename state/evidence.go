@@ -268,5 +268,6 @@ type Story struct {
 type Caution struct {
 	Treatment string    `json:"treatment"`
 	Cause     Cause     `json:"cause,omitempty"` // a possible cause that it makes worse, which a person has to rule out first
+	Sign      string    `json:"sign,omitempty"`  // the strongest sign of that cause that was not seen, as a noun phrase
 	Until     time.Time `json:"until,omitzero"`  // the verdict is too young until then
 }

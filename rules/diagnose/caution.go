@@ -34,13 +34,25 @@ func cautions(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) 
 		if !w.possible(best, in) {
 			continue
 		}
+		sign := w.unseen()
 		for _, t := range c.Harms(w.cause.ID) {
 			if !slices.ContainsFunc(out, func(k state.Caution) bool { return k.Treatment == t && k.Cause != "" }) {
-				out = append(out, state.Caution{Treatment: t, Cause: w.cause.ID})
+				out = append(out, state.Caution{Treatment: t, Cause: w.cause.ID, Sign: sign})
 			}
 		}
 	}
 	return out
+}
+
+// unseen returns the strongest sign of the cause that was not measured, or else that was not met.
+func (w *causeScore) unseen() string {
+	if i := slices.IndexFunc(w.unmet, func(u unobserved) bool { return u.missing }); i >= 0 {
+		return w.unmet[i].expects
+	}
+	if len(w.unmet) > 0 {
+		return w.unmet[0].expects
+	}
+	return ""
 }
 
 // possible reports whether the cause explains an alert, and the sum does not rule it out, also if

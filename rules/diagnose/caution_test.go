@@ -19,8 +19,9 @@ func TestTreatmentWaitsWhileItMayHarm(t *testing.T) {
 	best, _ := c.Cause("concurrency_cap")
 	holds := func(id state.Cause, treated string, score, unread float64, seen ...observation) bool {
 		other, _ := c.Cause(id)
-		v := verdict{ranked: []causeScore{{cause: best, score: 16}, {cause: other, score: score, unread: unread, seen: seen}}}
-		return slices.Contains(cautions(c, in, v, rulestest.Now), state.Caution{Treatment: treated, Cause: id})
+		v := verdict{ranked: []causeScore{{cause: best, score: 16},
+			{cause: other, score: score, unread: unread, seen: seen, unmet: []unobserved{{expects: "a heavier one", weight: 9}, {expects: "a sign", weight: 6, missing: true}}}}}
+		return slices.Contains(cautions(c, in, v, rulestest.Now), state.Caution{Treatment: treated, Cause: id, Sign: "a sign"})
 	}
 	sign := observation{observed: observed{Signal: "prefill_time_p95", Weight: 3}}
 	for name, cse := range map[string]struct{ got, want bool }{
