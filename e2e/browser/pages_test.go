@@ -29,7 +29,7 @@ func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
 	tb.shows(`[data-testid=cause]`, "kv exhaustion")
 	tb.shows(`[data-testid=sum]`, "Preemptions", "Score")
 	tb.shows(`[data-testid=checks]`, "Are the KV blocks used up?", "%")
-	tb.shows(`[data-testid=first-aid]`, "Lower max_num_seqs")
+	tb.shows(`[data-testid=first-aid]`, "lower max_num_seqs")
 	tb.shows(`[data-testid=action]`, "max_num_seqs 256 →", "guards allow it")
 	if n := tb.count(`[data-testid=charts] svg.chart`); n < 2 {
 		t.Errorf("%d charts", n)
