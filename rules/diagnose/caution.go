@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Settle is the time for which a verdict stands before an engine's arguments are changed. Most
+	// young is the time for which a verdict has to stand before an engine's arguments change. Most
 	// rates look back five minutes, so until then half of their window may be before the onset.
-	Settle = 5 * time.Minute
+	young = 5 * time.Minute
 	// doubt is the lead in decibans that rules a cause out: about 30 to 1.
 	doubt = 15
 )
@@ -26,7 +26,7 @@ func cautions(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) 
 	if in.Cause() == best.cause.ID && !in.NamedAt.IsZero() {
 		since = in.NamedAt
 	}
-	if until := since.Add(Settle); until.After(now) {
+	if until := since.Add(young); until.After(now) {
 		out = append(out, state.Caution{Treatment: treatment.Tune, Until: until})
 	}
 	for i := range v.ranked[1:] {

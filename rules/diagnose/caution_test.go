@@ -50,10 +50,10 @@ func TestArgumentsWaitForAYoungVerdict(t *testing.T) {
 		since time.Time
 		until time.Time // zero: no caution
 	}{
-		{state.Unknown, time.Time{}, now.Add(Settle)},
-		{"traffic_surge", now.Add(-time.Hour), now.Add(Settle)},
-		{"kv_exhaustion", now.Add(-time.Minute), now.Add(Settle - time.Minute)},
-		{"kv_exhaustion", now.Add(-Settle), time.Time{}},
+		{state.Unknown, time.Time{}, now.Add(young)},
+		{"traffic_surge", now.Add(-time.Hour), now.Add(young)},
+		{"kv_exhaustion", now.Add(-time.Minute), now.Add(young - time.Minute)},
+		{"kv_exhaustion", now.Add(-young), time.Time{}},
 	} {
 		in := &state.Incident{NamedAt: cse.since, Diagnosis: state.Diagnosis{Cause: cse.was}}
 		var want []state.Caution

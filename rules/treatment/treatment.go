@@ -22,7 +22,7 @@ var treatments = []treatment{
 	{raiseSeqs, regexp.MustCompile(raise + ` [^;.]*` + seqs)},
 	{lowerMemory, regexp.MustCompile(lower + ` [^;.]*` + memory)},
 	{raiseMemory, regexp.MustCompile(raise + ` [^;.]*` + memory)},
-	{"cut max_model_len", regexp.MustCompile(lower + ` [^;.]*max[_-]model[_-]len`)},
+	{lowerLength, regexp.MustCompile(lower + ` [^;.]*max[_-]model[_-]len`)},
 	{lowerBatched, regexp.MustCompile(lower + ` [^;.]*` + batched)},
 	{raiseBatched, regexp.MustCompile(raise + ` [^;.]*` + batched)},
 	{Tune, regexp.MustCompile(`^tuning|^tune|engine settings`)},
@@ -56,12 +56,14 @@ const (
 	lowerSeqs, raiseSeqs       = "lower max_num_seqs", "raise max_num_seqs"
 	lowerMemory, raiseMemory   = "lower gpu_memory_utilization", "raise gpu_memory_utilization"
 	lowerBatched, raiseBatched = "lower max_num_batched_tokens", "raise max_num_batched_tokens"
+	lowerLength                = "lower max_model_len"
 )
 
 // includes maps treatments to those that they include: restarting all includes restarting one, and
 // setting an argument is tuning.
 var includes = map[string]string{
 	RestartAll: Restart, lowerSeqs: Tune, raiseSeqs: Tune, lowerMemory: Tune, raiseMemory: Tune, lowerBatched: Tune, raiseBatched: Tune,
+	lowerLength: Tune,
 }
 
 // The treatments that other packages refer to.

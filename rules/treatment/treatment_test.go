@@ -12,6 +12,7 @@ func TestSentencesNameTreatments(t *testing.T) {
 		"Lower --gpu-memory-utilization by a few points.":                   {lowerMemory},
 		"Drain and restart workers one at a time, the fullest first.":       {Restart, RestartOthers},
 		"Restart vllm-0 with its whole tensor-parallel group.":              {Restart},
+		"Cutting max_model_len; it rejects users' requests.":                {lowerLength},
 		"Restarting the whole pool at once.":                                {RestartAll},
 		"Restarting several workers at once.":                               {RestartAll},
 		"Restarting workers; they are healthy.":                             {RestartAll, Restart, RestartOthers},
