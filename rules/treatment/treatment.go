@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A treatment is a change that operators make, with a pattern that finds it in the catalogue's
@@ -77,8 +78,34 @@ const (
 
 // In returns the treatments that a sentence of advice or of a warning names, such as "raise
 // max_num_seqs". It knows the words of the catalogue and the playbooks for them; other words name
-// none.
+// none. The result must not be changed.
 func In(sentence string) []string {
+	cache.Lock()
+	out, ok := cache.known[sentence]
+	cache.Unlock()
+	if ok {
+		return out
+	}
+	out = find(sentence)
+	cache.Lock()
+	defer cache.Unlock()
+	if len(cache.known) == mostCached {
+		clear(cache.known)
+	}
+	cache.known[sentence] = out
+	return out
+}
+
+// cache holds the treatments of sentences. To find them takes 60 µs, and every verdict asks for the
+// same few dozen sentences. Those with names of pods are many, so it is emptied when it is full.
+var cache = struct {
+	sync.Mutex
+	known map[string][]string
+}{known: map[string][]string{}}
+
+const mostCached = 4096
+
+func find(sentence string) []string {
 	s := strings.ToLower(strings.TrimSpace(sentence))
 	var out []string
 	for _, t := range treatments {
