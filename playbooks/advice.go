@@ -25,9 +25,10 @@ func (pb Playbook) Advise(in state.Incident, ev state.Evidence) state.Story {
 			place = len(do)
 			continue
 		}
+		treatments := r.Treatments() // in the words of vLLM
 		r.Text, r.When = d.adapt(r.Text), d.adapt(r.When)
 		step := names.fill(r.String())
-		do, does[step] = append(do, step), r.Treatments()
+		do, does[step] = append(do, step), treatments
 	}
 	for _, w := range pb.Worse {
 		avoid = append(avoid, names.fill(d.adapt(w)))

@@ -27,8 +27,8 @@ func (r Remedy) HeldBack(all []state.Caution) []state.Caution {
 	return slices.DeleteFunc(slices.Clone(all), func(c state.Caution) bool { return !treatment.Held(does, c.Treatment, false) })
 }
 
-// heldBack returns the steps with the cautions about their treatments, and the cautions that hold a
-// step back.
+// heldBack returns the steps, each with what holds it back, and the cautions about their
+// treatments.
 func heldBack(steps []string, does map[string][]string, all []state.Caution) ([]string, []state.Caution) {
 	out := slices.Clone(steps)
 	cordons := slices.ContainsFunc(steps, func(step string) bool { return slices.Contains(does[step], treatment.Cordon) })
@@ -37,11 +37,12 @@ func heldBack(steps []string, does map[string][]string, all []state.Caution) ([]
 		var until time.Time
 		var causes []string
 		for _, c := range all {
+			// Paramedic's own restarts do not cordon, so their guard has to know this caution.
+			if slices.Contains(does[step], c.Treatment) && !slices.Contains(used, c) {
+				used = append(used, c)
+			}
 			if !treatment.Held(does[step], c.Treatment, cordons) {
 				continue
-			}
-			if !slices.Contains(used, c) {
-				used = append(used, c)
 			}
 			if c.Until.After(until) {
 				until = c.Until

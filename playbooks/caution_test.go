@@ -1,6 +1,8 @@
 package playbooks
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,7 +42,13 @@ func TestHarmfulStepsSayWhenToTakeThem(t *testing.T) {
 		t.Error(diff)
 	}
 	in.Diagnosis.Story.Do = []string{"Cordon gpu-7 before you restart the worker."}
-	if got := pb.Advise(in, state.Evidence{}).Do[2]; got != "Restart the worker." {
-		t.Errorf("beside a cordon: %q", got)
+	got = pb.Advise(in, state.Evidence{})
+	if got.Do[2] != "Restart the worker." || !slices.Contains(got.Cautions, rollout) {
+		t.Errorf("beside a cordon: %q, %v", got.Do[2], got.Cautions)
+	}
+	in.Diagnosis.Story.Do, pb.FirstAid[1].Action = nil, "" // the text alone names the treatment
+	engine := state.Evidence{Workers: []state.Worker{{Engine: "sglang"}}}
+	if got := pb.Advise(in, engine).Do[1]; !strings.HasPrefix(got, "Not before 03:14 UTC") {
+		t.Errorf("in the words of SGLang: %q", got)
 	}
 }
