@@ -154,8 +154,8 @@ func errorIs[E error](err error) bool {
 	return errors.As(err, &want)
 }
 
-// BenchmarkCompress compresses values that the samples resemble more and less: size-% is what is
-// left of them.
+// BenchmarkCompress compresses values that the samples resemble more and less. size-% is the
+// compressed size in percent of the plain one.
 func BenchmarkCompress(b *testing.B) {
 	noise := rand.NewChaCha8([32]byte{1})
 	word := func() string { return strconv.FormatUint(noise.Uint64(), 36) }

@@ -17,7 +17,7 @@ const (
 	// maxInARow is the number of commits for which readers wait while inputs wait.
 	maxInARow = 8
 	// yieldEvery is the time after which others that wait for a processor go first. An answer to a
-	// webhook takes about eight turns of goroutines, and Go ends a turn only after 10 ms.
+	// webhook takes several turns of goroutines, and Go ends a turn only after 10 ms.
 	yieldEvery = time.Millisecond
 )
 
