@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -140,5 +141,34 @@ func TestLostTombstonesExpireNoRecords(t *testing.T) {
 	}
 	if records, _, err := s.Load(t.Context(), 0, statetest.Raw); err != nil || len(records) != 39 {
 		t.Errorf("%d records are left of 39, %v", len(records), err)
+	}
+}
+
+// A damaged record is detected although a newer one waits in the position.
+func TestReplacedDamageIsDetected(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	fence := state.Fence{}
+	for i, value := range []string{"old value", "new value"} {
+		var err error
+		if fence, err = s.Commit(t.Context(), 0, fence, uint64(i)+1, []state.Record{{Key: "a.1", Value: []byte(value)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeIt(t, s)
+	block := filepath.Join(dir, "jetstream", "$G", "streams", stateStream, "msgs", "1.blk")
+	data, err := os.ReadFile(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[bytes.Index(data, []byte("old value"))] ^= 0xff
+	if err := os.WriteFile(block, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = openIn(t, dir)
+	defer closeIt(t, s)
+	if _, _, err = s.Load(t.Context(), 0, statetest.Raw); !errors.Is(err, state.ErrDamaged) || !strings.Contains(err.Error(), "record a.1") {
+		t.Errorf("load: %v", err)
 	}
 }

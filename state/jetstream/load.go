@@ -63,6 +63,9 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	filter := []string{recordSubject(partition, ">")}
 	last, err := s.lastOf(ctx, filter)
 	left := uint64(0)
+	if err == nil && last == 0 {
+		left = 1 // it has no records, or the newest cannot be read
+	}
 	if err == nil && last >= l.next {
 		left, err = s.decodeAll(ctx, filter, last, l)
 	}
@@ -81,7 +84,9 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if now != rev {
 		return nil, state.Fence{}, errMoved
 	}
-	if pos.Sum == nil && left > 0 {
+	// A damaged record is damage even if a newer one waits in the position: the server never ends its
+	// next write to the damaged one (nats-server 2.15.2).
+	if left > 0 {
 		if err := s.checkComplete(ctx, filter, l.read); err != nil {
 			return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
 		}

@@ -68,6 +68,19 @@ func startOn(t *testing.T, dir string, clock state.Clock) (*bot, *logBuffer) {
 	return b, log
 }
 
+// ready waits until a bot is ready. The keeper waits for the clock before it tries a partition again
+// whose request got no answer, because the store was opened again meanwhile.
+func ready(t *testing.T, b *bot, clock *handClock) {
+	t.Helper()
+	until(t, "the bot is ready", func() bool {
+		err := b.Ready(t.Context())
+		if err != nil && strings.Contains(err.Error(), state.ErrUnavailable.Error()) {
+			clock.advance(10 * time.Millisecond)
+		}
+		return err == nil
+	})
+}
+
 const (
 	payloads     = 60
 	alertsInEach = 50
@@ -192,7 +205,8 @@ func copyOf(t *testing.T, from string) (dir string) {
 }
 
 // damage inverts 16 bytes in a file of the stream: in its oldest file, or at a place in its newest.
-// A server that was killed reads its files anew. One that was stopped trusts its index.
+// In the newest file of the state it meets the newest record, which is live. A server that was
+// killed reads its files anew. One that was stopped trusts its index.
 func damage(t *testing.T, dir, stream, where string, killed bool) {
 	t.Helper()
 	files := blocksOf(t, dir, stream)
@@ -205,6 +219,9 @@ func damage(t *testing.T, dir, stream, where string, killed bool) {
 		t.Fatal(err)
 	}
 	at := len(data) / 2
+	if where == "newest" && stream == records {
+		at = bytes.LastIndex(data, []byte("paramedic.st."))
+	}
 	if where == "end of the newest" {
 		at = len(data) - 60
 	}
@@ -232,7 +249,7 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 				dir, memory := storeAfterStorm(t)
 				damage(t, dir, records, where, killed)
 				b, log := startOn(t, dir, clock)
-				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
+				ready(t, b, clock)
 				// Without the newest position, the one before it and the log have everything. A
 				// bot is ready while it reads the log.
 				got, was := "", memory
@@ -244,7 +261,8 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 				}()
 				until(t, "it remembers what it did before", func() bool { got = memoryOf(t, b); return got == memory })
 				refolded := strings.Contains(log.String(), "the end of the state stream is lost")
-				if (b.Rebuilt() != 1 || !strings.Contains(log.String(), "the state is damaged")) && !refolded {
+				live := where != "oldest" // the damaged bytes of the oldest file may be an overwritten record
+				if (b.Rebuilt() != 1 || !strings.Contains(log.String(), "the state is damaged")) && !refolded && live {
 					t.Errorf("made again %d times, and logged\n%s", b.Rebuilt(), log)
 				}
 				if halt, halted := b.Halted("prod"); halted != strings.Contains(log.String(), "proven_equal=false") {
@@ -255,7 +273,7 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 				memory = memoryOf(t, b)
 				b.stop()
 				again, log := startOn(t, dir, clock)
-				until(t, "the bot is ready again", func() bool { return again.Ready(t.Context()) == nil })
+				ready(t, again, clock)
 				if again.Rebuilt() != 0 || memoryOf(t, again) != memory {
 					t.Errorf("after the next start it remembers something else, and logged\n%s", log)
 				}
@@ -286,7 +304,7 @@ func TestDamagedLogContinuesAndIsReported(t *testing.T) {
 				dir, memory := storeAfterStorm(t)
 				damage(t, dir, inputs, where, killed)
 				b, log := startOn(t, dir, clock)
-				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
+				ready(t, b, clock)
 				if got := memoryOf(t, b); got != memory {
 					t.Errorf("it remembers something else than before, and logged\n%s", log)
 				}
