@@ -60,9 +60,18 @@ type Evidence struct {
 	// Settles lists causes that cannot take over the verdict after this was seen. What was true
 	// before a kill stays true, even if later evidence differs.
 	Settles []state.Cause `json:"settles,omitempty"`
-	Else    *Else         `json:"else,omitempty"`
+	// LeavesOpen is another cause that this finding does not rule out, or nil. Treatments that make
+	// it worse wait.
+	LeavesOpen *OpenCause `json:"leaves_open,omitempty"`
+	Else       *Else      `json:"else,omitempty"`
 
 	Condition, Exception *condition.Expression
+}
+
+// An OpenCause is a cause that a finding leaves open, and the sign that would show it.
+type OpenCause struct {
+	Cause state.Cause `json:"cause"`
+	Sign  string      `json:"sign"`
 }
 
 // Else is the finding for evidence that was evaluated and does not hold.

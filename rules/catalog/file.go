@@ -137,7 +137,13 @@ type evidenceYAML struct {
 	Signal  string          `yaml:"signal" jsonschema_description:"The signal that the finding shows; by default the first one in when."`
 	Needed  bool            `yaml:"needed" jsonschema_description:"The evidence defines the cause: if it has no answer, the cause is not named."`
 	Settles []string        `yaml:"settles" jsonschema_description:"Causes that cannot take over the verdict after this was seen, regardless of later evidence."`
+	Open    *openYAML       `yaml:"leaves_open" jsonschema_description:"A cause that may still be the right one if this was seen. Steps that make it worse wait until it is ruled out."`
 	Else    *elseYAML       `yaml:"else" jsonschema_description:"The finding if the evidence was evaluated and does not hold."`
+}
+
+type openYAML struct {
+	Cause string `yaml:"cause" jsonschema:"required" jsonschema_description:"The other cause."`
+	Sign  string `yaml:"sign" jsonschema:"required" jsonschema_description:"What one would see if it were that one."`
 }
 
 type elseYAML struct {

@@ -285,6 +285,10 @@ func (l *loader) references() {
 						text.DidYouMean(string(id), Words(l.cat.byID)))
 				}
 			}
+			if o := e.LeavesOpen; o != nil && !l.cat.known(o.Cause) {
+				l.bad(c.Line, "evidence of %s leaves %q open, which is no cause; %s", c.ID, o.Cause,
+					text.DidYouMean(string(o.Cause), Words(l.cat.byID)))
+			}
 		}
 		for _, a := range c.LookAlikes {
 			switch {

@@ -101,6 +101,9 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	for _, id := range y.Settles {
 		e.Settles = append(e.Settles, state.Cause(id))
 	}
+	if y.Open != nil {
+		e.LeavesOpen = &OpenCause{state.Cause(y.Open.Cause), y.Open.Sign}
+	}
 	sound := true
 	fail := func(line int, format string, args ...any) {
 		l.bad(line, format, args...)

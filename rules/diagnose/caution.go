@@ -17,8 +17,8 @@ const (
 	doubt = 15
 )
 
-// cautions returns the treatments that wait: those that make another possible cause worse, and
-// changes of an engine's arguments while the verdict is young.
+// cautions returns the treatments that wait: those that make another possible cause worse, or one
+// that a finding leaves open, and changes of an engine's arguments while the verdict is young.
 func cautions(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) []state.Caution {
 	best := &v.ranked[0]
 	var out []state.Caution
@@ -29,16 +29,21 @@ func cautions(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) 
 	if until := since.Add(young); until.After(now) {
 		out = append(out, state.Caution{Treatment: treatment.Tune, Until: until})
 	}
-	for i := range v.ranked[1:] {
-		w := &v.ranked[i+1]
-		if !w.possible(best, in) {
-			continue
-		}
-		sign := w.unseen()
-		for _, t := range c.Harms(w.cause.ID) {
+	hold := func(cause state.Cause, sign string) {
+		for _, t := range c.Harms(cause) {
 			if !slices.ContainsFunc(out, func(k state.Caution) bool { return k.Treatment == t && k.Cause != "" }) {
-				out = append(out, state.Caution{Treatment: t, Cause: w.cause.ID, Sign: sign})
+				out = append(out, state.Caution{Treatment: t, Cause: cause, Sign: sign})
 			}
+		}
+	}
+	for _, s := range best.seen {
+		if s.from != nil && s.from.LeavesOpen != nil && !s.refuted {
+			hold(s.from.LeavesOpen.Cause, s.from.LeavesOpen.Sign)
+		}
+	}
+	for i := range v.ranked[1:] {
+		if w := &v.ranked[i+1]; w.possible(best, in) {
+			hold(w.cause.ID, w.unseen())
 		}
 	}
 	return out

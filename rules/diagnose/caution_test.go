@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/rules/catalog"
 	"paramedic/rules/evidence"
 	"paramedic/rules/rulestest"
 	"paramedic/rules/treatment"
@@ -35,6 +36,29 @@ func TestTreatmentWaitsWhileItMayHarm(t *testing.T) {
 		if cse.got != cse.want {
 			t.Errorf("%s: the treatment waits: %t", name, cse.got)
 		}
+	}
+}
+
+// A finding that leaves another cause open holds back what makes that cause worse.
+func TestTreatmentWaitsForAnOpenCause(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	leak, _ := c.Cause("host_memory_leak")
+	young := slices.IndexFunc(leak.Evidence, func(e *catalog.Evidence) bool { return e.LeavesOpen != nil })
+	if young < 0 {
+		t.Fatal("no evidence of a memory leak leaves another cause open")
+	}
+	v := verdict{ranked: []causeScore{{cause: leak, score: 16}}}
+	waits := func() bool {
+		return slices.ContainsFunc(cautions(c, &state.Incident{}, v, rulestest.Now), func(w state.Caution) bool {
+			return w.Treatment == treatment.Restart && w.Cause == state.BenignAlert && w.Sign == leak.Evidence[young].LeavesOpen.Sign
+		})
+	}
+	if waits() {
+		t.Error("a restart waits without the finding")
+	}
+	v.ranked[0].seen = []observation{{from: leak.Evidence[young]}}
+	if !waits() {
+		t.Error("a restart does not wait although memory has grown for minutes only")
 	}
 }
 
