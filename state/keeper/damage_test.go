@@ -68,8 +68,8 @@ func startOn(t *testing.T, dir string, clock state.Clock) (*bot, *logBuffer) {
 	return b, log
 }
 
-// ready waits until a bot is ready. The keeper waits for the clock before it tries a partition again
-// whose request got no answer, because the store was opened again meanwhile.
+// ready waits until a bot is ready. The keeper waits for the clock before it tries a partition
+// again whose request got no answer, because the store was opened again meanwhile.
 func ready(t *testing.T, b *bot, clock *handClock) {
 	t.Helper()
 	until(t, "the bot is ready", func() bool {
