@@ -143,3 +143,11 @@ func List(items []string) string {
 	}
 	return strings.Join(items, ", ")
 }
+
+// Enumerate joins all items with commas and "and".
+func Enumerate(items []string) string {
+	if len(items) < 2 {
+		return strings.Join(items, "")
+	}
+	return strings.Join(items[:len(items)-1], ", ") + " and " + items[len(items)-1]
+}

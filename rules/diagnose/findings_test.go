@@ -21,3 +21,28 @@ func TestFindingsListOnlyMeasuredSignals(t *testing.T) {
 		t.Errorf("it reads %v", got)
 	}
 }
+
+// A finding shows the usual values of its signal.
+func TestFindingShowsUsualValues(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	in, ev := rulestest.Fleet(c, 4)
+	ev.Samples = slices.DeleteFunc(ev.Samples, func(s state.Sample) bool { return s.Signal != "requests_waiting" })
+	hour, week, z := 0.0, 1.0, 33.0
+	for i := range ev.Samples {
+		s := &ev.Samples[i]
+		s.Value, s.Baseline, s.DayAgo, s.WeekAgo, s.Z = 33, &hour, &hour, &week, &z
+	}
+	shown := 0
+	for _, f := range Diagnose(c, in, ev, rulestest.Now).Findings {
+		if f.Signal != "requests_waiting" {
+			continue
+		}
+		shown++
+		if f.WeekAgo == nil || *f.WeekAgo != 1 || f.DayAgo == nil || f.Z == nil || *f.Z != 33 {
+			t.Errorf("the finding on the queue: %+v", f)
+		}
+	}
+	if shown == 0 {
+		t.Error("no finding is on the queue")
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/rules/catalog"
+	"paramedic/rules/deviation"
 	"paramedic/rules/evidence"
 	"paramedic/rules/topology"
 	"paramedic/state"
@@ -39,9 +40,9 @@ func diagnosis(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, v ver
 	d.Missing = missing(v)
 	looked := v.view.Whole()
 	if v.named {
-		looked = subjectOf(v.view, best.pods)
+		looked = deviation.Subject(v.view, best.pods)
 	}
-	d.Anomalies, d.Correlations = anomalies(c, looked, d.Findings), correlations(c, looked, d.Findings)
+	d.Anomalies, d.Correlations = deviation.Anomalies(c, looked, d.Findings), deviation.Correlations(c, looked, d.Findings)
 	if !v.named {
 		if !v.view.Guessed() {
 			s := v.view.Scope()
@@ -63,7 +64,8 @@ func diagnosis(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, v ver
 	slices.Sort(d.Explains)
 	d.LeadsTo = slices.DeleteFunc(slices.Clone(cause.LeadsTo),
 		func(id state.Cause) bool { return !cause.BringsAbout(id, in.Symptoms) })
-	d.Chain = chain(c, &v)
+	d.Chain = deviation.Chain(c, v.view, deviation.Fault{Cause: cause, Pods: best.pods, Nodes: best.nodes, GPUs: best.gpus,
+		Rests: best.restsOn})
 	d.Alternatives = alternatives(c, v, v.ranked[1:])
 	d.Story = state.Story{What: evidence.Fill(c, cause.What, p), Why: why(d), Else: otherwise(c, v)}
 	d.Story.Do, d.Story.Avoid = evidence.Advise(c, cause.Do, p), evidence.Advise(c, cause.Avoid, p)

@@ -13,7 +13,7 @@ import (
 
 // A text is shown whenever its condition holds, so it has to be true at the condition's threshold.
 func TestTextMatchesConditionAtThresholds(t *testing.T) {
-	c := mustLoadOnce()
+	c := rulestest.MustLoad(t)
 	entity := state.Entity{Cluster: "prod", Namespace: "llm", Model: "llama", Pool: "vllm", Pod: "vllm-0"}
 	ev := state.Evidence{
 		At: rulestest.Now, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment", Model: "llama"}}}

@@ -63,7 +63,7 @@ func unknownStory(c *catalog.Catalog, in *state.Incident, v verdict) state.Story
 		Why:   whyUnknown(c, v),
 		Do:    []string{"Check the missing signals first. Then follow the playbook checks of the most likely causes."},
 		Avoid: []string{"Acting on the most likely cause as if it were proven."},
-		Else:  fmt.Sprintf("To name %s, Paramedic needs %s.", best.cause.ID.Words(), enumerate(briefly(needs(c, v, best)))),
+		Else:  fmt.Sprintf("To name %s, Paramedic needs %s.", best.cause.ID.Words(), text.Enumerate(briefly(needs(c, v, best)))),
 	}
 	switch {
 	case v.unseen:
@@ -92,7 +92,7 @@ func seen(c *catalog.Catalog, in *state.Incident) string {
 	if len(symptoms) == 0 {
 		return fmt.Sprintf("The evidence does not show what is wrong with %s.", where)
 	}
-	return fmt.Sprintf("On %s, %s. The evidence does not show why.", where, enumerate(symptoms))
+	return fmt.Sprintf("On %s, %s. The evidence does not show why.", where, text.Enumerate(symptoms))
 }
 
 // symptomTitles returns the titles of the first two symptoms, as within a sentence.

@@ -390,3 +390,10 @@ func (s *observation) locate() {
 	}
 	s.of.Group = worst
 }
+
+// restsOn reports whether a finding for the cause rests on a signal.
+func (w *causeScore) restsOn(id string) bool {
+	return slices.ContainsFunc(w.seen, func(f observation) bool {
+		return f.Weight > 0 && (f.Signal == id || slices.Contains(f.reads, id))
+	})
+}

@@ -1,4 +1,4 @@
-package diagnose
+package deviation
 
 import (
 	"fmt"
@@ -63,15 +63,12 @@ func (p *pool) chain(scope string, pods []string, rests []string, links ...catal
 	}
 	p.ev.At = rulestest.Now
 	in := &state.Incident{Scope: state.Scope{Namespace: "llm", Pool: "vllm", Model: "llama"}}
-	best := causeScore{cause: &catalog.Cause{Scope: scope, Chain: links}, pods: pods}
+	f := Fault{Cause: &catalog.Cause{Scope: scope, Chain: links}, Pods: pods,
+		Rests: func(id string) bool { return slices.Contains(rests, id) }}
 	if scope == "node" {
-		best.nodes = []string{"node-1"}
+		f.Nodes = []string{"node-1"}
 	}
-	if len(rests) > 0 {
-		best.seen = []observation{{observed: observed{Signal: rests[0], Weight: 5, reads: rests}}}
-	}
-	v := verdict{view: evidence.ArrangeScope(in, in.Scope, &p.ev, mustLoadOnce()), ranked: []causeScore{best}}
-	return chain(mustLoadOnce(), &v)
+	return Chain(mustLoadOnce(), evidence.ArrangeScope(in, in.Scope, &p.ev, mustLoadOnce()), f)
 }
 
 func linkOf(role state.LinkRole, moves string, signals ...string) catalog.Link {

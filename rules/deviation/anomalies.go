@@ -1,4 +1,4 @@
-package diagnose
+package deviation
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"paramedic/internal/text"
 	"paramedic/rules/catalog"
@@ -32,9 +31,9 @@ var keySignals = append(slices.Clone(felt), "arrival_rate", "abort_rate", "reque
 	"generation_tokens_rate", "prefix_hit_ratio", "prompt_length_mean", "output_length_mean", "container_memory", "gpu_util",
 	"gpu_sm_clock")
 
-// subjectOf returns the entity whose numbers the explanation shows. It is the most unusual broken
+// Subject returns the entity whose numbers the explanation shows. It is the most unusual broken
 // worker if the verdict marks at most half of the workers, and else the whole scope.
-func subjectOf(v *evidence.View, pods []string) *evidence.Subject {
+func Subject(v *evidence.View, pods []string) *evidence.Subject {
 	if n := v.EnginesOf(pods); n == 0 || 2*n > v.Workers() {
 		return v.Whole()
 	}
@@ -56,9 +55,9 @@ func subjectOf(v *evidence.View, pods []string) *evidence.Subject {
 	return best
 }
 
-// anomalies returns the key signals with unusual values: those of the verdict first, then latency,
+// Anomalies returns the key signals with unusual values: those of the verdict first, then latency,
 // errors and the queue, then the rest.
-func anomalies(c *catalog.Catalog, g *evidence.Subject, findings []state.Finding) []state.Anomaly {
+func Anomalies(c *catalog.Catalog, g *evidence.Subject, findings []state.Finding) []state.Anomaly {
 	order := make([]string, 0, len(findings)+len(keySignals))
 	for _, f := range findings {
 		if f.Weight > 0 && slices.Contains(keySignals, f.Signal) {
@@ -182,12 +181,12 @@ func against(v float64, unit string, usual [3]condition.Number, watchedSince boo
 			changed = append(changed, times(v, was.V, unit)+" vs "+m)
 		}
 	}
-	out := enumerate(changed)
+	out := text.Enumerate(changed)
 	if len(still) > 0 && out != "" {
 		out += ", but "
 	}
 	if len(still) > 0 {
-		out += "the same as " + enumerate(still)
+		out += "the same as " + text.Enumerate(still)
 	}
 	return out
 }
@@ -215,12 +214,4 @@ func times(v, was float64, unit string) string {
 	default:
 		return "×" + strconv.FormatFloat(condition.Round(x, 2), 'f', -1, 64)
 	}
-}
-
-// enumerate joins a list with commas and "and".
-func enumerate(parts []string) string {
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }

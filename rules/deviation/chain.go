@@ -1,4 +1,4 @@
-package diagnose
+package deviation
 
 import (
 	"cmp"
@@ -21,7 +21,14 @@ const ageGrain = time.Minute
 // counters are the units of signals that count events within a window. Any is new.
 var counters = []string{"changes", "restarts", "errors", "events"}
 
-// chain returns the links of a named cause that the evidence supports. A link is kept if the
+// A Fault is a named cause, and where it is at work.
+type Fault struct {
+	Cause             *catalog.Cause
+	Pods, Nodes, GPUs []string             // those that are marked as broken
+	Rests             func(id string) bool // whether a finding for the cause rests on the signal
+}
+
+// Chain returns the links of a named cause that the evidence supports. A link is kept if the
 // topology allows it, its signal is beyond its usual range in the right direction, and the order in
 // time fits.
 //
@@ -29,11 +36,11 @@ var counters = []string{"changes", "restarts", "errors", "events"}
 // it is a symptom. That later link is then dropped, never the cause: the evidence has named the
 // cause, and the link may belong to other trouble. Unknown times fit. Without a cause there is no
 // chain, because a mechanism and a symptom alone are a correlation.
-func chain(c *catalog.Catalog, v *verdict) []state.Link {
-	t := tracer{c: c, view: v.view, best: &v.ranked[0]}
+func Chain(c *catalog.Catalog, v *evidence.View, f Fault) []state.Link {
+	t := tracer{Fault: f, c: c, view: v}
 	var out []state.Link
 	first := make([]moment, len(state.LinkRoles)) // the earliest known moment of each role
-	for _, want := range t.best.cause.Chain {
+	for _, want := range t.Cause.Chain {
 		link, at, ok := t.link(want, out)
 		rank := want.Role.Rank()
 		if !ok || slices.ContainsFunc(first[:rank], func(before moment) bool { return before.lead(at) < 0 }) {
@@ -51,9 +58,9 @@ func chain(c *catalog.Catalog, v *verdict) []state.Link {
 
 // A tracer looks for the links of a cause in the evidence.
 type tracer struct {
+	Fault
 	c    *catalog.Catalog
 	view *evidence.View
-	best *causeScore
 }
 
 // link returns the first of the link's signals that moved, without those of other links.
@@ -83,11 +90,11 @@ func (t tracer) places(id string, role state.LinkRole) [][]*evidence.Subject {
 	if t.isEvent(id) && !s.OfPool() {
 		whole = t.measured(s, id, false) // codes and words have no mean
 	}
-	engines := t.view.EnginesOf(t.best.pods)
+	engines := t.view.EnginesOf(t.Pods)
 	switch {
-	case t.best.cause.Local() && engines < t.view.Workers() && (role != state.LinkSymptom || !s.OfPool()):
+	case t.Cause.Local() && engines < t.view.Workers() && (role != state.LinkSymptom || !s.OfPool()):
 		return [][]*evidence.Subject{marked}
-	case t.best.cause.Local(), engines > 0 && 2*engines <= t.view.Workers():
+	case t.Cause.Local(), engines > 0 && 2*engines <= t.view.Workers():
 		return [][]*evidence.Subject{marked, whole}
 	}
 	return [][]*evidence.Subject{whole}
@@ -101,18 +108,17 @@ func (t tracer) isEvent(id string) bool {
 
 // measured returns the entities that the signal is measured on: those of the verdict, or all.
 func (t tracer) measured(s *evidence.Series, id string, marked bool) []*evidence.Subject {
-	w := t.best
-	of, ours := t.view.Pods(), func(g *evidence.Subject) bool { return slices.Contains(w.pods, g.Pod()) }
+	of, ours := t.view.Pods(), func(g *evidence.Subject) bool { return slices.Contains(t.Pods, g.Pod()) }
 	switch t.c.MeasuredOn()[id] {
 	case signals.PerGPU:
 		of, ours = t.view.Groups("gpu"), func(g *evidence.Subject) bool {
-			return (slices.Contains(w.pods, g.Pod()) || g.Pod() == "" && slices.Contains(w.nodes, g.Node())) &&
-				(len(w.gpus) == 0 || slices.Contains(w.gpus, g.GPU()))
+			return (slices.Contains(t.Pods, g.Pod()) || g.Pod() == "" && slices.Contains(t.Nodes, g.Node())) &&
+				(len(t.GPUs) == 0 || slices.Contains(t.GPUs, g.GPU()))
 		}
 	case signals.PerNode:
 		of, ours = t.view.Groups("node"), func(g *evidence.Subject) bool {
-			hosts := func(p *evidence.Subject) bool { return p.Node() == g.Node() && slices.Contains(w.pods, p.Pod()) }
-			return slices.Contains(w.nodes, g.Node()) || slices.ContainsFunc(t.view.Pods(), hosts)
+			hosts := func(p *evidence.Subject) bool { return p.Node() == g.Node() && slices.Contains(t.Pods, p.Pod()) }
+			return slices.Contains(t.Nodes, g.Node()) || slices.ContainsFunc(t.view.Pods(), hosts)
 		}
 	}
 	var out []*evidence.Subject
@@ -160,7 +166,7 @@ func (t tracer) on(g *evidence.Subject, want catalog.Link, id string) (link stat
 			link.Value = 0
 		}
 		link.Text = title + ": " + text.Phrase(r.Text) + on(g)
-		return link, at, r.Text != "" && t.rests(id)
+		return link, at, r.Text != "" && t.Rests(id)
 	}
 	if !r.CurrentValue().OK {
 		return link, at, false
@@ -207,19 +213,12 @@ func (t tracer) side(r *condition.Reading, want catalog.Link, id string) (condit
 	}
 	from, side := departure(r, unit)
 	switch {
-	case side != 0 || !t.rests(id):
+	case side != 0 || !t.Rests(id):
 		return from, side
 	case was.OK && same(r.Value, was.V, signals.Negligible(unit)):
 		return was, 0
 	}
 	return was, cmp.Compare(r.Value, was.V)
-}
-
-// rests reports whether a finding for the cause rests on a signal.
-func (t tracer) rests(id string) bool {
-	return slices.ContainsFunc(t.best.seen, func(f observation) bool {
-		return f.Weight > 0 && (f.Signal == id || slices.Contains(f.reads, id))
-	})
 }
 
 // sentence describes a link that moved to a side: "Requests arriving rose to 12/s (usual 5/s) at

@@ -1,4 +1,4 @@
-package diagnose
+package deviation
 
 import (
 	"cmp"
@@ -34,7 +34,7 @@ type movement struct {
 	smear  time.Duration // the possible delay of moved, from the window that the signal is averaged over
 }
 
-// correlations returns the signals that moved together with latency, errors or the queue. Signals
+// Correlations returns the signals that moved together with latency, errors or the queue. Signals
 // of the verdict come first, and in each part those that moved first.
 //
 // Both signals must have left their course. Pearson's coefficient over all points must be beyond
@@ -42,7 +42,7 @@ type movement struct {
 // used. With fifty calm points of sixty, two steps at the same moment reach only 0.42, because calm
 // points have random ranks. The charts are not shifted in time, since any two steps match after
 // some shift.
-func correlations(c *catalog.Catalog, g *evidence.Subject, findings []state.Finding) []state.Correlation {
+func Correlations(c *catalog.Catalog, g *evidence.Subject, findings []state.Finding) []state.Correlation {
 	tracks := make([]movement, 0, len(felt)+len(movers))
 	for _, id := range felt {
 		if t, ok := movementOf(c, g, id); ok {

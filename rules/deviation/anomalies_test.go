@@ -1,4 +1,4 @@
-package diagnose
+package deviation
 
 import (
 	"fmt"
@@ -89,9 +89,9 @@ func mustLoadOnce() *catalog.Catalog {
 	return loaded
 }
 
-func correlationLines(d state.Diagnosis) string {
+func correlationLines(list []state.Correlation) string {
 	var b strings.Builder
-	for _, c := range d.Correlations {
+	for _, c := range list {
 		fmt.Fprintf(&b, "%s with %s lead %g over %d\n", c.Signal, c.With, c.Lead, c.Points)
 	}
 	return b.String()
@@ -103,19 +103,19 @@ func TestEarliestMovementComesFirst(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := surge(map[string]int{"requests_running": 36, "kv_usage": 39, "requests_waiting": 40, "gpu_util": 90},
 		map[string]float64{"requests_running": 100, "kv_usage": 0.9, "requests_waiting": 50, "gpu_util": 95})
-	d := Diagnose(c, in, ev, rulestest.Now)
+	got := Correlations(c, evidence.ArrangeScope(in, in.Scope, ev, c).Whole(), nil)
 	want := "requests_running with requests_waiting lead 240 over 60\nkv_usage with requests_waiting lead 0 over 60\n"
-	if got := correlationLines(d); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
+	if lines := correlationLines(got); lines != want {
+		t.Errorf("got\n%swant\n%s", lines, want)
 	}
-	if got := d.Correlations[0].Text; !strings.HasPrefix(got, "Requests running rose 4 min before requests waiting rose (r = 0.8") {
+	if got := got[0].Text; !strings.HasPrefix(got, "Requests running rose 4 min before requests waiting rose (r = 0.8") {
 		t.Errorf("%s", got)
 	}
 	// The independent formula: r of two steps in 60 points, of 20 and 24 points, is sqrt(p(1-q) /
 	// (q(1-p))) with p = 20/60 and q = 24/60. It is 0.87; the ripple changes it a little.
 	p, q := 20.0/60, 24.0/60
-	if want := math.Sqrt(p * (1 - q) / (q * (1 - p))); math.Abs(d.Correlations[0].R-want) > 0.02 {
-		t.Errorf("r = %g, want %g", d.Correlations[0].R, want)
+	if want := math.Sqrt(p * (1 - q) / (q * (1 - p))); math.Abs(got[0].R-want) > 0.02 {
+		t.Errorf("r = %g, want %g", got[0].R, want)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestPearson(t *testing.T) {
 
 // The explanation of a fault that a person can verify by hand: a queue in a pool that has never had
 // one, with arrivals as on any Friday.
-func TestAnomaliesOfADiagnosis(t *testing.T) {
+func TestAnomaliesOfANewQueue(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := rulestest.Fleet(c, 4)
 	number := func(v float64) *float64 { return &v }
@@ -225,9 +225,8 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 		}
 	}
 	ev.Samples = kept
-	d := Diagnose(c, in, ev, rulestest.Now)
 	var got []string
-	for _, a := range d.Anomalies {
+	for _, a := range Anomalies(c, evidence.ArrangeScope(in, in.Scope, ev, c).Whole(), nil) {
 		got = append(got, a.Text)
 	}
 	slices.Sort(got)
@@ -240,11 +239,6 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for _, f := range d.Findings {
-		if f.Signal == "requests_waiting" && (f.WeekAgo == nil || *f.WeekAgo != 1 || f.DayAgo == nil || f.Z == nil || *f.Z != 33) {
-			t.Errorf("the finding on the queue: %+v", f)
-		}
-	}
 }
 
 // For one broken worker its own numbers are shown, not the pool's.
@@ -253,7 +247,7 @@ func TestAnomaliesDescribeBrokenWorker(t *testing.T) {
 	in, ev := rulestest.Fleet(c, 4)
 	v := evidence.ArrangeScope(in, in.Scope, ev, c)
 	pods := []string{v.Pods()[1].Pod()}
-	if g := subjectOf(v, pods); g.Pod() != pods[0] {
+	if g := Subject(v, pods); g.Pod() != pods[0] {
 		t.Errorf("looked at %q", g.Pod())
 	}
 	for i := range ev.Samples {
@@ -261,14 +255,14 @@ func TestAnomaliesDescribeBrokenWorker(t *testing.T) {
 			s.Value, s.Baseline = 88, new(float64)
 		}
 	}
-	if a, ok := anomaly(c, subjectOf(evidence.ArrangeScope(in, in.Scope, ev, c), pods), "requests_waiting"); !ok || a.Pod != pods[0] ||
+	if a, ok := anomaly(c, Subject(evidence.ArrangeScope(in, in.Scope, ev, c), pods), "requests_waiting"); !ok || a.Pod != pods[0] ||
 		a.Text != "Requests waiting: 88 on "+pods[0]+", up from 0 an hour ago" {
 		t.Errorf("%v %+v", ok, a)
 	}
-	if g := subjectOf(v, []string{v.Pods()[0].Pod(), v.Pods()[1].Pod(), v.Pods()[2].Pod()}); g != v.Whole() {
+	if g := Subject(v, []string{v.Pods()[0].Pod(), v.Pods()[1].Pod(), v.Pods()[2].Pod()}); g != v.Whole() {
 		t.Errorf("three of four: %q", g.Pod())
 	}
-	if g := subjectOf(v, nil); g != v.Whole() {
+	if g := Subject(v, nil); g != v.Whole() {
 		t.Errorf("none: %q", g.Pod())
 	}
 }
