@@ -84,8 +84,8 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if now != rev {
 		return nil, state.Fence{}, errMoved
 	}
-	// A damaged record is damage even if a newer one waits in the position: the server never ends its
-	// next write to the damaged one (nats-server 2.15.2).
+	// A damaged record is damage even if a newer one waits in the position: the server never ends
+	// its next write to the damaged one (nats-server 2.15.2).
 	if left > 0 {
 		if err := s.checkComplete(ctx, filter, l.read); err != nil {
 			return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
