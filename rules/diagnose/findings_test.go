@@ -25,24 +25,13 @@ func TestFindingsListOnlyMeasuredSignals(t *testing.T) {
 // A finding shows the usual values of its signal.
 func TestFindingShowsUsualValues(t *testing.T) {
 	c := rulestest.MustLoad(t)
-	in, ev := rulestest.Fleet(c, 4)
-	ev.Samples = slices.DeleteFunc(ev.Samples, func(s state.Sample) bool { return s.Signal != "requests_waiting" })
 	hour, week, z := 0.0, 1.0, 33.0
-	for i := range ev.Samples {
-		s := &ev.Samples[i]
-		s.Value, s.Baseline, s.DayAgo, s.WeekAgo, s.Z = 33, &hour, &hour, &week, &z
-	}
-	shown := 0
-	for _, f := range Diagnose(c, in, ev, rulestest.Now).Findings {
-		if f.Signal != "requests_waiting" {
-			continue
-		}
-		shown++
-		if f.WeekAgo == nil || *f.WeekAgo != 1 || f.DayAgo == nil || f.Z == nil || *f.Z != 33 {
-			t.Errorf("the finding on the queue: %+v", f)
-		}
-	}
-	if shown == 0 {
-		t.Error("no finding is on the queue")
+	v := evidence.ArrangeScope(&state.Incident{}, state.Scope{}, &state.Evidence{At: rulestest.Now, Samples: []state.Sample{
+		{Signal: "requests_waiting", Entity: state.Entity{Pod: "p-0"}, Value: 33, At: rulestest.Now,
+			Baseline: &hour, DayAgo: &hour, WeekAgo: &week, Z: &z}}}, c)
+	w := causeScore{seen: []observation{{observed: observed{Signal: "requests_waiting"}, of: evidence.Words{View: v, Group: v.Whole()}}}}
+	f := w.findings(c, rulestest.Now)[0]
+	if f.WeekAgo == nil || *f.WeekAgo != 1 || f.DayAgo == nil || *f.DayAgo != 0 || f.Z == nil || *f.Z != 33 {
+		t.Errorf("the finding on the queue: %+v", f)
 	}
 }
