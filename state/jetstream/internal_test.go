@@ -313,3 +313,21 @@ func TestUnansweredRequestIsRepeated(t *testing.T) {
 		t.Errorf("repeat = %d, %v; want the second answer", got, err)
 	}
 }
+
+// A start of the same version changes no setting of the streams, and any other one repairs them.
+func TestStreamsAreUpdatedOnlyIfNeeded(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	in, st := (&Config{Retain: 30 * 24 * time.Hour, Replicas: 1, Version: "devel"}).streams()
+	if have := s.in.CachedInfo().Config; !hasSettings(have, in) {
+		t.Errorf("the input stream has %+v, and not %+v", have, in)
+	}
+	have := s.st.CachedInfo().Config
+	if !hasSettings(have, st) {
+		t.Errorf("the state stream has %+v, and not %+v", have, st)
+	}
+	have.MaxBytes = 1 << 20
+	if hasSettings(have, st) {
+		t.Error("a limit that loses records is kept")
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -228,7 +230,12 @@ func (s *Store) checkStreams(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
+// stream returns the stream with these settings. It creates or updates it if it does not have them.
+// An update takes long after an outage: the server first removes what has expired.
 func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Stream, error) {
+	if str, err := s.js.Stream(ctx, cfg.Name); err == nil && hasSettings(str.CachedInfo().Config, cfg) {
+		return str, nil
+	}
 	str, err := s.js.CreateOrUpdateStream(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating stream %s: %w", cfg.Name, err)
@@ -241,4 +248,14 @@ func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Str
 			s.nc.ConnectedServerVersion(), cfg.Name)
 	}
 	return str, nil
+}
+
+// hasSettings reports whether a stream has the wanted settings, and the server's defaults otherwise.
+func hasSettings(have, want natsjs.StreamConfig) bool {
+	want.MaxConsumers, want.MaxMsgs, want.MaxBytes, want.MaxMsgSize = -1, -1, -1, -1
+	want.MaxMsgsPerSubject = cmp.Or(want.MaxMsgsPerSubject, -1)
+	want.Duplicates = have.Duplicates // used by messages with an ID only
+	have.Metadata = maps.Clone(have.Metadata)
+	maps.DeleteFunc(have.Metadata, func(key, _ string) bool { return strings.HasPrefix(key, "_nats.") }) // the server's own
+	return reflect.DeepEqual(have, want)
 }
