@@ -65,19 +65,30 @@ func startOn(t *testing.T, dir string, clock state.Clock) (*bot, *logBuffer) {
 			t.Logf("ready: %v; the bot logged\n%s", b.Ready(context.Background()), log)
 		}
 	})
+	if hand, ok := clock.(*handClock); ok {
+		b.retries(t, hand)
+	}
 	return b, log
 }
 
-// ready waits until a bot is ready. The keeper waits for the clock before it tries a partition
-// again whose request got no answer, because the store was opened again meanwhile.
-func ready(t *testing.T, b *bot, clock *handClock) {
-	t.Helper()
-	until(t, "the bot is ready", func() bool {
-		err := b.Ready(t.Context())
-		if err != nil && strings.Contains(err.Error(), state.ErrUnavailable.Error()) {
-			clock.advance(10 * time.Millisecond)
+// retries advances the clock while a partition waits to try again. A request that is on its way
+// while the store is opened again gets no answer.
+func (b *bot) retries(t *testing.T, clock *handClock) {
+	var watch sync.WaitGroup
+	t.Cleanup(watch.Wait)
+	watch.Go(func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-tick.C:
+			}
+			if err := b.Ready(t.Context()); err != nil && strings.Contains(err.Error(), "is not loaded: ") {
+				clock.advance(100 * time.Millisecond)
+			}
 		}
-		return err == nil
 	})
 }
 
@@ -249,7 +260,7 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 				dir, memory := storeAfterStorm(t)
 				damage(t, dir, records, where, killed)
 				b, log := startOn(t, dir, clock)
-				ready(t, b, clock)
+				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
 				// Without the newest position, the one before it and the log have everything. A
 				// bot is ready while it reads the log.
 				got, was := "", memory
@@ -273,7 +284,7 @@ func TestDamagedStateIsRebuilt(t *testing.T) {
 				memory = memoryOf(t, b)
 				b.stop()
 				again, log := startOn(t, dir, clock)
-				ready(t, again, clock)
+				until(t, "the bot is ready again", func() bool { return again.Ready(t.Context()) == nil })
 				if again.Rebuilt() != 0 || memoryOf(t, again) != memory {
 					t.Errorf("after the next start it remembers something else, and logged\n%s", log)
 				}
@@ -304,7 +315,7 @@ func TestDamagedLogContinuesAndIsReported(t *testing.T) {
 				dir, memory := storeAfterStorm(t)
 				damage(t, dir, inputs, where, killed)
 				b, log := startOn(t, dir, clock)
-				ready(t, b, clock)
+				until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
 				if got := memoryOf(t, b); got != memory {
 					t.Errorf("it remembers something else than before, and logged\n%s", log)
 				}
