@@ -280,6 +280,9 @@ func (p rulePage) piece(e *catalog.Evidence) {
 	if len(e.Settles) > 0 {
 		p.lines(18, "          settles", causeNames(e.Settles)+" cannot replace this verdict later")
 	}
+	if o := e.LeavesOpen; o != nil {
+		p.lines(18, "          open", fmt.Sprintf("%s may still be the cause (%s): steps that make it worse wait", o.Cause, o.Sign))
+	}
 	if e.Else == nil {
 		return
 	}
