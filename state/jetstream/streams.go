@@ -250,7 +250,8 @@ func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Str
 	return str, nil
 }
 
-// hasSettings reports whether a stream has the wanted settings, and the server's defaults otherwise.
+// hasSettings reports whether a stream has the wanted settings, and otherwise the defaults of the
+// server.
 func hasSettings(have, want natsjs.StreamConfig) bool {
 	want.MaxConsumers, want.MaxMsgs, want.MaxBytes, want.MaxMsgSize = -1, -1, -1, -1
 	want.MaxMsgsPerSubject = cmp.Or(want.MaxMsgsPerSubject, -1)
