@@ -300,7 +300,7 @@ func TestCatalogReferencesResolve(t *testing.T) {
   - id: other
     title: Other
     scope: pool
-    evidence: [{when: kv_usage.max > 0.5, weight: 1, text: a, leaves_open: {cause: cold_strat, sign: a young worker}}]
+    evidence: [{when: kv_usage.max > 0.5, weight: 1, text: a, leaves_open: {cause: colt_start, sign: a young worker}}]
 `)
 	_, problems, err := catalog.Load(dir)
 	if err != nil {
@@ -311,7 +311,7 @@ func TestCatalogReferencesResolve(t *testing.T) {
 		got = append(got, p.Text)
 	}
 	for i, want := range []string{`leads to "kv_exhaustoin", which is no cause; did you mean kv_exhaustion?`,
-		`is no cause; there are bad_rollout, benign_alert, `, `leaves "cold_strat" open, which is no cause; did you mean cold_start?`, `no signal "kv_usge"; did you mean kv_usage?`} {
+		`is no cause; there are bad_rollout, benign_alert, `, `leaves "colt_start" open, which is no cause; did you mean cold_start?`, `no signal "kv_usge"; did you mean kv_usage?`} {
 		if !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("%d: nothing says %q:\n%s", i, want, strings.Join(got, "\n"))
 		}
