@@ -75,6 +75,12 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if err != nil {
 		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
 	}
+	// A damaged record is damage even if a newer one waits in the position: the server never ends
+	// its next write to the damaged one (nats-server 2.15.2).
+	var unread error
+	if left > 0 {
+		unread = s.checkComplete(ctx, filter, l.read)
+	}
 	// A concurrent commit has written records that were not read, and has removed those that it
 	// replaced. The records read so far are no state that was ever committed.
 	_, now, err := s.boundedPosition(ctx, partition)
@@ -84,12 +90,8 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if now != rev {
 		return nil, state.Fence{}, errMoved
 	}
-	// A damaged record is damage even if a newer one waits in the position: the server never ends
-	// its next write to the damaged one (nats-server 2.15.2).
-	if left > 0 {
-		if err := s.checkComplete(ctx, filter, l.read); err != nil {
-			return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
-		}
+	if unread != nil {
+		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, unread)
 	}
 	if err := l.takeWaiting(partition, rev, pos.inline); err != nil {
 		return nil, state.Fence{}, err
