@@ -314,20 +314,35 @@ func TestUnansweredRequestIsRepeated(t *testing.T) {
 	}
 }
 
-// A start of the same version changes no setting of the streams, and any other one repairs them.
+// A start of the same version leaves the streams alone. It repairs a limit that would lose records.
 func TestStreamsAreUpdatedOnlyIfNeeded(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	in, st := (&Config{Retain: 30 * 24 * time.Hour, Replicas: 1, Version: "devel"}).streams()
-	if have := s.in.CachedInfo().Config; !hasSettings(have, in) {
-		t.Errorf("the input stream has %+v, and not %+v", have, in)
+	cfg := Config{Retain: 30 * 24 * time.Hour, Replicas: 1, Version: "devel"}
+	updates, err := s.nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.UPDATED.>")
+	if err != nil {
+		t.Fatal(err)
 	}
-	have := s.st.CachedInfo().Config
-	if !hasSettings(have, st) {
-		t.Errorf("the state stream has %+v, and not %+v", have, st)
+	updated := func() int {
+		t.Helper()
+		if err := errors.Join(s.create(t.Context(), &cfg), s.nc.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := updates.Pending()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
-	have.MaxBytes = 1 << 20
-	if hasSettings(have, st) {
-		t.Error("a limit that loses records is kept")
+	if n := updated(); n != 0 {
+		t.Errorf("%d updates without a change", n)
+	}
+	_, limited := cfg.streams()
+	limited.MaxBytes = 1 << 20
+	if _, err := s.js.UpdateStream(t.Context(), limited); err != nil {
+		t.Fatal(err)
+	}
+	if n := updated(); n != 2 || s.st.CachedInfo().Config.MaxBytes != -1 {
+		t.Errorf("after a limit was set: %d updates, and a limit of %d bytes", n, s.st.CachedInfo().Config.MaxBytes)
 	}
 }
