@@ -28,8 +28,9 @@ func (m *merge) scraped() {
 	}
 }
 
-// guessPools sets the pool of workers that have only an address, if a PodMonitor of their model
-// alone scrapes them. Its job is namespace/name.
+// guessPools sets the pool of workers that have only an address, if their job scrapes one model
+// alone and names the pool. The job of a PodMonitor is namespace/name. Another job, such as that of
+// a ServiceMonitor, names a pool if a proxy sends requests to a Service of this name.
 func (m *merge) guessPools(found map[string]*state.Worker) {
 	models, several := map[string]string{}, map[string]bool{}
 	each := func(do func(w *state.Worker, job string)) {
@@ -45,9 +46,13 @@ func (m *merge) guessPools(found map[string]*state.Worker) {
 		several[job] = several[job] || differ(models[job], w.Model)
 		models[job] = w.Model
 	})
+	called := m.upstreams()
 	each(func(w *state.Worker, job string) {
 		namespace, name, ok := strings.Cut(job, "/")
-		if ok && namespace != "" && name != "" && !strings.Contains(name, "/") && !several[job] && w.Pod == "" &&
+		if in := called[job]; !ok && len(in) == 1 {
+			namespace, name = in[0], job
+		}
+		if namespace != "" && name != "" && !strings.Contains(name, "/") && !several[job] && w.Pod == "" &&
 			w.Pool == "" && !differ(w.Namespace, namespace) {
 			w.Namespace, w.Pool = namespace, name
 		}

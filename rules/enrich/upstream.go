@@ -11,22 +11,8 @@ import (
 
 // follow replaces the Services and routes that proxies count by the pools behind them.
 func (m *merge) follow() {
-	routed := map[string]bool{}
-	for _, s := range m.wanted {
-		routed[s.ID] = slices.ContainsFunc(s.Sources, func(src signals.Source) bool { return src.Engine == "ingress" })
-	}
 	strangers, known := map[string][]string{}, map[string]bool{} // by namespace
-	each := func(do func(e *state.Entity)) {
-		for i := range m.readings {
-			for j := range m.readings[i].Samples {
-				s := &m.readings[i].Samples[j]
-				if e := &s.Entity; routed[s.Signal] && e.Pod == "" && e.Instance == "" && e.Pool != "" {
-					do(e)
-				}
-			}
-		}
-	}
-	each(func(e *state.Entity) {
+	m.eachUpstream(func(e *state.Entity) {
 		pools := m.behind(*e)
 		switch {
 		case len(pools) == 1:
@@ -35,13 +21,40 @@ func (m *merge) follow() {
 			strangers[e.Namespace] = append(strangers[e.Namespace], e.Pool)
 		}
 	})
-	each(func(e *state.Entity) {
+	m.eachUpstream(func(e *state.Entity) {
 		only := m.onlyPool(e.Namespace)
 		// The only name leads to the only pool of the namespace if routes are unknown.
 		if m.guessed && only != "" && !known[e.Namespace] && slices.Equal(strangers[e.Namespace], []string{e.Pool}) {
 			e.Pool = only
 		}
 	})
+}
+
+// eachUpstream calls do with the entity of each sample that a proxy counts for a Service or a route.
+func (m *merge) eachUpstream(do func(e *state.Entity)) {
+	routed := map[string]bool{}
+	for _, s := range m.wanted {
+		routed[s.ID] = slices.ContainsFunc(s.Sources, func(src signals.Source) bool { return src.Engine == "ingress" })
+	}
+	for i := range m.readings {
+		for j := range m.readings[i].Samples {
+			s := &m.readings[i].Samples[j]
+			if e := &s.Entity; routed[s.Signal] && e.Pod == "" && e.Instance == "" && e.Pool != "" {
+				do(e)
+			}
+		}
+	}
+}
+
+// upstreams returns the namespaces in which a proxy sends requests to a Service, by its name.
+func (m *merge) upstreams() map[string][]string {
+	out := map[string][]string{}
+	m.eachUpstream(func(e *state.Entity) {
+		if !slices.Contains(out[e.Pool], e.Namespace) {
+			out[e.Pool] = append(out[e.Pool], e.Namespace)
+		}
+	})
+	return out
 }
 
 // about returns the pools of the series that alerts without a place are about. A series that

@@ -52,6 +52,39 @@ func TestProxyCountsForThePoolBehind(t *testing.T) {
 	}
 }
 
+// Workers that are known by their addresses belong to the Service that their job is named after, if
+// a proxy sends requests to a Service of this name.
+func TestJobNamesTheUpstreamsPool(t *testing.T) {
+	address := func(host, model string) state.Entity { return state.Entity{Instance: host + ":8000", Model: model} }
+	for name, c := range map[string]struct {
+		workers  []state.Entity // of the job llama-svc
+		upstream []state.Entity
+		want     string
+	}{
+		"one model":           {[]state.Entity{address("a", "llama"), address("b", "llama")}, []state.Entity{{Namespace: "llm", Pool: "llama-svc"}}, "llm/llama-svc"},
+		"two models":          {[]state.Entity{address("a", "llama"), address("b", "qwen")}, []state.Entity{{Namespace: "llm", Pool: "llama-svc"}}, "/"},
+		"another Service":     {[]state.Entity{address("a", "llama")}, []state.Entity{{Namespace: "llm", Pool: "shop"}}, "/"},
+		"in two namespaces":   {[]state.Entity{address("a", "llama")}, []state.Entity{{Namespace: "llm", Pool: "llama-svc"}, {Namespace: "test", Pool: "llama-svc"}}, "/"},
+		"no known namespaces": {[]state.Entity{address("a", "llama")}, []state.Entity{{Pool: "llama-svc"}}, "/"},
+	} {
+		var prom Reading
+		for _, e := range c.workers {
+			prom.Samples = append(prom.Samples, sampleOf("kv_usage", e, 0.2))
+			prom.Scraped = append(prom.Scraped, Scraped{e, state.ScrapeJob{Job: "llama-svc"}})
+		}
+		for _, e := range c.upstream {
+			prom.Samples = append(prom.Samples, sampleOf("gateway_denied_ratio", e, 0.3))
+		}
+		r := request("kv_usage", "gateway_denied_ratio")
+		r.Scope = state.Scope{Model: "llama"}
+		for _, w := range gatherer(t, Cluster{Prometheus: &fixed{reading: prom}}).Gather(t.Context(), r).Workers {
+			if got := w.Namespace + "/" + w.Pool; got != c.want {
+				t.Errorf("%s: the pool of %s is %q, want %q", name, w.Instance, got, c.want)
+			}
+		}
+	}
+}
+
 // The count of a gateway replaces no worker's, also if a worker is known by its address only.
 func TestGatewayCountIsNoWorkersCount(t *testing.T) {
 	for name, worker := range map[string]state.Entity{
