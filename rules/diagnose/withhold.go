@@ -20,6 +20,9 @@ const (
 	// fittingAlerts is the weight of alerts that a cause needs if nothing else supports it: two to
 	// one.
 	fittingAlerts = 3
+
+	// lastError is the signal of what an engine's log ends with.
+	lastError = "pod_last_error"
 )
 
 // withholdUnseenAlert withholds the name if an alert is typical of another cause that lacks only
@@ -83,6 +86,9 @@ func (v *verdict) withholdConsequence(in *state.Incident) {
 	best := &v.ranked[0]
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
+		if v.isUntraceable(w) {
+			continue
+		}
 		gain := w.gain
 		if w.typical(in) {
 			gain = max(gain, w.unread)
@@ -108,7 +114,7 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	asked := v.view.InQuestion(best.pods)
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
-		if w.cause.Scope == "gpu" && best.cause.Scope == "pool" && len(best.pods) > 1 || w.score < -ruledOut {
+		if w.cause.Scope == "gpu" && best.cause.Scope == "pool" && len(best.pods) > 1 || w.score < -ruledOut || v.isUntraceable(w) {
 			continue
 		}
 		by := best.cause.DistinguishedBy(w.cause.ID)
@@ -124,6 +130,19 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 		v.lacks = evidence.SortedSet(v.lacks)
 		v.share(v.twins)
 	}
+}
+
+// isUntraceable reports whether an engine's log names the first cause, and nothing measures any sign
+// of the other one. What cannot be measured does not take a clear name away.
+func (v *verdict) isUntraceable(w *causeScore) bool {
+	measured := func(signal string) bool { return v.view.Series(signal) != nil }
+	for _, e := range w.cause.Evidence {
+		if e.Weight > 0 && e.Expects != "" && slices.ContainsFunc(e.Condition.Signals, measured) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(v.ranked[0].seen,
+		func(o observation) bool { return o.Signal == lastError && o.Weight >= decisive })
 }
 
 // withholdUnproven withholds a cause if its needed evidence has no answer. Its other signs are also
