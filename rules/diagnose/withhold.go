@@ -132,8 +132,8 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	}
 }
 
-// isUntraceable reports whether an engine's log names the first cause, and nothing measures any sign
-// of the other one. What cannot be measured does not take a clear name away.
+// isUntraceable reports whether an engine's log names the first cause, and nothing measures any
+// sign of the other one. What cannot be measured does not take a clear name away.
 func (v *verdict) isUntraceable(w *causeScore) bool {
 	measured := func(signal string) bool { return v.view.Series(signal) != nil }
 	for _, e := range w.cause.Evidence {

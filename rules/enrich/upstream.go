@@ -30,7 +30,7 @@ func (m *merge) follow() {
 	})
 }
 
-// eachUpstream calls do with the entity of each sample that a proxy counts for a Service or a route.
+// eachUpstream calls do with the entity of each sample that a proxy counts for a Service or route.
 func (m *merge) eachUpstream(do func(e *state.Entity)) {
 	routed := map[string]bool{}
 	for _, s := range m.wanted {

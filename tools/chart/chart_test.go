@@ -91,7 +91,7 @@ nodeSelector: {pool: cpu}
 tolerations: [{key: x, operator: Exists}]
 networkPolicy: {ingressFrom: [{namespaceSelector: {}}], egressPorts: [443, 9090]}
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
-prometheusRule: {enabled: true, labels: {release: prometheus}}
+prometheusRule: {enabled: true, labels: {release: prometheus}, runbookURL: "https://docs.corp.example"}
 alertmanagerConfig: {enabled: true, labels: {release: prometheus}}
 dashboards: {enabled: true}
 `
@@ -176,8 +176,9 @@ func TestRulesAndDashboardsReachTheCluster(t *testing.T) {
 		strings.Contains(rules, "paramedic.example.com") || !strings.Contains(rules, "{{ $labels.model_name }}") {
 		t.Errorf("the rules do not link to the bot, or lost their templates:\n%.800s", rules)
 	}
-	if own := all["PrometheusRule/paramedic-self"]; !strings.Contains(own, "alert: ParamedicWatchdog") {
-		t.Errorf("the alerts about the bot are missing:\n%.800s", own)
+	if own := all["PrometheusRule/paramedic-self"]; !strings.Contains(own, "alert: ParamedicWatchdog") ||
+		!strings.Contains(own, "runbook_url: https://docs.corp.example/docs/operate.md#paramedicdown") {
+		t.Errorf("the alerts about the bot are missing, or their links lead to it:\n%.800s", own)
 	}
 	if am := all["AlertmanagerConfig/paramedic"]; !strings.Contains(am, "url: https://paramedic.paramedic:8080/webhook/alertmanager") {
 		t.Errorf("Alertmanager would not reach the bot:\n%s", am)

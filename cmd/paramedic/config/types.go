@@ -174,7 +174,7 @@ type RemediateConfig struct {
 	Mode         string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"observe only records the plan, suggest also shows it, approve asks a person, auto acts alone."`
 	Policies     []PolicyConfig `yaml:"policies" json:"policies,omitempty" jsonschema_description:"Stricter modes and limits for parts of the fleet. If several match, the strictest wins."`
 	Limits       LimitsConfig   `yaml:"limits" json:"limits,omitzero" jsonschema_description:"Limits for the whole fleet. They may be looser or stricter than the defaults, within the bounds."`
-	ManagedLabel string         `yaml:"managed_label" json:"managed_label,omitempty" jsonschema_description:"Label, as key=value, that a namespace needs for first aid. If it is -, no label is needed. Default: paramedic.dev/managed=true."`
+	ManagedLabel string         `yaml:"managed_label" json:"managed_label,omitempty" jsonschema_description:"Label, as key=value, that a namespace needs in mode auto. In mode approve it may be absent; another value forbids first aid in every mode. If it is -, the label is ignored. Default: paramedic.dev/managed=true."`
 	Verify       VerifyConfig   `yaml:"verify" json:"verify,omitzero"`
 	Wait         WaitConfig     `yaml:"wait" json:"wait,omitzero"`
 }
