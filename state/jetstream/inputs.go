@@ -10,6 +10,7 @@ import (
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
 
 	"paramedic/state"
 )
@@ -61,15 +62,17 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end, newest: newest,
-		inputs: make(chan read, readAhead), done: make(chan struct{})}
-	r.consuming, err = cons.Consume(r.receive,
+	r := newReader(s, partition)
+	r.last, r.waiting, r.end, r.newest = after, wait, end, newest
+	receiving, stop := context.WithCancel(context.Background())
+	r.consuming, err = cons.Consume(func(m natsjs.Msg) { r.receive(receiving, m) },
 		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes), natsjs.PullHeartbeat(consumerHeartbeat),
 		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
 			// The consumer resumes where it stopped.
 			s.log.DebugContext(ctx, "reading the log", "partition", partition, "err", err)
 		}))
 	if err != nil {
+		stop()
 		return nil, unavailable("reading the log", err)
 	}
 	raise(&s.received, min(newest, after))
@@ -79,6 +82,7 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 			r.Close()
 		case <-r.done:
 		}
+		stop()
 		r.consuming.Stop()
 		<-r.consuming.Closed()
 	})
@@ -134,6 +138,10 @@ func (s *Store) newest(ctx context.Context, partition int) (uint64, error) {
 	return m.Sequence, nil
 }
 
+// bufferBytes bounds the inputs of a partition that have arrived and wait, in bytes of the log. A
+// thousand inputs of 100 large alerts would need gigabytes.
+const bufferBytes = 16 << 20
+
 // backlogTries bounds how often a backlog is counted again because inputs came during the count.
 const backlogTries = 3
 
@@ -156,6 +164,7 @@ func (s *Store) Lost() uint64 { return s.lost.Load() }
 type read struct {
 	input  state.Input
 	err    error
+	size   int64 // bytes in the log, uncompressed
 	behind int64 // inputs after this one in the log when it was sent, by the mean size of a message
 }
 
@@ -164,6 +173,7 @@ type reader struct {
 	store     *Store
 	partition int
 	consuming natsjs.ConsumeContext
+	receiving sync.Mutex
 	last      uint64       // used by receive only, as are the next fields
 	waiting   uint64       // inputs up to end that have not arrived
 	end       uint64       // after this sequence nothing is waiting
@@ -171,20 +181,33 @@ type reader struct {
 	each      float64      // inputs in a message
 	behind    atomic.Int64 // inputs in the log after the last one that arrived
 	inputs    chan read
+	room      *semaphore.Weighted // bytes that inputs may hold
 	done      chan struct{}
 	closing   sync.Once
 }
 
-// receive is called by one goroutine, in order. It blocks if the buffer is full.
-func (r *reader) receive(m natsjs.Msg) {
+func newReader(s *Store, partition int) *reader {
+	return &reader{store: s, partition: partition, inputs: make(chan read, readAhead),
+		room: semaphore.NewWeighted(bufferBytes), done: make(chan struct{})}
+}
+
+// receive blocks if the buffer is full. After a reconnect the client library may call it for the
+// next message while the call for the last one still waits.
+func (r *reader) receive(ctx context.Context, m natsjs.Msg) {
+	r.receiving.Lock()
+	defer r.receiving.Unlock()
 	md, err := m.Metadata()
 	if err != nil {
-		r.pass(read{err: fmt.Errorf("an input has no sequence: %w", err)})
+		r.pass(ctx, read{err: fmt.Errorf("an input has no sequence: %w", err)})
 		return
 	}
 	seq := md.Sequence.Stream
-	if seq <= r.last {
+	switch {
+	case seq == r.last:
 		return // sent again after the consumer resumed
+	case seq < r.last:
+		r.pass(ctx, read{err: fmt.Errorf("input message %d came after message %d", seq, r.last)})
+		return
 	}
 	r.count(seq)
 	r.last = seq
@@ -195,7 +218,7 @@ func (r *reader) receive(m natsjs.Msg) {
 	later := int64(math.Round(float64(md.NumPending) * r.each))
 	for i, next := range inputs {
 		next.behind = int64(len(inputs)-i-1) + later
-		r.pass(next)
+		r.pass(ctx, next)
 	}
 }
 
@@ -207,8 +230,12 @@ func (r *reader) sized(inputs int) {
 	r.each += (float64(inputs) - r.each) / 16
 }
 
-// pass gives an input to Next.
-func (r *reader) pass(next read) {
+// pass gives an input to Next. It waits if the buffer is full, or if its inputs are too large.
+func (r *reader) pass(ctx context.Context, next read) {
+	next.size = min(next.size, bufferBytes)
+	if r.room.Acquire(ctx, next.size) != nil {
+		return // closed
+	}
 	select {
 	case r.inputs <- next:
 		r.behind.Store(next.behind)
@@ -239,6 +266,7 @@ func (r *reader) Next(ctx context.Context) (state.Input, error) {
 	}
 	select {
 	case next := <-r.inputs:
+		r.room.Release(next.size)
 		return next.input, next.err
 	case <-ctx.Done():
 		return state.Input{}, ctx.Err()

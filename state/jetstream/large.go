@@ -80,9 +80,15 @@ func (s *Store) writeBatch(ctx context.Context, msgs []*nats.Msg) error {
 	return err
 }
 
-// placeDraft writes a draft's records to their places, and last the position without the draft.
+// placeDraft writes a draft's records to their places, and last the position without the draft. A
+// process that does not hold the lease then removes this draft only: the active one may have begun
+// another.
 func (s *Store) placeDraft(ctx context.Context, partition int, rev uint64, pos position,
 	records []state.Record) (uint64, error) {
+	done := draftSubject(partition, ">")
+	if !s.Held() {
+		done = draftSubject(partition, pos.Draft.ID+".>")
+	}
 	pos.inline = nil // at most inlineRecords, and the first batch has them
 	for len(records) > 0 {
 		n := min(len(records), MaxRecords)
@@ -95,7 +101,7 @@ func (s *Store) placeDraft(ctx context.Context, partition int, rev uint64, pos p
 			return 0, err
 		}
 	}
-	if err := s.purge(ctx, draftSubject(partition, ">")); err != nil { // the next commit tries again
+	if err := s.purge(ctx, done); err != nil { // the next commit tries again
 		s.log.WarnContext(ctx, "a draft of a large commit could not be removed", "partition", partition, "err", err)
 	}
 	return rev, nil

@@ -184,6 +184,9 @@ func (l *lease) step(ctx context.Context) error {
 	if err := json.Unmarshal(m.Data, &by); err != nil {
 		return fmt.Errorf("the lease is corrupt (stream %s, sequence %d): %w", stateStream, m.Sequence, err)
 	}
+	if by.Process != l.me {
+		l.lose() // also if another process held it in between, and has released it
+	}
 	switch now := time.Now(); {
 	case by.Process == l.me || by.Process == "":
 		return l.write(ctx, m.Sequence, l.me)
@@ -230,12 +233,17 @@ func (l *lease) announce() {
 	l.changed = make(chan struct{})
 }
 
-// release gives the lease up, so that another process takes it at once.
-func (l *lease) release() {
+// lose ends the time of the lease, and announces that.
+func (l *lease) lose() {
 	l.mu.Lock()
 	l.until = time.Time{}
 	l.mu.Unlock()
 	l.announce()
+}
+
+// release gives the lease up, so that another process takes it at once.
+func (l *lease) release() {
+	l.lose()
 	if l.revision == 0 {
 		return
 	}

@@ -107,12 +107,13 @@ func unpack(stored []byte, seq uint64, subject string) []read {
 		return out
 	}
 	parts := []json.RawMessage{m}
+	size := func(parts int) int64 { return int64(len(m) / parts) }
 	if bytes.HasPrefix(m, []byte{'['}) {
 		var inputs []state.Input
 		if err := json.Unmarshal(m, &inputs); err == nil && len(inputs) > 0 {
 			out := make([]read, len(inputs))
 			for i := range inputs {
-				out[i].input = inputs[i]
+				out[i].input, out[i].size = inputs[i], size(len(inputs))
 				out[i].at(seq, i, len(inputs))
 			}
 			return out
@@ -128,6 +129,7 @@ func unpack(stored []byte, seq uint64, subject string) []read {
 				Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, subject, err)}
 		}
 		out[i].at(seq, i, len(parts))
+		out[i].size = size(len(parts))
 	}
 	return out
 }

@@ -111,13 +111,15 @@ func (l *ledger) take(sum state.Sum, changes []change) (gone int) {
 	return gone
 }
 
-// follow changes the ledger of a revision by records that another process has committed since.
+// follow changes the ledger of a revision by records that another process has committed since. The
+// live set of the revision must not be stored from then on: the ledger is ahead of it.
 func (s *sums) follow(partition int, rev uint64, records []state.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of[partition]
 	if l.rev == rev {
 		l.take(l.after(partition, s.seed, records))
+		l.gone = 0
 	}
 }
 
