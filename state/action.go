@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -302,6 +303,23 @@ func (a *Action) CallOff() string {
 		return fmt.Sprintf("called off by %s too late: Paramedic has already written, and verifies the change as usual", by)
 	}
 	return ""
+}
+
+// MoveClock moves the times that a run waits for or measures from, after the clock was set forward
+// by the duration. Waiting thus takes as long as before. [HeldUntil] stays, because it is the end
+// of a window of the day, and so do the times of the steps, which are a record.
+func (a *Action) MoveClock(by time.Duration) {
+	for _, t := range []*time.Time{&a.NextAt, &a.ExpiresAt, &a.DecidedAt, &a.Write.At, &a.Verify.Settle, &a.Verify.Until} {
+		if !t.IsZero() {
+			*t = t.Add(by)
+		}
+	}
+	a.Journal = maps.Clone(a.Journal)
+	for key, value := range a.Journal {
+		if t, err := time.Parse(time.RFC3339Nano, value); err == nil && key != HeldUntil {
+			a.Journal[key] = t.Add(by).Format(time.RFC3339Nano)
+		}
+	}
 }
 
 // Released is the journal key of the person who handled a run that needed one. Until it is set the

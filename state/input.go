@@ -103,6 +103,9 @@ type Command struct {
 type ActionEvent struct {
 	From   ActionState `json:"from,omitempty"`
 	Action Action      `json:"action"`
+	// Turn names the delivery that took the step: the turn of the run's effect. The step is dropped
+	// if the effect has another turn by now. Zero, as in older records, is not compared.
+	Turn uint64 `json:"turn,omitempty"`
 }
 
 // A Foreign is another tool's event about an incident. Key is our incident's ID if the event is

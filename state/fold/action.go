@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// applyActionEvent applies a new run, or a runner's step of a run. A step from an old state is
-// dropped.
+// applyActionEvent applies a new run, or a runner's step of a run. A step from an old state or of
+// an old turn is dropped.
 func (x *step) applyActionEvent(ev state.ActionEvent) {
 	next := ev.Action
 	in := x.root(next.Incident)
@@ -22,6 +22,9 @@ func (x *step) applyActionEvent(ev state.ActionEvent) {
 	if cur == nil {
 		x.proposeAction(in, ev)
 		return
+	}
+	if e := x.effects[runEffect(next.ID)]; ev.Turn != 0 && (e == nil || e.Turn != ev.Turn) {
+		return // another replica took this step, too, and its record came first
 	}
 	if cur.State != ev.From || (next.State != cur.State && !cur.State.LeadsTo(next.State)) {
 		return
@@ -76,6 +79,9 @@ func (x *step) proposeAction(in *state.Incident, ev state.ActionEvent) {
 	x.scheduleRun(&a)
 }
 
+// runEffect names the effect of a run's next step.
+func runEffect(id state.ActionID) state.EffectID { return state.EffectID("run:" + string(id)) }
+
 // moveAction moves a run to a state that the fold decides on.
 func (x *step) moveAction(in *state.Incident, a *state.Action, to state.ActionState, text string, by state.Actor) {
 	if err := a.Move(to, x.now, text, by); err != nil {
@@ -124,7 +130,7 @@ func (x *step) announceHold(in *state.Incident, a *state.Action) {
 
 // runAction keeps the run effect for as long as the runner has work on the action.
 func (x *step) scheduleRun(a *state.Action) {
-	id := state.EffectID("run:" + string(a.ID))
+	id := runEffect(a.ID)
 	if a.State.Running() || (a.State == state.Proposed && a.Mode == "auto") {
 		due := x.now
 		if a.NextAt.After(due) {

@@ -35,10 +35,15 @@ func (x *step) applyClock(c state.ClockStep) {
 		x.touch(kindEffect, string(e.ID))
 	}
 	for _, a := range x.actions {
-		if a.State == state.AwaitingApproval && move(&a.ExpiresAt) {
+		switch {
+		case a.State == state.AwaitingApproval && move(&a.ExpiresAt):
 			x.scheduleAction(a)
-			x.touch(kindAction, string(a.ID))
+		case a.State.Running():
+			a.MoveClock(c.By) // the effect of its next look was moved above
+		default:
+			continue
 		}
+		x.touch(kindAction, string(a.ID))
 	}
 	if move(&x.meta.SweptAt) {
 		x.touch(kindMeta, "board")

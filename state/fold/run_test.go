@@ -36,6 +36,60 @@ func TestUnfitProposalIsDropped(t *testing.T) {
 	}
 }
 
+// A replica that lost its lease may record a step late. The other replica's record of the same turn
+// came first, and is kept.
+func TestLateStepOfATurnIsDropped(t *testing.T) {
+	s := newStory(t)
+	_, a := s.intended()
+	record := func(turn uint64, journal map[string]string) {
+		next := a.Clone()
+		next.Journal = journal
+		s.apply(state.Input{Action: &state.ActionEvent{From: state.Intent, Action: next, Turn: turn}})
+	}
+	effect := func() *state.Effect { return s.board.effects[state.EffectID(s.effects(state.EffectRun)[0])] }
+	first := *effect()
+	record(first.Turn, map[string]string{"isolated": "now", "drained": "now"})
+	s.apply(state.Input{Outcome: &state.Outcome{Effect: first.ID, Turn: first.Turn, Done: true}})
+	record(first.Turn, map[string]string{"isolated": "now"})
+	if a.Journal["drained"] == "" {
+		t.Error("a late record erased the progress of the run")
+	}
+	record(effect().Turn, map[string]string{"isolated": "now", "drained": "now", "evicted": "now"})
+	if a.Journal["evicted"] == "" {
+		t.Error("the step of the current turn is dropped")
+	}
+	record(0, map[string]string{"old": "now"})
+	if a.Journal["old"] == "" {
+		t.Error("a step that an older version recorded is dropped")
+	}
+}
+
+// If the clock is set, a run in progress waits and watches as long as before. The end of a freeze
+// window stays, and so does the record of its steps.
+func TestClockStepMovesRuns(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		s := newStory(t)
+		_, a := s.intended()
+		stamp := s.now.Format(time.RFC3339Nano)
+		a.NextAt, a.Verify.Settle, a.Verify.Until, a.Write.At = s.now, s.now, s.now, s.now
+		a.Journal = map[string]string{"isolated": stamp, state.HeldUntil: stamp, "undo": "why"}
+		began := a.Steps[0].At
+		s.apply(state.Input{Clock: &state.ClockStep{By: by}})
+		for name, got := range map[string]time.Time{"the next look": a.NextAt, "the settling": a.Verify.Settle, "the window": a.Verify.Until, "the write": a.Write.At} {
+			if d := got.Sub(s.now); d != by {
+				t.Errorf("%s moved by %s, want %s", name, d, by)
+			}
+		}
+		moved, err := time.Parse(time.RFC3339Nano, a.Journal["isolated"])
+		if err != nil || moved.Sub(s.now) != by || a.Journal[state.HeldUntil] != stamp || a.Journal["undo"] != "why" {
+			t.Errorf("the journal is %v, %v", a.Journal, err)
+		}
+		if !a.Steps[0].At.Equal(began) {
+			t.Error("the record of a step moved")
+		}
+	}
+}
+
 // Admission and intent are the bot's own steps. They are recorded, and not notified.
 func TestBotStepsAreQuiet(t *testing.T) {
 	s := newStory(t)
