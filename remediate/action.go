@@ -80,6 +80,7 @@ type stage struct {
 	in      state.Incident
 	now     time.Time
 	due     time.Time // the step's due time; zero: at once
+	turn    uint64    // the turn of the effect that the step answers
 	// optedOut means that the namespace is no longer opted in. The bot then does not even undo its
 	// own change.
 	optedOut bool
@@ -127,6 +128,15 @@ func (r *stage) stamp(key string) time.Time {
 	}
 	r.note(key, r.now.Format(time.RFC3339Nano))
 	return r.now
+}
+
+// entered returns when the run came to a state. The journal's time moves if the clock is set,
+// unlike that of the step.
+func (r *stage) entered(st state.ActionState) time.Time {
+	if t, err := time.Parse(time.RFC3339Nano, r.act.Journal[string(st)]); err == nil {
+		return t
+	}
+	return guard.FirstStep(*r.act, st).At // recorded by an older version
 }
 
 // person hands the run over to a person, with the command that undoes the write.

@@ -68,10 +68,7 @@ func (restartWorker) target(in state.Incident, ev state.Evidence, params map[str
 		return t, err
 	}
 	params["pool_kind"], t.Kind = t.Kind, "Pod"
-	pods := in.Diagnosis.Scope.Pods
-	if len(pods) == 0 {
-		pods = in.Scope.Pods
-	}
+	pods := guard.BrokenPods(in)
 	for _, f := range in.Diagnosis.Findings {
 		if f.Weight > 0 && slices.Contains(pods, f.Pod) {
 			pods = []string{f.Pod}

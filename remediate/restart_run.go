@@ -231,6 +231,8 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) a
 	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.isIsolated(pod, wr):
 		return advance{to: state.NeedsHuman,
 			text: why + "; " + relabelled}
+	case r.optedOut:
+		return r.person(why + "; the namespace opted out of first aid while the worker was out of serving")
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Inverse), false)
 	if errors.Is(err, cluster.ErrForbidden) || errors.Is(err, cluster.ErrRefused) {
@@ -247,7 +249,7 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) a
 // live waits until the pool has its number of workers again without the old one, all of them ready.
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
-	since := guard.FirstStep(*a, state.Applied).At
+	since := r.entered(state.Applied)
 	w, err := r.cluster.Workload(ctx, poolOf(a))
 	if err == nil {
 		var pods []cluster.Pod

@@ -59,7 +59,7 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	in, ok := r.cfg.View.Incident(a.Incident)
 	kind, known := actionOf(a.Kind)
 	from := a.State
-	st := &stage{cfg: r.cfg, cluster: r.cfg.Clusters[a.Target.Cluster], act: &a, in: in, now: now, due: a.NextAt}
+	st := &stage{cfg: r.cfg, cluster: r.cfg.Clusters[a.Target.Cluster], act: &a, in: in, now: now, due: a.NextAt, turn: e.Turn}
 	var adv advance
 	switch {
 	case !known || st.cluster == nil:
@@ -105,6 +105,9 @@ func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState,
 			return nil
 		}
 	}
+	if from != adv.to && (adv.to == state.Applied || adv.to == state.RollbackIntent) {
+		st.note(string(adv.to), st.now.Format(time.RFC3339Nano))
+	}
 	if adv.to == state.Verifying && from != adv.to {
 		a.Verify.Settle = st.now.Add(r.cfg.Timing.Settle)
 		a.Verify.Until = a.Verify.Settle.Add(r.cfg.Timing.Window)
@@ -112,7 +115,9 @@ func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState,
 	}
 	r.cfg.Logger.InfoContext(ctx, "step", "action", a.ID, "incident", a.Incident, "from", from, "to", a.State, "reason",
 		adv.text)
-	inputs := []state.Input{event(st.now, from, *a)}
+	step := event(st.now, from, *a)
+	step.Action.Turn = st.turn
+	inputs := []state.Input{step}
 	if adv.to == state.Superseded && st.in.Open() {
 		cfg := *r.cfg
 		cfg.View = viewAfter{cfg.View, *a}

@@ -220,7 +220,7 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	since := guard.FirstStep(*a, state.Applied).At
+	since := r.entered(state.Applied)
 	switch {
 	case err == nil && putBack(w, a.Write):
 		return handedOff(w)
@@ -261,7 +261,7 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	began := guard.FirstStep(*a, state.RollbackIntent)
+	began, why := r.entered(state.RollbackIntent), guard.FirstStep(*a, state.RollbackIntent).Text
 	back := w.Annotations[cluster.OpIDAnnotation] == wr.OpID+undone
 	live, _ := valueAt(w, wr.Path)
 	switch {
@@ -271,8 +271,8 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return advance{to: state.NeedsHuman,
 			text: "another client changed the workload after the rollback: Paramedic leaves it as it is; check its value"}
 	case back && !w.RollingOut() && w.Ready >= w.Replicas:
-		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", began.Text)}
-	case back && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
+		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", why)}
+	case back && r.now.Sub(began) > r.cfg.Timing.Rollout:
 		return advance{to: state.NeedsHuman,
 			text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready): check the new pods", w.Ready,
 				w.Replicas)}

@@ -190,6 +190,7 @@ func TestWorkerIsPutBackOnlyIfItIsStillOut(t *testing.T) {
 		{name: "forbidden", set: failing(cluster.ErrForbidden), to: state.NeedsHuman, says: "does not serve, and its labels could not be restored: forbidden", wrote: "inverse"},
 		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "does not serve, and its labels could not be restored: refused", wrote: "inverse"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "inverse"},
+		{name: "opted out", set: func(b *runCase) { b.optedOut = true }, to: state.NeedsHuman, says: "why; the namespace opted out"},
 	})
 	// A person who cancelled the run has acknowledged it. Otherwise the run still needs a person.
 	for by, released := range map[string]string{"": "", "asha": "asha"} {

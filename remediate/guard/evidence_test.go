@@ -32,6 +32,10 @@ func TestEvidenceMustStillHold(t *testing.T) {
 			}
 		}
 	}
+	verdictAbout := func(pods ...string) func(*Scene) {
+		return func(s *Scene) { s.Incident.Diagnosis.Scope.Pods, s.Incident.Scope.Pods = pods, nil }
+	}
+	of := func(pod string) func(*state.Finding) { return func(f *state.Finding) { f.Pod = pod } }
 	mode := func(m policy.Mode) func(*Scene) { return func(s *Scene) { s.Rule.Mode = m } }
 	with := func(f state.Finding, change func(*state.Finding)) state.Finding { change(&f); return f }
 	runGuardCases(t, evidenceGuard, []guardCase{
@@ -75,6 +79,18 @@ func TestEvidenceMustStillHold(t *testing.T) {
 		{name: "a caution about another treatment", set: found(func(s *Scene) {
 			s.Incident.Diagnosis.Story.Cautions = []state.Caution{{Treatment: "scale out", Cause: "cold_start"}}
 		}, leak, memory), want: state.Allow},
+		{name: "the target is the broken worker", kind: playbooks.ActionRestartWorker, set: found(verdictAbout("vllm-0"), leak, memory), want: state.Allow},
+		{name: "the verdict moved to another worker", kind: playbooks.ActionRestartWorker, set: found(verdictAbout("vllm-1"), leak, memory), want: state.Deny,
+			says: "about vllm-1, and no longer about vllm-0"},
+		{name: "the verdict names no worker", kind: playbooks.ActionRestartWorker, set: found(verdictAbout(), leak, memory), want: state.Deny, says: "about none"},
+		{name: "another broken worker is worse", kind: playbooks.ActionRestartWorker, set: found(verdictAbout("vllm-1", "vllm-0"), with(leak, of("vllm-1")), with(memory, of("vllm-1"))),
+			want: state.Allow},
+		{name: "only the other worker is broken now", kind: playbooks.ActionRestartWorker, set: found(func(s *Scene) {
+			verdictAbout("vllm-1", "vllm-0")(s)
+			s.Evidence.Samples[0].Value, s.Evidence.Samples[1].Value = .3, 40e9
+			sample(s, "kv_usage", "vllm-1", .9, 0)
+			sample(s, "container_memory", "vllm-1", 90e9, 0)
+		}, with(leak, of("vllm-1")), with(memory, of("vllm-1"))), want: state.Deny, says: "no longer holds"},
 		{name: "another verdict", set: found(func(s *Scene) { s.Incident.Diagnosis.Cause = "engine_hang" }, leak, memory), want: state.Deny, says: "the verdict changed to engine_hang"},
 	})
 }

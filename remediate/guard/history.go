@@ -25,20 +25,32 @@ func (s *Scene) failed(a state.Action) bool {
 				in.Scope.Pool == a.Target.Pool && in.Cause() == a.Cause
 		}
 		seen := append(s.Site.View.ListIncidents(state.IncidentQuery{Since: at, Match: alike}).Incidents, s.Incident)
-		if own, ok := s.Site.View.Incident(a.Incident); ok {
-			seen = append(seen, own)
+		own := s.rootOf(a.Incident)
+		if in, ok := s.Site.View.Incident(own); ok {
+			seen = append(seen, in)
 		}
 		for _, in := range seen {
 			if !alike(&in) {
 				continue
 			}
 			if in.OpenedAt.After(at) && in.OpenedAt.Sub(at) < time.Hour ||
-				in.ID == a.Incident && in.Open() && in.ActiveAlerts > 0 && s.Now.Sub(at) > 5*time.Minute {
+				in.ID == own && in.Open() && in.ActiveAlerts > 0 && s.Now.Sub(at) > 5*time.Minute {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// rootOf returns the incident that an incident was merged into, or its own ID.
+func (s *Scene) rootOf(id state.IncidentID) state.IncidentID {
+	for {
+		in, ok := s.Site.View.Incident(id)
+		if !ok || in.MergedInto == "" {
+			return id
+		}
+		id = in.MergedInto
+	}
 }
 
 func sameTarget(a, b state.Target) bool {
@@ -50,7 +62,7 @@ func sameTarget(a, b state.Target) bool {
 // until the person cancels it.
 func lockGuard(_ context.Context, s *Scene) verdict {
 	for _, a := range s.actions {
-		if a.ID == s.Action.ID || !sameTarget(a.Target, s.Action.Target) && a.Incident != s.Action.Incident {
+		if a.ID == s.Action.ID || !sameTarget(a.Target, s.Action.Target) && s.rootOf(a.Incident) != s.Action.Incident {
 			continue
 		}
 		switch {
@@ -75,7 +87,7 @@ func history(_ context.Context, s *Scene) verdict {
 		if a.ID == s.Action.ID || !Wrote(a) {
 			continue
 		}
-		if a.Incident == s.Action.Incident {
+		if s.rootOf(a.Incident) == s.Action.Incident {
 			inIncident++
 		}
 		if !sameTarget(a.Target, s.Action.Target) {

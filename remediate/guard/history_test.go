@@ -78,6 +78,10 @@ func TestTargetsAreOneByPoolOrByObject(t *testing.T) {
 }
 
 func TestHistoryLimitsActions(t *testing.T) {
+	merged := func(s *Scene, id state.IncidentID) {
+		v := s.Site.View.(*remediatetest.View)
+		v.Incidents = append(v.Incidents, s.Incident, state.Incident{ID: id, Status: state.StatusResolved, MergedInto: s.Incident.ID})
+	}
 	ok := func(a *state.Action) { a.Kind = "another kind" } // so that what helped or not is not in question
 	in := func(a *state.Action) { ok(a); a.Incident = "INC-1" }
 	runGuardCases(t, history, []guardCase{
@@ -86,6 +90,16 @@ func TestHistoryLimitsActions(t *testing.T) {
 			in(s.earlier("ACT-1", state.Succeeded, 3*time.Hour, 2*time.Hour))
 			in(s.earlier("ACT-2", state.Succeeded, 3*time.Hour, 2*time.Hour))
 		}, want: state.Deny, says: "this incident had 2 actions already; the limit is 2"},
+		{name: "as many, of an incident that was merged into it", set: func(s *Scene) {
+			merged(s, "INC-0")
+			ok(s.earlier("ACT-1", state.Succeeded, 3*time.Hour, 2*time.Hour))
+			ok(s.earlier("ACT-2", state.Succeeded, 3*time.Hour, 2*time.Hour))
+		}, want: state.Deny, says: "this incident had 2 actions already; the limit is 2"},
+		{name: "a merged incident's success did not help", set: func(s *Scene) {
+			merged(s, "INC-0")
+			s.Incident.ActiveAlerts, s.Incident.OpenedAt = 1, s.Now.Add(-6*time.Hour)
+			s.earlier("ACT-1", state.Succeeded, 3*time.Hour, 2*time.Hour)
+		}, want: state.Deny, says: "did not help"},
 		{name: "as many, on other pools of the incident", set: func(s *Scene) {
 			for _, id := range []state.ActionID{"ACT-1", "ACT-2"} {
 				a := s.earlier(id, state.Succeeded, 3*time.Hour, 2*time.Hour)

@@ -46,9 +46,10 @@ func targetGuard(_ context.Context, s *Scene) verdict {
 	return allow("%s has the planned UID %s", t, t.UID)
 }
 
-// evidenceGuard allows if an alert still fires and enough independent signals, read just now, still
-// support the cause. In mode auto that takes as many as the limit signals, and no caution may hold
-// the action back. If a person approves, it takes one signal fewer, and at least one.
+// evidenceGuard allows if an alert still fires, the verdict is still about the target, and enough
+// independent signals, read just now, still support the cause. In mode auto that takes as many as
+// the limit signals, and no caution may hold the action back. If a person approves, it takes one
+// signal fewer, and at least one.
 func evidenceGuard(_ context.Context, s *Scene) verdict {
 	switch {
 	case !s.Incident.Open():
@@ -57,12 +58,17 @@ func evidenceGuard(_ context.Context, s *Scene) verdict {
 		return deny("no alert of the incident fires now")
 	case s.Incident.Cause() != s.Action.Cause:
 		return deny("the verdict changed to %s", s.Incident.Cause())
+	case s.Action.Target.Kind == "Pod" && !slices.Contains(BrokenPods(s.Incident), s.Action.Target.Name):
+		return deny("the verdict is now about %s, and no longer about %s", orNone(BrokenPods(s.Incident)), s.Action.Target.Name)
 	}
 	var yes, no, blind []string
 	seen := map[string]bool{}
 	for _, f := range s.Incident.Diagnosis.Findings {
 		if f.Weight <= 0 || seen[f.Signal] || fromAlert(f) {
 			continue
+		}
+		if f.Pod != "" && s.Action.Target.Kind == "Pod" {
+			f.Pod = s.Action.Target.Name // of several broken workers, only this one would be restarted
 		}
 		now, still, ok := s.recheck(f)
 		switch {
@@ -93,6 +99,14 @@ func evidenceGuard(_ context.Context, s *Scene) verdict {
 		return *held
 	}
 	return allow("still true in the last %s: %s%s", state.FormatDuration(s.Rule.EvidenceAge), strings.Join(yes, ", "), doubts)
+}
+
+// BrokenPods returns the pods that the verdict is about, or those of the alerts if it names none.
+func BrokenPods(in state.Incident) []string {
+	if len(in.Diagnosis.Scope.Pods) > 0 {
+		return in.Diagnosis.Scope.Pods
+	}
+	return in.Scope.Pods
 }
 
 // cautions returns the answer of the verdict's cautions about this action if no person decides, or
