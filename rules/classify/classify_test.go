@@ -220,6 +220,11 @@ func TestEntityFromLabels(t *testing.T) {
 				"namespace": "llm", "instance": "10.0.0.9:80"},
 			state.Entity{Cluster: "c", Namespace: "llm", Instance: "10.0.0.3:8000"},
 		},
+		"a worker by SGLang's router": {
+			map[string]string{"alertname": "WorkerUnhealthy", "worker_url": "http://10.0.0.3:30000", "pod": "sgl-router-5d8f7c6b9-qqqqq",
+				"namespace": "llm", "instance": "10.0.0.9:29000"},
+			state.Entity{Cluster: "c", Namespace: "llm", Instance: "10.0.0.3:30000"},
+		},
 		"Dynamo's own namespace": {
 			map[string]string{"alertname": "DynamoTTFTP99High", "model": "qwen/qwen3-0.6b", "dynamo_namespace": "vllm-agg",
 				"namespace": "serving"},
@@ -256,6 +261,29 @@ func TestEntityFromLabels(t *testing.T) {
 		"pods that lost their names": {
 			map[string]string{"alertname": "KubeContainerWaiting", "namespace": "monitoring", "pod": "kube-state-metrics-6f8d9c7b5-qwert"},
 			state.Entity{Cluster: "c"},
+		},
+		"a Deployment, with the node of kube-state-metrics": {
+			map[string]string{"alertname": "KubeDeploymentReplicasMismatch", "namespace": "llm", "deployment": "vllm-llama", "node": "infra-1",
+				"job": "kubernetes-service-endpoints", "service": "prometheus-kube-state-metrics"},
+			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-llama"},
+		},
+		"a machine by node-exporter": {
+			map[string]string{"alertname": "NodeFilesystemAlmostOutOfSpace", "namespace": "monitoring", "job": "node-exporter",
+				"pod": "prom-node-exporter-x7k2d", "container": "node-exporter", "instance": "10.0.0.5:9100"},
+			state.Entity{Cluster: "c", Instance: "10.0.0.5:9100"},
+		},
+		"a machine by its name": {
+			map[string]string{"alertname": "HostOomKillDetected", "namespace": "monitoring", "job": "node-exporter",
+				"pod": "prom-node-exporter-x7k2d", "instance": "10.0.0.5:9100", "nodename": "node-7"},
+			state.Entity{Cluster: "c", Node: "node-7"},
+		},
+		"a machine that is scraped by its name": {
+			map[string]string{"alertname": "HostClockSkew", "job": "node_exporter", "instance": "node-7:9100"},
+			state.Entity{Cluster: "c", Node: "node-7"},
+		},
+		"node-exporter itself": {
+			map[string]string{"alertname": "TargetDown", "namespace": "monitoring", "job": "node-exporter", "service": "node-exporter"},
+			state.Entity{Cluster: "c", Namespace: "monitoring", Job: "node-exporter", Service: "node-exporter"},
 		},
 		"kube-state-metrics itself": {
 			map[string]string{"alertname": "TargetDown", "namespace": "monitoring", "pod": "kube-state-metrics-6f8d9c7b5-qwert"},

@@ -33,6 +33,7 @@ func (m *merge) guessWorkers() {
 	m.guessEarlier(found)
 	m.guessRanks(found)
 	m.guessSilent(found)
+	guessByStem(found)
 	m.guessByJob(found)
 	m.guessPools(found)
 	for _, r := range m.readings {
@@ -76,6 +77,20 @@ func (m *merge) guessEarlier(found map[string]*state.Worker) {
 				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: topology.PoolOf(e.Pod), Model: e.Model,
 					Instance: e.Instance, Node: e.Node, Ready: true}
 			}
+		}
+	}
+}
+
+// guessByStem sets the pool of workers whose name has no known form: the pool of a peer whose pods
+// have the same name but for the suffix. A suffix without a digit could be a word.
+func guessByStem(found map[string]*state.Worker) {
+	pools := map[[2]string]bool{}
+	for _, w := range found {
+		pools[[2]string{w.Namespace, w.Pool}] = true
+	}
+	for _, w := range found {
+		if i := strings.LastIndexByte(w.Pod, '-'); w.Pool == "" && i > 0 && pools[[2]string{w.Namespace, w.Pod[:i]}] {
+			w.Pool = w.Pod[:i]
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.scraped()
 	m.follow()
 	ev.About = m.about()
-	m.query.Scope = m.ownPool(m.query.Scope)
+	m.query.Scope = m.ownModel(m.ownPool(m.query.Scope))
 	type what struct {
 		signal string
 		of     place
@@ -204,6 +204,24 @@ func (m *merge) ownPool(s state.Scope) state.Scope {
 		s.Pool = behind[0]
 	case len(behind) > 1 || m.guessed && len(m.workers) > 0:
 		s.Pool = ""
+	}
+	return s
+}
+
+// ownModel replaces the model of a scope by the one that its pool reports, if no worker reports it.
+// A model can have several names, of which engines report the first.
+func (m *merge) ownModel(s state.Scope) state.Scope {
+	var of []string
+	for _, w := range m.workers {
+		if strings.EqualFold(w.Model, s.Model) {
+			return s
+		}
+		if w.Pool == s.Pool && s.Pool != "" && w.Model != "" && !differ(w.Namespace, s.Namespace) && !slices.Contains(of, w.Model) {
+			of = append(of, w.Model)
+		}
+	}
+	if len(of) == 1 && s.Model != "" {
+		s.Model = of[0]
 	}
 	return s
 }

@@ -21,3 +21,49 @@ func TestValueOfTwoModelsHasTheOlderTime(t *testing.T) {
 		t.Errorf("%+v", ev.Samples)
 	}
 }
+
+// An engine reports the first of a model's names, and an alert may have another one. The pool is
+// the same.
+func TestAliasOfAModelKeepsTheEvidence(t *testing.T) {
+	worker := state.Entity{Namespace: "llm", Pod: pod0, Model: "meta-llama/Llama-3.1-70B"}
+	for name, c := range map[string]struct {
+		scope state.Scope
+		want  int
+	}{
+		"another name":               {state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-chat"}, 1},
+		"its own name":               {state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "meta-llama/llama-3.1-70b"}, 1},
+		"another name, pool unknown": {state.Scope{Namespace: "llm", Model: "llama-chat"}, 0},
+		"another model's pool":       {state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "qwen"}, 0},
+	} {
+		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9),
+			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "vllm-qwen-7d9f8b6c5-bbbbb", Model: "qwen"}, 0.1)}}}
+		r := request("kv_usage")
+		r.Scope = c.scope
+		n := 0
+		for _, s := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Samples {
+			if s.Entity.Pod == pod0 {
+				n++
+			}
+		}
+		if n != c.want {
+			t.Errorf("%s: %d samples of the pool, want %d", name, n, c.want)
+		}
+	}
+}
+
+// A pod of a group whose suffix has no digit belongs to the pool of the pods that are named alike.
+func TestSuffixWithoutADigitJoinsItsPeers(t *testing.T) {
+	var samples []state.Sample
+	for _, pod := range []string{"rs-decode-worker-b2dfg", "rs-decode-worker-bcdfg", "alone-bcdfg"} {
+		samples = append(samples, sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod, Model: "llama"}, 0.9))
+	}
+	r := request("kv_usage")
+	r.Scope = state.Scope{Namespace: "llm", Model: "llama"}
+	got := map[string]string{}
+	for _, w := range gatherer(t, Cluster{Prometheus: &fixed{reading: Reading{Samples: samples}}}).Gather(t.Context(), r).Workers {
+		got[w.Pod] = w.Pool
+	}
+	if got["rs-decode-worker-bcdfg"] != "rs-decode-worker" || got["rs-decode-worker-b2dfg"] != "rs-decode-worker" || got["alone-bcdfg"] != "" {
+		t.Errorf("pools: %v", got)
+	}
+}

@@ -65,6 +65,12 @@ func ExpressionOf(generatorURL string) string {
 		return ""
 	}
 	expr := u.Query().Get("g0.expr")
+	if expr == "" { // the UI of VictoriaMetrics has its query in the fragment
+		_, query, _ := strings.Cut(u.EscapedFragment(), "?")
+		if values, err := url.ParseQuery(query); err == nil {
+			expr = values.Get("g0.expr")
+		}
+	}
 	if len(expr) > maxExpr {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"net"
 	"net/url"
 	"strings"
 
@@ -40,7 +41,10 @@ func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 		gpuEntity(&e, l)
 	}
 	instance := subjectInstance(&e, l, gpu)
-	kubeState := strings.Contains(l["job"], "kube-state") || kubeStatePod(e.Pod)
+	if nodeExporter(l) && !from.Scrape {
+		return machine(cluster, e.Node, instance)
+	}
+	kubeState := kubeState(l, e.Pod)
 	if kubeState {
 		kubeEntity(&e, l, from.Scrape)
 	} else if e.Pod == "" && e.GPU == "" {
@@ -53,9 +57,40 @@ func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 	return e
 }
 
-// kubeEntity clears what kube-state-metrics says of itself. Its own pod and namespace are not those
-// of its subject, unless the alert is about its scrape.
+// nodeExporter reports whether the series are those of node-exporter, which measures its machine.
+func nodeExporter(l map[string]string) bool {
+	for _, name := range []string{l["job"], l["container"], l["pod"], l["service"]} {
+		if strings.Contains(name, "node-exporter") || strings.Contains(name, "node_exporter") {
+			return true
+		}
+	}
+	return false
+}
+
+// machine returns the entity of a machine: its node, or else the address of its exporter.
+func machine(cluster, node, instance string) state.Entity {
+	host, _, _ := strings.Cut(instance, ":")
+	if node == "" && net.ParseIP(host) == nil {
+		node = host
+	}
+	if node != "" {
+		instance = ""
+	}
+	return state.Entity{Cluster: cluster, Node: node, Instance: instance}
+}
+
+// kubeState reports whether the series are those of kube-state-metrics.
+func kubeState(l map[string]string, pod string) bool {
+	return strings.Contains(l["job"], "kube-state") || kubeStatePod(pod) || kubeStatePod(l["service"]) ||
+		kubeStatePod(l["app_kubernetes_io_name"])
+}
+
+// kubeEntity clears what kube-state-metrics says of itself. Its own pod, node and namespace are not
+// those of its subject, unless the alert is about its scrape.
 func kubeEntity(e *state.Entity, l map[string]string, scrape bool) {
+	if first(l, workloadLabels...) != "" { // a workload has no node: this one is of the target
+		e.Node = l["exported_node"]
+	}
 	if kubeStatePod(e.Pod) && !scrape {
 		e.Pod = ""
 		if l["exported_namespace"] == "" && e.Node == "" && first(l, workloadLabels...) == "" {
@@ -67,17 +102,17 @@ func kubeEntity(e *state.Entity, l map[string]string, scrape bool) {
 	}
 }
 
-// kubeStatePod reports whether a pod is one of kube-state-metrics. Objects without a pod, such as a
-// Deployment, and aggregated pods without honorLabels, get the pod of the exporter.
-func kubeStatePod(pod string) bool { return strings.Contains(pod, "kube-state-metrics") }
+// kubeStatePod reports whether a name has that of kube-state-metrics in it. Objects without a pod,
+// such as a Deployment, and aggregated pods without honorLabels, get the pod of the exporter.
+func kubeStatePod(name string) bool { return strings.Contains(name, "kube-state-metrics") }
 
 // subjectInstance returns the address that the alert is about. It clears the pod and node of the
 // entity if they belong to a router or an endpoint picker.
 func subjectInstance(e *state.Entity, l map[string]string, gpu bool) string {
 	instance := l["instance"]
-	if server := l["server"]; server != "" && !gpu && looksLikeAddress(server) {
-		// The router re-exports an engine's series: pod and instance are the router's, server is
-		// the engine.
+	if server := first(l, "server", "worker_url"); server != "" && !gpu && looksLikeAddress(server) {
+		// The router re-exports an engine's series: pod and instance are the router's, server (or
+		// SGLang's worker_url) is the engine.
 		e.Pod, instance = "", hostPort(server)
 	}
 	if endpoint := l["model_server_endpoint"]; endpoint != "" {

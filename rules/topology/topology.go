@@ -126,6 +126,11 @@ func (t *Topology) modelOf(key string) string {
 	return ""
 }
 
+// serves reports whether a worker reports the model.
+func (t *Topology) serves(model string) bool {
+	return slices.ContainsFunc(t.all, func(w *state.Worker) bool { return strings.EqualFold(w.Model, model) })
+}
+
 // alias records the other names of a worker's pool.
 func (t *Topology) alias(w *state.Worker) {
 	if w.Pool == "" {
@@ -231,7 +236,9 @@ func (t *Topology) Resolve(e state.Entity) state.Entity {
 // It adds the model that the pool serves.
 func (t *Topology) Correct(s state.Scope) state.Scope {
 	if key := s.Namespace + "/" + s.Pool; t.Pools[key] != nil {
-		s.Model = cmp.Or(s.Model, t.modelOf(key))
+		if model := t.modelOf(key); model != "" && !t.serves(s.Model) {
+			s.Model = model // unknown, or another name of this one
+		}
 		return s
 	}
 	if len(t.Pools) == 0 || s.Pool == "" {

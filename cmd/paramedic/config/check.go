@@ -33,6 +33,11 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 		v.url(key("alertmanager", "url"), c.Alertmanager.URL)
 		v.traces(key("traces"), c.Traces)
 		v.secret(key("prometheus", "bearer_token_file"), c.Prometheus.BearerTokenFile)
+		for name, value := range c.Prometheus.Match {
+			if !labelName.MatchString(name) || value == "" {
+				v.at(key("prometheus", "match", name), "%q: %q is not a label with its value, such as cluster: eu-1", name, value)
+			}
+		}
 		for j, e := range c.Engines {
 			v.url(key("engines", strconv.Itoa(j)), e)
 		}
@@ -44,6 +49,9 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 		}
 	}
 }
+
+// labelName matches the name of a label in PromQL.
+var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 // accountName matches a service account with its namespace.
 var accountName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)

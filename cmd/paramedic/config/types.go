@@ -83,8 +83,9 @@ type ClusterConfig struct {
 
 // PrometheusConfig configures a Prometheus-compatible query API.
 type PrometheusConfig struct {
-	URL             string `yaml:"url" json:"url,omitempty" jsonschema_description:"Base URL of the query API."`
-	BearerTokenFile string `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token for it."`
+	URL             string            `yaml:"url" json:"url,omitempty" jsonschema_description:"Base URL of the query API."`
+	BearerTokenFile string            `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token for it."`
+	Match           map[string]string `yaml:"match" json:"match,omitempty" jsonschema_description:"Labels that evidence must have, as name: value. A store that holds several clusters (Thanos, Mimir, VictoriaMetrics) needs them, such as cluster: eu-1."`
 }
 
 // URLConfig holds a base URL.

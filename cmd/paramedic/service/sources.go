@@ -55,7 +55,7 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 		var out enrich.Cluster
 		if c.Prometheus.URL != "" {
 			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL,
-				Token: secretReader(c.Prometheus.BearerTokenFile)})
+				Token: secretReader(c.Prometheus.BearerTokenFile), Match: c.Prometheus.Match})
 			if err != nil {
 				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
 			}

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	jsoniter "github.com/json-iterator/go"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/rules/promql"
 )
 
 // An answer is the answer to one query.
@@ -42,7 +45,11 @@ type point struct {
 func (c *Client) ask(ctx context.Context, j plannedQuery) answer {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	form := url.Values{"query": {j.query}, "timeout": {c.timeout.String()}, "lookback_delta": {Stale.String()}}
+	query, err := c.restricted(j.query)
+	if err != nil {
+		return answer{err: err}
+	}
+	form := url.Values{"query": {query}, "timeout": {c.timeout.String()}, "lookback_delta": {Stale.String()}}
 	path := "/api/v1/query"
 	if j.span != nil {
 		path += "_range"
@@ -60,6 +67,24 @@ func (c *Client) ask(ctx context.Context, j plannedQuery) answer {
 		return answer{err: err}
 	}
 	return got
+}
+
+// restricted adds the client's matchers to each selector of a query.
+func (c *Client) restricted(query string) (string, error) {
+	if len(c.match) == 0 {
+		return query, nil
+	}
+	expr, err := promql.Parser.ParseExpr(query)
+	if err != nil {
+		return "", fmt.Errorf("reading a query: %w", err)
+	}
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		if sel, ok := n.(*parser.VectorSelector); ok {
+			sel.LabelMatchers = append(sel.LabelMatchers, c.match...)
+		}
+		return nil
+	})
+	return expr.String(), nil
 }
 
 func unix(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', -1, 64) }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"paramedic/rules/enrich"
 )
@@ -57,6 +59,8 @@ type Config struct {
 	Token     func() (string, error) // bearer token, read at every call; nil: none
 	Transport http.RoundTripper      // nil: [Transport]
 	Timeout   time.Duration          // of one query; zero: 4 s
+	// Match restricts each query to series with these labels. A store of several clusters needs it.
+	Match map[string]string
 }
 
 // A Client reads signals from one Prometheus. It is safe for concurrent use.
@@ -66,6 +70,7 @@ type Client struct {
 	http    *http.Client
 	timeout time.Duration
 	past    *pastCache
+	match   []*labels.Matcher // of every selector
 }
 
 // Transport returns a transport that keeps a connection for each query of a gathering.
@@ -97,7 +102,11 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{api: v1.NewAPI(client), url: client.URL, http: plain, timeout: c.Timeout, past: past}, nil
+	out := &Client{api: v1.NewAPI(client), url: client.URL, http: plain, timeout: c.Timeout, past: past}
+	for _, name := range slices.Sorted(maps.Keys(c.Match)) {
+		out.match = append(out.match, labels.MustNewMatcher(labels.MatchEqual, name, c.Match[name]))
+	}
+	return out, nil
 }
 
 // bearer adds the current token to each request and limits the answer's size. It would also add the

@@ -10,6 +10,7 @@ import (
 
 	"paramedic/rules/enrich"
 	"paramedic/rules/signals"
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -109,6 +110,7 @@ func (n scopeFilter) onlyNamedPods() (scopeFilter, bool) {
 type discovery struct {
 	scraped []firstSample
 	engines map[string]bool
+	longer  bool // another pool's name begins with this one's
 	unnamed bool
 	jobs    []enrich.Scraped // targets of the query's jobs in the last hours
 }
@@ -157,6 +159,10 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 		case pod == "":
 			l.unnamed = true // an engine with only an address may belong to the pool
 		case strings.HasPrefix(pod, q.Scope.Pool+"-"):
+			if of := topology.PoolOf(pod); of != "" && of != q.Scope.Pool && topology.PoolOf(of) != q.Scope.Pool {
+				l.longer = true
+				continue
+			}
 			l.engines[engine] = true
 		}
 	}
@@ -174,6 +180,10 @@ func byName(s state.Scope) bool {
 		!slices.ContainsFunc(s.Pods, func(pod string) bool { return !strings.HasPrefix(pod, s.Pool+"-") })
 }
 
+// podSuffixes matches what follows a pool's name in the names of its pods: of a Deployment, of a
+// StatefulSet or LeaderWorkerSet, and of a DaemonSet or a Ray group. See [topology.PoolOf].
+const podSuffixes = "([a-z0-9]{6,10}-[a-z0-9]{5}|[0-9]{1,4}(-[0-9]{1,4})?|[a-z0-9]{5})"
+
 // filterFor returns the filter of a scope. If the discovery confirms it, the filter selects pods
 // whose names begin with the pool's name. A namespace with many pools would be many times as
 // expensive. Otherwise, the whole namespace is read.
@@ -181,6 +191,9 @@ func filterFor(q enrich.Query, l discovery) scopeFilter {
 	scope := scopeFilter{Scope: q.Scope, began: firstScrape(l.scraped, q.Scope)}
 	if byName(q.Scope) && !l.unnamed && len(l.engines) > 0 {
 		scope.pods, scope.engines = regexp.QuoteMeta(q.Scope.Pool+"-")+".*", l.engines
+		if l.longer {
+			scope.pods = regexp.QuoteMeta(q.Scope.Pool+"-") + podSuffixes
+		}
 	}
 	return scope
 }

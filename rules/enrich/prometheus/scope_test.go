@@ -45,6 +45,40 @@ func TestContainersAreReadWithoutHonorLabels(t *testing.T) {
 	}
 }
 
+// A canary's name begins with the name of the stable pool, and both serve one model. The slow first
+// tokens of the canary are not those of the stable pool.
+func TestPoolWithALongerNameIsNotRead(t *testing.T) {
+	s := fleet()
+	for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+		s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": "vllm-llama-canary-6c8f7d5b9-zzzzz",
+			"model_name": "llama-70b"}, at, 99)
+	}
+	r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
+	if x := find(r, "requests_running", "vllm-llama-7d9f8b6c5-aaaa0"); x == nil {
+		t.Error("the pool's own worker is not read")
+	}
+	if x := find(r, "requests_running", "vllm-llama-canary-6c8f7d5b9-zzzzz"); x != nil {
+		t.Errorf("a worker of the canary: %+v", x)
+	}
+}
+
+// One store holds two clusters with the same names. Only series with the configured labels count.
+func TestOnlySeriesOfTheClusterAreRead(t *testing.T) {
+	s := &store{}
+	for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+		for cluster, v := range map[string]float64{"eu": 5, "us": 70} {
+			s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": "vllm-llama-0", "cluster": cluster,
+				"model_name": "llama-70b"}, at, v)
+		}
+	}
+	for cluster, want := range map[string]float64{"eu": 5, "us": 70} {
+		r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{Match: map[string]string{"cluster": cluster}})
+		if x := find(r, "requests_running", "vllm-llama-0"); x == nil || x.Value != want {
+			t.Errorf("%s: %+v, want %v running", cluster, x, want)
+		}
+	}
+}
+
 // The label node of a pod is exported_node where the target of kube-state-metrics has a node.
 func TestNodeIsReadWithoutHonorLabels(t *testing.T) {
 	s := fleet()
