@@ -27,6 +27,10 @@ func (e *Later) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Later) Unwrap() error { return e.Err }
 
+// Unreadable returns the failure of a secret that cannot be read. It may be rotated right now, so
+// the delivery is tried again.
+func Unreadable(err error) error { return &Later{Err: err} }
+
 // The waits between attempts if the vendor names none.
 const (
 	firstWait = time.Second

@@ -92,6 +92,7 @@ func TestHandlerClassifiesFailures(t *testing.T) {
 	}{
 		{"refused is the end", &Refused{errors.New("no such channel")}, 0, true, 0, ""},
 		{"asked to wait", &Later{After: 42 * time.Second, Err: errors.New("429")}, 0, false, 42 * time.Second, ""},
+		{"a secret is rotated", Unreadable(errors.New("the file is empty")), 0, false, time.Second, ""},
 		{"unknown backs off", errors.New("timeout"), 3, false, 8 * time.Second, "yes"},
 		{"and not for ever", errors.New("timeout"), 99, false, 2 * time.Minute, "yes"},
 	} {

@@ -137,6 +137,7 @@ type External struct {
 	Noted  bool   `json:"noted"`           // the diagnosis was written there
 	Cause  Cause  `json:"cause,omitempty"` // the cause in the last note
 	Notes  int    `json:"notes,omitempty"` // number of notes written
+	Ended  bool   `json:"ended,omitempty"` // it was resolved there: it no longer replaces our page
 }
 
 // Cause returns the verdict's cause. It is unknown before the first verdict.

@@ -175,6 +175,8 @@ type Outcome struct {
 	// Rev and Ref are merged into the incident's Told of the effect's channel.
 	Rev uint64            `json:"rev,omitempty"`
 	Ref map[string]string `json:"ref,omitempty"`
+	// Tried is the revision that the delivery was about, also if the channel did not show it.
+	Tried uint64 `json:"tried,omitempty"`
 }
 
 // ErrFenced means that another reader has committed to the partition. The caller's copy in memory

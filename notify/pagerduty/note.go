@@ -22,7 +22,7 @@ func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string, befor
 	}
 	token, err := n.opt.APIToken()
 	if err != nil {
-		return &notify.Refused{Err: err}
+		return notify.Unreadable(err)
 	}
 	return n.note(ctx, token, ref, causeMark(m, before), noteText(m, before))
 }
@@ -74,7 +74,7 @@ func (n *Notifier) noteMerge(ctx context.Context, m notify.Message) error {
 func (n *Notifier) noteOwn(ctx context.Context, m notify.Message, mark, text string) error {
 	token, err := n.opt.APIToken()
 	if err != nil {
-		return &notify.Refused{Err: err}
+		return notify.Unreadable(err)
 	}
 	if err := n.rest.Wait(ctx); err != nil {
 		return err

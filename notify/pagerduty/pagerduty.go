@@ -150,7 +150,7 @@ func steps(m notify.Message, status string, fresh bool) []step {
 	case status == "":
 		out = append(out, step{"trigger", triggered})
 	}
-	if status != acknowledged && !m.AckedAt.IsZero() {
+	if status != acknowledged && !m.AckedAt.IsZero() && !m.HandedAt.After(m.AckedAt) { // of what needs a person, or newer
 		if m.AckedBy.Via == "pagerduty" {
 			return append(out, step{"", acknowledged}) // the acknowledgement came from PagerDuty
 		}
@@ -171,7 +171,7 @@ func (n *Notifier) send(ctx context.Context, action string, m notify.Message) er
 func (n *Notifier) deliver(ctx context.Context, made func(key string) *api.V2Event) error {
 	key, err := n.opt.RoutingKey()
 	if err != nil {
-		return &notify.Refused{Err: err}
+		return notify.Unreadable(err)
 	}
 	if err := n.events.Wait(ctx); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (n *Notifier) recordMerge(ctx context.Context, m notify.Message) error {
 func (n *Notifier) recordChange(ctx context.Context, made func(key string) api.ChangeEvent) error {
 	key, err := n.opt.RoutingKey()
 	if err != nil {
-		return &notify.Refused{Err: err}
+		return notify.Unreadable(err)
 	}
 	if strings.HasPrefix(key, orchestrationKey) {
 		return nil

@@ -100,6 +100,9 @@ func TestStateTable(t *testing.T) {
 		want   []step
 	}{
 		{"acknowledged before the page got out", acked("slack"), "", true, []step{{"trigger", triggered}, {"acknowledge", acknowledged}}},
+		{"acknowledged, and then it needs a person", func(m *notify.Message) { acked("slack")(m); m.HandedAt = m.AckedAt.Add(time.Second) }, "", true, []step{{"trigger", triggered}}},
+		{"it needs a person, and one has acknowledged", func(m *notify.Message) { acked("slack")(m); m.HandedAt = m.AckedAt.Add(-time.Second) }, "", true,
+			[]step{{"trigger", triggered}, {"acknowledge", acknowledged}}},
 		{"acknowledged in PagerDuty", acked("pagerduty"), triggered, true, []step{{"", acknowledged}}},
 		{"over before anybody was paged", over, "", true, nil},
 		{"over while a trigger may have got through", over, "", false, []step{{"resolve", resolved}}},

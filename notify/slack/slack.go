@@ -127,7 +127,7 @@ func (n *Notifier) approves(approvers []string) bool {
 func (n *Notifier) client() (*api.Client, error) {
 	token, err := n.opt.Token()
 	if err != nil {
-		return nil, &notify.Refused{Err: err}
+		return nil, notify.Unreadable(err)
 	}
 	options := []api.Option{api.OptionHTTPClient(n.http)}
 	if n.cfg.APIURL != "" {

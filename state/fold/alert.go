@@ -195,6 +195,20 @@ func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 	x.changedIncident(in)
 }
 
+// forgetAck withdraws the acknowledgement of an incident that becomes critical before it has paged:
+// the person has seen a warning, and a page that is acknowledged at once rings nobody.
+func (x *step) forgetAck(in *state.Incident) {
+	if in.AckedAt.IsZero() || in.Told[state.ChannelPagerDuty].Ref["status"] != "" {
+		return
+	}
+	was := in.AckedBy
+	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
+	if in.Status == state.StatusAcked {
+		in.Status = state.StatusOpen
+	}
+	x.record(in, state.Entry{Kind: "unacked", Text: fmt.Sprintf("no longer acknowledged by %s: it became critical", was)})
+}
+
 // updateStatus updates an incident after a payload: severity, status and timers.
 func (x *step) updateStatus(in *state.Incident) {
 	worst := state.Info
@@ -208,6 +222,7 @@ func (x *step) updateStatus(in *state.Incident) {
 		in.Rev++
 		if worst == state.Critical {
 			in.SilencedUntil = time.Time{} // a rise in severity ends a silence
+			x.forgetAck(in)
 			if len(in.Channels) == 0 {
 				in.NotifyBy = sooner(in.NotifyBy, x.now.Add(x.Settings.SpeakWithin))
 				x.setTimer(in, in.NotifyBy)

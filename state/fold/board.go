@@ -52,6 +52,9 @@ type boardMeta struct {
 	Incidents int            `json:"incidents,omitempty"` // the last short number of older boards, which had one count for all clusters
 	Numbers   map[string]int `json:"numbers,omitempty"`   // by cluster: the last short number
 	SweptAt   time.Time      `json:"swept_at,omitzero"`
+	// HeardFrom holds the time at which inputs came again after hours without any, or the clock was
+	// set. No alert is stale before StaleAfter from then.
+	HeardFrom time.Time `json:"heard_from,omitzero"`
 
 	Floods map[state.Channel]*state.Flood `json:"floods,omitempty"` // only in the partition of inputs without a cluster
 }

@@ -45,6 +45,7 @@ func (x *step) applyClock(c state.ClockStep) {
 		}
 		x.touch(kindAction, string(a.ID))
 	}
+	x.meta.HeardFrom = x.now
 	if move(&x.meta.SweptAt) {
 		x.touch(kindMeta, "board")
 	}

@@ -37,7 +37,8 @@ func (x *step) applyOutcome(o state.Outcome) {
 	}
 	switch e.Kind {
 	case state.EffectNotify:
-		if o.Error == "" && in.Rev > o.Rev {
+		// A newer revision came meanwhile. Older records do not tell which one was refused.
+		if o.Error == "" && in.Rev > o.Rev || o.Tried > 0 && in.Rev > o.Tried {
 			x.wantNotify(in, e.Channel)
 		}
 	case state.EffectEnrich:
@@ -63,6 +64,9 @@ func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome)
 	}
 	in.Told[e.Channel] = t
 	x.changedIncident(in)
+	if e.Channel == state.ChannelPagerDuty && in.Open() && t.Ref["status"] == "resolved" {
+		x.setPageStatus(in, "") // it was reopened while the end of its page was on its way
+	}
 	switch {
 	case o.Done && o.Error != "":
 		x.record(in, state.Entry{Kind: "notified", Quiet: true,

@@ -94,14 +94,14 @@ func (x *step) mergeSameRule(in *state.Incident, alone []*state.Incident) {
 }
 
 // sameRuleIncidents returns the newest open incidents that have only alerts of this rule, no
-// verdict, no acknowledgement and no actions.
+// verdict, no acknowledgement, no silence and no actions.
 func (x *step) sameRuleIncidents(rule string) []*state.Incident {
 	var out []*state.Incident
 	for in := range x.byKey[ruleKey+":"+strings.ToLower(rule)].newest {
 		if in.Everywhere != "" || in.Cluster != x.in.Cluster || x.now.Sub(in.OpenedAt) > sameRuleWindow {
 			continue
 		}
-		touched := in.Cause() != state.Unknown || !in.AckedAt.IsZero() || len(in.Actions) > 0
+		touched := in.Cause() != state.Unknown || !in.AckedAt.IsZero() || !in.SilencedUntil.IsZero() || len(in.Actions) > 0
 		if !touched && len(in.Symptoms) == 1 && in.Symptoms[0].Symptom == state.Unclassified &&
 			slices.Equal(in.Symptoms[0].Rules, []string{rule}) {
 			out = append(out, in)

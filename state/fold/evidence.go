@@ -165,7 +165,9 @@ func (x *step) merge(root, other *state.Incident) {
 		root.StartedAt = other.StartedAt
 	}
 	if other.Severity.Rank() > root.Severity.Rank() {
-		root.Severity = other.Severity
+		if root.Severity = other.Severity; root.Severity == state.Critical {
+			root.SilencedUntil = time.Time{} // a rise in severity ends a silence
+		}
 	}
 	for _, s := range other.Symptoms {
 		root.MergeSymptom(s)

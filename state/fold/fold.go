@@ -105,8 +105,8 @@ func (x *step) notifyChannels(in *state.Incident) {
 		return
 	}
 	for _, ch := range x.Routing.Channels(in) {
-		external := ch == state.ChannelPagerDuty && len(in.External) > 0 && in.HandedAt.IsZero() &&
-			!slices.Contains(in.Channels, ch)
+		external := ch == state.ChannelPagerDuty && in.HandedAt.IsZero() && !slices.Contains(in.Channels, ch) &&
+			slices.ContainsFunc(in.External, func(e state.External) bool { return !e.Ended })
 		if !slices.Contains(in.Channels, ch) && !external {
 			in.Channels = append(in.Channels, ch)
 		}

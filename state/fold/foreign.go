@@ -44,6 +44,7 @@ func (x *step) applyForeign(fo state.Foreign) {
 	case fo.Event == "resolved":
 		a.Status, a.EndsAt = state.Resolved, at
 		if in := x.resolveAlert(rec, a); in != nil {
+			x.endExternal(in, fo.ID, true)
 			x.updateStatus(in)
 		}
 		return
@@ -58,8 +59,20 @@ func (x *step) applyForeign(fo state.Foreign) {
 		x.record(in, state.Entry{Kind: "note",
 			Text: fmt.Sprintf("incident %[2]s of %[1]s is about the same trouble: %[3]s", fo.Source, fo.ID, fo.Title)})
 	}
+	x.endExternal(in, fo.ID, false)
 	x.updateStatus(in)
 	x.noteExternals(in)
+}
+
+// endExternal records whether another tool's incident has ended.
+func (x *step) endExternal(in *state.Incident, id string, ended bool) {
+	in.External = slices.Clone(in.External)
+	for i := range in.External {
+		if in.External[i].ID == id {
+			in.External[i].Ended = ended
+		}
+	}
+	x.changedIncident(in)
 }
 
 func later(a, b time.Time) time.Time {
@@ -129,6 +142,17 @@ func (x *step) setPageStatus(in *state.Incident, status string) {
 	}
 	in.Told[state.ChannelPagerDuty] = t
 	x.changedIncident(in)
+}
+
+// endPage forgets the page of an incident that is open again. Routes decide anew whether it pages,
+// and events about the old page that come late do not count.
+func (x *step) endPage(in *state.Incident) {
+	x.setPageStatus(in, "")
+	t := in.Told[state.ChannelPagerDuty]
+	t.Rev = 0
+	in.Told[state.ChannelPagerDuty] = t
+	in.Channels = slices.DeleteFunc(slices.Clone(in.Channels), func(c state.Channel) bool { return c == state.ChannelPagerDuty })
+	in.PageAt = x.now
 }
 
 // unack withdraws an acknowledgement, which the person gave up or let time out.

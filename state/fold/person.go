@@ -27,7 +27,7 @@ func (x *step) requestPerson(in *state.Incident, a *state.Action) {
 		return
 	}
 	x.reopen(in, x.countActive(in))
-	x.setPageStatus(in, "")
+	x.endPage(in)
 	x.record(in, state.Entry{Kind: "reopened", Action: a.ID,
 		Text: fmt.Sprintf("reopened: %s needs a person", a.Change)})
 }

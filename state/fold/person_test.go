@@ -276,6 +276,13 @@ func TestMergedRunIsErasedBeforeRoot(t *testing.T) {
 	s.fold.Settings.Retain = time.Hour
 	s.wait(3 * time.Hour)
 	s.apply(state.Input{})
+	if s.board.incidents[in.ID] == nil || root.ActiveAlerts != 1 {
+		t.Fatal("the merged incident was erased while the root counts its firing alert")
+	}
+	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "qwen") // keeps the root open
+	s.wait(3 * time.Hour)
+	s.apply(state.Input{})
 	if s.board.incidents[in.ID] != nil || s.board.actions[a.ID] != nil {
 		t.Fatal("the merged incident is past retention and still there")
 	}

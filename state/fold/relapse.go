@@ -121,13 +121,21 @@ func (x *step) acted(in *state.Incident) bool {
 func (x *step) comeBack(old, in *state.Incident) {
 	after := state.FormatDuration(x.now.Sub(old.ResolvedAt).Round(time.Minute))
 	x.reopen(old, nil)
-	x.setPageStatus(old, "")
+	x.endPage(old)
 	if old.Cause() == in.Cause() || slices.Contains(in.Diagnosis.LeadsTo, old.Cause()) {
 		old.Diagnosis, old.NamedAt, old.Title, old.RuledOut = in.Diagnosis, in.NamedAt, in.Title, in.RuledOut
 	}
 	old.Over = nil
 	old.Relapses++
+	if in.SilencedUntil.After(old.SilencedUntil) {
+		old.SilencedUntil = in.SilencedUntil
+		x.setTimer(old, old.SilencedUntil)
+	}
 	x.merge(old, in)
+	if old.Status == state.StatusMonitoring { // its alert has ended again before the verdict
+		old.HoldUntil = x.now.Add(x.Settings.ResolveHold)
+		x.setTimer(old, old.HoldUntil)
+	}
 	x.record(old, state.Entry{Kind: "reopened", Text: fmt.Sprintf("reopened: the trouble is back, %s after its end", after)})
 	x.planNow(old)
 	x.publish(old)

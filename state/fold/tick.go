@@ -14,6 +14,8 @@ const (
 	// maxWoken bounds the timers that one tick handles. Another tick handles the rest.
 	maxWoken   = 50
 	sweepEvery = 10 * time.Minute
+	// silentFor is a pause between two sweeps after which the bot was down or had nothing to do.
+	silentFor = time.Hour
 	// maxErased bounds the timeline entries, workers and alerts that one sweep deletes.
 	maxErased = 200
 	// maxBeforeSweep bounds the changes of an input that a sweep may follow.
@@ -90,22 +92,17 @@ func (x *step) hasOpenWrite(in *state.Incident) bool {
 // sweep deletes old records: alerts and workers that are not reported any more, and incidents past
 // retention. If there are more than one commit takes, the next input continues.
 func (x *step) sweep() {
+	if quiet := x.now.Sub(x.meta.SweptAt); !x.meta.SweptAt.IsZero() && quiet > silentFor {
+		x.meta.HeardFrom = x.now // nothing was heard for hours, so that no alert had to be reported
+	}
 	x.meta.SweptAt = x.now
 	x.touch(kindMeta, "board")
 	goOn := func() { x.meta.SweptAt = x.now.Add(-sweepEvery) }
-	if x.Settings.StaleAfter > 0 {
-		var stale []state.Fingerprint
-		for fp, rec := range x.Board.alerts {
-			if rec.Active && x.now.Sub(rec.LastAt) > x.Settings.StaleAfter {
-				stale = append(stale, fp)
-			}
-		}
-		if len(stale) > 0 {
-			x.endAlerts(fmt.Sprintf("Alertmanager has not reported it for %s, so it counts as resolved",
-				state.FormatDuration(x.Settings.StaleAfter)), stale)
-			goOn()
-			return
-		}
+	if stale := x.staleAlerts(); len(stale) > 0 {
+		x.endAlerts(fmt.Sprintf("Alertmanager has not reported it for %s, so it counts as resolved",
+			state.FormatDuration(x.Settings.StaleAfter)), stale)
+		goOn()
+		return
 	}
 	n := 0
 	for _, key := range slices.Sorted(maps.Keys(x.workers)) {
@@ -115,25 +112,65 @@ func (x *step) sweep() {
 			x.touch(kindWorker, key)
 		}
 	}
+	var old []state.Fingerprint
 	for fp, rec := range x.Board.alerts {
-		if rec.Incident == "" && !rec.Active && x.now.Sub(rec.LastAt) > 24*time.Hour && n < maxErased {
-			n++
-			delete(x.Board.alerts, fp)
-			x.touch(kindAlert, string(fp))
+		if rec.Incident == "" && !rec.Active && x.now.Sub(rec.LastAt) > 24*time.Hour {
+			old = append(old, fp)
 		}
+	}
+	slices.Sort(old) // all copies of the state erase the same ones
+	for _, fp := range old[:min(len(old), maxErased-n)] {
+		n++
+		delete(x.Board.alerts, fp)
+		x.touch(kindAlert, string(fp))
 	}
 	if n == maxErased {
 		goOn()
 		return
 	}
-	for _, in := range x.incidents {
-		if in.Status == state.StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 &&
-			x.runNeedingPerson(in) == nil {
-			goOn() // one per sweep, so that a commit stays small
-			x.forget(in)
-			return
+	if in := x.firstPastRetention(); in != nil {
+		goOn() // one per sweep, so that a commit stays small
+		x.forget(in)
+	}
+}
+
+// staleAlerts returns the active alerts that Alertmanager has not reported for StaleAfter.
+func (x *step) staleAlerts() []state.Fingerprint {
+	if x.Settings.StaleAfter <= 0 || x.now.Sub(x.meta.HeardFrom) <= x.Settings.StaleAfter {
+		return nil
+	}
+	var stale []state.Fingerprint
+	for fp, rec := range x.Board.alerts {
+		if rec.Active && x.now.Sub(rec.LastAt) > x.Settings.StaleAfter {
+			stale = append(stale, fp)
 		}
 	}
+	return stale
+}
+
+// firstPastRetention returns the incident past retention that ended first, or nil.
+func (x *step) firstPastRetention() *state.Incident {
+	var first *state.Incident
+	for _, in := range x.incidents {
+		due := in.Status == state.StatusResolved && x.Settings.Retain > 0 && x.now.Sub(in.ResolvedAt) > x.Settings.Retain
+		if due && (first == nil || byEnd(in, first) < 0) && x.runNeedingPerson(in) == nil && !x.isUsed(in) {
+			first = in
+		}
+	}
+	return first
+}
+
+// isUsed reports whether an open incident counts the firing alerts of one that was merged into it,
+// or whether one that was merged into this one is still stored.
+func (x *step) isUsed(in *state.Incident) bool {
+	if root := x.root(in.ID); root != nil && root != in && root.Open() {
+		for fp := range x.held[in.ID] {
+			if rec := x.Board.alerts[fp]; rec != nil && rec.Active {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(in.Absorbed, func(id state.IncidentID) bool { return x.incidents[id] != nil })
 }
 
 // forget erases an incident past retention. A long timeline is erased first.
@@ -142,11 +179,8 @@ func (x *step) forget(in *state.Incident) {
 		x.erased = append(x.erased, timelineKey(in.ID, in.Entries))
 		in.Entries--
 	}
-	alerts := 0
-	for fp := range x.held[in.ID] {
-		if alerts++; alerts > maxErased {
-			break
-		}
+	held := slices.Sorted(maps.Keys(x.held[in.ID]))
+	for _, fp := range held[:min(len(held), maxErased)] {
 		delete(x.held[in.ID], fp)
 		delete(x.Board.alerts, fp)
 		x.touch(kindAlert, string(fp))

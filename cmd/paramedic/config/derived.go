@@ -25,6 +25,7 @@ func (c Config) ClusterNames() []string {
 func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	s.Settle, s.ResolveHold, s.Retain = c.Triage.Settle.D(), c.Triage.ResolveHold.D(), c.State.Retain.D()
+	s.StaleAfter = c.Triage.StaleAfter.D()
 	return s
 }
 

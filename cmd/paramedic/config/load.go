@@ -143,6 +143,9 @@ func (v *validator) config(c *Config) {
 	if c.Triage.MaxLag.D() < 5*time.Second {
 		v.at([]string{"triage", "max_lag"}, "must be at least 5s: a shorter one refuses the payloads of an ordinary alert storm")
 	}
+	if c.Triage.StaleAfter.D() < time.Hour {
+		v.at([]string{"triage", "stale_after"}, "must be at least 1h: Alertmanager repeats an alert that fires only every repeat_interval")
+	}
 	v.auth(c)
 	v.clusters(c.Clusters)
 	v.notify(c.Notify)

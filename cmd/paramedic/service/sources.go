@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -149,8 +150,13 @@ func (s *Service) sources() error {
 // ends alerts whose resolution was lost.
 const reconcileEvery = time.Minute
 
+// An alert has vanished if Alertmanager lacks it for vanishedFor. After a restart it has none until
+// Prometheus sends them again, which takes a minute or two.
+const vanishedFor = 5 * time.Minute
+
 // reconcile ends alerts that Alertmanager dropped without a resolution.
 func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanager.Client) {
+	missing := map[state.Fingerprint]time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -158,19 +164,22 @@ func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanage
 		case <-s.deps.Clock.After(reconcileEvery):
 		}
 		if !s.active() {
+			clear(missing)
 			continue // the active bot asks
 		}
-		if err := s.endVanished(ctx, cluster, am); err != nil && ctx.Err() == nil {
+		if err := s.endVanished(ctx, cluster, am, missing); err != nil && ctx.Err() == nil {
 			s.deps.Logger.WarnContext(ctx, "cannot ask Alertmanager for alerts without a resolved message", "cluster", cluster, "err", err)
 		}
 	}
 }
 
-// endVanished records alerts that fire here and are missing in Alertmanager. It asks only while
-// alerts fire, and records only the missing ones, because the log keeps every input.
-func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client) error {
+// endVanished records alerts that fire here and have been missing in Alertmanager for vanishedFor.
+// It asks only while alerts fire, and records only the missing ones, because the log keeps every
+// input. missing holds since when each is missing.
+func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client, missing map[state.Fingerprint]time.Time) error {
 	firing := s.Keeper.Firing(cluster)
 	if len(firing) == 0 {
+		clear(missing)
 		return nil
 	}
 	asked := s.deps.Clock.Now()
@@ -178,9 +187,18 @@ func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmana
 	if err != nil {
 		return fmt.Errorf("asking Alertmanager for its alerts: %w", err)
 	}
+	since := maps.Clone(missing)
+	clear(missing)
 	gone := slices.DeleteFunc(firing, func(fp state.Fingerprint) bool {
-		_, found := slices.BinarySearch(held, fp)
-		return found
+		if _, found := slices.BinarySearch(held, fp); found {
+			return true
+		}
+		first, known := since[fp]
+		if !known {
+			first = asked
+		}
+		missing[fp] = first
+		return asked.Sub(first) < vanishedFor
 	})
 	if len(gone) == 0 {
 		return nil

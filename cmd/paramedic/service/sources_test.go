@@ -99,9 +99,10 @@ func TestVanishedAlertsAloneAreRecorded(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	missing := map[state.Fingerprint]time.Time{}
 	look := func(wantAsked, wantRecorded int, when string) {
 		t.Helper()
-		if err := s.endVanished(ctx, "default", client); err != nil {
+		if err := s.endVanished(ctx, "default", client, missing); err != nil {
 			t.Fatal(err)
 		}
 		store.mu.Lock()
@@ -127,7 +128,14 @@ func TestVanishedAlertsAloneAreRecorded(t *testing.T) {
 	until(1)
 	look(1, 0, "while Alertmanager holds it")
 	holds = "00000000000000cc"
-	look(2, 1, "when it has vanished")
+	look(2, 0, "when it has just vanished, as after a restart of Alertmanager")
+	missing[silenced] = time.Now().Add(-vanishedFor)
+	holds = silenced
+	look(3, 0, "when it is back")
+	holds = "00000000000000cc"
+	look(4, 0, "when it has vanished again")
+	missing[silenced] = missing[silenced].Add(-vanishedFor)
+	look(5, 1, "when it has been missing for five minutes")
 	until(0)
-	look(2, 1, "after it ended")
+	look(5, 1, "after it ended")
 }
