@@ -151,8 +151,8 @@ func (s *Service) sources() error {
 const reconcileEvery = time.Minute
 
 // An alert has vanished if Alertmanager lacks it for vanishedFor. After a restart it has none until
-// Prometheus sends them again, which takes a minute or two.
-const vanishedFor = 5 * time.Minute
+// Prometheus sends them again, which it does each minute.
+const vanishedFor = 2 * time.Minute
 
 // reconcile ends alerts that Alertmanager dropped without a resolution.
 func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanager.Client) {

@@ -135,7 +135,7 @@ func TestVanishedAlertsAloneAreRecorded(t *testing.T) {
 	holds = "00000000000000cc"
 	look(4, 0, "when it has vanished again")
 	missing[silenced] = missing[silenced].Add(-vanishedFor)
-	look(5, 1, "when it has been missing for five minutes")
+	look(5, 1, "when it has been missing for long")
 	until(0)
 	look(5, 1, "after it ended")
 }
