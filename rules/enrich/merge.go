@@ -90,6 +90,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 		}
 	}
 	m.exitCodes(ev.Samples)
+	ev.Samples = withoutOthersLimits(ev.Samples)
 	ev.Samples = m.once(ev.Samples)
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
@@ -301,6 +302,20 @@ func (m *merge) inScope(e state.Entity) bool {
 	// A router or an exporter is scraped like a worker, but has neither a model nor a pool of the
 	// fleet.
 	return e.Model != "" || e.Pool != "" && m.servesPool(e) || e.Instance != "" && m.byInstance[e.Instance] != nil
+}
+
+// withoutOthersLimits drops memory limits that a pod exceeds. No container can exceed its own
+// limit, so these are the limits of sidecars beside an engine without one.
+func withoutOthersLimits(samples []state.Sample) []state.Sample {
+	used := map[place]float64{}
+	for _, s := range samples {
+		if s.Signal == "container_memory" {
+			used[placeOf(s.Entity)] = s.Value
+		}
+	}
+	return slices.DeleteFunc(samples, func(s state.Sample) bool {
+		return s.Signal == "container_memory_limit" && used[placeOf(s.Entity)] > 1.02*s.Value
+	})
 }
 
 func (m *merge) nodeInScope(node string) bool {

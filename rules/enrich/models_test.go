@@ -67,3 +67,21 @@ func TestSuffixWithoutADigitJoinsItsPeers(t *testing.T) {
 		t.Errorf("pools: %v", got)
 	}
 }
+
+// The limit of a sidecar is not that of an engine without one, which uses more.
+func TestLimitOfASidecarIsDropped(t *testing.T) {
+	for limit, want := range map[float64]int{1 << 30: 0, 64 << 30: 1} {
+		e := state.Entity{Namespace: "llm", Pod: pod0}
+		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama"}, 0.9),
+			sampleOf("container_memory", e, 20<<30), sampleOf("container_memory_limit", e, limit)}}}
+		n := 0
+		for _, s := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), request("kv_usage", "container_memory", "container_memory_limit")).Samples {
+			if s.Signal == "container_memory_limit" {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("a limit of %.0f: %d samples, want %d", limit, n, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,6 +111,30 @@ func MaxNumSeqs(c corev1.Container) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// enginesOf returns how many engines a vLLM container runs on one page. Each applies max_num_seqs
+// to itself. A rank that is started by itself is one engine.
+func enginesOf(c corev1.Container) int {
+	words := commandOf(c)
+	if _, alone := flag(words, "data-parallel-rank"); alone || engineOf(c) != "vllm" {
+		return 1
+	}
+	for _, name := range []string{"data-parallel-size-local", "data-parallel-size"} {
+		if v, ok := flag(words, name); ok {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return 1
+			}
+			return max(n, 1)
+		}
+	}
+	if i := slices.Index(words, "-dp"); i >= 0 && i+1 < len(words) {
+		if n, err := strconv.Atoi(words[i+1]); err == nil {
+			return max(n, 1)
+		}
+	}
+	return 1
 }
 
 // engineOf returns the engine of a container, or "" if it has none.

@@ -32,10 +32,27 @@ type crash struct {
 	previous  bool // read the log of the previous container
 }
 
+// ofEngine returns the states of the containers that tell of a pod's engine: its own, and those of
+// init containers until it starts. A sidecar that ends says nothing about it. All containers count
+// if none is known to run an engine.
+func ofEngine(p *corev1.Pod) []corev1.ContainerStatus {
+	all := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+	c, engine := engineContainer(p.Spec)
+	i := slices.IndexFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
+	if engine == "" || i < 0 {
+		return all
+	}
+	own := p.Status.ContainerStatuses[i]
+	if own.State.Running == nil && own.State.Terminated == nil && own.LastTerminationState.Terminated == nil {
+		return append(slices.Clone(p.Status.InitContainerStatuses), own)
+	}
+	return []corev1.ContainerStatus{own}
+}
+
 // crashOf returns the pod's last container end that was not a success.
 func crashOf(p *corev1.Pod) (crash, bool) {
 	d := crash{pod: p}
-	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+	for _, s := range ofEngine(p) {
 		for i, t := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 			if t != nil && t.Reason != "Completed" && (d.end == nil || t.FinishedAt.After(d.end.FinishedAt.Time)) {
 				d.container, d.end, d.previous = s.Name, t, i == 0

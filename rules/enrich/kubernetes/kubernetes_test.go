@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,103 @@ func TestUnschedulablePodIsListed(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("scheduled: %s, without a sample", word)
+		}
+	}
+}
+
+// samplesOf reads the samples of a pod after a change to it.
+func samplesOf(t *testing.T, change func(p *corev1.Pod)) map[string]state.Sample {
+	t.Helper()
+	all := objects()
+	p := all[0].(*corev1.Pod)
+	change(p)
+	got := map[string]state.Sample{}
+	for _, s := range New(fake.NewClientset(all...), nil).Read(t.Context(), query(t)).Samples {
+		if s.Entity.Pod == p.Name {
+			got[s.Signal] = s
+		}
+	}
+	return got
+}
+
+// A sidecar or an init container that ended says nothing about an engine that runs. Until the
+// engine starts, its init containers do.
+func TestOnlyTheEnginesEndCounts(t *testing.T) {
+	ended := func(name string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137, FinishedAt: ago(5 * time.Minute)}}}
+	}
+	runs := corev1.ContainerStatus{Name: "vllm", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	waits := corev1.ContainerStatus{Name: "vllm", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}
+	for name, c := range map[string]struct {
+		change func(s *corev1.PodStatus)
+		want   bool
+	}{
+		"the engine": {func(s *corev1.PodStatus) { s.ContainerStatuses = []corev1.ContainerStatus{ended("vllm")} }, true},
+		"a sidecar": {func(s *corev1.PodStatus) {
+			s.ContainerStatuses = []corev1.ContainerStatus{ended("istio-proxy"), runs}
+		}, false},
+		"an init container, long ago": {func(s *corev1.PodStatus) {
+			s.InitContainerStatuses, s.ContainerStatuses = []corev1.ContainerStatus{ended("download")}, []corev1.ContainerStatus{runs}
+		}, false},
+		"an init container, now": {func(s *corev1.PodStatus) {
+			s.InitContainerStatuses, s.ContainerStatuses = []corev1.ContainerStatus{ended("download")}, []corev1.ContainerStatus{waits}
+		}, true},
+	} {
+		got := samplesOf(t, func(p *corev1.Pod) { c.change(&p.Status) })
+		if _, ended := got["pod_last_terminated"]; ended != c.want || (got["pod_restarts"].Value > 0) != c.want {
+			t.Errorf("%s: an end is read %t, %v restarts", name, ended, got["pod_restarts"].Value)
+		}
+	}
+}
+
+// Evicted pods stay on record. They are no workers, unless an alert names one.
+func TestFailedPodsAreNoWorkers(t *testing.T) {
+	evict := func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }
+	if got := samplesOf(t, evict); len(got) > 0 {
+		t.Errorf("an evicted pod is a worker: %v", got)
+	}
+	all := objects()
+	evict(all[0].(*corev1.Pod))
+	q := query(t)
+	q.Scope.Pods = []string{"vllm-llama-7d9f8b6c5-aaaa0"}
+	if !slices.ContainsFunc(New(fake.NewClientset(all...), nil).Read(t.Context(), q).Workers,
+		func(w state.Worker) bool { return w.Pod == q.Scope.Pods[0] }) {
+		t.Error("the pod that an alert names is not read")
+	}
+}
+
+// Conditions such as AcceleratedHardwareReady are good if they are true, unlike GpuUnhealthy.
+func TestReadyConditionsAreGood(t *testing.T) {
+	for status, want := range map[corev1.ConditionStatus]bool{corev1.ConditionTrue: false, corev1.ConditionFalse: true} {
+		all := objects()
+		for _, o := range all {
+			if n, ok := o.(*corev1.Node); ok && n.Name == "node-a" {
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: "AcceleratedHardwareReady", Status: status}}
+			}
+		}
+		bad := slices.ContainsFunc(New(fake.NewClientset(all...), nil).Read(t.Context(), query(t)).Samples,
+			func(s state.Sample) bool { return s.Signal == "node_bad_condition" })
+		if bad != want {
+			t.Errorf("AcceleratedHardwareReady=%s is bad: %t", status, bad)
+		}
+	}
+}
+
+// Each engine of a vLLM container with data parallelism has the limit for itself.
+func TestConcurrencyCapCountsEveryEngine(t *testing.T) {
+	for args, want := range map[string]float64{
+		"":                       256,
+		"--data-parallel-size=8": 2048,
+		"-dp 4":                  1024,
+		"--data-parallel-size 8 --data-parallel-rank 3":        256,
+		"--data-parallel-size 16 --data-parallel-size-local 8": 2048,
+	} {
+		got := samplesOf(t, func(p *corev1.Pod) {
+			p.Spec.Containers[0].Args = append(p.Spec.Containers[0].Args, strings.Fields(args)...)
+		})
+		if got["max_num_seqs"].Value != want {
+			t.Errorf("%s: a cap of %v, want %v", args, got["max_num_seqs"].Value, want)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (b *builder) podSamples() {
 		b.containers(p, e)
 		c, _ := engineContainer(p.Spec)
 		if n, ok := MaxNumSeqs(c); ok {
-			b.add("max_num_seqs", e, float64(n), "")
+			b.add("max_num_seqs", e, float64(n*enginesOf(c)), "")
 		} else if n := b.served(p, object{p.Namespace, w.PoolKind, w.Pool}).seqs; n > 0 {
 			b.add("max_num_seqs", e, float64(n), "")
 		}
@@ -147,11 +147,13 @@ func (b *builder) podSamples() {
 // time of the last one. So the restarts of the last hour are exact only for a pod that is younger;
 // otherwise one is counted.
 func (b *builder) containers(p *corev1.Pod, e state.Entity) {
-	restarts := 0.0
-	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
 			b.add("pod_waiting_reason", e, 1, w.Reason)
 		}
+	}
+	restarts := 0.0
+	for _, s := range ofEngine(p) {
 		if t := s.LastTerminationState.Terminated; t != nil && b.q.Now.Sub(t.FinishedAt.Time) <= time.Hour {
 			if young := p.Status.StartTime; young != nil && b.q.Now.Sub(young.Time) <= time.Hour {
 				restarts += float64(s.RestartCount)
@@ -331,8 +333,10 @@ func (b *builder) nodeSamples() {
 		b.add("node_unschedulable", e, truth(n.Spec.Unschedulable), "")
 		for _, c := range n.Status.Conditions {
 			good := corev1.ConditionFalse
-			if c.Type == corev1.NodeReady {
+			if strings.HasSuffix(string(c.Type), "Ready") { // as EKS has it for accelerators, storage and so on
 				good = corev1.ConditionTrue
+			}
+			if c.Type == corev1.NodeReady {
 				b.add("node_ready", e, truth(c.Status == good), "")
 			}
 			if c.Status != good {

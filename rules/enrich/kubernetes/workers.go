@@ -15,7 +15,9 @@ func (b *builder) workers() {
 	index := map[object]int{}
 	for i := range b.snap.pods {
 		p := &b.snap.pods[i]
-		if p.Status.Phase == corev1.PodSucceeded || s.Namespace != "" && p.Namespace != s.Namespace {
+		// A pod that ended is no worker, and may stay on record for long, as evicted ones do.
+		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed && !slices.Contains(s.Pods, p.Name)
+		if ended || s.Namespace != "" && p.Namespace != s.Namespace {
 			continue
 		}
 		load := b.workloadOf(p)
