@@ -41,6 +41,10 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	if delivery != "" && s.pager.Has(delivery, now) {
 		return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "duplicate"})
 	}
+	// Without the incidents the event would be about none of them. PagerDuty sends it again.
+	if s.Ready != nil && s.Ready(r.Context()) != nil {
+		return httpio.Fail(http.StatusServiceUnavailable, "the state is not loaded: try again")
+	}
 	in, err := pagerduty.Decode(body, now, s.clusterOf)
 	if err != nil {
 		return err

@@ -1,6 +1,8 @@
 package webhook_test
 
 import (
+	"context"
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -16,7 +18,11 @@ import (
 
 func TestPagerDutyWebhooks(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
-	s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { c.PagerDuty.Secret = access.LiteralSecret(hooktest.PagerSecret) })
+	var loading error
+	s, _ := hooktest.Serve(t, w, func(c *webhook.Config) {
+		c.PagerDuty.Secret = access.LiteralSecret(hooktest.PagerSecret)
+		c.Ready = func(context.Context) error { return loading }
+	})
 	send := func(body, sig, id string) *httptest.ResponseRecorder {
 		return hooktest.Do(s, "POST", "/webhook/pagerduty", body, "X-PagerDuty-Signature", sig, "X-Webhook-Id", id)
 	}
@@ -37,6 +43,9 @@ func TestPagerDutyWebhooks(t *testing.T) {
 		t.Fatal("something was appended")
 	}
 
+	loading = errors.New("partition 3 is not loaded")
+	hooktest.Expect(t, send(body, hooktest.SignPager(body), "w4"), 503, "not loaded")
+	loading = nil
 	w.Err = state.ErrUnavailable
 	hooktest.Expect(t, send(body, hooktest.SignPager(body), "w4"), 503)
 	w.Err = nil

@@ -127,14 +127,14 @@ func validToken(token string) bool {
 
 // sameOrigin reports whether one of our own pages sent a form.
 func sameOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
+	switch r.Header.Get("Sec-Fetch-Site") { // by the browser, which pages cannot change
+	case "same-origin":
+		return true // also if a proxy has replaced the host
+	case "":
+	default:
 		return false
 	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return r.Header.Get("Sec-Fetch-Site") == "same-origin"
-	}
-	u, err := url.Parse(origin)
+	u, err := url.Parse(r.Header.Get("Origin"))
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 

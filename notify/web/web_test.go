@@ -508,3 +508,18 @@ func TestScriptUsesFieldNamesOfTheAPI(t *testing.T) {
 		t.Error("the script evaluates text")
 	}
 }
+
+// A proxy replaces the host. The browser still tells that the form came from one of our pages.
+func TestLoginThroughAProxyThatReplacesTheHost(t *testing.T) {
+	for site, want := range map[string]int{"same-origin": http.StatusSeeOther, "cross-site": http.StatusForbidden, "": http.StatusForbidden} {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8080/login", strings.NewReader(url.Values{"token": {"good"}, "next": {"/"}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "https://oncall.example")
+		if site != "" {
+			r.Header.Set("Sec-Fetch-Site", site)
+		}
+		if res, body := do(t, handler(t, fixture(), withLogin), r); res.StatusCode != want {
+			t.Errorf("from %q: %d %s", site, res.StatusCode, body)
+		}
+	}
+}

@@ -259,7 +259,7 @@ func (k *Keeper) load(ctx context.Context, p *partition, active bool) (*fold.Boa
 func (p *partition) setReason(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reason = why
+	p.ready, p.reason = false, why
 }
 
 // Append makes inputs durable. An input without a time gets the current one.

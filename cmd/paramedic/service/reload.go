@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -13,15 +14,16 @@ import (
 // longer than that to arrive.
 const watchEvery = 3 * time.Second
 
-// watchConfig sends a new service for every valid change of the configuration file. It logs all
-// problems of an invalid change, and the running service stays.
-func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps) <-chan *Service {
+// watchConfig sends a new service for every valid change of the configuration file since it was
+// read. It logs all problems of an invalid change, and the running service stays. The change is
+// tried again, because a file that it names, such as a secret, may arrive later.
+func watchConfig(ctx context.Context, path string, read []byte, cfg config.Config, deps Deps) <-chan *Service {
 	out := make(chan *Service)
 	if path == "" {
 		return out
 	}
 	go func() {
-		last, _ := os.ReadFile(path)
+		refused := ""
 		for {
 			select {
 			case <-ctx.Done():
@@ -29,15 +31,18 @@ func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps)
 			case <-deps.Clock.After(watchEvery):
 			}
 			raw, err := os.ReadFile(path)
-			if err != nil || string(raw) == string(last) {
+			if err != nil || bytes.Equal(raw, read) {
 				continue // a file that is being replaced may be away for a moment
 			}
-			last = raw
 			next, err := reload(path, raw, cfg, deps)
 			if err != nil {
-				deps.Logger.ErrorContext(ctx, "the changed configuration is invalid; the bot keeps the old one", "err", err)
+				if err.Error() != refused {
+					deps.Logger.ErrorContext(ctx, "the changed configuration is invalid; the bot keeps the old one", "err", err)
+				}
+				refused = err.Error()
 				continue
 			}
+			read, refused = raw, ""
 			select {
 			case out <- next:
 			case <-ctx.Done():

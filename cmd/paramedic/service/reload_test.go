@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func TestMetricsSurviveAReload(t *testing.T) {
 	host := NewHost()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serveGenerations(ctx, path, cfg, Deps{Store: store, Clock: clock, Logger: logger, Out: io.Discard}, host)
+		ended <- serveGenerations(ctx, path, []byte(text), cfg, Deps{Store: store, Clock: clock, Logger: logger, Out: io.Discard}, host)
 	}()
 	defer func() {
 		stop()
@@ -103,6 +104,66 @@ func TestMetricsSurviveAReload(t *testing.T) {
 	const want = `paramedic_http_request_duration_seconds_count{code="200",route="GET /healthz"} 3`
 	if got := ask("/metrics"); !strings.Contains(got, want) {
 		t.Errorf("the counters began anew: want %s in\n%s", want, got)
+	}
+}
+
+// lines keeps a log.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// A change may name a secret that arrives later. It may also come while the bot still starts.
+func TestChangeIsAppliedOnceItIsValid(t *testing.T) {
+	dir := t.TempDir()
+	path, key := filepath.Join(dir, "paramedic.yaml"), filepath.Join(dir, "key")
+	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
+	put(t, dir, "paramedic.yaml", []byte(text))
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "paramedic.yaml", []byte(text+"notify: {pagerduty: {routing_key_file: "+key+"}}\n"))
+	log := &lines{}
+	clock := tickedClock{look: make(chan time.Time)}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	store := &memoryStore{inputs: make(chan state.Input, 1000)}
+	go func() {
+		ended <- serveGenerations(ctx, path, []byte(text), cfg, Deps{Store: store, Clock: clock, Logger: slog.New(slog.NewTextHandler(log, nil)), Out: io.Discard}, NewHost())
+	}()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 4 {
+		clock.look <- time.Now()
+	}
+	if n := log.count("the changed configuration is invalid"); n != 1 {
+		t.Errorf("the refusal was logged %d times", n)
+	}
+	put(t, dir, "key", []byte("0123456789abcdef0123456789abcdef"))
+	clock.look <- time.Now()
+	for late := time.After(time.Minute); log.count("configuration applied") == 0; {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-late:
+			t.Fatal("the valid configuration is not applied")
+		}
 	}
 }
 

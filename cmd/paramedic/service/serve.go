@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"paramedic/cmd/paramedic/config"
@@ -26,6 +27,7 @@ const (
 // Serve runs the bot until the context ends. If the path is empty, it uses the default
 // configuration.
 func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) error {
+	read, _ := os.ReadFile(path) // before the load: a change after it is a change
 	cfg, err := config.Load(path)
 	if err != nil {
 		return fmt.Errorf("the configuration is not valid:\n%w", err)
@@ -54,7 +56,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	defer stop()
 	keepMemory(watching, log)
 	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: out}
-	return serveGenerations(ctx, path, cfg, deps, host)
+	return serveGenerations(ctx, path, read, cfg, deps, host)
 }
 
 // StoreConfig returns the settings of the store of a configuration.
@@ -66,13 +68,13 @@ func StoreConfig(cfg config.Config, log *slog.Logger) jetstream.Config {
 
 // serveGenerations runs the service, and replaces it after every valid change of the configuration.
 // The store, the listener and the metrics outlive the services.
-func serveGenerations(ctx context.Context, path string, cfg config.Config, deps Deps, host *Host) error {
+func serveGenerations(ctx context.Context, path string, read []byte, cfg config.Config, deps Deps, host *Host) error {
 	deps.metrics, deps.aside, deps.sessions = newMetrics(), &alertmanager.Aside{}, &access.Sessions{}
 	service, err := New(cfg, deps)
 	if err != nil {
 		return err
 	}
-	changes := watchConfig(ctx, path, cfg, deps)
+	changes := watchConfig(ctx, path, read, cfg, deps)
 	for {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
@@ -91,8 +93,8 @@ func serveGenerations(ctx context.Context, path string, cfg config.Config, deps 
 		case next := <-changes:
 			service.CloseStreams() // browsers connect again
 			stop()
-			if err := <-ended; err != nil {
-				return err
+			if err := <-ended; err != nil { // its deliveries are tried again by the next one
+				deps.Logger.WarnContext(ctx, "the service of the old configuration did not end cleanly", "err", err)
 			}
 			service = next
 			deps.Logger.InfoContext(ctx, "configuration applied")

@@ -84,7 +84,7 @@ type Service struct {
 
 // New wires a service. It reads the files that the configuration names, and does no other I/O. It
 // is one straight line, so that dependencies read from top to bottom.
-func New(cfg config.Config, deps Deps) (*Service, error) {
+func New(cfg config.Config, deps Deps) (_ *Service, err error) {
 	deps.Logger = slog.New(incidentlog.Handler{Handler: deps.Logger.Handler()})
 	s := &Service{cfg: cfg, deps: deps, metrics: deps.metrics}
 	if s.metrics == nil {
@@ -93,7 +93,11 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	if s.deps.aside == nil {
 		s.deps.aside = &alertmanager.Aside{}
 	}
-	var err error
+	defer func() {
+		if err != nil && s.tracer != nil {
+			err = errors.Join(err, s.tracer.Close(context.Background()))
+		}
+	}()
 	if s.catalog, s.Library, err = LoadKnowledge(cfg); err != nil {
 		return nil, err
 	}
