@@ -29,6 +29,7 @@ type merge struct {
 }
 
 func (m *merge) evidence(ev *state.Evidence) {
+	m.dropEnded()
 	m.locate()
 	m.findWorkers()
 	m.index()
@@ -302,6 +303,27 @@ func (m *merge) inScope(e state.Entity) bool {
 	// A router or an exporter is scraped like a worker, but has neither a model nor a pool of the
 	// fleet.
 	return e.Model != "" || e.Pool != "" && m.servesPool(e) || e.Instance != "" && m.byInstance[e.Instance] != nil
+}
+
+// dropEnded drops the samples of pods that ended, as evicted pods do, which stay on record. They
+// are no workers, unless the scope names them.
+func (m *merge) dropEnded() {
+	ended := map[[2]string]bool{}
+	of := func(s state.Sample) [2]string { return [2]string{s.Entity.Namespace, s.Entity.Pod} }
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			if s.Signal == "pod_ended" && !slices.Contains(m.query.Scope.Pods, s.Entity.Pod) {
+				ended[of(s)] = true
+			}
+		}
+	}
+	if len(ended) == 0 {
+		return
+	}
+	for i := range m.readings {
+		r := &m.readings[i]
+		r.Samples = slices.DeleteFunc(slices.Clone(r.Samples), func(s state.Sample) bool { return ended[of(s)] })
+	}
 }
 
 // withoutOthersLimits drops memory limits that a pod exceeds. No container can exceed its own

@@ -85,3 +85,28 @@ func TestLimitOfASidecarIsDropped(t *testing.T) {
 		}
 	}
 }
+
+// Evicted pods stay on record in kube-state-metrics. They are no workers, unless an alert names
+// one.
+func TestEndedPodsAreNoWorkers(t *testing.T) {
+	evicted := state.Entity{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-evict"}
+	for name, c := range map[string]struct {
+		pods []string
+		want int
+	}{"of the pool": {nil, 1}, "that an alert names": {[]string{evicted.Pod}, 2}} {
+		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama"}, 0.9),
+			sampleOf("pod_ready", state.Entity{Namespace: "llm", Pod: pod0}, 1), sampleOf("pod_ready", evicted, 0), sampleOf("pod_ended", evicted, 1)}}}
+		r := request("kv_usage", "pod_ready", "pod_ended")
+		r.Scope = state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: c.pods}
+		ev := gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r)
+		n := 0
+		for _, s := range ev.Samples {
+			if s.Signal == "pod_ready" {
+				n++
+			}
+		}
+		if n != c.want || len(ev.Workers) != c.want {
+			t.Errorf("%s: %d samples of %d workers, want %d", name, n, len(ev.Workers), c.want)
+		}
+	}
+}
