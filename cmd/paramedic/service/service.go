@@ -82,9 +82,8 @@ type Service struct {
 	closeStreams func()
 }
 
-// New wires a service. It reads the files that the configuration names, and does no other I/O. It
-// is one straight line, so that dependencies read from top to bottom.
-func New(cfg config.Config, deps Deps) (_ *Service, err error) {
+// New wires a service. It reads the files that the configuration names, and does no other I/O.
+func New(cfg config.Config, deps Deps) (*Service, error) {
 	deps.Logger = slog.New(incidentlog.Handler{Handler: deps.Logger.Handler()})
 	s := &Service{cfg: cfg, deps: deps, metrics: deps.metrics}
 	if s.metrics == nil {
@@ -93,20 +92,24 @@ func New(cfg config.Config, deps Deps) (_ *Service, err error) {
 	if s.deps.aside == nil {
 		s.deps.aside = &alertmanager.Aside{}
 	}
-	defer func() {
-		if err != nil && s.tracer != nil {
-			err = errors.Join(err, s.tracer.Close(context.Background()))
-		}
-	}()
+	if err := s.wire(cfg, deps); err != nil {
+		return nil, errors.Join(err, s.tracer.Close(context.Background()))
+	}
+	return s, nil
+}
+
+// wire is one straight line, so that dependencies read from top to bottom.
+func (s *Service) wire(cfg config.Config, deps Deps) error {
+	var err error
 	if s.catalog, s.Library, err = LoadKnowledge(cfg); err != nil {
-		return nil, err
+		return err
 	}
 	router, err := NewRouter(cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.tracer, err = tracing.New(context.Background(), tracingOf(cfg, deps.Logger)); err != nil {
-		return nil, err
+		return err
 	}
 	s.lease, _ = deps.Store.(state.Lease)
 	s.Keeper = keeper.New(keeper.Config{
@@ -117,12 +120,12 @@ func New(cfg config.Config, deps Deps) (_ *Service, err error) {
 		Traced:    s.tracer.Applied(func(id state.IncidentID) (state.Incident, bool) { return s.Keeper.Incident(id) }),
 	})
 	if err := s.sources(); err != nil {
-		return nil, err
+		return err
 	}
 	clusters := deps.Clusters
 	if clusters == nil {
 		if clusters, err = kubeClusters(cfg, deps.Logger); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	first := cfg.Remediation(deps.Timing)
@@ -133,16 +136,16 @@ func New(cfg config.Config, deps Deps) (_ *Service, err error) {
 		Playbook: s.Library.For, Logger: deps.Logger,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("first aid: %w", err)
+		return fmt.Errorf("first aid: %w", err)
 	}
 	if cfg.Auth.API.TokensFile != "" {
 		if s.tokens, err = access.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	told, err := s.notifiers(notify.Links{Base: cfg.BaseURL()})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.outbox, err = outbox.New(outbox.Config{
 		Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: deps.Clock, Logger: deps.Logger,
@@ -157,18 +160,18 @@ func New(cfg config.Config, deps Deps) (_ *Service, err error) {
 		}),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
+		return fmt.Errorf("outbox: %w", err)
 	}
 	if s.Handler, err = s.newHandler(); err != nil {
-		return nil, err
+		return err
 	}
 	s.Handler = s.tracer.Handler(s.Handler)
 	if cfg.TLS.CertFile != "" {
 		if s.tls, err = serverTLS(cfg, deps.Logger); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // active reports whether this process commits and delivers.
