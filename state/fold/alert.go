@@ -195,8 +195,8 @@ func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 	x.changedIncident(in)
 }
 
-// forgetAck withdraws the acknowledgement of an incident that becomes critical before it has paged:
-// the person has seen a warning, and a page that is acknowledged at once rings nobody.
+// forgetAck withdraws the acknowledgement of an incident that becomes critical before it has paged.
+// The person has seen a warning only. PagerDuty does not escalate a page that is acknowledged.
 func (x *step) forgetAck(in *state.Incident) {
 	if in.AckedAt.IsZero() || in.Told[state.ChannelPagerDuty].Ref["status"] != "" {
 		return

@@ -127,11 +127,12 @@ func (x *step) comeBack(old, in *state.Incident) {
 	}
 	old.Over = nil
 	old.Relapses++
-	if in.SilencedUntil.After(old.SilencedUntil) {
-		old.SilencedUntil = in.SilencedUntil
-		x.setTimer(old, old.SilencedUntil)
-	}
+	silenced := in.SilencedUntil // by a person who has seen this severity; the merge clears it
 	x.merge(old, in)
+	if silenced.After(old.SilencedUntil) {
+		old.SilencedUntil = silenced
+		x.setTimer(old, silenced)
+	}
 	if old.Status == state.StatusMonitoring { // its alert has ended again before the verdict
 		old.HoldUntil = x.now.Add(x.Settings.ResolveHold)
 		x.setTimer(old, old.HoldUntil)

@@ -61,13 +61,17 @@ func reload(path string, raw []byte, running config.Config, deps Deps) (*Service
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Listen != running.Listen || cfg.State != running.State || cfg.TLS != running.TLS {
-		deps.Logger.Warn("listen, state and tls take effect at the next start")
+	later := cfg.Listen != running.Listen || cfg.State != running.State || cfg.TLS != running.TLS
+	if later {
 		cfg.Listen, cfg.State, cfg.TLS = running.Listen, running.State, running.TLS
 		if err := config.Validate(path, &cfg); err != nil {
 			return nil, fmt.Errorf("it is invalid together with the present listen, state and tls, which stay until "+
 				"the next start:\n%w", err)
 		}
 	}
-	return New(cfg, deps)
+	next, err := New(cfg, deps)
+	if later && err == nil { // a change that is refused is tried again, and must not fill the log
+		deps.Logger.Warn("listen, state and tls take effect at the next start")
+	}
+	return next, err
 }
