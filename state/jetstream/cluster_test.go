@@ -27,20 +27,6 @@ func (c clustered) Open(t *testing.T) statetest.Store {
 	return openStore(t, jetstream.Config{URL: url[:len(url)-1], Replicas: 3})
 }
 
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(time.Minute)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 func TestClusterConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three servers for each test")
@@ -72,12 +58,12 @@ func TestClusterOutlivesAServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	until(t, "an input is taken again", func() bool {
+	statetest.Until(t, "an input is taken again", func() bool {
 		one, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		return s.Append(one, state.Input{Cluster: "prod", ID: "after"}) == nil
 	})
-	until(t, "a commit is taken again", func() bool {
+	statetest.Until(t, "a commit is taken again", func() bool {
 		_, err := s.Commit(ctx, 0, fence, 2, []state.Record{{Key: "a.2", Value: []byte("after")}})
 		if errors.Is(err, state.ErrFenced) { // an earlier attempt succeeded
 			return true

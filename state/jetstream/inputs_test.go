@@ -5,25 +5,10 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"paramedic/state"
+	"paramedic/state/statetest"
 )
-
-// await waits until a condition holds.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(time.Minute)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
 
 // The connection is lost while the reader's buffer is full in the middle of a message. The client
 // library then reads on while the reader still waits to pass the rest of that message.
@@ -51,12 +36,12 @@ func TestReaderKeepsOrderAfterReconnect(t *testing.T) {
 	}
 	r := in.(*reader)
 	defer r.Close()
-	await(t, "the buffer is full", func() bool { return r.Buffered() == readAhead })
+	statetest.Until(t, "the buffer is full", func() bool { return r.Buffered() == readAhead })
 	before := s.consumers(t)
 	if err := s.nc.ForceReconnect(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "another consumer has delivered messages", func() bool {
+	statetest.Until(t, "another consumer has delivered messages", func() bool {
 		for name, delivered := range s.consumers(t) {
 			if _, old := before[name]; !old && delivered > 0 {
 				return true

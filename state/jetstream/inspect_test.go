@@ -19,6 +19,7 @@ import (
 	"paramedic/state"
 	"paramedic/state/jetstream"
 	"paramedic/state/jetstream/natstest"
+	"paramedic/state/statetest"
 )
 
 // answers returns what Inspect says by part: ok, the error, or "unknown: …".
@@ -81,7 +82,7 @@ func TestInspectPassesTheShippedCluster(t *testing.T) {
 	name := lost.Name()
 	lost.Shutdown()
 	lost.WaitForShutdown()
-	until(t, "the loss of a server is found", func() bool {
+	statetest.Until(t, "the loss of a server is found", func() bool {
 		got := answers(t, cfg)
 		return strings.Contains(got["nats server "+strings.TrimPrefix(c.urls[strings.LastIndex(c.urls, ",")+1:], "tls://")], "no connection") &&
 			strings.Contains(got["nats stream PARAMEDIC_STATE"], name+" is offline: start that server")

@@ -71,11 +71,11 @@ func TestKeep4155ReadersOutliveTheServer(t *testing.T) {
 		}
 		return n
 	}
-	until(t, "the keeper is ready", func() bool { return k.Ready(ctx) == nil })
+	statetest.Until(t, "the keeper is ready", func() bool { return k.Ready(ctx) == nil })
 	if err := alert("a"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the first alert is counted", func() bool { return counted() == 1 })
+	statetest.Until(t, "the first alert is counted", func() bool { return counted() == 1 })
 
 	opts.Host, opts.Port, opts.StoreDir, opts.NoSigs, opts.NoLog = "127.0.0.1", port(t, first), filepath.Dir(first.StoreDir()), true, true
 	first.Shutdown()
@@ -92,8 +92,8 @@ func TestKeep4155ReadersOutliveTheServer(t *testing.T) {
 		again.Shutdown()
 		again.WaitForShutdown()
 	}()
-	until(t, "an alert is taken again", func() bool { return alert("c") == nil })
-	until(t, "and counted in the incident that was there", func() bool { return counted() == 2 && len(k.Incidents()) == 1 })
+	statetest.Until(t, "an alert is taken again", func() bool { return alert("c") == nil })
+	statetest.Until(t, "and counted in the incident that was there", func() bool { return counted() == 2 && len(k.Incidents()) == 1 })
 	late := openStore(t, jetstream.Config{URL: again.ClientURL(), Replicas: 1, Retain: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	defer closeStore(t, late)
 	if _, fence, err := late.Load(t.Context(), late.Partition("prod"), statetest.Raw); err != nil || fence.Position < 2 {

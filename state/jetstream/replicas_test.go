@@ -14,6 +14,7 @@ import (
 	"paramedic/state/jetstream/natstest"
 	"paramedic/state/keeper"
 	"paramedic/state/outbox"
+	"paramedic/state/statetest"
 )
 
 // A replica is one of several bots on a store.
@@ -113,12 +114,12 @@ func TestReplicasDeliverEachEffectOnce(t *testing.T) {
 	}
 	for len(bots) > 0 {
 		for _, b := range bots {
-			until(t, "a bot is ready", func() bool { return b.Ready(t.Context()) == nil })
+			statetest.Until(t, "a bot is ready", func() bool { return b.Ready(t.Context()) == nil })
 		}
 		send()
 		for _, b := range bots {
-			until(t, "each bot shows every incident", func() bool { return len(b.Incidents()) == sent })
-			until(t, "every effect is delivered", func() bool {
+			statetest.Until(t, "each bot shows every incident", func() bool { return len(b.Incidents()) == sent })
+			statetest.Until(t, "every effect is delivered", func() bool {
 				all, _ := d.count()
 				_, due := b.OldestDue()
 				return all >= sent && due == 0

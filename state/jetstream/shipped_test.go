@@ -96,7 +96,7 @@ func serveShipped(t *testing.T) *shipped {
 		c.urls += strings.Replace(c.servers[i].ClientURL(), "nats://", "tls://", 1) + ","
 	}
 	c.urls = strings.TrimSuffix(c.urls, ",")
-	until(t, "the cluster has a leader", func() bool {
+	statetest.Until(t, "the cluster has a leader", func() bool {
 		for _, s := range c.servers {
 			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == 3 {
 				return true
@@ -189,7 +189,7 @@ func (c *shipped) conforms(t *testing.T) {
 		}
 	}
 	for _, right := range c.allowed {
-		until(t, "the store needs the right to publish to "+right, func() bool {
+		statetest.Until(t, "the store needs the right to publish to "+right, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.Contains(needed, right) || slices.ContainsFunc(slices.Collect(maps.Keys(used)),

@@ -22,6 +22,7 @@ import (
 
 	"paramedic/state/jetstream"
 	"paramedic/state/jetstream/natstest"
+	"paramedic/state/statetest"
 )
 
 // An authority issues certificates for 127.0.0.1.
@@ -143,19 +144,19 @@ func TestTLSFilesAreReadForEachConnection(t *testing.T) {
 		defer cancel()
 		return s.Ready(ctx) == nil
 	}
-	until(t, "the store is ready", ready)
+	statetest.Until(t, "the store is ready", ready)
 	store := srv.StoreDir()
 
 	rotate(t, srv, secured(first, "next"), filepath.Dir(store))
-	until(t, "the server refuses the old user twice", func() bool { return logged.count("authorization violation") > 1 })
+	statetest.Until(t, "the server refuses the old user twice", func() bool { return logged.count("authorization violation") > 1 })
 	first.issue(dir, "next")
-	until(t, "the new user's certificate is used", ready)
+	statetest.Until(t, "the new user's certificate is used", ready)
 
 	second := newAuthority(t)
 	rotate(t, srv, secured(second, "next"), filepath.Dir(store))
-	until(t, "the connection is lost", func() bool { return !ready() })
+	statetest.Until(t, "the connection is lost", func() bool { return !ready() })
 	second.issue(dir, "next")
-	until(t, "the new authority is trusted", ready)
+	statetest.Until(t, "the new authority is trusted", ready)
 }
 
 func TestServerOfAnotherAuthorityIsRefused(t *testing.T) {
@@ -176,7 +177,7 @@ func TestServerOfAnotherAuthorityIsRefused(t *testing.T) {
 			}
 			opened <- err
 		}()
-		until(t, "the log says why: "+want, func() bool { return logged.count(want) > 0 })
+		statetest.Until(t, "the log says why: "+want, func() bool { return logged.count(want) > 0 })
 		stop()
 		if err := <-opened; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("opened: %v, want %q", err, want)

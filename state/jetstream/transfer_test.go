@@ -125,7 +125,7 @@ func TestHalfFilledStoreIsRefusedAndFilledAnew(t *testing.T) {
 func TestStoreWithoutInputsTakesAnImport(t *testing.T) {
 	cfg := jetstream.Config{URL: natstest.Start(t), Replicas: 1}
 	s := openStore(t, cfg)
-	until(t, "the bot is active", s.Held)
+	statetest.Until(t, "the bot is active", s.Held)
 	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 0, nil); err != nil { // as it takes over
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/statetest"
 )
 
 // An idleStore is for a service that is created and does not run.
@@ -107,24 +107,6 @@ func TestMetricsSurviveAReload(t *testing.T) {
 	}
 }
 
-// lines keeps a log.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
-
 // A change may name a secret that arrives later. It may also come while the bot still starts.
 func TestChangeIsAppliedOnceItIsValid(t *testing.T) {
 	dir := t.TempDir()
@@ -136,7 +118,7 @@ func TestChangeIsAppliedOnceItIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, dir, "paramedic.yaml", []byte(text+"notify: {pagerduty: {routing_key_file: "+key+"}}\n"))
-	log := &lines{}
+	log := &lockedBuffer{}
 	clock := tickedClock{look: make(chan time.Time)}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -153,18 +135,12 @@ func TestChangeIsAppliedOnceItIsValid(t *testing.T) {
 	for range 4 {
 		clock.look <- time.Now()
 	}
-	if n := log.count("the changed configuration is invalid"); n != 1 {
+	if n := strings.Count(log.String(), "the changed configuration is invalid"); n != 1 {
 		t.Errorf("the refusal was logged %d times", n)
 	}
 	put(t, dir, "key", []byte("0123456789abcdef0123456789abcdef"))
 	clock.look <- time.Now()
-	for late := time.After(time.Minute); log.count("configuration applied") == 0; {
-		select {
-		case <-time.After(time.Millisecond):
-		case <-late:
-			t.Fatal("the valid configuration is not applied")
-		}
-	}
+	statetest.Until(t, "the valid configuration is applied", func() bool { return strings.Contains(log.String(), "configuration applied") })
 }
 
 // The listener stays until the next start, and so do its requirements. An address that others reach
