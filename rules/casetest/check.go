@@ -140,7 +140,7 @@ func (k *caseRun) spelt(l wantLine) {
 	switch l.words[0] {
 	case "cause", "not":
 		what, known = "cause", append(catalog.Words(k.cat.CauseTable()), string(state.Unknown))
-	case "looks_like":
+	case "looks_like", "waits_for":
 		what, known = "cause", catalog.Words(k.cat.CauseTable())
 	case "symptoms":
 		what, known = "symptom", catalog.Words(k.cat.SymptomTable())

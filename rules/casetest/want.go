@@ -89,6 +89,12 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 		}
 	case "looks_like":
 		k.looksLike(in, f[1:])
+	case "waits_for":
+		for _, id := range f[1:] {
+			if !slices.ContainsFunc(d.Story.Cautions, func(c state.Caution) bool { return string(c.Cause) == id }) {
+				k.fail("no step waits until %s is ruled out: %+v", id, d.Story.Cautions)
+			}
+		}
 	case "missing":
 		for _, s := range f[1:] {
 			if !slices.ContainsFunc(d.Missing, func(m string) bool { return m == s || strings.HasPrefix(m, s+" ") }) {

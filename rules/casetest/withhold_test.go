@@ -103,12 +103,15 @@ var untold = []lookAlike{
 	{"gateway_failure_decoy_every_worker_was_killed", "gateway_failure", "pod_"},
 	// Only its Xid tells of a GPU whose worker is not known.
 	{"gpu_fault_of_an_unknown_worker", "engine_hang", "gpu_xid"},
+	{"gpu_fault_since_yesterday_on_an_unknown_worker", "engine_hang", "gpu_xid"},
 	// The same without Kubernetes.
 	{"gpu_fault_stands_still_without_kubernetes", "engine_hang", "gpu_xid"},
 	// Only their running requests tell hung workers from idle ones.
 	{"engine_hang_one_worker_is_left", "routing_skew", "requests_running"},
 	// Only the small batch tells that slow tokens are no storm.
 	{"bad_rollout_hardly_a_token", "retry_storm", "requests_running"},
+	// Without the GPUs and the batch, only the alert tells that GPUs idle, as they do at night.
+	{"gpu_underutilization_less_than_yesterday", "benign_alert", "gpu_util and requests_running"},
 	{"bad_rollout_hardly_a_token", "retry_storm", "generation_tokens_rate and itl_p50"},
 	{"bad_rollout_hardly_a_token", "traffic_surge", "abort_rate and generation_tokens_rate"},
 	// Without the readiness of the pod, memory that another process holds is a leak.
