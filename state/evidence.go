@@ -154,6 +154,9 @@ type Diagnosis struct {
 	LeadsTo []Cause `json:"leads_to,omitempty"`
 	// Impact is empty if no evidence was judged.
 	Impact Impact `json:"impact,omitempty"`
+	// Doubts lists what holds steps of the incident's earlier verdict back if that one stays. It is
+	// not kept.
+	Doubts []Caution `json:"-"`
 }
 
 // A Likely is the leading candidate of a verdict that names no cause.

@@ -17,10 +17,22 @@ const (
 	doubt = 15
 )
 
-// cautions returns the treatments that wait: those that make another possible cause worse, or one
-// that a finding leaves open, and changes of an engine's arguments while the verdict is young.
-func cautions(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) []state.Caution {
-	best := &v.ranked[0]
+// doubts returns the treatments of the incident's verdict that wait in the light of newer evidence,
+// which names another cause or none.
+func doubts(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) []state.Caution {
+	at := slices.IndexFunc(v.ranked, func(w causeScore) bool { return w.cause.ID == in.Cause() })
+	if at < 0 {
+		return nil
+	}
+	ranked := slices.Concat(v.ranked[at:at+1], v.ranked[:at], v.ranked[at+1:])
+	return cautions(c, in, ranked, now)
+}
+
+// cautions returns the treatments of the first cause that wait: those that make another possible
+// cause worse, or one that a finding leaves open, and changes of an engine's arguments while the
+// verdict is young.
+func cautions(c *catalog.Catalog, in *state.Incident, ranked []causeScore, now time.Time) []state.Caution {
+	best := &ranked[0]
 	var out []state.Caution
 	since := now
 	if in.Cause() == best.cause.ID && !in.NamedAt.IsZero() {
@@ -41,8 +53,8 @@ func cautions(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) 
 			hold(s.from.LeavesOpen.Cause, s.from.LeavesOpen.Sign)
 		}
 	}
-	for i := range v.ranked[1:] {
-		if w := &v.ranked[i+1]; w.possible(best, in) {
+	for i := range ranked[1:] {
+		if w := &ranked[i+1]; w.possible(best, in) {
 			hold(w.cause.ID, w.unseen())
 		}
 	}

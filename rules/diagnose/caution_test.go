@@ -22,7 +22,7 @@ func TestTreatmentWaitsWhileItMayHarm(t *testing.T) {
 		other, _ := c.Cause(id)
 		v := verdict{ranked: []causeScore{{cause: best, score: 16},
 			{cause: other, score: score, unread: unread, seen: seen, unmet: []unobserved{{expects: "a heavier one", weight: 9}, {expects: "a sign", weight: 6, missing: true}}}}}
-		return slices.Contains(cautions(c, in, v, rulestest.Now), state.Caution{Treatment: treated, Cause: id, Sign: "a sign"})
+		return slices.Contains(cautions(c, in, v.ranked, rulestest.Now), state.Caution{Treatment: treated, Cause: id, Sign: "a sign"})
 	}
 	sign := observation{observed: observed{Signal: "prefill_time_p95", Weight: 3}}
 	for name, cse := range map[string]struct{ got, want bool }{
@@ -49,7 +49,7 @@ func TestTreatmentWaitsForAnOpenCause(t *testing.T) {
 	}
 	v := verdict{ranked: []causeScore{{cause: leak, score: 16}}}
 	waits := func() bool {
-		return slices.ContainsFunc(cautions(c, &state.Incident{}, v, rulestest.Now), func(w state.Caution) bool {
+		return slices.ContainsFunc(cautions(c, &state.Incident{}, v.ranked, rulestest.Now), func(w state.Caution) bool {
 			return w.Treatment == treatment.Restart && w.Cause == state.BenignAlert && w.Sign == leak.Evidence[young].LeavesOpen.Sign
 		})
 	}
@@ -84,7 +84,7 @@ func TestArgumentsWaitForAYoungVerdict(t *testing.T) {
 		if !cse.until.IsZero() {
 			want = []state.Caution{{Treatment: treatment.Tune, Until: cse.until}}
 		}
-		if got := cautions(c, in, v, now); !slices.Equal(got, want) {
+		if got := cautions(c, in, v.ranked, now); !slices.Equal(got, want) {
 			t.Errorf("%s since %s: %v, want %v", cse.was, cse.since, got, want)
 		}
 	}

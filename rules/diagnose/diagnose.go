@@ -15,6 +15,9 @@ func Diagnose(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, now ti
 	defer best.release()
 	d := diagnosis(c, in, ev, best, now)
 	d.Impact = impact(c, in, ev)
+	if d.Cause != in.Cause() {
+		d.Doubts = doubts(c, in, best, now)
+	}
 	d.Story.Time = bottleneck.WhereTimeGoes(in, best.view)
 	return d
 }

@@ -69,7 +69,7 @@ func diagnosis(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, v ver
 	d.Alternatives = alternatives(c, v, v.ranked[1:])
 	d.Story = state.Story{What: evidence.Fill(c, cause.What, p), Why: why(d), Else: otherwise(c, v)}
 	d.Story.Do, d.Story.Avoid = evidence.Advise(c, cause.Do, p), evidence.Advise(c, cause.Avoid, p)
-	d.Story.Cautions = cautions(c, in, v, now)
+	d.Story.Cautions = cautions(c, in, v.ranked, now)
 	return d
 }
 

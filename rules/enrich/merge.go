@@ -21,6 +21,7 @@ type merge struct {
 	located    map[string]bool          // the pods of pages that do not name their pod
 	shared     map[string]bool          // hosts that have pages besides those of one pod
 	guessed    bool                     // derived from labels, so their routes are unknown
+	podless    bool                     // only the addresses of the workers are known
 	byPod      map[string]*state.Worker // by namespace/pod, and by /pod
 	byInstance map[string]*state.Worker
 	byNode     map[string][]*state.Worker
@@ -251,6 +252,9 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 			e.Instance = "" // one worker has one name in all sources
 		}
 	}
+	if w == nil && m.ofUnknownWorker(e) {
+		return state.Entity{Cluster: e.Cluster, Node: e.Node, GPU: e.GPU}
+	}
 	if e.Pool == "" && e.Pod != "" {
 		e.Pool = topology.PoolOf(e.Pod)
 	}
@@ -264,6 +268,15 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		e.Pool = m.onlyPool(e.Namespace) // a series of a whole namespace belongs to its pool if there is only one
 	}
 	return e
+}
+
+// ofUnknownWorker reports whether the entity is a GPU of a pod that may be a worker of the scope.
+// The exporter knows its pod, but the workers are known by address only, so the two cannot be
+// matched.
+func (m *merge) ofUnknownWorker(e state.Entity) bool {
+	s := m.query.Scope
+	return m.podless && e.GPU != "" && e.Node != "" && e.Pod != "" &&
+		!differ(e.Namespace, s.Namespace) && !slices.Contains(s.Pods, e.Pod)
 }
 
 func (m *merge) onlyPool(namespace string) string {

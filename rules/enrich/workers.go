@@ -66,8 +66,10 @@ func (m *merge) index() {
 	m.byPod, m.byInstance, m.byNode = map[string]*state.Worker{}, map[string]*state.Worker{},
 		map[string][]*state.Worker{}
 	m.poolOf, m.modelName = map[string]string{}, map[string]string{}
+	m.podless = len(m.workers) > 0
 	for i := range m.workers {
 		w := &m.workers[i]
+		m.podless = m.podless && w.Pod == ""
 		if w.Pod != "" {
 			m.byPod[w.Namespace+"/"+w.Pod] = w
 			m.byPod["/"+w.Pod] = w

@@ -60,6 +60,7 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 	before := in.Cause()
 	moved := !first && x.takeImpact(in, &d)
 	if !first && !x.supersedes(in, d) {
+		x.takeCautions(in, d)
 		x.changedIncident(in)
 		if moved {
 			x.notifyChannels(in)
@@ -69,7 +70,7 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 	if first {
 		x.dropEffect(state.EffectID("prepare:" + string(in.ID)))
 	}
-	in.Diagnosis = d
+	in.Diagnosis, in.Diagnosis.Doubts = d, nil
 	if before != in.Cause() {
 		in.RuledOut, in.Over = nil, nil
 	}

@@ -34,14 +34,30 @@ func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 	if x.isAftermath(in, d) || slices.Contains(in.RuledOut, d.Cause) {
 		return false
 	}
-	for _, id := range in.Actions {
+	return !x.hasActed(in)
+}
+
+// hasActed reports whether the bot has acted on the incident's verdict, or a person does.
+func (x *step) hasActed(in *state.Incident) bool {
+	return slices.ContainsFunc(in.Actions, func(id state.ActionID) bool {
 		a := x.actions[id]
-		if s := a.State; !s.BeforeEffect() && s != state.Denied && s != state.Expired && s != state.Cancelled &&
-			(s != state.Superseded || a.Reached(state.Applied)) {
-			return false
-		}
+		s := a.State
+		return !s.BeforeEffect() && s != state.Denied && s != state.Expired && s != state.Cancelled &&
+			(s != state.Superseded || a.Reached(state.Applied))
+	})
+}
+
+// takeCautions replaces what holds back the steps of a verdict that stays by what holds them back
+// in the light of the newest evidence. What was begun goes on, and so does the advice after the end
+// of the trouble, when its evidence has faded.
+func (x *step) takeCautions(in *state.Incident, d state.Diagnosis) {
+	switch {
+	case in.ActiveAlerts == 0 || in.Status == state.StatusMitigating || x.hasActed(in):
+	case d.Cause == in.Cause():
+		in.Diagnosis.Story.Cautions = d.Story.Cautions
+	default:
+		in.Diagnosis.Story.Cautions = d.Doubts
 	}
-	return true
 }
 
 // isNewTrouble reports whether a verdict is about a new trouble that came within the hold, after
