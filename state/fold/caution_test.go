@@ -20,7 +20,9 @@ func TestNewerEvidenceHoldsStepsBack(t *testing.T) {
 		"the bot has acted": {newer: state.Diagnosis{Cause: state.Unknown, Doubts: surge},
 			prepare: func(_ *story, in *state.Incident) { in.Status = state.StatusMitigating }},
 		"the trouble is over": {newer: state.Diagnosis{Cause: state.Unknown, Doubts: surge},
-			prepare: func(s *story, _ *state.Incident) { s.alert(state.Resolved, "Queue", "queue_buildup", "critical", "llama") }},
+			prepare: func(s *story, _ *state.Incident) {
+				s.alert(state.Resolved, "Queue", "queue_buildup", "critical", "llama")
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)

@@ -20,7 +20,7 @@ type (
 // story drives a fold as the keeper does. After every input it checks that the board reported all
 // of its changes: a board loaded from the records must equal it.
 type story struct {
-	t       *testing.T
+	t       testing.TB
 	fold    *Fold
 	board   *Board
 	records map[string][]byte
@@ -29,7 +29,7 @@ type story struct {
 	seq     uint64
 }
 
-func newStory(t *testing.T) *story {
+func newStory(t testing.TB) *story {
 	return &story{t: t, board: NewBoard(), records: map[string][]byte{}, now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
 		fold: &Fold{Triage: simpleTriage{}, Routing: simpleRouting{}, Settings: state.DefaultSettings()}}
 }

@@ -16,8 +16,11 @@ const (
 	sweepEvery = 10 * time.Minute
 	// silentFor is a pause between two sweeps after which the bot was down or had nothing to do.
 	silentFor = time.Hour
-	// maxErased bounds the timeline entries, workers and alerts that one sweep deletes.
+	// maxErased bounds the timeline entries, workers and alerts that one sweep deletes. After as many
+	// records it erases no further incident, so that its commit stays one message.
 	maxErased = 200
+	// maxForgotten bounds the incidents that one sweep erases, of at least three records each.
+	maxForgotten = 64
 	// maxBeforeSweep bounds the changes of an input that a sweep may follow.
 	maxBeforeSweep = 40
 )
@@ -128,9 +131,11 @@ func (x *step) sweep() {
 		goOn()
 		return
 	}
-	if in := x.firstPastRetention(); in != nil {
-		goOn() // one per sweep, so that a commit stays small
-		x.forget(in)
+	for _, in := range x.pastRetention() {
+		goOn()
+		if n += x.forget(in); n >= maxErased {
+			return
+		}
 	}
 }
 
@@ -148,14 +153,18 @@ func (x *step) staleAlerts() []state.Fingerprint {
 	return stale
 }
 
-// firstPastRetention returns the incident past retention that ended first, or nil.
-func (x *step) firstPastRetention() *state.Incident {
-	var first *state.Incident
+// pastRetention returns the incidents past retention that ended first, at most maxForgotten.
+func (x *step) pastRetention() []*state.Incident {
+	var first []*state.Incident
 	for _, in := range x.incidents {
-		due := in.Status == state.StatusResolved && x.Settings.Retain > 0 && x.now.Sub(in.ResolvedAt) > x.Settings.Retain
-		if due && (first == nil || byEnd(in, first) < 0) && x.runNeedingPerson(in) == nil && !x.isUsed(in) {
-			first = in
+		if in.Status != state.StatusResolved || x.Settings.Retain <= 0 || x.now.Sub(in.ResolvedAt) <= x.Settings.Retain {
+			continue
 		}
+		at, _ := slices.BinarySearchFunc(first, in, byEnd)
+		if at == maxForgotten || x.runNeedingPerson(in) != nil || x.isUsed(in) {
+			continue
+		}
+		first = slices.Insert(first[:min(len(first), maxForgotten-1)], at, in)
 	}
 	return first
 }
@@ -173,21 +182,24 @@ func (x *step) isUsed(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Absorbed, func(id state.IncidentID) bool { return x.incidents[id] != nil })
 }
 
-// forget erases an incident past retention. A long timeline is erased first.
-func (x *step) forget(in *state.Incident) {
+// forget erases an incident past retention, and returns the number of erased records. A long
+// timeline is erased first, over several inputs.
+func (x *step) forget(in *state.Incident) (records int) {
 	for n := 0; in.Entries > 0 && n < maxErased; n++ {
 		x.erased = append(x.erased, timelineKey(in.ID, in.Entries))
 		in.Entries--
+		records++
 	}
 	held := slices.Sorted(maps.Keys(x.held[in.ID]))
 	for _, fp := range held[:min(len(held), maxErased)] {
 		delete(x.held[in.ID], fp)
 		delete(x.Board.alerts, fp)
 		x.touch(kindAlert, string(fp))
+		records++
 	}
 	x.changedIncident(in)
 	if in.Entries > 0 || len(x.held[in.ID]) > 0 {
-		return // not done: the next input continues
+		return records // not done: the next input continues
 	}
 	delete(x.Board.evidence, in.ID)
 	x.touch(kindEvidence, string(in.ID))
@@ -195,9 +207,11 @@ func (x *step) forget(in *state.Incident) {
 	x.forgetEnd(in)
 	delete(x.incidents, in.ID)
 	x.forgetRuns(in)
-	for _, id := range slices.Clone(x.effectsByIncident[in.ID]) {
+	effects := slices.Clone(x.effectsByIncident[in.ID])
+	for _, id := range effects {
 		x.dropEffect(id)
 	}
+	return records + len(in.Actions) + len(effects) + 2 // itself and its evidence
 }
 
 // forgetRuns erases the runs of an erased incident. After a merge two incidents list one run. It is
