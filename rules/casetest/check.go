@@ -140,7 +140,7 @@ func (k *caseRun) spelt(l wantLine) {
 	switch l.words[0] {
 	case "cause", "not":
 		what, known = "cause", append(catalog.Words(k.cat.CauseTable()), string(state.Unknown))
-	case "looks_like", "waits_for":
+	case "looks_like", "waits_for", "likely":
 		what, known = "cause", catalog.Words(k.cat.CauseTable())
 	case "symptoms":
 		what, known = "symptom", catalog.Words(k.cat.SymptomTable())
@@ -162,8 +162,8 @@ func (k *caseRun) spelt(l wantLine) {
 	switch {
 	case len(l.words) < 2 && what != "worker" && l.words[0] != "chain": // the expected list of pods or links may be empty
 		k.fail("want:%d: %s needs the ID of a %s", l.n, l.words[0], what)
-	case l.words[0] == "cause" && len(l.words) > 2:
-		k.fail("want:%d: cause needs one ID", l.n)
+	case (l.words[0] == "cause" || l.words[0] == "likely") && len(l.words) > 2:
+		k.fail("want:%d: %s needs one ID", l.n, l.words[0])
 	case l.words[0] == "impact" && len(l.words) > 2:
 		k.fail("want:%d: impact needs one word", l.n)
 	}

@@ -74,6 +74,7 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	looks_like ID…      as "not", for obvious but wrong causes: the weights for each, without
 //	                    those against it, are at least 4 dB, and an alert is among them;
 //	                    requires a line cause before it
+//	likely ID           the leading candidate of an unknown cause
 //	waits_for ID…       a step waits until each of these causes is ruled out
 //	missing SIGNAL…
 //	chain SIGNAL…       the signals from the cause to the symptoms: exactly these, in this order

@@ -89,6 +89,10 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 		}
 	case "looks_like":
 		k.looksLike(in, f[1:])
+	case "likely":
+		if d.Likely == nil || string(d.Likely.Cause) != f[1] {
+			k.fail("likely %+v, want %s; %s", d.Likely, f[1], sumOf(d))
+		}
 	case "waits_for":
 		for _, id := range f[1:] {
 			if !slices.ContainsFunc(d.Story.Cautions, func(c state.Caution) bool { return string(c.Cause) == id }) {

@@ -22,6 +22,7 @@ type merge struct {
 	shared     map[string]bool          // hosts that have pages besides those of one pod
 	guessed    bool                     // derived from labels, so their routes are unknown
 	podless    bool                     // only the addresses of the workers are known
+	alerted    string                   // the pool as the alerts name it
 	byPod      map[string]*state.Worker // by namespace/pod, and by /pod
 	byInstance map[string]*state.Worker
 	byNode     map[string][]*state.Worker
@@ -37,6 +38,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.scraped()
 	m.follow()
 	ev.About = m.about()
+	m.alerted = m.query.Scope.Pool
 	m.query.Scope = m.ownModel(m.ownPool(m.query.Scope))
 	type what struct {
 		signal string
@@ -371,7 +373,7 @@ func (m *merge) nodeInScope(node string) bool {
 }
 
 func (m *merge) servesPool(e state.Entity) bool {
-	if e.Pool == m.query.Scope.Pool {
+	if e.Pool == m.query.Scope.Pool || m.podless && e.Pool == m.alerted {
 		return true
 	}
 	return slices.ContainsFunc(m.workers, func(w state.Worker) bool {

@@ -38,3 +38,22 @@ func TestGPUOfUnknownWorkerIsKept(t *testing.T) {
 		}
 	}
 }
+
+// A gateway counts for the pool that the alert names, also where no worker shows its pool.
+func TestGatewayOfUnknownWorkersIsKept(t *testing.T) {
+	prom := &fixed{reading: Reading{Samples: []state.Sample{
+		sampleOf("kv_usage", state.Entity{Model: "llama", Instance: "10.42.1.7:8000"}, 0.9),
+		sampleOf("gateway_error_ratio", state.Entity{Namespace: "llm", Pool: "vllm-llama"}, 0.3),
+		sampleOf("gateway_error_ratio", state.Entity{Namespace: "llm", Pool: "checkout"}, 0.1)}}}
+	r := request("kv_usage", "gateway_error_ratio")
+	r.Scope = state.Scope{Namespace: "llm", Pool: "vllm-llama"}
+	var got []string
+	for _, s := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Samples {
+		if s.Signal == "gateway_error_ratio" {
+			got = append(got, s.Entity.Pool)
+		}
+	}
+	if len(got) != 1 || got[0] != "vllm-llama" {
+		t.Errorf("the gateway's series of the pools %v are read, want those of vllm-llama", got)
+	}
+}
