@@ -99,6 +99,8 @@ var untold = []lookAlike{
 	{"gpu_underutilization_cpu_limit_fills_the_cache", "traffic_surge", "cpu_throttled"},
 	// After a failed scrape, only the readiness of the pod tells that it loads.
 	{"cold_start_the_gateway_fails_nothing", "monitoring_gap", "pod_ready"},
+	// Only the rollout tells whose failures the gateway counts.
+	{"bad_rollout_new_workers_have_no_past", "gateway_failure", "rollout_age"},
 	// Without the restarts, the gateway alone has failures.
 	{"gateway_failure_decoy_every_worker_was_killed", "gateway_failure", "pod_"},
 	// Only its Xid tells of a GPU whose worker is not known.

@@ -119,7 +119,8 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 		}
 		by := best.cause.DistinguishedBy(w.cause.ID)
 		its, bests := impactOfMissing(w.cause, by, v.view, cat, asked), impactOfMissing(best.cause, by, v.view, cat, asked)
-		most, least, unknown := w.score+its.gain, best.score+bests.loss, len(its.unknown)+len(bests.unknown) > 0
+		// Many missing signs describe one trouble in several ways, so they do not add up.
+		most, least, unknown := w.score+min(its.gain, its.sign+decisive), best.score+bests.loss, len(its.unknown)+len(bests.unknown) > 0
 		wins := most >= threshold && most > least
 		falls := least < threshold && most > max(least, 0)
 		if unknown && (wins || falls) && (w.supported() || w.typical(in) || w.couldDecide(its.sign)) {

@@ -16,8 +16,8 @@ const (
 	sweepEvery = 10 * time.Minute
 	// silentFor is a pause between two sweeps after which the bot was down or had nothing to do.
 	silentFor = time.Hour
-	// maxErased bounds the timeline entries, workers and alerts that one sweep deletes. After as many
-	// records it erases no further incident, so that its commit stays one message.
+	// maxErased bounds the timeline entries, workers and alerts that one sweep deletes. After as
+	// many records it erases no further incident, so that its commit stays one message.
 	maxErased = 200
 	// maxForgotten bounds the incidents that one sweep erases, of at least three records each.
 	maxForgotten = 64
