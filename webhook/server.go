@@ -50,6 +50,8 @@ type Config struct {
 	// Live and Ready answer /healthz and /readyz. nil means healthy.
 	Live  func(ctx context.Context) error
 	Ready func(ctx context.Context) error
+	// Loading returns an error while View lacks incidents. nil: it lacks none.
+	Loading func() error
 	// Backlog reports how far triage is behind. If it is nil, alerts are never refused for that.
 	Backlog Backlog
 	// Skipped returns how many inputs were set aside because they cannot be applied, and the
@@ -160,7 +162,7 @@ func New(c Config) *Server {
 		Alertmanager: c.Alertmanager, API: c.API, Sessions: c.Sessions, Clock: c.Clock, Logger: c.Logger, PublicURL: c.PublicURL,
 	})
 	s.commands = &command.Runner{
-		Log: c.Log, View: c.View, Clock: c.Clock, Logger: c.Logger, Clusters: c.Clusters, Timeout: c.Limits.Append,
+		Log: c.Log, View: c.View, Clock: c.Clock, Logger: c.Logger, Clusters: c.Clusters, Loading: c.Loading, Timeout: c.Limits.Append,
 	}
 	s.api = api.New(api.Config{
 		Runner: s.commands, Access: s.access, Fleet: c.Fleet, BodyTimeout: c.Limits.ReadTimeout, ApplyWait: c.Limits.ApplyWait,

@@ -57,6 +57,8 @@ type Config struct {
 	Intake func() Intake
 	// Replica returns what this process does; nil if it is not one of several.
 	Replica func() state.Replica
+	// Loading returns an error while View lacks incidents; nil if it lacks none.
+	Loading func() error
 	// Titles holds the titles of signals by ID, and those of symptoms by "symptom:" and the ID.
 	// Without a title, the page shows the words of the ID.
 	Titles map[string]string

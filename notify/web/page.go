@@ -53,6 +53,7 @@ type frame struct {
 	Now                   time.Time
 	Halts                 []halt
 	Follower              *follower
+	Loading               error // why incidents are missing; nil: none are
 	Clusters              []string
 	Data                  any
 	About                 string
@@ -150,6 +151,9 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame)
 	f.Outside = v.page == "login"
 	if !f.Outside {
 		f.Follower = h.follower()
+		if h.cfg.Loading != nil {
+			f.Loading = h.cfg.Loading()
+		}
 	}
 	for _, c := range h.cfg.Clusters {
 		if f.Outside {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -35,4 +36,17 @@ func TestFollowersPagesShowTheirAge(t *testing.T) {
 	}
 	show(state.Replica{AsOf: now.Add(-11 * time.Minute), Inputs: 7}, "last complete")
 	show(state.Replica{AsOf: now.Add(-11 * time.Minute), Inputs: 7}, "inputs that it lacks: 7")
+}
+
+// Until the state is loaded, a page must not look as if nothing were wrong.
+func TestPagesShowThatStateIsLoading(t *testing.T) {
+	loading := errors.New("partition 0 of 4 is not loaded yet")
+	h := handler(t, &fakeView{}, func(c *Config) { c.Loading = func() error { return loading } })
+	if _, page := get(t, h, "/", nil); !strings.Contains(page, `data-testid="loading"`) || !strings.Contains(page, "partition 0 of 4") {
+		t.Errorf("the page while the state is loaded:\n%s", page)
+	}
+	loading = nil
+	if _, page := get(t, h, "/", nil); strings.Contains(page, `data-testid="loading"`) {
+		t.Errorf("the page after the load:\n%s", page)
+	}
 }

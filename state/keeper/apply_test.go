@@ -65,6 +65,9 @@ func startHeld(t *testing.T, inOne int) (b *bot, store *heldStore, clock *handCl
 	b = run(t, inner, keeper.New(keeper.Config{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler),
 		Fold: &fold.Fold{Triage: countingTriage{alerts: applied}, Routing: poolTriage{}, Settings: state.DefaultSettings()}}))
 	until(t, "ready", func() bool { return b.Ready(t.Context()) == nil })
+	if err := b.Loading(); err != nil {
+		t.Errorf("a ready bot is still loading: %v", err)
+	}
 	if err := b.Append(t.Context(), alert("first", "pool", clock.Now())); err != nil {
 		t.Fatal(err)
 	}

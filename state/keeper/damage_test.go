@@ -372,6 +372,9 @@ func TestDamageOfBothStreamsIsReported(t *testing.T) {
 	b, _ := startOn(t, dir, clock)
 	until(t, "readiness names the damage", func() bool {
 		err := b.Ready(t.Context())
+		if b.Loading() == nil {
+			t.Error("a partition that cannot be loaded is not missing")
+		}
 		return err != nil && strings.Contains(err.Error(), "records are missing (stream PARAMEDIC_STATE)") &&
 			strings.Contains(err.Error(), "inputs of stream PARAMEDIC_INPUT are lost; restore the state")
 	})

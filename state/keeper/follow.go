@@ -94,6 +94,7 @@ func (p *partition) replace(b *fold.Board, fence state.Fence, active bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.board, p.lists, p.fence, p.active, p.delivers, p.whole = b, lists, fence, active, false, !active
+	p.loaded = true
 	p.committed = fence.Position
 }
 

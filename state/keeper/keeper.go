@@ -70,6 +70,7 @@ type partition struct {
 	delivers bool
 	since    time.Time
 	ready    bool
+	loaded   bool          // its board is of the store, though perhaps of a while ago
 	reason   string        // why it is not ready
 	wake     chan struct{} // a timer may expire sooner than the loop expects
 
@@ -296,6 +297,19 @@ func (k *Keeper) Ready(ctx context.Context) error {
 		}
 	}
 	return k.cfg.Store.Ready(ctx)
+}
+
+// Loading returns an error until every partition was loaded once. Until then, incidents are missing.
+func (k *Keeper) Loading() error {
+	for _, p := range k.parts {
+		p.mu.RLock()
+		loaded := p.loaded
+		p.mu.RUnlock()
+		if !loaded {
+			return fmt.Errorf("partition %d of %d is not loaded yet", p.n, len(k.parts))
+		}
+	}
+	return nil
 }
 
 // Changed receives a value when an effect may be due for the outbox.

@@ -33,6 +33,9 @@ func matches[T ~string](wanted []string, v T) bool {
 }
 
 func (s *API) listIncidents(w http.ResponseWriter, r *http.Request) error {
+	if err := s.Loaded(); err != nil {
+		return err
+	}
 	status, cause, cluster := filter(r, "status"), filter(r, "cause"), filter(r, "cluster")
 	for _, v := range status {
 		if !slices.Contains(statuses, v) {
@@ -120,6 +123,9 @@ func (s *API) showReport(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *API) listActions(w http.ResponseWriter, r *http.Request) error {
+	if err := s.Loaded(); err != nil {
+		return err
+	}
 	states := filter(r, "state")
 	limit, after, err := pageOf(r)
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 // stats answers with the figures of the incidents that opened in the parameter since, by default
 // within retention.
 func (s *API) stats(w http.ResponseWriter, r *http.Request) error {
+	if err := s.Loaded(); err != nil {
+		return err
+	}
 	since, err := window(r.URL.Query().Get("since"), s.Retain)
 	if err != nil {
 		return httpio.Fail(http.StatusBadRequest, "%s", err)

@@ -42,6 +42,9 @@ func (r *Runner) incident(name string) (state.Incident, error) {
 	}
 	switch len(found) {
 	case 0:
+		if err := r.Loaded(); err != nil {
+			return state.Incident{}, err
+		}
 		return state.Incident{}, httpio.Fail(http.StatusNotFound,
 			"no incident %q: give its ID, the unique beginning of it, or its number (7, or prod-7)", httpio.Cut(name, 64))
 	case 1:
@@ -81,6 +84,9 @@ func (r *Runner) action(name string) (state.Action, error) {
 	}
 	switch len(found) {
 	case 0:
+		if err := r.Loaded(); err != nil {
+			return state.Action{}, err
+		}
 		return state.Action{}, httpio.Fail(http.StatusNotFound,
 			"no action %q: give its ID or the unique beginning of it", httpio.Cut(name, 64))
 	case 1:

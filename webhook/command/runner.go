@@ -19,8 +19,20 @@ type Runner struct {
 	Logger *slog.Logger
 	// Clusters are the names of the bot's clusters.
 	Clusters []string
+	// Loading returns an error while the view lacks incidents. nil: it lacks none.
+	Loading func() error
 	// Timeout bounds how long making an input durable may take.
 	Timeout time.Duration
+}
+
+// Loaded returns an error that asks the sender to try again while the view lacks incidents.
+func (r *Runner) Loaded() error {
+	if r.Loading != nil {
+		if err := r.Loading(); err != nil {
+			return httpio.Fail(http.StatusServiceUnavailable, "the state is being loaded: %s; try again, or ask /readyz", err)
+		}
+	}
+	return nil
 }
 
 // Append makes the inputs durable. If it fails, none of them was kept, and the error asks the

@@ -65,7 +65,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 			Authorize: s.authorizeSlack, MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: access.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
-		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages,
+		Fleet:     s.fleet, Ready: s.Keeper.Ready, Loading: s.Keeper.Loading, Observe: s.metrics.observe, Pages: pages,
 		Metrics: s.metrics.handler(),
 		Backlog: s.Keeper, Skipped: s.skipped, Replica: s.Keeper.Replica, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
 		PublicURL: c.PublicURL, Aside: s.deps.aside, Sessions: s.deps.sessions, ObserveAside: s.metrics.aside,
@@ -202,7 +202,7 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	cfg.View, cfg.Clock, cfg.Logger = s.Keeper, s.deps.Clock, s.deps.Logger
 	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
 	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
-	cfg.Replica = s.Keeper.Replica
+	cfg.Replica, cfg.Loading = s.Keeper.Replica, s.Keeper.Loading
 	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
 	known, err := signals.LoadSignals()
 	if err != nil {
