@@ -2,6 +2,7 @@ package correlate
 
 import (
 	"slices"
+	"time"
 
 	"paramedic/rules/catalog"
 	"paramedic/state"
@@ -18,6 +19,9 @@ func Absorbs(c *catalog.Catalog, root, other *state.Incident) bool {
 	cause, ok := c.CauseTable()[root.Cause()]
 	if !ok {
 		return bothUnknown(root, other)
+	}
+	if besideGap(root, other) {
+		return true
 	}
 	if !overlaps(c, root, other) || elsewhere(c, root, other) || localElsewhere(c, root, other) {
 		return false
@@ -38,6 +42,20 @@ func Absorbs(c *catalog.Catalog, root, other *state.Incident) bool {
 		return false
 	}
 	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || led
+}
+
+// gapWindow is the time between the first alerts about two scrapes that fail for one reason: rules
+// wait for one to ten minutes.
+const gapWindow = 15 * time.Minute
+
+// besideGap reports whether the other incident is only about scrapes that fail beside those of the
+// root's workers, such as a router's. The evidence covers workers, so they have no verdict of their
+// own.
+func besideGap(root, other *state.Incident) bool {
+	return root.Cause() == "monitoring_gap" && other.Cause() == state.Unknown && len(other.Symptoms) > 0 &&
+		root.Scope.Namespace != "" && root.Scope.Namespace == other.Scope.Namespace &&
+		other.StartedAt.Sub(root.StartedAt).Abs() <= gapWindow &&
+		!slices.ContainsFunc(other.Symptoms, func(s state.SymptomCount) bool { return s.Symptom != "target_down" })
 }
 
 // consequenceOf reports whether the cause is known to lead to the other incident's cause, and the

@@ -137,7 +137,7 @@ func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
 // merged into an older root.
 func (x *step) joinOthers(in *state.Incident) *state.Incident {
 	others := x.nearby(in.Cluster, in.Scope)
-	if keys := x.benignKeys(in); len(keys) > 0 {
+	if keys := append(x.benignKeys(in), scrapeKeys(in)...); len(keys) > 0 {
 		others = x.appendCandidates(others, keys)
 	}
 	for _, other := range others {

@@ -49,17 +49,21 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 }
 
 // An incident about an unknown rule is also found by that rule, as is a benign one, and one about a
-// scrape by its job.
+// scrape by its job and its namespace.
 // An incident without a place is found by noPlaceKey.
 const (
 	ruleKey    = "rule"
 	jobKey     = "job"
+	scrapeKey  = "scrape"
 	noPlaceKey = "nowhere:"
+
+	targetDown state.Symptom = "target_down"
 )
 
 // namesPlace reports whether a key names a place.
 func namesPlace(key string) bool {
-	return key != noPlaceKey && !strings.HasPrefix(key, ruleKey+":") && !strings.HasPrefix(key, jobKey+":")
+	kind, _, _ := strings.Cut(key, ":")
+	return key != noPlaceKey && kind != ruleKey && kind != jobKey && kind != scrapeKey
 }
 
 // signKeys returns the index keys of an alert's incident.
@@ -72,7 +76,26 @@ func (b *Board) signKeys(rec *state.AlertRecord) []string {
 	if !slices.ContainsFunc(keys, namesPlace) {
 		keys = append(keys, noPlaceKey)
 	}
+	if rec.Sign.Symptom == targetDown {
+		keys = appendScrapeKey(keys, rec.Sign.Entity.Namespace)
+	}
 	return keys
+}
+
+func appendScrapeKey(keys []string, namespace string) []string {
+	if namespace == "" {
+		return keys
+	}
+	return append(keys, scrapeKey+":"+strings.ToLower(namespace))
+}
+
+// scrapeKeys returns the index key of an incident's failed scrapes. What cuts Prometheus off from
+// workers mostly cuts it off from the other targets of their namespace.
+func scrapeKeys(in *state.Incident) []string {
+	if !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom == targetDown }) {
+		return nil
+	}
+	return appendScrapeKey(nil, in.Scope.Namespace)
 }
 
 func scopeEntity(s state.Scope) state.Entity {
