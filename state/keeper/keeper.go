@@ -299,7 +299,8 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	return k.cfg.Store.Ready(ctx)
 }
 
-// Loading returns an error until every partition was loaded once. Until then, incidents are missing.
+// Loading returns an error until every partition was loaded once. Until then, incidents are
+// missing.
 func (k *Keeper) Loading() error {
 	for _, p := range k.parts {
 		p.mu.RLock()

@@ -8,8 +8,8 @@ import (
 	"paramedic/webhook/hooktest"
 )
 
-// While the state is loaded, no answer may say that an incident does not exist, and no list may lack
-// one. An incident that is there already can be acted on.
+// While the state is loaded, no answer may say that an incident does not exist, and no list may
+// lack one. An incident that is there already can be acted on.
 func TestIncompleteStateIsNotShown(t *testing.T) {
 	loading := errors.New("partition 1 of 4 is not loaded yet")
 	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), func(c *webhook.Config) { c.Loading = func() error { return loading } })
