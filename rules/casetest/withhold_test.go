@@ -97,7 +97,7 @@ var untold = []lookAlike{
 	// Only the CPU limit tells why caches fill.
 	{"gpu_underutilization_cpu_limit_fills_the_cache", "kv_exhaustion", "cpu_throttled"},
 	{"gpu_underutilization_cpu_limit_fills_the_cache", "traffic_surge", "cpu_throttled"},
-	// Only the aborted requests tell repeats from new clients, and only the tokens that all are slow.
+	// Only the aborted requests tell repeats from new clients, and only tokens that all are slow.
 	{"gpu_underutilization_fills_the_cache_without_kubernetes", "traffic_surge", "abort_rate and itl_p50"},
 	// After a failed scrape, only the readiness of the pod tells that it loads.
 	{"cold_start_the_gateway_fails_nothing", "monitoring_gap", "pod_ready"},
