@@ -47,7 +47,7 @@ func TestOpenBotRefusesOtherHostNames(t *testing.T) {
 	}
 	for host, want := range map[string]int{"rebound.example:8080": http.StatusForbidden, "127.0.0.1:8080": http.StatusOK,
 		"oncall.example": http.StatusOK} {
-		for _, path := range []string{"/", "/incidents", "/fleet", "/actions", "/playbooks", "/metrics", "/api/v1/incidents"} {
+		for _, path := range []string{"/", "/incidents", "/fleet", "/actions", "/playbooks", "/metrics", "/api/v1/status"} {
 			w := httptest.NewRecorder()
 			s.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+host+path, nil))
 			if w.Code != want {
