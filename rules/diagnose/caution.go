@@ -18,11 +18,12 @@ const (
 )
 
 // doubts returns the treatments of the incident's verdict that wait in the light of newer evidence,
-// which names another cause or none.
+// which names another cause or none. If that evidence cannot weigh the verdict, what waited before
+// still waits.
 func doubts(c *catalog.Catalog, in *state.Incident, v verdict, now time.Time) []state.Caution {
 	at := slices.IndexFunc(v.ranked, func(w causeScore) bool { return w.cause.ID == in.Cause() })
 	if at < 0 {
-		return nil
+		return in.Diagnosis.Story.Cautions
 	}
 	ranked := slices.Concat(v.ranked[at:at+1], v.ranked[:at], v.ranked[at+1:])
 	return cautions(c, in, ranked, now)

@@ -89,3 +89,21 @@ func TestArgumentsWaitForAYoungVerdict(t *testing.T) {
 		}
 	}
 }
+
+// Evidence that cannot weigh the verdict releases nothing.
+func TestUnweighedVerdictKeepsItsCautions(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	in := &state.Incident{Diagnosis: state.Diagnosis{Cause: "concurrency_cap",
+		Story: state.Story{Cautions: []state.Caution{{Treatment: "raise max_num_seqs", Cause: "traffic_surge"}}}}}
+	if got := doubts(c, in, verdict{}, rulestest.Now); len(got) != 1 {
+		t.Errorf("cautions %+v, want those of before", got)
+	}
+	limit, _ := c.Cause("concurrency_cap")
+	surge, _ := c.Cause("traffic_surge")
+	in.Symptoms = []state.SymptomCount{{Symptom: "queue_buildup", Active: 1, Alerts: 1}}
+	newer := verdict{ranked: []causeScore{{cause: surge, score: 12}, {cause: limit, score: 3}}}
+	waits := func(k state.Caution) bool { return k.Treatment == "raise max_num_seqs" && k.Cause == "traffic_surge" }
+	if got := doubts(c, in, newer, rulestest.Now); !slices.ContainsFunc(got, waits) {
+		t.Errorf("newer evidence leads to a surge, and a higher limit does not wait for it: %+v", got)
+	}
+}
