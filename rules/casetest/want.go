@@ -77,6 +77,19 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 		k.same("nodes", d.Scope.Nodes, f[1:])
 	case "gpus":
 		k.same("gpus", d.Scope.GPUs, f[1:])
+	case "title":
+		if want := strings.Join(f[1:], " "); !strings.Contains(d.Title, want) {
+			k.fail("title %q, want %q", d.Title, want)
+		}
+	default:
+		k.checkCauses(in, f)
+	}
+}
+
+// checkCauses checks one line about symptoms, signals and other causes.
+func (k *caseRun) checkCauses(in *state.Incident, f []string) {
+	d := in.Diagnosis
+	switch f[0] {
 	case "symptoms":
 		for _, s := range f[1:] {
 			if !slices.ContainsFunc(in.Symptoms, func(c state.SymptomCount) bool { return string(c.Symptom) == s }) {
@@ -107,10 +120,6 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 		}
 	case "chain":
 		k.chain(d.Chain, f[1:])
-	case "title":
-		if want := strings.Join(f[1:], " "); !strings.Contains(d.Title, want) {
-			k.fail("title %q, want %q", d.Title, want)
-		}
 	}
 }
 
