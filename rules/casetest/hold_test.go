@@ -2,16 +2,11 @@ package casetest
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
-	"golang.org/x/tools/txtar"
-
-	"paramedic/rules"
 	"paramedic/rules/rulestest"
 	"paramedic/state"
-	"paramedic/state/fold"
 )
 
 // An incident whose alerts are resolved is held open for returning alerts. An alert of its pool
@@ -19,25 +14,7 @@ import (
 // reopens the held one.
 func TestUnrelatedAlertOpensNewIncidentDuringHold(t *testing.T) {
 	c := rulestest.MustLoad(t)
-	load := func(name string) ([]alertJSON, state.Evidence) {
-		t.Helper()
-		data, err := os.ReadFile("testdata/cases/" + name + ".txtar")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ar := txtar.Parse(data)
-		parts := map[string]string{}
-		for _, f := range ar.Files {
-			parts[f.Name] = string(f.Data)
-		}
-		k := caseRun{cat: c, dir: "testdata/cases", result: &CaseResult{}, short: map[string]state.Worker{}}
-		if k.run(ar); len(k.result.Failures) > 0 {
-			t.Fatal(k.result.Failures)
-		}
-		return k.alerts(parts), k.ev
-	}
-	s := &storm{t: t, board: fold.NewBoard(), now: rulestest.Now.Add(-time.Minute),
-		fold: fold.Fold{Triage: rules.Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+	s := newStorm(t, c)
 	send := func(alerts []alertJSON, status state.AlertStatus, at time.Time) {
 		for _, a := range alerts {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{
@@ -56,8 +33,8 @@ func TestUnrelatedAlertOpensNewIncidentDuringHold(t *testing.T) {
 		}
 		return out
 	}
-	surge, ofSurge := load("traffic_surge_fills_the_cache")
-	quality, ofQuality := load("quality_regression_burns_the_budget")
+	surge, ofSurge := loadCase(t, c, "traffic_surge_fills_the_cache")
+	quality, ofQuality := loadCase(t, c, "quality_regression_burns_the_budget")
 	began := s.now
 	send(surge, state.Firing, began)
 	if got, want := look(ofSurge), "traffic_surge is open; "; got != want {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/rules"
+	"paramedic/rules/catalog"
 	"paramedic/rules/correlate"
 	"paramedic/rules/rulestest"
 	"paramedic/state"
@@ -31,6 +32,34 @@ type storm struct {
 	board *fold.Board
 	now   time.Time
 	seq   uint64
+}
+
+// newStorm returns a storm that begins a minute before the evidence of the cases.
+func newStorm(t *testing.T, c *catalog.Catalog) *storm {
+	return &storm{t: t, board: fold.NewBoard(), now: rulestest.Now.Add(-time.Minute),
+		fold: fold.Fold{Triage: rules.Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+}
+
+// loadCase returns the alerts and the evidence of a case, which must not fail.
+func loadCase(t *testing.T, c *catalog.Catalog, name string) ([]alertJSON, state.Evidence) {
+	t.Helper()
+	ar, err := txtar.ParseFile("testdata/cases/" + name + ".txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := caseRun{cat: c, dir: "testdata/cases", result: &CaseResult{}, short: map[string]state.Worker{}}
+	if k.run(ar); len(k.result.Failures) > 0 {
+		t.Fatal(k.result.Failures)
+	}
+	return k.alerts(filesOf(ar)), k.ev
+}
+
+func filesOf(ar *txtar.Archive) map[string]string {
+	out := map[string]string{}
+	for _, f := range ar.Files {
+		out[f.Name] = string(f.Data)
+	}
+	return out
 }
 
 func (s *storm) apply(in state.Input) {
@@ -96,10 +125,7 @@ func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := map[string]string{}
-		for _, f := range ar.Files {
-			parts[f.Name] = string(f.Data)
-		}
+		parts := filesOf(ar)
 		alerts := (&caseRun{result: &CaseResult{}}).alerts(parts)
 		if len(alerts) < 2 || parts["pages"] != "" {
 			continue
@@ -117,8 +143,7 @@ func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
 			slices.Sort(want)
 			seen := map[string]uint64{}
 			for seed := range uint64(6) {
-				s := &storm{t: t, board: fold.NewBoard(), now: rulestest.Now.Add(-time.Minute),
-					fold: fold.Fold{Triage: rules.Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+				s := newStorm(t, c)
 				order := slices.Clone(alerts)
 				rand.New(rand.NewPCG(seed, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 				seen[fmt.Sprint(s.run(order, k.ev))] = seed
@@ -139,8 +164,7 @@ func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
 func TestKeep6702IsolatedAlertsAreCorrelated(t *testing.T) {
 	c := rulestest.MustLoad(t)
 	newStorm := func() *storm {
-		return &storm{t: t, board: fold.NewBoard(), now: rulestest.Now.Add(-time.Minute),
-			fold: fold.Fold{Triage: rules.Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+		return newStorm(t, c)
 	}
 	var alerts []alertJSON
 	for i := range 500 {

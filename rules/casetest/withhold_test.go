@@ -114,10 +114,10 @@ var untold = []lookAlike{
 	{"engine_hang_one_worker_is_left", "routing_skew", "requests_running"},
 	// Only the small batch tells that slow tokens are no storm.
 	{"bad_rollout_hardly_a_token", "retry_storm", "requests_running"},
-	// Without the GPUs and the batch, only the alert tells that GPUs idle, as they do at night.
-	{"gpu_underutilization_less_than_yesterday", "benign_alert", "gpu_util and requests_running"},
 	{"bad_rollout_hardly_a_token", "retry_storm", "generation_tokens_rate and itl_p50"},
 	{"bad_rollout_hardly_a_token", "traffic_surge", "abort_rate and generation_tokens_rate"},
+	// Without the GPUs and the batch, only the alert tells that GPUs idle, as they do at night.
+	{"gpu_underutilization_less_than_yesterday", "benign_alert", "gpu_util and requests_running"},
 	// Without the readiness of the pod, memory that another process holds is a leak.
 	{"cuda_oom_beside_a_second_process", "gpu_memory_leak", "pod_ready"},
 	// Only the tokens tell what is answered where the count of finished requests is lost.

@@ -28,18 +28,27 @@ func TestNewerEvidenceHoldsStepsBack(t *testing.T) {
 			s := newStory(t)
 			s.alert(state.Firing, "Queue", "queue_buildup", "critical", "llama")
 			in := s.onlyIncident()
-			see := func(d state.Diagnosis) {
-				s.fold.Triage = fixedVerdict{d: d}
-				s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
-			}
-			see(state.Diagnosis{Cause: "concurrency_cap", Score: 12, Scope: state.Scope{Pods: []string{"a"}}})
+			s.verdict(in, state.Diagnosis{Cause: "concurrency_cap", Score: 12, Scope: state.Scope{Pods: []string{"a"}}})
 			if c.prepare != nil {
 				c.prepare(s, in)
 			}
-			see(c.newer)
+			s.verdict(in, c.newer)
 			if in.Cause() != "concurrency_cap" || len(in.Diagnosis.Story.Cautions) != c.want {
 				t.Errorf("%s has the cautions %+v, want %d", in.Cause(), in.Diagnosis.Story.Cautions, c.want)
 			}
 		})
+	}
+}
+
+// A verdict that the bot has acted on keeps its cautions.
+func TestActedVerdictKeepsItsCautions(t *testing.T) {
+	for done, want := range map[state.ActionState]int{state.Applied: 0, state.Denied: 1} {
+		in := &state.Incident{ActiveAlerts: 1, Actions: []state.ActionID{"ACT-1"}, Diagnosis: state.Diagnosis{Cause: "concurrency_cap"}}
+		board := NewBoard()
+		board.actions["ACT-1"] = &state.Action{State: done}
+		(&step{Fold: &Fold{}, Board: board}).takeCautions(in, state.Diagnosis{Cause: state.Unknown, Doubts: []state.Caution{{Treatment: "raise max_num_seqs"}}})
+		if got := len(in.Diagnosis.Story.Cautions); got != want {
+			t.Errorf("after an action that is %s: %d cautions, want %d", done, got, want)
+		}
 	}
 }

@@ -406,6 +406,13 @@ type fixedVerdict struct {
 	d state.Diagnosis
 }
 
+// verdict gives the incident new evidence, whose verdict is d.
+func (s *story) verdict(in *state.Incident, d state.Diagnosis) {
+	s.t.Helper()
+	s.fold.Triage = fixedVerdict{d: d}
+	s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
+}
+
 func (t fixedVerdict) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time) state.Diagnosis {
 	t.d.At = now
 	if t.d.Scope.Pods == nil {
@@ -502,10 +509,7 @@ func TestRootOfEndingTroubleIsAftermath(t *testing.T) {
 	s.alert(state.Firing, "TTFT", "ttft_high", "warning", "llama")
 	s.alert(state.Firing, "Queue", "queue_buildup", "warning", "llama")
 	in := s.onlyIncident()
-	verdict := func(d state.Diagnosis) {
-		s.fold.Triage = fixedVerdict{d: d}
-		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
-	}
+	verdict := func(d state.Diagnosis) { s.verdict(in, d) }
 	explains := []state.Symptom{"ttft_high", "queue_buildup"}
 	verdict(state.Diagnosis{Cause: "concurrency_cap", Score: 17, Explains: explains})
 	s.alert(state.Resolved, "Queue", "queue_buildup", "warning", "llama")
@@ -526,10 +530,7 @@ func TestNewTroubleWithinHoldGetsItsVerdict(t *testing.T) {
 		s := newStory(t)
 		s.alert(state.Firing, "TTFT", "ttft_high", "warning", "llama")
 		in := s.onlyIncident()
-		verdict := func(d state.Diagnosis) {
-			s.fold.Triage = fixedVerdict{d: d}
-			s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
-		}
+		verdict := func(d state.Diagnosis) { s.verdict(in, d) }
 		verdict(first)
 		s.wait(5 * time.Minute)
 		s.alert(state.Resolved, "TTFT", "ttft_high", "warning", "llama")
