@@ -4,12 +4,17 @@ import (
 	"cmp"
 
 	"paramedic/remediate/cluster"
+	"paramedic/remediate/engineflag"
 	"paramedic/state"
 )
 
 // putBack reports whether another hand undid the run's write: the value is the one from before the
-// write.
+// write. A flag that was appended is gone, and not only moved.
 func putBack(w cluster.Workload, wr state.Write) bool {
+	if wr.Old == "" {
+		p, err := engineflag.Locate(w.Containers, engineflag.CapFlag(w.Containers))
+		return w.UID == wr.UID && err == nil && p.Absent
+	}
 	live, ok := valueAt(w, wr.Path)
 	return w.UID == wr.UID && ok && live == wr.Old
 }

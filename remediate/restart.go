@@ -126,6 +126,11 @@ func evictionBody(t state.Target) string {
 	return string(b)
 }
 
+// ownLabels are the labels that Kubernetes' controllers put on pods and restore, or by which they
+// know their pods.
+var ownLabels = map[string]string{"pod-template-hash": "", "controller-revision-hash": "",
+	"statefulset.kubernetes.io/pod-name": "", "apps.kubernetes.io/pod-index": ""}
+
 // isolation returns the labels to change so that no Service selects the worker any more, while its
 // controller and its disruption budget still do. A controller without the pod would start another
 // one. A budget without it would not protect the pool.
@@ -134,10 +139,8 @@ func isolation(s *guard.Scene) ([]string, error) {
 		return nil, fmt.Errorf("the selector of %s uses more than matchLabels, so Paramedic cannot know which label it "+
 			"may change", s.Workload.Name)
 	}
-	taken := maps.Clone(s.Workload.Selector)
-	if taken == nil {
-		taken = map[string]string{}
-	}
+	taken := maps.Clone(ownLabels)
+	maps.Copy(taken, s.Workload.Selector)
 	for _, b := range s.Namespace.Budgets {
 		maps.Copy(taken, b.Selector)
 	}

@@ -150,11 +150,12 @@ const labelDelay = 5 * time.Second
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
 	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, guard.PoolScope(a.Target, ""), r.in.StartedAt,
-		[]string{"requests_running"})
-	v := guard.ValuesOf(ev, "requests_running", since.Add(labelDelay),
-		func(e state.Entity) bool { return e.Pod == a.Target.Name })
+		[]string{"requests_running", "requests_waiting"})
+	ofWorker := func(e state.Entity) bool { return e.Pod == a.Target.Name }
+	v := guard.ValuesOf(ev, "requests_running", since.Add(labelDelay), ofWorker)
+	waiting := guard.ValuesOf(ev, "requests_waiting", since.Add(labelDelay), ofWorker)
 	switch {
-	case len(v) > 0 && slices.Max(v) == 0:
+	case len(v) > 0 && slices.Max(v) == 0 && (len(waiting) == 0 || slices.Max(waiting) == 0):
 		r.note("drained_text", "it runs no requests")
 	case r.now.Sub(since) < most:
 		return r.stay(r.cfg.Timing.Poll)

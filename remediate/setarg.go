@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"paramedic/internal/text"
 	"paramedic/remediate/cluster"
@@ -82,16 +83,21 @@ func (setEngineArg) draft(s *guard.Scene) error {
 	a.Params["from"], a.Params["to"] = strconv.Itoa(from), strconv.Itoa(to)
 	a.Change = fmt.Sprintf("%s %d → %d", arg, from, to)
 	a.Why = why
-	a.Command = kubectl(a.Target, encode(test(pathOf(p), tokenOf(p)), replaceOf(p, p.With(arg, to))))
+	a.Command = kubectl(a.Target, encode(append(expected(s.Workload, p), replaceOf(p, p.With(arg, to)))...))
 	return nil
 }
 
-// tokenOf returns the value that the write expects to find.
-func tokenOf(p engineflag.Place) any {
-	if p.Absent {
-		return nil
+// expected returns the tests of what the write expects to find. A missing flag has no old value, so
+// the container and the end of its args are tested.
+func expected(w cluster.Workload, p engineflag.Place) []op {
+	if !p.Absent {
+		return []op{test(pathOf(p), p.Token)}
 	}
-	return p.Token
+	last := p
+	last.Index--
+	c := w.Containers[p.Container]
+	return []op{test(pointer("spec", "template", "spec", "containers", p.Container, "name"), c.Name),
+		test(pathOf(last), c.Args[last.Index])}
 }
 
 // replaceOf returns the operation that sets the value. A missing flag is appended to the list.
@@ -206,10 +212,12 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	return r.retry(err)
 }
 
-// isOurs reports whether the live value is still the one that the run wrote.
+// isOurs reports whether the pod template is still the one that the run wrote. Another edit of it,
+// such as a new image, would be judged and rolled back with the run's value.
 func isOurs(w cluster.Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
-	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[cluster.OpIDAnnotation] == wr.OpID
+	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[cluster.OpIDAnnotation] == wr.OpID &&
+		!w.TemplateEdited(wr.At)
 }
 
 func (setEngineArg) live(ctx context.Context, r *stage) advance {
@@ -220,7 +228,6 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	since := r.entered(state.Applied)
 	switch {
 	case err == nil && putBack(w, a.Write):
 		return handedOff(w)
@@ -228,13 +235,48 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 		return advance{to: state.NeedsHuman,
 			text: "another client changed the workload after the write: Paramedic leaves it as it is; check its value"}
 	case !w.RollingOut() && w.Ready >= w.Replicas:
-		return advance{to: state.Verifying, text: "the rollout is complete"}
-	case r.now.Sub(since) > r.cfg.Timing.Rollout:
+		return r.rolledOut(ctx)
+	case r.now.Sub(r.progress(w)) > r.cfg.Timing.Rollout:
 		return advance{to: state.RollbackIntent,
-			text: fmt.Sprintf("the rollout is not complete after %s (%d of %d updated, %d ready)",
+			text: fmt.Sprintf("the rollout has not progressed for %s (%d of %d updated, %d ready)",
 				state.FormatDuration(r.cfg.Timing.Rollout), w.Updated, w.Replicas, w.Ready)}
 	}
 	return r.stay(r.cfg.Timing.Poll)
+}
+
+// progress returns when the rollout last progressed: when more workers were updated or ready than
+// ever before, or when the write was made.
+func (r *stage) progress(w cluster.Workload) time.Time {
+	most, err := strconv.Atoi(r.act.Journal["progress"])
+	if now := w.Updated + w.Ready; err != nil || now > most {
+		since := r.now
+		if err != nil { // the first look
+			since = r.entered(state.Applied)
+		}
+		r.note("progress", strconv.Itoa(now))
+		r.note("progress_at", since.Format(time.RFC3339Nano))
+	}
+	return r.stamp("progress_at")
+}
+
+// rolledOut begins the verification, unless every engine still reports the old limit after
+// Timing.Settle. Then the flag has no effect, and a pool that recovers after its restart would look
+// like a success.
+func (r *stage) rolledOut(ctx context.Context) advance {
+	a := r.act
+	from, err := strconv.ParseFloat(a.Params["from"], 64)
+	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, guard.PoolScope(a.Target, ""), r.in.StartedAt, []string{"max_num_seqs"})
+	limits := guard.ValuesOf(ev, "max_num_seqs", r.stamp("rolled_out").Add(-labelDelay),
+		func(e state.Entity) bool { return e.Pod != "" && e.Pool == a.Target.Pool })
+	other := slices.ContainsFunc(limits, func(v float64) bool { return v != from })
+	switch {
+	case err != nil || len(limits) == 0 || other:
+		return advance{to: state.Verifying, text: "the rollout is complete"}
+	case r.now.Sub(r.stamp("rolled_out")) < r.cfg.Timing.Settle:
+		return r.stay(r.cfg.Timing.Poll)
+	}
+	return advance{to: state.RollbackIntent,
+		text: fmt.Sprintf("the rollout is complete, but every engine still reports a limit of %.0f: the flag has no effect", from)}
 }
 
 func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {

@@ -93,8 +93,16 @@ func safeByUse(s *guard.Scene) (int, string) {
 	if used <= 0 || running <= 0 {
 		return 0, s.Site.Titles.Of("kv_usage") + " or " + s.Site.Titles.Of("requests_running") + " is missing or zero"
 	}
-	return int(KVFill * running / used),
-		fmt.Sprintf("85 %% of the KV cache holds %d requests of %.2g %% each", int(KVFill*running/used), 100*used/running)
+	ranks, together, err := s.Ranks()
+	if err != nil {
+		return 0, err.Error()
+	}
+	n := int(KVFill * running / used)
+	if ranks == 1 || together {
+		return n, fmt.Sprintf("85 %% of the KV cache holds %d requests of %.2g %% each", n, 100*used/running)
+	}
+	return n / ranks, fmt.Sprintf("85 %% of the KV cache of %d ranks holds %d requests of %.2g %% each, and each rank has the limit for "+
+		"itself", ranks, n, 100*used/running)
 }
 
 // safeByTokens goes by the cache's size and the present lengths.
@@ -121,6 +129,14 @@ func safeByTokens(s *guard.Scene) (int, string) {
 	if size == 1 { // SGLang counts its cache in tokens
 		cache = fmt.Sprintf("%.0f tokens of KV cache", slices.Min(blocks))
 	}
+	ranks, together, err := s.Ranks()
+	if err != nil {
+		return 0, err.Error()
+	}
 	n := int(slices.Min(blocks) * KVFill / (length / size))
+	if together { // each rank has such a cache, and all share the limit
+		n *= ranks
+		cache += fmt.Sprintf(" on each of %d ranks", ranks)
+	}
 	return n, fmt.Sprintf("85 %% of %s hold %d requests of %.0f tokens", cache, n, length)
 }

@@ -54,3 +54,36 @@ func TestReasonExplainsTheValue(t *testing.T) {
 		t.Errorf("an engine that counts tokens: %q, %v", why, err)
 	}
 }
+
+// A vLLM flag holds for each data-parallel rank, SGLang's with attention of its own for all ranks.
+func TestValueIsForOneRankOrForAll(t *testing.T) {
+	vllm := func(s *guard.Scene) {
+		s.Workload.Containers[0].Args = []string{"--model=m", "--data-parallel-size=8", "--max-num-seqs=64"}
+		each(s, "requests_running", 8*64)
+		each(s, "kv_usage", .7)
+	}
+	sglang := func(s *guard.Scene) {
+		s.Workload.Containers[0] = cluster.Container{Name: "sglang", Image: "lmsysorg/sglang",
+			Args: []string{"--model-path=m", "--dp-size=8", "--enable-dp-attention", "--max-running-requests=1024"}}
+		each(s, "requests_running", 8*120)
+		each(s, "kv_usage", .99)
+		each(s, "kv_blocks_total", 480000) // of one rank
+		each(s, "kv_block_size", 1)
+		each(s, "prompt_length_mean", 3000)
+		each(s, "output_length_mean", 960)
+	}
+	for direction, c := range map[string]struct {
+		set  func(*guard.Scene)
+		want string
+	}{"raise": {vllm, "max_num_seqs 64 → 72"}, "lower": {sglang, "max_running_requests 1024 → 824"}} {
+		if s, err := drafted(direction, c.set); err != nil || s.Action.Change != c.want {
+			t.Errorf("%s: %q %v", direction, s.Action.Change, err)
+		}
+	}
+	s := sceneOf(restartWorkerKind)
+	s.Workload.Containers[0].Args = []string{"--data-parallel-size=8", "--max-num-seqs=64"}
+	each(s, "requests_running", 100) // of 512
+	if got := answer(t.Context(), s, "capacity"); strings.Contains(got.Reason, "195 %") {
+		t.Error(got.Reason)
+	}
+}

@@ -234,9 +234,17 @@ func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
 		"the budget's label": {func(s *guard.Scene) {
 			s.Namespace.Budgets = []cluster.Budget{{Selector: map[string]string{"serving": "1"}}}
 		}, nil, "also selects on every label of Service svc"},
-		"a controller without labels":   {func(s *guard.Scene) { s.Workload.Selector = nil }, []string{"app"}, ""},
-		"one label for two services":    {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("serving", "zone")) }, []string{"serving"}, ""},
-		"two labels for two services":   {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("zone")) }, []string{"serving", "zone"}, ""},
+		"a controller without labels": {func(s *guard.Scene) { s.Workload.Selector = nil }, []string{"app"}, ""},
+		"one label for two services":  {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("serving", "zone")) }, []string{"serving"}, ""},
+		"two labels for two services": {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("zone")) }, []string{"serving", "zone"}, ""},
+		"labels of the controllers": {func(s *guard.Scene) {
+			s.Namespace.Services = append(s.Namespace.Services, service("statefulset.kubernetes.io/pod-name"))
+			s.Pod.Labels["statefulset.kubernetes.io/pod-name"] = "1"
+		}, nil, "also selects on every label of Service svc"},
+		"a hash beside a free label": {func(s *guard.Scene) {
+			s.Namespace.Services = append(s.Namespace.Services, service("pod-template-hash", "zone"))
+			s.Pod.Labels["pod-template-hash"] = "1"
+		}, []string{"serving", "zone"}, ""},
 		"a value that is not the pod's": {func(s *guard.Scene) { s.Pod.Labels["serving"] = "2" }, nil, "no Service selects"},
 	} {
 		s := sceneOf(restartWorkerKind)

@@ -72,6 +72,10 @@ func TestIsolatedWorkerIsDrained(t *testing.T) {
 					Entity: state.Entity{Namespace: "llm", Pod: "vllm-0"}})
 		}
 	}
+	waits := func(b *runCase) {
+		b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: "requests_waiting", Value: 20, At: noon.Add(-time.Second),
+			Entity: state.Entity{Namespace: "llm", Pod: "vllm-0"}})
+	}
 	both := func(all ...func(*runCase)) func(*runCase) {
 		return func(b *runCase) {
 			for _, set := range all {
@@ -83,6 +87,7 @@ func TestIsolatedWorkerIsDrained(t *testing.T) {
 	asked := func(drain string) func(*runCase) { return func(b *runCase) { b.act.Params["drain"] = drain } }
 	runSteps(t, isolatedWorker, restartWorker{}.apply, []stepCase{
 		{name: "runs nothing", set: reports(0, time.Second), to: state.Intent},
+		{name: "runs nothing, and requests wait", set: both(reports(0, time.Second), waits), to: state.Intent, wait: poll},
 		{name: "runs something", set: reports(3, time.Second), to: state.Intent, wait: poll},
 		{name: "reports nothing", to: state.Intent, wait: poll},
 		{name: "reported before Services followed", set: reports(0, time.Minute-labelDelay+moment), to: state.Intent, wait: poll},

@@ -59,6 +59,15 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 	})
 }
 
+// oldLimit makes every worker report the limit from before the write.
+func oldLimit(b *runCase) {
+	b.act.Params["from"] = "100"
+	for _, p := range b.p.pods {
+		b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: "max_num_seqs", Value: 100, At: noon,
+			Entity: state.Entity{Namespace: p.Namespace, Pod: p.Name, Pool: b.act.Target.Pool}})
+	}
+}
+
 func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 	begin := func() *runCase { return newRun(setEngineArgKind, state.Applied) }
 	since := func(d time.Duration) func(*runCase) {
@@ -69,7 +78,22 @@ func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 		{name: "rolling", set: since(time.Minute), to: state.Applied, wait: poll},
 		{name: "rolled, and not ready", set: func(b *runCase) { b.p.w.Ready = 4 }, to: state.Applied, wait: poll},
 		{name: "rolling for as long as it may", set: since(30 * time.Minute), to: state.Applied, wait: poll},
-		{name: "rolling for longer", set: since(30*time.Minute + moment), to: state.RollbackIntent, says: "not complete after 30m"},
+		{name: "rolling for longer", set: since(30*time.Minute + moment), to: state.RollbackIntent, says: "has not progressed for 30m"},
+		{name: "rolling for longer, and progressing", set: func(b *runCase) {
+			since(30*time.Minute + moment)(b)
+			b.act.Journal["progress"], b.act.Journal["progress_at"] = "2", noon.Add(-time.Minute).Format(time.RFC3339Nano)
+		}, to: state.Applied, wait: poll},
+		{name: "complete, and the limit is the old one", set: func(b *runCase) {
+			oldLimit(b)
+			b.act.Journal["rolled_out"] = noon.Add(-2 * time.Minute).Format(time.RFC3339Nano)
+		}, to: state.RollbackIntent, says: "the flag has no effect"},
+		{name: "complete, and the limit is not read anew yet", set: oldLimit, to: state.Applied, wait: poll},
+		{name: "another image since", set: func(b *runCase) {
+			b.p.w.Managers = []cluster.Manager{{Name: "kubectl-set", At: noon.Add(time.Second), Owns: []string{"spec.template.spec.containers[vllm].image"}}}
+		}, to: state.NeedsHuman, says: "changed the workload after the write"},
+		{name: "scaled since", set: func(b *runCase) {
+			b.p.w.Managers = []cluster.Manager{{Name: "kubectl-edit", At: noon.Add(time.Second), Owns: []string{"spec.replicas"}}}
+		}, to: state.Verifying, says: "rollout is complete"},
 		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Applied, wait: poll},
 		{name: "deleted", set: func(b *runCase) { b.p.w, b.p.wErr = cluster.Workload{}, cluster.ErrNotFound }, to: state.NeedsHuman, says: "changed the workload after the write"},
 		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.NeedsHuman, says: "changed the workload after the write"},
@@ -155,5 +179,20 @@ func TestNamespaceIsReadBeforeEachEffect(t *testing.T) {
 	b.p.nsErr = errAway
 	if got := (&Runner{cfg: b.cfg}).step(t.Context(), b.stage, setEngineArg{}); got.to != state.Verifying {
 		t.Errorf("%s: %s", got.to, got.text)
+	}
+}
+
+// A person removes another argument, and the flag that Paramedic appended moves.
+func TestMovedFlagIsNotPutBack(t *testing.T) {
+	b := newRun(setEngineArgKind, state.Applied)
+	c := &b.p.w.Containers[0]
+	c.Args = []string{"--model=m", "--max-num-seqs=50"}
+	b.act.Write.Old, b.act.Write.Path = "", "/spec/template/spec/containers/0/args/2"
+	if got := (setEngineArg{}).live(t.Context(), b.stage); got.to != state.NeedsHuman {
+		t.Errorf("moved: %s, %q", got.to, got.text)
+	}
+	c.Args = []string{"--model=m"}
+	if got := (setEngineArg{}).live(t.Context(), b.stage); got.to != state.Superseded {
+		t.Errorf("taken away: %s, %q", got.to, got.text)
 	}
 }

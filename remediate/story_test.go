@@ -231,6 +231,21 @@ func TestHumanEditAfterTheWriteIsNotRolledBack(t *testing.T) { // 21
 	}
 }
 
+// The person's rollout is neither judged as the run's change nor rolled back with it.
+func TestHumanRolloutEndsTheVerification(t *testing.T) {
+	w := newWorld(t, setArg, policy.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Verifying)
+	w.step()
+	w.cluster.Edit(pool, "kubectl-set", func(doc map[string]any) {
+		spec := doc["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		spec["containers"].([]any)[0].(map[string]any)["image"] = "vllm/vllm-openai:another"
+	})
+	w.until(state.NeedsHuman)
+	w.wantWrites(1)
+}
+
 func TestRolloutThatBeginsBetweenCheckAndWrite(t *testing.T) { // 25
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()

@@ -2,6 +2,7 @@ package engineflag
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -59,40 +60,12 @@ func Locate(containers []cluster.Container, flag string) (Place, error) {
 	return appendPlace(containers, flag)
 }
 
-// The names that engines give to their limit of running requests. trtllm-serve takes its flags with
-// underscores only (https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve), the others with
-// hyphens as well.
-const (
-	capVLLM   = "max_num_seqs"
-	capSGLang = "max_running_requests"
-	capTRTLLM = "max_batch_size"
-)
-
 // Spelled returns a flag as its engine takes it.
 func Spelled(flag string) string {
 	if flag == capTRTLLM {
 		return flag
 	}
 	return strings.ReplaceAll(flag, "_", "-")
-}
-
-// CapFlag returns the name of the engine's limit of running requests, given the containers.
-func CapFlag(containers []cluster.Container) string {
-	for _, c := range containers {
-		switch all := description(c); {
-		case strings.Contains(all, "sglang"):
-			return capSGLang
-		case strings.Contains(all, "trtllm"), strings.Contains(all, "tensorrt-llm"),
-			strings.Contains(all, "tensorrt_llm"):
-			return capTRTLLM
-		}
-	}
-	return capVLLM
-}
-
-// description returns everything that a container says about its program, in lower case.
-func description(c cluster.Container) string {
-	return strings.ToLower(strings.Join(slices.Concat([]string{c.Image, c.Name}, c.Command, c.Args), " "))
 }
 
 // appendPlace returns the place of a missing flag: the end of the args of the one container that
@@ -113,7 +86,11 @@ func appendPlace(containers []cluster.Container, flag string) (Place, error) {
 		return Place{}, fmt.Errorf("--%s is not set, and Paramedic recognises no engine in the containers: set it by hand", flag)
 	}
 	c := containers[in]
-	if shell(c) || len(c.Args) == 0 {
+	if other := foreign(c, flag); other != "" {
+		return Place{}, fmt.Errorf("container %s seems to run an engine that takes --%s, but sets --%s: change it by hand", c.Name,
+			Spelled(flag), Spelled(other))
+	}
+	if len(c.Args) == 0 || !plain(c, flag) {
 		return Place{}, fmt.Errorf("--%s is not set in container %s, which has no plain args to append it to: "+
 			"add it by hand", flag, c.Name)
 	}
@@ -122,9 +99,17 @@ func appendPlace(containers []cluster.Container, flag string) (Place, error) {
 
 // engineContainer reports whether a container runs an engine.
 func engineContainer(c cluster.Container) bool {
-	all := description(c)
-	return strings.Contains(all, "vllm") || CapFlag([]cluster.Container{c}) != capVLLM ||
-		len(c.Args) > 0 && strings.Contains(all, "--model")
+	return capOf(c) != "" || slices.ContainsFunc(c.Args, func(w string) bool { return strings.HasPrefix(w, "--model") })
+}
+
+// plain reports whether what is appended to the args becomes an option of the engine. It does not
+// behind a shell or a script, and neither where the flag is written in a form that is not known.
+func plain(c cluster.Container, flag string) bool {
+	mention := mentions(flag)
+	return !slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(w string) bool {
+		script := strings.ContainsAny(w, " \t\n") && !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "{") && !strings.HasPrefix(w, "[")
+		return script || isShell(w) || mention.MatchString(w)
+	})
 }
 
 // LocateIn finds the flag in one container. It reports false if the container does not have it.
@@ -162,17 +147,18 @@ func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
 	return found, ok, nil
 }
 
-// shell reports whether the container runs its command line through a shell.
+// shell reports whether the container runs a script through a shell, also behind another program,
+// such as tini or the entrypoint of an image.
 func shell(c cluster.Container) bool {
-	all := append(append([]string{}, c.Command...), c.Args...)
-	if len(all) < 2 {
-		return false
-	}
-	base := all[0][strings.LastIndexByte(all[0], '/')+1:]
-	if base != "sh" && base != "bash" && base != "ash" && base != "dash" {
-		return false
-	}
-	return strings.HasPrefix(all[1], "-") && strings.Contains(all[1], "c") || len(all) > 2 && all[2] == "-c"
+	all := slices.Concat(c.Command, c.Args)
+	at := slices.IndexFunc(all, isShell)
+	return at >= 0 && slices.ContainsFunc(all[at+1:], func(w string) bool {
+		return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "c")
+	})
+}
+
+func isShell(word string) bool {
+	return slices.Contains([]string{"sh", "bash", "ash", "dash", "zsh", "ksh"}, path.Base(word))
 }
 
 // locateShell finds the flag within a script. It accepts only a literal value: one number, outside
@@ -181,7 +167,7 @@ func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 	var found Place
 	ok := false
 	re := regexp.MustCompile(`--` + flagPattern(flag) + `(?:=|\s+(?:\\\n\s*)?)("[^"]*"|'[^']*'|[^\s"';&|]*)`)
-	mention := regexp.MustCompile(`--` + flagPattern(flag) + `(?:[=\s"']|$)`)
+	mention := mentions(flag)
 	for _, l := range []struct {
 		name   string
 		tokens []string
@@ -236,6 +222,11 @@ func isFlag(token, flag string) bool {
 		return false
 	}
 	return strings.ReplaceAll(token[2:], "_", "-") == strings.ReplaceAll(flag, "_", "-")
+}
+
+// mentions returns the expression for the flag, with or without a value.
+func mentions(flag string) *regexp.Regexp {
+	return regexp.MustCompile(`--` + flagPattern(flag) + `(?:[=\s"']|$)`)
 }
 
 func flagPattern(flag string) string {

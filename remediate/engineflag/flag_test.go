@@ -15,6 +15,9 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 	script := func(s string) cluster.Container {
 		return cluster.Container{Name: "vllm", Command: []string{"/bin/sh", "-c"}, Args: []string{s}}
 	}
+	under := func(image, command string, args ...string) cluster.Container {
+		return cluster.Container{Name: "e", Image: image, Command: strings.Fields(command), Args: args}
+	}
 	for _, c := range []struct {
 		name string
 		in   cluster.Container
@@ -42,7 +45,20 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 		{"SGLang", cluster.Container{Name: "worker", Image: "lmsysorg/sglang:v0.5.7", Args: []string{"--model-path=m", "--max-running-requests", "256"}}, "128"},
 		{"SGLang, absent", cluster.Container{Name: "worker", Image: "registry/llm", Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path=m"}},
 			"--max-running-requests=128"},
-		{"vLLM's flag on SGLang is another flag", cluster.Container{Name: "sglang", Args: []string{"--max-num-seqs=256"}}, "--max-running-requests=128"},
+		{"vLLM's flag on SGLang is another flag", cluster.Container{Name: "sglang", Args: []string{"--max-num-seqs=256"}}, "takes --max-running-requests, but sets --max-num-seqs"},
+		{"vLLM with a backend of TensorRT-LLM", vllm("--model=m", "--moe-backend=flashinfer_trtllm", "--max-num-seqs=256"), "--max-num-seqs=128"},
+		{"vLLM with such a backend, two strings", vllm("--moe-backend", "flashinfer_trtllm", "--max-num-seqs=256"), "--max-num-seqs=128"},
+		{"vLLM that serves a draft model of SGLang", vllm("lmsys/sglang-EAGLE3-LLaMA3.3", "--max-num-seqs=256"), "--max-num-seqs=128"},
+		{"bash with an option that takes a value", under("vllm", "/bin/bash -euo pipefail -c", "exec vllm serve m --max-num-seqs 256"),
+			"exec vllm serve m --max-num-seqs 128"},
+		{"a shell behind env", under("vllm", "/usr/bin/env bash -c", "vllm serve m --max-num-seqs 256"), "vllm serve m --max-num-seqs 128"},
+		{"a shell behind tini", under("vllm", "tini -- bash -c", "vllm serve m --max-num-seqs 256"), "vllm serve m --max-num-seqs 128"},
+		{"a shell behind an entrypoint", under("nvcr.io/nvidia/tensorrt-llm/release", "/opt/nvidia/nvidia_entrypoint.sh", "bash", "-c",
+			"trtllm-serve m --max_batch_size 256"), "trtllm-serve m --max_batch_size 128"},
+		{"zsh", under("vllm", "zsh -c", "vllm serve m --max-num-seqs 256"), "vllm serve m --max-num-seqs 128"},
+		{"a script of another interpreter", under("vllm", "python3 -c", "import vllm; vllm.run(['--max-num-seqs', '256'])"), "no plain args"},
+		{"JSON among the args", vllm("--model=m", "--kv-transfer-config", `{"kv_role": "kv_both"}`), "--max-num-seqs=128"},
+		{"vLLM as a module", under("registry/llm", "python3 -m vllm.entrypoints.openai.api_server", "--max-num-seqs=256"), "--max-num-seqs=128"},
 		{"TensorRT-LLM", cluster.Container{Name: "trtllm", Image: "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", Args: []string{"serve", "m", "--max_batch_size=256"}}, "--max_batch_size=128"},
 		{"TensorRT-LLM takes underscores", cluster.Container{Name: "worker", Image: "registry/llm", Command: []string{"trtllm-serve", "m"}, Args: []string{"--port=8000"}}, "--max_batch_size=128"},
 		{"no engine", cluster.Container{Name: "proxy", Image: "envoy", Args: []string{"-c"}}, "recognises no engine"},
@@ -96,4 +112,28 @@ func FuzzLocate(f *testing.F) {
 			t.Fatalf("%q became %q", p.Token, next)
 		}
 	})
+}
+
+func TestRanksAreReadFromTheTemplate(t *testing.T) {
+	for _, c := range []struct {
+		args     []string
+		ranks    int
+		together bool
+		fails    bool
+	}{
+		{args: []string{"--model=m"}, ranks: 1},
+		{args: []string{"--data-parallel-size=8"}, ranks: 8},
+		{args: []string{"--data-parallel-size", "8", "--data-parallel-size-local", "2"}, ranks: 2},
+		{args: []string{"--data-parallel-size=8", "--data-parallel-rank", "3"}, ranks: 1},
+		{args: []string{"-dp", "4"}, ranks: 4},
+		{args: []string{"--dp-size=8", "--enable-dp-attention"}, ranks: 8, together: true},
+		{args: []string{"--dp", "8"}, ranks: 8},
+		{args: []string{"--data-parallel-size=$(DP)"}, fails: true},
+		{args: []string{"--dp", "$(DP)"}, fails: true},
+	} {
+		ranks, together, err := Ranks(cluster.Container{Name: "e", Image: "vllm", Args: c.args})
+		if ranks != c.ranks || together != c.together || (err != nil) != c.fails {
+			t.Errorf("%q: %d ranks, together %t, %v", c.args, ranks, together, err)
+		}
+	}
 }

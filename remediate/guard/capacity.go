@@ -106,7 +106,7 @@ func (s *Scene) disruption() (verdict, bool) {
 // remaining places. If the number of places is unknown, it is the use of the KV cache.
 func (s *Scene) load(left int) (float64, string, bool) {
 	running := s.Of("requests_running")
-	if seqs, ok := s.maxNumSeqs(); ok && len(running) > 0 && len(running) >= cluster.CountReady(s.Pods) {
+	if seqs, ok := s.slots(); ok && len(running) > 0 && len(running) >= cluster.CountReady(s.Pods) {
 		u := sum(running) / float64(left*seqs)
 		return u, fmt.Sprintf("the %.0f running requests would use %.0f %% of their slots (max_num_seqs)", sum(running), 100*u), true
 	}

@@ -140,11 +140,26 @@ func (s *Scene) Newest(signal, pod string) (state.Sample, bool) {
 	return best, best.Signal != ""
 }
 
-// maxNumSeqs returns the pool's max_num_seqs: from the pod template, or else from live signals.
-func (s *Scene) maxNumSeqs() (int, bool) {
+// Ranks returns how many data-parallel ranks each worker of the pool runs, and whether its limit of
+// requests is one for all of them.
+func (s *Scene) Ranks() (ranks int, together bool, err error) {
+	all := s.Workload.Containers
+	if p, err := engineflag.Locate(all, engineflag.CapFlag(all)); err == nil {
+		return engineflag.Ranks(all[p.Container])
+	}
+	return 1, false, nil
+}
+
+// slots returns how many requests a worker of the pool runs at most: by the pod template, or else
+// by live signals.
+func (s *Scene) slots() (int, bool) {
 	all := s.Workload.Containers
 	if p, err := engineflag.Locate(all, engineflag.CapFlag(all)); err == nil && !p.Absent {
-		return p.Value, true
+		ranks, together, err := engineflag.Ranks(all[p.Container])
+		if together {
+			ranks = 1
+		}
+		return p.Value * ranks, err == nil
 	}
 	if v := s.Of("max_num_seqs"); len(v) > 0 && slices.Min(v) == slices.Max(v) && v[0] >= 1 {
 		return int(v[0]), true

@@ -14,7 +14,7 @@ type Timing struct {
 	Samples  int           // fewest for a verdict; 10
 	Drain    time.Duration // longest wait until a worker is idle; 10m
 	Blocked  time.Duration // longest wait for a disruption budget, and for a hold that names no end; 15m
-	Rollout  time.Duration // longest wait for a rollout or a replacement; 30m
+	Rollout  time.Duration // longest wait for a rollout to progress, or for a replacement; 30m
 	Poll     time.Duration // between looks while waiting; 10s
 	Stale    time.Duration // an intent that was not written for this time is cancelled; 10m
 	Replan   time.Duration // between plans while a remedy is denied, and between looks while a run is held; 5m
