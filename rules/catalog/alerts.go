@@ -54,6 +54,12 @@ func (r *MetricRule) Fits(uses []promql.MetricUse) bool {
 	return slices.ContainsFunc(uses, r.fitsUse)
 }
 
+// fitsSubject reports whether the rule fits an expression by a metric that is more than a
+// condition of another one.
+func (r *MetricRule) fitsSubject(uses []promql.MetricUse) bool {
+	return r.Fits(uses) && slices.ContainsFunc(uses, func(u promql.MetricUse) bool { return !u.Aside && r.fitsUse(u) })
+}
+
 func (r *MetricRule) fitsUse(u promql.MetricUse) bool {
 	if u.Under || !slices.ContainsFunc(r.Any, func(p string) bool { return promql.Named(u.Metric, p) }) {
 		return false

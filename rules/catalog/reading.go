@@ -20,6 +20,7 @@ type Reading struct {
 	Rule   *MetricRule // the first that the expression fits; nil if none does
 	GPU    bool        // reads metrics of the DCGM exporter
 	Picker bool        // reads metrics of an InferencePool's endpoint picker
+	Proxy  bool        // reads only what a proxy counts of requests
 	Series []string    // PromQL for the series that the expression is about
 }
 
@@ -37,19 +38,39 @@ func (c *Catalog) ReadingOf(generatorURL string) Reading {
 }
 
 func (c *Catalog) read(uses []promql.MetricUse) Reading {
-	r := Reading{GPU: readsGPU(uses), Picker: readsPicker(uses), Series: promql.SeriesOf(uses)}
-	for i := range c.MetricRules() {
-		if rule := &c.MetricRules()[i]; rule.Fits(uses) {
-			r.Rule = rule
-			break
+	r := Reading{GPU: readsGPU(uses), Picker: readsPicker(uses), Proxy: readsProxy(uses), Series: promql.SeriesOf(uses)}
+	r.Rule = c.ruleOf(uses)
+	return r
+}
+
+// ruleOf returns the first rule that fits by a metric that is more than a condition, or else by
+// any. It returns nil if none fits.
+func (c *Catalog) ruleOf(uses []promql.MetricUse) *MetricRule {
+	for _, fits := range []func(*MetricRule, []promql.MetricUse) bool{(*MetricRule).fitsSubject, (*MetricRule).Fits} {
+		for i := range c.MetricRules() {
+			if rule := &c.MetricRules()[i]; fits(rule, uses) {
+				return rule
+			}
 		}
 	}
-	return r
+	return nil
 }
 
 // readsGPU reports whether the expression reads metrics of the DCGM exporter.
 func readsGPU(uses []promql.MetricUse) bool {
 	return slices.ContainsFunc(uses, func(u promql.MetricUse) bool { return strings.HasPrefix(u.Metric, "DCGM_") })
+}
+
+// proxyRequests are the prefixes of what Istio, the nginx ingress controller and Envoy count of
+// requests. Their other metrics are about the proxy itself.
+var proxyRequests = []string{"istio_request", "nginx_ingress_controller_request", "envoy_cluster_upstream_rq",
+	"envoy_http_downstream_rq"}
+
+// readsProxy reports whether the expression reads only what a proxy counts of requests.
+func readsProxy(uses []promql.MetricUse) bool {
+	return len(uses) > 0 && !slices.ContainsFunc(uses, func(u promql.MetricUse) bool {
+		return !slices.ContainsFunc(proxyRequests, func(p string) bool { return strings.HasPrefix(u.Metric, p) })
+	})
 }
 
 // readsPicker reports whether the expression reads metrics of an InferencePool's endpoint picker,

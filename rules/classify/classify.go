@@ -39,7 +39,7 @@ func Classify(c *catalog.Catalog, a state.Alert, cluster string) state.Sign {
 	s.Severity = catalog.SeverityOf(a.Labels, fallback)
 	gpu := read.GPU || strings.HasPrefix(string(s.Symptom), "gpu_")
 	s.Entity = topology.EntityOf(a, cluster, topology.Source{GPU: gpu, Picker: read.Picker || s.Symptom == "no_endpoints",
-		Scrape: s.Symptom == "target_down"})
+		Proxy: read.Proxy, Scrape: s.Symptom == "target_down"})
 	if name := text.Phrase(a.Name()); name != "" && s.Hints["benign"] != "" {
 		s.Hints["rule"] = name
 	}

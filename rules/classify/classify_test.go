@@ -184,6 +184,27 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`rate(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL[5m]) > 0`, "gpu_hardware", ""},
 		{`rate(DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL[5m]) > 10`, "gpu_hardware", ""},
 		{`dynamo_component_kvstats_gpu_cache_usage_percent > 0.95`, "kv_pressure", ""},
+		// Other spellings and exporters.
+		{`sglang_token_usage > 0.9`, "kv_pressure", ""},
+		{`sum(ray_sglang_num_queue_reqs) > 20`, "queue_buildup", ""},
+		{`kserve_vllm:gpu_cache_usage_perc > 0.95`, "kv_pressure", ""},
+		{`smg_worker_health == 0`, "worker_down", ""},
+		{`histogram_quantile(0.99, sum by(le) (rate(inference_objective_request_duration_seconds_bucket[5m]))) > 10`, "e2e_high", ""},
+		{`sum by (inference_pool) (rate(llm_d_epp_flow_control_requests_total{outcome="RejectedCapacity"}[5m])) > 0`, "error_rate", ""},
+		{`litellm_deployment_state == 2`, "worker_down", ""},
+		{`envoy_cluster_membership_healthy == 0`, "no_endpoints", ""},
+		{`DCGM_FI_DEV_CLOCKS_EVENT_REASONS > 0`, "gpu_throttled", ""},
+		{`gpu_operator_node_driver_validation == 0`, "gpu_hardware", ""},
+		{`kube_statefulset_status_observed_generation != kube_statefulset_metadata_generation`, "rollout_stuck", ""},
+		// A metric after "and" is a condition, unless only it has a meaning.
+		{`DCGM_FI_DEV_GPU_UTIL < 5 and DCGM_FI_DEV_FB_USED > 100`, "gpu_idle", ""},
+		{`(kube_deployment_spec_replicas > kube_deployment_status_replicas_available) and changes(kube_deployment_status_replicas_updated[10m]) == 0`, "worker_down", ""},
+		{`(kube_pod_container_status_restarts_total - kube_pod_container_status_restarts_total offset 10m >= 1) and ignoring(reason) kube_pod_container_status_last_terminated_reason{reason="OOMKilled"} == 1`,
+			"oom", ""},
+		// Of other systems.
+		{`sum by(cluster) (apiserver_request:burnrate1h) > 0.144`, state.Unclassified, ""},
+		{`sum(rate(rest_client_requests_total{code=~"5.."}[5m])) > 1`, state.Unclassified, ""},
+		{`sum by (pod) (rate(container_memory_working_set_bytes[5m])) / sum by (pod) (container_spec_memory_limit_bytes) < 0.2`, state.Unclassified, ""},
 		// Not PromQL, but often copied.
 		{`histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high", ""},
 		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
@@ -243,6 +264,16 @@ func TestEntityFromLabels(t *testing.T) {
 		"targets of a Service": {
 			map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "vllm", "service": "vllm-svc"},
 			state.Entity{Cluster: "c", Namespace: "llm", Job: "vllm", Service: "vllm-svc"},
+		},
+		"labels of the OpenTelemetry collector": {
+			map[string]string{"alertname": "VLLMEngineHang", "k8s_pod_name": "vllm-qwen-7d9f8b6c5-bbbb2", "k8s_namespace_name": "llm",
+				"k8s_node_name": "gpu-3", "k8s_deployment_name": "vllm-qwen"},
+			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-qwen", Pod: "vllm-qwen-7d9f8b6c5-bbbb2", Node: "gpu-3"},
+		},
+		"a pod, with the node of kube-state-metrics": {
+			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-qwen-7d9f8b6c5-bbbb2", "node": "infra-1",
+				"job": "kubernetes-service-endpoints", "service": "prometheus-kube-state-metrics"},
+			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-qwen", Pod: "vllm-qwen-7d9f8b6c5-bbbb2"},
 		},
 		"a pod by kube-state-metrics": {
 			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-llama", "job": "kube-state-metrics",
@@ -316,6 +347,43 @@ func TestEntityFromLabels(t *testing.T) {
 	own.GeneratorURL = generator(`workqueue_depth > 5`)
 	if e := classify.Classify(c, own, "c").Entity; e.Pool != "" {
 		t.Errorf("elsewhere a name is anything's: %+v", e)
+	}
+}
+
+// A rule that sums a gateway's requests by the gateway's pod is about the pools behind it. A rule
+// about the gateway itself, or about a sidecar beside a worker, is about its pod.
+func TestGatewayRequestsAreNotOfItsPod(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	const ratio = `sum by (namespace, pod) (rate(envoy_cluster_upstream_rq_xx{envoy_response_code_class="5"}[5m])) > 1`
+	for _, tt := range []struct{ expr, namespace, pod, want string }{
+		{ratio, "envoy-gateway-system", "envoy-llm-eg-5d4f6b7c8d-x7k2q", ""},
+		{ratio, "edge", "istio-ingressgateway-5d4f6b7c8d-x7k2q", ""},
+		{ratio, "llm", "vllm-llama-5d4f6b7c8d-x7k2q", "vllm-llama-5d4f6b7c8d-x7k2q"},
+		{`envoy_server_live == 0`, "edge", "envoy-5d4f6b7c8d-x7k2q", "envoy-5d4f6b7c8d-x7k2q"},
+	} {
+		s := classify.Classify(c, state.Alert{GeneratorURL: generator(tt.expr), Labels: map[string]string{
+			"alertname": "Failures", "namespace": tt.namespace, "pod": tt.pod}}, "x")
+		if asked := s.Hints[state.SeriesHint] != ""; s.Entity.Pod != tt.want || asked != (tt.want == "") {
+			t.Errorf("%s of %s: about %+v, its series are asked for: %t", tt.expr, tt.pod, s.Entity, asked)
+		}
+	}
+}
+
+// Words in the name of a rule mean nothing if its expression is about another system.
+func TestWordsYieldToForeignExpressions(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	for name, expr := range map[string]string{
+		"CeleryQueueBacklog": `celery_queue_size > 100`, "LowCacheHitRate": `rate(redis_keyspace_hits_total[5m]) < 1`,
+		"CPUThrottlingHigh":               `rate(container_cpu_cfs_throttled_periods_total[5m]) > 0.25`,
+		"PrometheusNotificationQueueFull": `predict_linear(prometheus_notifications_queue_length[5m], 1800) > 100`,
+	} {
+		s := classify.Classify(c, state.Alert{Labels: map[string]string{"alertname": name}, GeneratorURL: generator(expr)}, "x")
+		if s.Symptom != state.Unclassified {
+			t.Errorf("%s: %s by %s", name, s.Symptom, s.By)
+		}
+	}
+	if s := classify.Classify(c, state.Alert{Labels: map[string]string{"alertname": "QueueBacklog"}, GeneratorURL: generator(`llm:waiting > 100`)}, "x"); s.Symptom != "queue_buildup" {
+		t.Errorf("words beside a recorded metric: %s", s.Symptom)
 	}
 }
 

@@ -35,3 +35,16 @@ func VLLMName(metric string) string {
 	}
 	return metric
 }
+
+// EngineName returns the metric in its engine's spelling. Besides VLLMName, it knows SGLang's
+// metrics with an underscore in place of the colon, as OpenMetrics escapes them, also on Ray, and
+// vLLM's with KServe's prefix.
+func EngineName(metric string) string {
+	metric = strings.TrimPrefix(metric, "kserve_")
+	for _, prefix := range []string{"sglang_", "ray_sglang_", "ray_sglang:"} {
+		if name, ok := strings.CutPrefix(metric, prefix); ok {
+			return "sglang:" + name
+		}
+	}
+	return VLLMName(metric)
+}

@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Named reports whether a metric matches a pattern: a name, with '*' for any text. It treats the
-// prefix vllm_ as vllm:.
+// Named reports whether a metric matches a pattern: a name, with '*' for any text. It knows
+// other spellings of an engine's metrics ([EngineName]).
 func Named(metric, pattern string) bool {
-	return slices.ContainsFunc([]string{metric, BaseName(metric), VLLMName(metric), BaseName(VLLMName(metric))},
+	return slices.ContainsFunc([]string{metric, BaseName(metric), EngineName(metric), BaseName(EngineName(metric))},
 		func(m string) bool { return goesBy(m, pattern) })
 }
 

@@ -11,13 +11,14 @@ import (
 // workloadLabels are the labels whose value is a pool's name.
 var workloadLabels = []string{
 	"deployment", "statefulset", "leaderworkerset", "daemonset", "workload", "inference_pool",
-	"dynamo_graph_deployment",
+	"dynamo_graph_deployment", "k8s_deployment_name", "k8s_statefulset_name", "k8s_daemonset_name",
 }
 
 // A Source tells whose labels an alert has.
 type Source struct {
 	GPU    bool // its rule reads the DCGM exporter
 	Picker bool // its rule reads an endpoint picker, whose pool metrics call the InferencePool "name"
+	Proxy  bool // its rule reads only what a proxy counts of requests
 	Scrape bool // it is about the scraped target itself
 }
 
@@ -27,13 +28,16 @@ func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 	gpu, picker := from.GPU, from.Picker
 	e := state.Entity{Cluster: cluster}
 	// Dynamo_namespace is not a Kubernetes namespace.
-	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace")
+	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace", "k8s_namespace_name")
 	// ModelName is the GPU's.
-	e.Model = first(l, "model_name", "model", "served_model_name", "model_id", "target_model_name")
-	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "model_server_pod")
-	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name")
+	e.Model = first(l, "model_name", "model", "served_model_name", "requested_model", "gen_ai_request_model", "target_model_name")
+	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "k8s_pod_name", "model_server_pod")
+	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name", "k8s_node_name")
 	if up, ok := proxied(l); ok && !gpu {
 		return state.Entity{Cluster: cluster, Namespace: up.Namespace, Pool: up.Name, Model: e.Model}
+	}
+	if from.Proxy && gateway(l) {
+		return state.Entity{Cluster: cluster, Model: e.Model}
 	}
 	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" ||
 		strings.Contains(strings.ToLower(l["job"]), "dcgm")
@@ -91,6 +95,9 @@ func kubeEntity(e *state.Entity, l map[string]string, scrape bool) {
 	if first(l, workloadLabels...) != "" { // a workload has no node: this one is of the target
 		e.Node = l["exported_node"]
 	}
+	if e.Pod != "" && !kubeStatePod(e.Pod) { // the pod's node has another name, or is known from the pod
+		e.Node = l["exported_node"]
+	}
 	if kubeStatePod(e.Pod) && !scrape {
 		e.Pod = ""
 		if l["exported_namespace"] == "" && e.Node == "" && first(l, workloadLabels...) == "" {
@@ -110,7 +117,7 @@ func kubeStatePod(name string) bool { return strings.Contains(name, "kube-state-
 // entity if they belong to a router or an endpoint picker.
 func subjectInstance(e *state.Entity, l map[string]string, gpu bool) string {
 	instance := l["instance"]
-	if server := first(l, "server", "worker_url"); server != "" && !gpu && looksLikeAddress(server) {
+	if server := first(l, "server", "worker_url", "worker"); server != "" && !gpu && looksLikeAddress(server) {
 		// The router re-exports an engine's series: pod and instance are the router's, server (or
 		// SGLang's worker_url) is the engine.
 		e.Pod, instance = "", hostPort(server)

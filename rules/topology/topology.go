@@ -326,7 +326,7 @@ func Conflict(a, b string) bool { return a != "" && b != "" && a != b }
 var (
 	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes uses no vowels in the hash;
 	// short hashes are recognized by a digit.
-	replicaSetPod = regexp.MustCompile(`^(.+)-(?:[bcdfghjklmnpqrstvwxz0-9]{6,10}|[a-z0-9]*[0-9][a-z0-9]*)-[a-z0-9]{5}$`)
+	replicaSetPod = regexp.MustCompile(`^(.+)-([bcdfghjklmnpqrstvwxz0-9]{6,10}|[a-z0-9]*[0-9][a-z0-9]*)-[a-z0-9]{5}$`)
 	// A StatefulSet's or LeaderWorkerSet's pod: name and ordinal.
 	ordinalPod = regexp.MustCompile(`^(.+)-[0-9]{1,4}$`)
 	// A DaemonSet's pod: Kubernetes uses no vowels, and no digits similar to them, in its suffixes.

@@ -1,6 +1,9 @@
 package topology
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // An Upstream names the destination of a proxy's requests: a workload, a Service or a route. Its
 // name leads to the pool behind it.
@@ -53,4 +56,21 @@ func envoyCluster(name string) Upstream {
 func proxied(l map[string]string) (Upstream, bool) {
 	up := UpstreamOf(l)
 	return up, up.Name != "" && !(l["reporter"] == "destination" && l["pod"] != "")
+}
+
+// gatewayNamespaces are the namespaces into which the manifests of nginx, Istio, Envoy Gateway,
+// Contour and kgateway install their proxies.
+var gatewayNamespaces = []string{"ingress-nginx", "istio-system", "istio-ingress", "envoy-gateway-system", "projectcontour",
+	"kgateway-system"}
+
+// gateway reports whether the labels of a proxy's series are those of a gateway, which serves
+// several pools. A sidecar's labels are those of the worker beside it.
+func gateway(l map[string]string) bool {
+	if slices.Contains(gatewayNamespaces, l["namespace"]) {
+		return true
+	}
+	name := first(l, "pod", "service")
+	return slices.ContainsFunc([]string{"gateway", "ingress", "envoy", "contour"}, func(part string) bool {
+		return strings.Contains(name, part)
+	})
 }
