@@ -56,10 +56,10 @@ func Identify(cluster string, sig signals.Signal, src signals.Source, labels map
 			}
 		}
 	default:
-		e.Namespace = first("namespace", "kubernetes_namespace")
+		e.Namespace = first("namespace", "kubernetes_namespace", "k8s_namespace_name")
 		e.Model = first("model_name", "model")
 		if per == signals.PerPod {
-			e.Pod = first("pod", "kubernetes_pod_name", "pod_name")
+			e.Pod = first("pod", "kubernetes_pod_name", "pod_name", "k8s_pod_name")
 			e.Instance, e.Node = labels["instance"], first("node", "kubernetes_node")
 		}
 	}

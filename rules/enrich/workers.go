@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -25,7 +26,8 @@ func (m *merge) findWorkers() {
 		for _, s := range r.Samples {
 			e := s.Entity
 			key := e.Namespace + "/" + e.Pod
-			if e.Pod != "" && e.Model != "" {
+			// Kubernetes knows only the name on the command line, which the engine may not use.
+			if e.Pod != "" && e.Model != "" && len(r.Workers) == 0 {
 				several[key] = several[key] || models[key] != "" && !strings.EqualFold(models[key], e.Model)
 				models[key] = e.Model
 			}
@@ -48,6 +50,8 @@ func (m *merge) findWorkers() {
 	}
 	if m.guessed = len(m.workers) == 0; m.guessed {
 		m.guessWorkers()
+	} else {
+		m.addReporting()
 	}
 	for i := range m.workers {
 		w := &m.workers[i]
@@ -60,6 +64,36 @@ func (m *merge) findWorkers() {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod),
 			cmp.Compare(a.Instance, b.Instance))
 	})
+}
+
+// addReporting adds the pods that report an engine's metrics and answer now, but that Kubernetes'
+// reader does not recognise by their image and command.
+func (m *merge) addReporting() {
+	known, up, node := map[string]bool{}, map[string]bool{}, map[string]string{}
+	for _, w := range m.workers {
+		known[w.Namespace+"/"+w.Pod] = true
+	}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			switch key := WorkerKey(s.Entity); {
+			case s.Signal == "up" && s.Value > 0:
+				up[key] = true
+			case s.Signal == "pod_node":
+				node[key] = s.Text
+			}
+		}
+	}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			e, key := s.Entity, WorkerKey(s.Entity)
+			if e.Pod == "" || e.Model == "" || e.GPU != "" || r.Engines[key] == "" || known[key] || !up[key] {
+				continue
+			}
+			known[key] = true
+			m.workers = append(m.workers, state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: topology.PoolOf(e.Pod), Model: e.Model,
+				Instance: e.Instance, Node: cmp.Or(e.Node, node[key]), Ready: true})
+		}
+	}
 }
 
 func (m *merge) index() {

@@ -38,6 +38,7 @@ type rawSource struct {
 	With      []string `yaml:"with"`
 	Match     []string `yaml:"match"`
 	Label     string   `yaml:"label"`
+	Suffix    string   `yaml:"suffix"`
 	Value     string   `yaml:"value"`
 	Nonzero   bool     `yaml:"nonzero"`
 	Per       Per      `yaml:"per"`
@@ -124,13 +125,16 @@ func (r rawSignal) signal() (Signal, error) {
 
 func (r rawSource) source() (Source, error) {
 	s := Source{Engine: r.Engine, Note: r.Note, Metric: r.Metric, Fn: r.Fn, Q: r.Q, Over: r.Over, With: r.With,
-		Label: r.Label, Value: r.Value, Nonzero: r.Nonzero, Per: r.Per, Scale: r.Scale}
+		Label: r.Label, Suffix: r.Suffix, Value: r.Value, Nonzero: r.Nonzero, Per: r.Per, Scale: r.Scale}
 	var errs []error
 	if !slices.Contains(engines, r.Engine) {
 		errs = append(errs, fmt.Errorf("engine %q: want one of %v", r.Engine, engines))
 	}
 	if r.Metric == "" {
 		errs = append(errs, errors.New("metric is needed"))
+	}
+	if r.Suffix != "" && r.Label == "" {
+		errs = append(errs, errors.New("suffix needs a label"))
 	}
 	if s.Fn == "" {
 		s.Fn = FnLast

@@ -141,16 +141,25 @@ type Source struct {
 	// with the same matchers.
 	With  []string
 	Match []Matcher
-	// Label names the label whose value becomes the sample's Text. Value names the label whose
-	// value becomes the sample's value.
-	Label string
-	Value string
+	// Label names the label whose value becomes the sample's Text, with Suffix behind it. Value
+	// names the label whose value becomes the sample's value.
+	Label  string
+	Suffix string
+	Value  string
 	// Nonzero drops points that are zero: for metrics with a series for every possible word.
 	Nonzero bool
 	// Per, if set, is the kind of entity that the source identifies: a frontend knows the pool, not
 	// the worker.
 	Per   Per
 	Scale float64
+}
+
+// Text returns the sample's text for a value of the label; "" if the series lacks it.
+func (s Source) Text(value string) string {
+	if value == "" {
+		return ""
+	}
+	return value + s.Suffix
 }
 
 // A Matcher selects series by a label, in PromQL's syntax: label="v", label!="v", label=~"re",

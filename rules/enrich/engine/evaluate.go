@@ -333,7 +333,7 @@ func (e *evaluation) slot(t *target, series int) string {
 	}
 	s := slot{entity: enrich.Identify(e.cluster, e.signal, src, t.with(labels))}
 	if src.Label != "" {
-		s.text = labels[src.Label]
+		s.text = src.Text(labels[src.Label])
 	}
 	if s.entity.Instance != "" {
 		s.instance = s.entity.Instance

@@ -15,13 +15,20 @@ func commandOf(c corev1.Container) []string {
 	var out []string
 	words := append(append([]string(nil), c.Command...), c.Args...)
 	for i, w := range words {
-		if i > 0 && strings.HasPrefix(words[i-1], "-") && strings.HasSuffix(words[i-1], "c") && isShell(words[0]) {
+		if isScript(words, i) {
 			out = append(out, shellWords(w)...)
 			continue
 		}
 		out = append(out, w)
 	}
 	return out
+}
+
+// isScript reports whether a word is the script of a shell, also behind another program, such as
+// tini.
+func isScript(words []string, i int) bool {
+	return i > 0 && strings.HasPrefix(words[i-1], "-") && strings.HasSuffix(words[i-1], "c") &&
+		slices.ContainsFunc(words[:i], isShell)
 }
 
 func isShell(w string) bool {
@@ -137,31 +144,17 @@ func enginesOf(c corev1.Container) int {
 	return 1
 }
 
-// engineOf returns the engine of a container, or "" if it has none.
-func engineOf(c corev1.Container) string {
-	text := strings.ToLower(c.Image + " " + strings.Join(commandOf(c), " "))
-	for _, e := range []struct{ word, engine string }{
-		{"dynamo", "dynamo"}, {"vllm", "vllm"}, {"sglang", "sglang"}, {"tensorrt_llm", "trtllm"}, {"trtllm", "trtllm"},
-		{"--max-num-seqs", "vllm"},
-	} {
-		if strings.Contains(text, e.word) {
-			return e.engine
-		}
-	}
-	return ""
-}
-
 // modelOf returns the name under which a container serves its model.
 func modelOf(c corev1.Container) string {
 	words := commandOf(c)
 	for _, name := range []string{"served-model-name", "model-name", "model", "model-path"} {
-		if v, ok := flag(words, name); ok && !strings.HasPrefix(v, "-") {
+		if v, ok := flag(words, name); ok && !strings.HasPrefix(v, "-") && !strings.Contains(v, "$") {
 			return v
 		}
 	}
 	for i, w := range words {
 		if (w == "serve" || w == "trtllm-serve" && words[min(i+1, len(words)-1)] != "serve") && i+1 < len(words) &&
-			!strings.HasPrefix(words[i+1], "-") {
+			!strings.HasPrefix(words[i+1], "-") && !strings.Contains(words[i+1], "$") {
 			return words[i+1]
 		}
 	}

@@ -221,16 +221,23 @@ func desiredGPUs(cluster *unstructured.Unstructured) int64 {
 // hasGPU reports whether any container of the pod requests an accelerator.
 func hasGPU(p *corev1.Pod) bool { return gpusOf(p) > 0 }
 
+// accelerators returns the number of accelerators that a container requests.
+func accelerators(c corev1.Container) int64 {
+	var sum int64
+	for name, n := range c.Resources.Limits {
+		if strings.HasSuffix(string(name), "/gpu") || strings.HasPrefix(string(name), "nvidia.com/mig-") ||
+			name == "google.com/tpu" {
+			sum += n.Value()
+		}
+	}
+	return sum
+}
+
 // gpusOf returns the number of accelerators that the pod's containers request.
 func gpusOf(p *corev1.Pod) int64 {
 	var sum int64
 	for _, c := range p.Spec.Containers {
-		for name, n := range c.Resources.Limits {
-			if strings.HasSuffix(string(name), "/gpu") || strings.HasPrefix(string(name), "nvidia.com/mig-") ||
-				name == "google.com/tpu" {
-				sum += n.Value()
-			}
-		}
+		sum += accelerators(c)
 	}
 	return sum
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	jsoniter "github.com/json-iterator/go"
@@ -39,10 +40,59 @@ type point struct {
 	v  float64
 }
 
-// ask sends a query. A gathering gets thousands of series, and client_golang's API client decodes
-// each three times. That would take half of the bot's time for a gathering. So ask decodes answers
-// once, with the decoder that client_golang uses.
+// ask sends a query. If the server finds it too long, ask divides it, and remembers the length:
+// VictoriaMetrics takes 16 KiB (-search.maxQueryLen).
 func (c *Client) ask(ctx context.Context, j plannedQuery) answer {
+	if most := c.longest.Load(); most == 0 || int64(len(j.query)) < most || len(j.parts) < 2 {
+		got := c.askWhole(ctx, j)
+		if !isTooLong(got.err) || len(j.parts) < 2 {
+			return got
+		}
+		lower(&c.longest, int64(len(j.query)))
+	}
+	half := len(j.parts) / 2
+	var out answer
+	for _, parts := range [][]part{j.parts[:half], j.parts[half:]} {
+		piece := j
+		piece.parts, piece.query = parts, union(parts, j.timed)
+		got := c.ask(ctx, piece)
+		if got.err != nil {
+			return answer{err: got.err}
+		}
+		out.series, out.partial = append(out.series, got.series...), out.partial || got.partial
+	}
+	return out
+}
+
+// lower sets a limit to a value, unless it is lower.
+func lower(limit *atomic.Int64, to int64) {
+	for {
+		now := limit.Load()
+		if now != 0 && now <= to || limit.CompareAndSwap(now, to) {
+			return
+		}
+	}
+}
+
+// isTooLong reports whether a server, or a proxy before it, refused a query for its length.
+func isTooLong(err error) bool {
+	var status statusError
+	if errors.As(err, &status) {
+		return status == http.StatusRequestURITooLong || status == http.StatusRequestEntityTooLarge ||
+			status == http.StatusRequestHeaderFieldsTooLarge
+	}
+	return err != nil && strings.Contains(err.Error(), "too long query")
+}
+
+// A statusError is an answer of a proxy.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("answered with status %d", int(e)) }
+
+// askWhole sends a query as it is. A gathering gets thousands of series, and client_golang's API
+// client decodes each three times. That would take half of the bot's time for a gathering. So
+// askWhole decodes answers once, with the decoder that client_golang uses.
+func (c *Client) askWhole(ctx context.Context, j plannedQuery) answer {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	query, err := c.restricted(j.query)
@@ -129,7 +179,7 @@ func (c *Client) send(req *http.Request) (int, answer, error) {
 	}
 	got, err := decode(body.Bytes())
 	if resp.StatusCode/100 != 2 && (err == nil || errors.Is(err, errNoAnswer)) { // the answer of a proxy
-		err = fmt.Errorf("answered with status %d", resp.StatusCode)
+		err = statusError(resp.StatusCode)
 	}
 	return resp.StatusCode, got, err
 }
@@ -152,8 +202,8 @@ func decode(body []byte) (answer, error) {
 			text = it.ReadString()
 		case "warnings":
 			it.ReadArrayCB(func(it *jsoniter.Iterator) bool {
-				out.partial = true
-				it.Skip()
+				// Notes about the query itself begin so, and the answer is complete.
+				out.partial = !strings.HasPrefix(it.ReadString(), "PromQL ") || out.partial
 				return it.Error == nil
 			})
 		case "isPartial": // VictoriaMetrics' field for warnings

@@ -6,10 +6,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"paramedic/state"
 )
@@ -160,5 +164,37 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	if n := made.Load(); n > gatherings*MaxQueries/2 {
 		t.Errorf("%d connections for %d gatherings", n, gatherings)
+	}
+}
+
+// VictoriaMetrics takes queries of 16 KiB by default.
+func TestLongQueriesAreDivided(t *testing.T) {
+	scope := state.Scope{Namespace: "llm", Pool: "vllm-llama"}
+	want := read(t, &fakeAPI{t: t, store: fleet()}, scope, Config{})
+	api := &fakeAPI{t: t, store: fleet(), longest: 16 << 10}
+	got := read(t, api, scope, Config{})
+	key := func(s state.Sample) string { return s.Signal + fmt.Sprint(s.Entity) + s.Text }
+	byEntity := cmpopts.SortSlices(func(a, b state.Sample) bool { return key(a) < key(b) })
+	if diff := cmp.Diff(want.Samples, got.Samples, byEntity); len(want.Samples) == 0 || diff != "" {
+		t.Errorf("%d samples, %d where queries are short:\n%s", len(want.Samples), len(got.Samples), diff)
+	}
+	if !slices.ContainsFunc(api.queries, func(q string) bool { return len(q) > api.longest }) {
+		t.Error("no query was too long")
+	}
+}
+
+// A write may rest on fresh values, and a part of them may look like an idle worker.
+func TestFreshValuesAreNeverPartial(t *testing.T) {
+	client, err := New(Config{URL: (&fakeAPI{t: t, store: fleet(), warns: true}).serve().URL, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
+	if got := client.Read(t.Context(), q); len(got.Samples) == 0 {
+		t.Error("no value for a person to read")
+	}
+	q.Fresh = true
+	if got := client.Read(t.Context(), q); len(got.Samples) > 0 {
+		t.Errorf("%d fresh values of a partial answer", len(got.Samples))
 	}
 }

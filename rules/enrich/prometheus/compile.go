@@ -13,9 +13,10 @@ import (
 // The labels that identify the entity of a series. The queries aggregate over all other labels
 // (ranks, finish reasons, containers).
 var (
+	// The OpenTelemetry collector gives series the last two.
 	workerLabels = []string{"namespace", "kubernetes_namespace", "pod", "kubernetes_pod_name", "pod_name", "instance",
-		"job", "model_name", "model", "node"}
-	poolLabels = []string{"namespace", "kubernetes_namespace", "model_name", "model"}
+		"job", "model_name", "model", "node", "k8s_namespace_name", "k8s_pod_name"}
+	poolLabels = []string{"namespace", "kubernetes_namespace", "model_name", "model", "k8s_namespace_name"}
 	gpuLabels  = []string{"namespace", "exported_namespace", "pod", "exported_pod", "gpu", "UUID", "node", "Hostname",
 		"hostname"}
 	podLabels   = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
@@ -216,7 +217,11 @@ func (b builder) offset() string {
 }
 
 func (b builder) sel(metric string, matchers []signals.Matcher) string {
-	all := make([]string, 0, len(matchers)+len(b.matchers))
+	all := make([]string, 0, len(matchers)+len(b.matchers)+1)
+	// A server that escapes names for older Prometheus writes an underscore.
+	if name, ok := strings.CutPrefix(metric, "sglang:"); ok {
+		metric, all = "", append(all, fmt.Sprintf(`__name__=~"sglang:%[1]s|sglang_%[1]s"`, name))
+	}
 	for _, m := range matchers {
 		all = append(all, m.String())
 	}

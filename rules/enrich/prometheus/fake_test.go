@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,6 +21,7 @@ type fakeAPI struct {
 	refuse  string
 	noRange bool // refuses charts
 	warns   bool // as if a store behind it did not answer
+	longest int  // refuses longer queries, as VictoriaMetrics does; 0: none
 	token   string
 	delay   <-chan struct{}
 	mu      sync.Mutex
@@ -59,6 +61,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.queries = append(f.queries, q)
 	f.asked = append(f.asked, r.Form)
 	f.mu.Unlock()
+	if f.longest > 0 && len(q) > f.longest {
+		f.fail(w, http.StatusUnprocessableEntity, "422", fmt.Sprintf("too long query; got %d bytes; mustn't exceed `-search.maxQueryLen=%d` bytes", len(q), f.longest))
+		return
+	}
 	if f.refuse != "" && strings.Contains(q, f.refuse) {
 		f.fail(w, http.StatusUnprocessableEntity, "execution", "query processing would load too many samples into memory")
 		return

@@ -264,7 +264,7 @@ func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
 	e := enrich.Identify(g.query.Cluster, m.signal, src, labels)
 	text := ""
 	if src.Label != "" {
-		text = cmp.Or(labels[renamedLabel(src)], labels[src.Label])
+		text = src.Text(cmp.Or(labels[renamedLabel(src)], labels[src.Label]))
 	}
 	key := sampleKey{m.id, e, text}
 	if e.Pod != "" {

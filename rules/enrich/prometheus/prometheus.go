@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -29,7 +30,8 @@ import (
 )
 
 const (
-	// MaxQueries limits the queries of one gathering, including prefetched ones.
+	// MaxQueries limits the queries of one gathering, including prefetched ones. A server that
+	// takes only short queries gets more.
 	MaxQueries = 12
 	// Stale is the greatest age of a value.
 	Stale = 5 * time.Minute
@@ -56,9 +58,10 @@ const (
 // Config holds the address of Prometheus and how to call it.
 type Config struct {
 	URL       string
-	Token     func() (string, error) // bearer token, read at every call; nil: none
-	Transport http.RoundTripper      // nil: [Transport]
-	Timeout   time.Duration          // of one query; zero: 4 s
+	Token     func() (string, error)      // bearer token, read at every call; nil: none
+	Headers   func() (http.Header, error) // read at every call; nil: none
+	Transport http.RoundTripper           // nil: [Transport]
+	Timeout   time.Duration               // of one query; zero: 4 s
 	// Match restricts each query to series with these labels. A store of several clusters needs it.
 	Match map[string]string
 }
@@ -71,6 +74,7 @@ type Client struct {
 	timeout time.Duration
 	past    *pastCache
 	match   []*labels.Matcher // of every selector
+	longest atomic.Int64      // the length of a query that the server found too long; 0: none
 }
 
 // Transport returns a transport that keeps a connection for each query of a gathering.
@@ -93,7 +97,7 @@ func New(c Config) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = 4 * time.Second
 	}
-	plain := &http.Client{Transport: &bearer{token: c.Token, next: c.Transport}, CheckRedirect: enrich.RefuseRedirect}
+	plain := &http.Client{Transport: &bearer{token: c.Token, headers: c.Headers, next: c.Transport}, CheckRedirect: enrich.RefuseRedirect}
 	client, err := api.NewClient(api.Config{Address: c.URL, Client: plain})
 	if err != nil {
 		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
@@ -109,11 +113,12 @@ func New(c Config) (*Client, error) {
 	return out, nil
 }
 
-// bearer adds the current token to each request and limits the answer's size. It would also add the
-// token to a redirected request, so the client follows no redirect.
+// bearer adds the current token and headers to each request and limits the answer's size. It would
+// also add them to a redirected request, so the client follows no redirect.
 type bearer struct {
-	token func() (string, error)
-	next  http.RoundTripper
+	token   func() (string, error)
+	headers func() (http.Header, error)
+	next    http.RoundTripper
 }
 
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -125,6 +130,13 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errors.New("the bearer token cannot be read")
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if b.headers != nil {
+		more, err := b.headers()
+		if err != nil {
+			return nil, errors.New("the headers cannot be read")
+		}
+		maps.Copy(r.Header, more)
 	}
 	resp, err := b.next.RoundTrip(r)
 	if err != nil {
@@ -211,6 +223,8 @@ func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
 	wg.Wait()
 }
 
+var errPartial = errors.New("a store behind it did not answer, so the answer is only a part")
+
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	var out enrich.Reading
@@ -228,6 +242,9 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 			c.past.keep(j, got, q.Now)
 			mu.Lock()
 			defer mu.Unlock()
+			if q.Fresh && got.partial { // a write may rest on it
+				got.err = errPartial
+			}
 			if got.err != nil {
 				j.recordFailure(&out, enrich.Explain("Prometheus", got.err))
 				return

@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -388,6 +389,28 @@ func TestTokenIsReadPerCallAndNeverShown(t *testing.T) {
 		if err != nil && c.token != "" && strings.Contains(err.Error(), c.token) {
 			t.Errorf("the token is in the error: %v", err)
 		}
+	}
+}
+
+// Mimir asks for a tenant, and some stores for basic authentication.
+func TestHeadersAreReadPerCallAndNeverShown(t *testing.T) {
+	f := &fakeAPI{t: t, store: fleet()}
+	var tenants []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tenants = append(tenants, r.Header.Get("X-Scope-OrgID"))
+		f.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	headers, failure := http.Header{"X-Scope-Orgid": {"sre"}}, error(nil)
+	client, err := New(Config{URL: server.URL, Headers: func() (http.Header, error) { return headers, failure }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Ping(t.Context()); err != nil || !slices.Equal(tenants, []string{"sre"}) {
+		t.Errorf("tenants %q, %v", tenants, err)
+	}
+	if failure = errors.New("s3cret"); client.Ping(t.Context()) == nil || strings.Contains(client.Ping(t.Context()).Error(), "s3cret") {
+		t.Errorf("unreadable headers: %v", client.Ping(t.Context()))
 	}
 }
 

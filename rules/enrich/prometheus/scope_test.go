@@ -92,6 +92,48 @@ func TestNodeIsReadWithoutHonorLabels(t *testing.T) {
 	}
 }
 
+// OpenMetrics writes underscores for colons if names are escaped.
+func TestEscapedNamesOfSGLangAreRead(t *testing.T) {
+	for _, name := range []string{"sglang:num_running_reqs", "sglang_num_running_reqs"} {
+		s := &store{}
+		for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+			s.add(map[string]string{"__name__": name, "namespace": "llm", "pod": "sglang-7d9f8b6c5-x7k2q", "model_name": "m", "tp_rank": "0",
+				"pp_rank": "0", "instance": "10.0.0.7:30000"}, at, 7)
+		}
+		r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm"}, Config{})
+		if x := find(r, "requests_running", "sglang-7d9f8b6c5-x7k2q"); x == nil || x.Value != 7 {
+			t.Errorf("%s: %+v", name, x)
+		}
+	}
+}
+
+// Conditions such as AcceleratedHardwareReady of EKS are good if they are true, unlike
+// GpuUnhealthy.
+func TestReadyConditionsAreGood(t *testing.T) {
+	s := &store{}
+	for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+		for node, condition := range map[string]string{"node-0": "AcceleratedHardwareReady", "node-1": "GpuUnhealthy"} {
+			for _, status := range []string{"true", "false", "unknown"} {
+				v := 0.0
+				if status == "false" {
+					v = 1
+				}
+				s.add(map[string]string{"__name__": "kube_node_status_condition", "node": node, "condition": condition, "status": status,
+					"job": "kube-state-metrics"}, at, v)
+			}
+		}
+	}
+	var got []string
+	for _, sm := range read(t, &fakeAPI{t: t, store: s}, state.Scope{Nodes: []string{"node-0", "node-1"}}, Config{}).Samples {
+		if sm.Signal == "node_bad_condition" {
+			got = append(got, sm.Entity.Node+" "+sm.Text)
+		}
+	}
+	if want := []string{"node-0 AcceleratedHardwareReady=False"}; !slices.Equal(got, want) {
+		t.Errorf("bad: %q, want %q", got, want)
+	}
+}
+
 // The namespace of a proxy is not the one that it serves. Its codes count for the namespace of the
 // backend only.
 func TestGatewayCodesBelongToTheBackend(t *testing.T) {

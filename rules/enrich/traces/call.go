@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -16,7 +17,8 @@ import (
 type caller struct {
 	display string // display name of the store
 	base    *url.URL
-	token   func() (string, error) // nil: none
+	token   func() (string, error)      // nil: none
+	headers func() (http.Header, error) // nil: none
 	http    *http.Client
 }
 
@@ -49,6 +51,13 @@ func (c caller) get(ctx context.Context, path string, q url.Values, into any) er
 			return fmt.Errorf("%s's bearer token cannot be read", c.display)
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if c.headers != nil {
+		more, err := c.headers()
+		if err != nil {
+			return fmt.Errorf("%s's headers cannot be read", c.display)
+		}
+		maps.Copy(req.Header, more)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

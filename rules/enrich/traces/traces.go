@@ -58,10 +58,11 @@ const (
 type Config struct {
 	TempoURL  string
 	JaegerURL string
-	Token     func() (string, error) // bearer token, read at every call; nil: none
-	Transport http.RoundTripper      // nil: http.DefaultTransport
-	Timeout   time.Duration          // of one call; zero: 4 s
-	Clock     state.Clock            // nil: the system clock; only Ping uses it
+	Token     func() (string, error)      // bearer token, read at every call; nil: none
+	Headers   func() (http.Header, error) // read at every call; nil: none
+	Transport http.RoundTripper           // nil: http.DefaultTransport
+	Timeout   time.Duration               // of one call; zero: 4 s
+	Clock     state.Clock                 // nil: the system clock; only Ping uses it
 }
 
 // A store is one kind of trace store. Its method find returns the engines' spans between two times,
@@ -98,7 +99,7 @@ func New(c Config) (*Client, error) {
 		return nil, fmt.Errorf("traces.%s: want an address such as http://tempo:3200", key)
 	}
 	client := &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}
-	api := caller{display: who, base: base, token: c.Token, http: client}
+	api := caller{display: who, base: base, token: c.Token, headers: c.Headers, http: client}
 	if who == "Tempo" {
 		return &Client{store: tempo{api}, clock: c.Clock}, nil
 	}
