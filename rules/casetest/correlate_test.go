@@ -216,6 +216,11 @@ func TestAbsorbs(t *testing.T) {
 		return in
 	}
 	llama := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b", Pods: []string{"p1"}}
+	younger := func(by time.Duration) *state.Incident {
+		in := incident("1", "kv_exhaustion", llama, "kv_pressure")
+		in.StartedAt = in.StartedAt.Add(by)
+		return in
+	}
 	qwen := state.Scope{Namespace: "llm", Pool: "vllm-qwen", Model: "qwen-32b", Pods: []string{"q1"}, Nodes: []string{"node-2"}}
 	machine := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b", Pods: []string{"p1"}, Nodes: []string{"node-2"}}
 	chat := state.Scope{Namespace: "chat", Pool: "vllm-qwen", Model: "qwen-32b", Pods: []string{"q1"}, Nodes: []string{"node-2"}}
@@ -264,6 +269,8 @@ func TestAbsorbs(t *testing.T) {
 			incident("2", "kv_exhaustion", llama, "kv_pressure"), true},
 		"a full cache does not take skew": {incident("2", "kv_exhaustion", llama, "kv_pressure"),
 			incident("1", "routing_skew", llama, "queue_buildup"), false},
+		"one without a place that began with it":      {younger(time.Minute), incident("2", "", state.Scope{}, "ttft_high"), true},
+		"one without a place that began hours before": {younger(8 * time.Hour), incident("2", "", state.Scope{}, "ttft_high"), false},
 	} {
 		if got := correlate.Absorbs(c, tt.root, tt.other); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)

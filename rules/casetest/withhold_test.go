@@ -94,6 +94,10 @@ var untold = []lookAlike{
 	{"gpu_fault_old_xid_worker_stands_still", "engine_hang", "gpu_xid"},
 	// Only the memory of an hour distinguishes a leak from the allocation that it makes fail.
 	{"gpu_memory_leak_of_another_process", "cuda_oom", "gpu_fb_low"},
+	// Only the usual prefill time distinguishes a limit from slow prefill.
+	{"concurrency_cap_one_worker_drained", "prefill_starvation", "prefill_time_p95"},
+	// Without the age of pods, workers that are full look as at a limit that is not known.
+	{"cold_start_survivors_queue", "concurrency_cap", "max_num_seqs and pod_"},
 	// Only the CPU limit tells why caches fill.
 	{"gpu_underutilization_cpu_limit_fills_the_cache", "kv_exhaustion", "cpu_throttled"},
 	{"gpu_underutilization_cpu_limit_fills_the_cache", "traffic_surge", "cpu_throttled"},

@@ -373,7 +373,8 @@ func overlaps(c *catalog.Catalog, root, other *state.Incident) bool {
 		return true
 	}
 	if o.Pool == "" && o.Model == "" && len(o.Pods) == 0 && len(o.Nodes) == 0 {
-		return serving(c, other) // it names no place, and the fleet has a serving incident
+		// It names no place, and the fleet has a serving incident that did not begin long after it.
+		return serving(c, other) && root.StartedAt.Sub(other.StartedAt) <= joinWindow
 	}
 	return slices.ContainsFunc(o.Pods, func(p string) bool { return slices.Contains(r.Pods, p) })
 }

@@ -134,38 +134,54 @@ func isMeasured(v *evidence.View, signal string) bool {
 	return len(told) > 0 && v.Engines(told) == v.Engines(v.Pods())
 }
 
-// isFelt reports whether the signal is unhealthy or unusual for the pool or for one of its workers.
+// unusualShare is the divisor of a pool's workers of which at least one must be far above its
+// baseline. Among many workers with few requests, some are by chance.
+const unusualShare = 10
+
+// isFelt reports whether the signal is unhealthy or unusual for the pool, unhealthy for one of its
+// workers, or unusual for a tenth of them.
 func isFelt(v *evidence.View, signal string) bool {
 	s := v.Series(signal)
 	if s == nil {
 		return false
 	}
-	if bad(signal, s.Whole.CurrentValue(), s.Whole.BaselineValue()) {
+	if unhealthy, rises := rate(signal, s.Whole.CurrentValue(), s.Whole.BaselineValue()); unhealthy || rises {
 		return true
 	}
-	return slices.ContainsFunc(v.Pods(), func(g *evidence.Subject) bool {
+	risen := 0
+	for _, g := range v.Pods() {
 		own := g.Own(s)
-		return own != nil && bad(signal, condition.Some(own.Value), condition.Optional(own.Baseline))
-	})
+		if own == nil {
+			continue
+		}
+		unhealthy, rises := rate(signal, condition.Some(own.Value), condition.Optional(own.Baseline))
+		if unhealthy {
+			return true
+		}
+		if rises {
+			risen++
+		}
+	}
+	return risen > 0 && risen*unusualShare >= len(v.Pods())
 }
 
-// bad reports whether a value is over the threshold of the pool's health, or far above its
-// baseline. Preemptions at their usual rate are not bad.
-func bad(signal string, now, before condition.Number) bool {
+// rate reports whether a value is over the threshold of the pool's health, and whether it is far
+// above its baseline. Preemptions at their usual rate are not unhealthy.
+func rate(signal string, now, before condition.Number) (unhealthy, rises bool) {
 	if !now.OK {
-		return false
+		return false, false
 	}
 	rated := signal
 	if as := ratedAs[signal]; as != "" {
 		rated = as
 	}
-	unhealthy := !slices.Contains([]health.Status{health.Healthy, health.Unknown}, health.Rate(rated, now.V))
+	unhealthy = !slices.Contains([]health.Status{health.Healthy, health.Unknown}, health.Rate(rated, now.V))
 	floor, compared := floors[signal]
-	rises := compared && before.OK && now.V > floor && now.V > unusual*before.V
+	rises = compared && before.OK && now.V > floor && now.V > unusual*before.V
 	if signal == "preemption_rate" {
-		return unhealthy && (!before.OK || rises)
+		return unhealthy && (!before.OK || rises), false
 	}
-	return unhealthy || rises
+	return unhealthy, rises
 }
 
 // stands reports whether a worker runs requests and produces no token. Its latencies are those of

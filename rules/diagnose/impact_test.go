@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -104,6 +105,33 @@ func TestImpactNeedsEverythingThatUsersFeel(t *testing.T) {
 			Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "chat"}}, "Odd", rulestest.Now)
 		if d := Diagnose(c, in, &u.ev, rulestest.Now); d.Impact != tc.want {
 			t.Errorf("%s: impact %s of %s, want %s", name, d.Impact, d.Cause, tc.want)
+		}
+	}
+}
+
+// Among many workers with few requests, some are twice as slow as before by chance.
+func TestImpactOfLargePoolsAllowsForChance(t *testing.T) {
+	c := rulestest.MustLoad(t)
+	for slow, want := range map[int]state.Impact{3: state.ImpactNone, 5: state.ImpactFelt} {
+		var u users
+		u.ev.At = rulestest.Now
+		for i := range 25 {
+			u.pool(fmt.Sprintf("chat%d", i))
+		}
+		for i := range u.ev.Workers {
+			u.ev.Workers[i].Pool = "chat"
+		}
+		for i := range u.ev.Samples {
+			u.ev.Samples[i].Entity.Pool = "chat"
+		}
+		for i := range slow {
+			u.set(fmt.Sprintf("chat%d-0", i), "ttft_p95", 0.9)
+		}
+		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
+		rulestest.Attach(in, state.Sign{Symptom: state.Unclassified, Severity: state.Critical,
+			Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "chat"}}, "Odd", rulestest.Now)
+		if d := Diagnose(c, in, &u.ev, rulestest.Now); d.Impact != want {
+			t.Errorf("%d of 50 workers slower: impact %s, want %s", slow, d.Impact, want)
 		}
 	}
 }

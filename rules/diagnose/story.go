@@ -169,7 +169,7 @@ func needs(c *catalog.Catalog, v verdict, w *causeScore) []string {
 	switch {
 	case w == best && len(v.roots) > 0:
 		return []string{"a baseline that rules out " + eitherOf(v.roots)}
-	case w == best && v.unplaced:
+	case w == best && (v.unplaced || len(v.rivals) > 0):
 		return []string{"an alert that names its pool"}
 	case w == best && len(v.twins) > 0:
 		return []string{"values of " + titles(c, v.lacks) + " that rule out " + eitherOf(v.twins)}

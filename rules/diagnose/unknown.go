@@ -118,6 +118,10 @@ func whyUnknown(c *catalog.Catalog, v verdict) string {
 	case v.unplaced:
 		out = fmt.Sprintf("The evidence points to %s on %s. But no alert names its pool, and another pool is not known to be healthy.",
 			name, text.Phrase(topology.Target(v.view.Scope())))
+	case len(v.rivals) > 0:
+		t := v.rivals[0]
+		out = fmt.Sprintf("The evidence points to %s on %s, and as clearly to %s on %s. No alert names its pool.", name,
+			text.Phrase(topology.Target(v.view.Scope())), t.cause.ID.Words(), text.Phrase(topology.Target(t.scope)))
 	case len(v.roots) > 0:
 		out = fmt.Sprintf("The evidence points to %s. It can be the root cause, or a consequence of %s: the signals that decide are "+
 			"missing or have no baseline.", name, eitherOf(v.roots))

@@ -33,14 +33,18 @@ func bestVerdict(c *catalog.Catalog, in *state.Incident, ev *state.Evidence) ver
 		wards = append(wards, top.Phases(scope, ev)...)
 	}
 	var best verdict
+	var troubles []trouble
 	healthy := 0
 	for i, w := range wards {
 		// If the alerts name no pool or phase, they are about the one with the clearest verdict.
 		view := evidence.Arrange(top, in, w, ev, c)
 		view.Concerns(about.known && len(wards) == 1, about.strange)
 		v := weighAll(c, view, in)
-		if v.benign() {
+		switch {
+		case v.benign():
 			healthy++
+		case v.named && w.Role == "":
+			troubles = append(troubles, trouble{w.Scope, v.ranked[0].cause, v.ranked[0].score})
 		}
 		if i > 0 && !v.better(best) {
 			v.release()
@@ -55,7 +59,15 @@ func bestVerdict(c *catalog.Catalog, in *state.Incident, ev *state.Evidence) ver
 		best.named, best.unplaced = false, true
 		best.ranked[0].confidence = condition.Round(best.ranked[0].confidence/2, 4)
 	}
+	best.withholdOneOfTwo(troubles)
 	return best
+}
+
+// A trouble is a cause that stands out in one of the pools that the alerts can mean.
+type trouble struct {
+	scope state.Scope
+	cause *catalog.Cause
+	score float64
 }
 
 // benign reports whether the verdict names a benign alert.
@@ -75,6 +87,7 @@ type verdict struct {
 	// unplaced means that the first is a benign alert of a healthy pool that the alerts may not
 	// mean, and another pool is not healthy.
 	unplaced bool
+	rivals   []trouble // other causes, about as clear, of other pools that the alerts can mean
 	margin   float64
 }
 

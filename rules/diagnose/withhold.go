@@ -287,3 +287,21 @@ func reasons(v *evidence.View) string {
 	}
 	return ": " + strings.Join(out, "; ")
 }
+
+// withholdOneOfTwo withholds a cause if another pool that the alerts can mean has another cause
+// that stands out as much.
+func (v *verdict) withholdOneOfTwo(troubles []trouble) {
+	if !v.named || v.benign() {
+		return
+	}
+	best := &v.ranked[0]
+	for _, t := range troubles {
+		if t.scope.Pool != v.view.Scope().Pool && t.cause.ID != best.cause.ID && t.score > best.score-margin {
+			v.rivals = append(v.rivals, t)
+		}
+	}
+	if len(v.rivals) > 0 {
+		v.named = false
+		best.confidence = condition.Round(best.confidence/float64(1+len(v.rivals)), 4)
+	}
+}

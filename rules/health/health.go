@@ -273,6 +273,12 @@ func checkOf(s state.Sample, status Status, note string) Check {
 	return Check{Status: status, Signal: s.Signal, Value: &s.Value, Unit: s.Unit, Pod: s.Entity.Pod, Note: note}
 }
 
+// knows reports whether the signal was measured.
+func (p *Pool) knows(signal string) bool {
+	_, ok := p.most[signal]
+	return ok
+}
+
 // kvCache rates the fullest cache by the latency and errors of the pool.
 func (p *Pool) kvCache(felt Status) Check {
 	s, ok := p.most["kv_usage"]
@@ -291,6 +297,8 @@ func (p *Pool) kvCache(felt Status) Check {
 		return checkOf(s, HealthWarning, "full, and requests wait")
 	case full && p.most["preemption_rate"].Value > preempting:
 		return checkOf(s, HealthWarning, "full, and requests are preempted")
+	case full && !p.knows("requests_waiting"):
+		return checkOf(s, HealthWarning, "full; the queue was not measured")
 	case full:
 		return checkOf(s, Healthy, "full, but no request waits")
 	}

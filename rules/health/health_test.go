@@ -81,6 +81,8 @@ func TestHealthDependsOnLatencyAndErrors(t *testing.T) {
 			"kv_usage", Healthy},
 		{"a full cache and a queue", values{"kv_usage": {.99}, "requests_waiting": {3}}, "kv_cache", HealthWarning,
 			"full, and requests wait", "kv_usage", HealthWarning},
+		{"a full cache behind an unknown queue", values{"kv_usage": {.99}, "requests_waiting": nil}, "kv_cache", HealthWarning,
+			"full; the queue was not measured", "kv_usage", HealthWarning},
 		{"a full cache and preemptions", values{"kv_usage": {.99}, "preemption_rate": {.2}}, "kv_cache", HealthWarning,
 			"full, and requests are preempted", "kv_usage", HealthWarning},
 		{"a full cache and late users", values{"kv_usage": {.5, .96}, "ttft_p99": {3}}, "kv_cache", HealthCritical,

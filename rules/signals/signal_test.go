@@ -14,7 +14,7 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 	for _, s := range all {
 		byID[s.ID] = s
 	}
-	contract := `kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95 itl_p50 itl_p95
+	contract := `kv_usage requests_waiting requests_running requests_running_low waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95 itl_p50 itl_p95
 		e2e_p95 queue_time_p95 prefill_time_p95 decode_time_p95 arrival_rate finish_rate abort_rate error_rate prompt_tokens_rate
 		generation_tokens_rate prompt_length_p95 prompt_length_mean output_length_mean prefix_hit_ratio prefix_query_rate kv_blocks_total
 		kv_block_size max_num_seqs kv_idle_usage process_rss container_memory container_memory_limit container_memory_slope up engine_health
