@@ -67,6 +67,9 @@ func Compose(f Facts) Message {
 		m.MergedInto = string(in.MergedInto)
 		if f.Root != nil {
 			m.MergedInto = line(f.Root.ShortName(f.Several), maxLine) + " " + title(f.Root)
+			m.RootOpen = f.Root.Open()
+			page := f.Root.Told[state.ChannelPagerDuty].Ref["status"]
+			m.RootPaged = m.RootOpen && (page == "triggered" || page == "acknowledged")
 		}
 	}
 	for i, c := range f.Playbook.Checks {

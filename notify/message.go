@@ -56,6 +56,8 @@ type Message struct {
 	ResolvedAt time.Time
 	ResolvedBy string
 	MergedInto string // "#41 KV cache exhausted …"
+	RootOpen   bool   // the incident that it was merged into is still open
+	RootPaged  bool   // … and has a page of its own
 	// HandedAt holds the time at which first aid last needed a person. It is zero if it needs none.
 	HandedAt time.Time
 

@@ -88,7 +88,7 @@ var formats = map[string][]string{
 	"rules": {"json"}, "rules list": {"json"}, "rules show": {"json"}, "rules test": {"json"},
 	"lab score": {"json"}, "lab storm": {"json"}, "incidents stats": {"json"}, "backtest": {"json", "markdown"},
 	"incidents": {"json"}, "incidents list": {"json"}, "incidents show": {"json"}, "incidents report": {"json", "markdown"},
-	"ack": {"json"}, "approve": {"json"}, "deny": {"json"}, "silence": {"json"}, "halt": {"json"}, "resume": {"json"},
+	"ack": {"json"}, "cancel": {"json"}, "approve": {"json"}, "deny": {"json"}, "silence": {"json"}, "halt": {"json"}, "resume": {"json"},
 }
 
 // canPrint returns an error for an output format that a command lacks. Otherwise a program could

@@ -169,8 +169,7 @@ func marker(m notify.Message) string { return "[" + string(m.Incident) + "]" }
 
 // mergeText returns the note about the incident that this one was merged into.
 func mergeText(m notify.Message, mark string) string {
-	note := fmt.Sprintf("Paramedic %s: this was the same problem as %s. That incident is still open and has "+
-		"its own page.", mark, text.Cut(m.MergedInto, 500))
+	note := fmt.Sprintf("Paramedic %s: this was the same problem as %s%s.", mark, text.Cut(m.MergedInto, 500), rootState(m))
 	if m.URL != "" && len(m.URL) < 300 {
 		note += "\nLive: " + m.URL
 	}
@@ -180,8 +179,19 @@ func mergeText(m notify.Message, mark string) string {
 // mergeEvent returns a change event with the content of mergeText. It has no key: if it is sent
 // again because its answer was lost, the list has two lines.
 func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
-	return changeEvent(key, m, fmt.Sprintf("%s was the same problem as %s, which is still open and has its own page",
-		m.Name(), text.Cut(m.MergedInto, 500)), now)
+	return changeEvent(key, m, fmt.Sprintf("%s was the same problem as %s%s", m.Name(), text.Cut(m.MergedInto, 500), rootState(m)), now)
+}
+
+// rootState returns a clause about the incident that this one was merged into, as far as it is
+// known.
+func rootState(m notify.Message) string {
+	switch {
+	case m.RootPaged:
+		return ", which is still open and has its own page"
+	case m.RootOpen:
+		return ", which is still open"
+	}
+	return ""
 }
 
 func changeEvent(key string, m notify.Message, summary string, now time.Time) api.ChangeEvent {

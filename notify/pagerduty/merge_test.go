@@ -19,6 +19,24 @@ func merged(t *testing.T) notify.Message {
 	return notify.Compose(f)
 }
 
+func TestMergeNoteSaysOnlyWhatHolds(t *testing.T) {
+	f := notifytest.Facts(t)
+	f.Incident.Status, f.Incident.MergedInto = state.StatusResolved, "INC-1"
+	open := state.Incident{Number: 41, Title: "GPU fault on node-7", Status: state.StatusOpen}
+	paged, over := open, open
+	paged.Told = map[state.Channel]state.Told{state.ChannelPagerDuty: {Ref: map[string]string{refStatus: triggered}}}
+	over.Status = state.StatusResolved
+	for want, root := range map[string]*state.Incident{
+		"GPU fault on node-7, which is still open and has its own page.": &paged,
+		"GPU fault on node-7, which is still open.":                      &open, "GPU fault on node-7.": &over,
+	} {
+		f.Root = root
+		if got := mergeText(notify.Compose(f), "[INC-2]"); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // Robusta, issue 1350: the end of an alert left its first message unchanged. Here the page of a
 // merged incident ends, and a note names the root. A failing note does not keep the page open, and
 // a retry writes no second one.

@@ -138,6 +138,8 @@ func (n *Notifier) brief(m notify.Message) []api.Block {
 func headline(m notify.Message) string {
 	icon := map[state.Severity]string{state.Critical: "🔴", state.Warning: "🟠"}[m.Severity]
 	switch {
+	case m.MergedInto != "": // the problem goes on
+		icon = "↪️"
 	case m.Status == state.StatusResolved:
 		icon = "✅"
 	case icon == "":
@@ -149,7 +151,9 @@ func headline(m notify.Message) string {
 // facts returns the line under the headline: how bad, how sure, where, since when.
 func facts(m notify.Message) string {
 	parts := []string{m.Gravity()}
-	if m.Status == state.StatusMitigating || m.Status == state.StatusMonitoring || m.Status == state.StatusResolved {
+	if m.MergedInto != "" {
+		parts = append(parts, "merged")
+	} else if m.Status == state.StatusMitigating || m.Status == state.StatusMonitoring || m.Status == state.StatusResolved {
 		parts = append(parts, string(m.Status))
 	}
 	parts = append(parts, m.Place, text.Count(m.Alerts, "alert"), "since "+clock(m.StartedAt))

@@ -341,14 +341,20 @@ func history(m notify.Message, entries []state.Entry) api.Block {
 		}
 		rows = append(rows, row(e))
 	}
+	var day string
 	for i, e := range entries {
-		text := e.Text
+		text, at := e.Text, e.At.UTC().Format("15:04:05 UTC")
+		if now := e.At.UTC().Format("Jan 2 "); day != "" && now != day {
+			day, at = now, now+at
+		} else {
+			day = now
+		}
 		if i < len(entries)-1 {
 			text = p.text(text, 200)
 		} else {
 			text = p.text(text, 500)
 		}
-		rows = append(rows, row(code(e.At.UTC().Format("15:04:05")), words("  "+text)))
+		rows = append(rows, row(code(at), words("  "+text)))
 	}
 	return rich(rows...)
 }

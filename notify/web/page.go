@@ -61,6 +61,11 @@ type frame struct {
 	JS, CSS, Stream, ETag string
 }
 
+// Incomplete reports whether incidents may be missing from the page.
+func (f frame) Incomplete() bool {
+	return f.Loading != nil || f.Follower != nil && f.Follower.AsOf.IsZero()
+}
+
 // A follower describes the copy of a replica that is not active. If the copy is as good as new, the
 // text has no time, so that it does not change with every second.
 type follower struct {

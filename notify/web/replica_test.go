@@ -42,11 +42,12 @@ func TestFollowersPagesShowTheirAge(t *testing.T) {
 func TestPagesShowThatStateIsLoading(t *testing.T) {
 	loading := errors.New("partition 0 of 4 is not loaded yet")
 	h := handler(t, &fakeView{}, func(c *Config) { c.Loading = func() error { return loading } })
-	if _, page := get(t, h, "/", nil); !strings.Contains(page, `data-testid="loading"`) || !strings.Contains(page, "partition 0 of 4") {
+	if _, page := get(t, h, "/", nil); !strings.Contains(page, `data-testid="loading"`) || !strings.Contains(page, "partition 0 of 4") ||
+		strings.Contains(page, "All quiet") {
 		t.Errorf("the page while the state is loaded:\n%s", page)
 	}
 	loading = nil
-	if _, page := get(t, h, "/", nil); strings.Contains(page, `data-testid="loading"`) {
+	if _, page := get(t, h, "/", nil); strings.Contains(page, `data-testid="loading"`) || !strings.Contains(page, "All quiet") {
 		t.Errorf("the page after the load:\n%s", page)
 	}
 }

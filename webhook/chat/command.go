@@ -1,10 +1,12 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"paramedic/internal/text"
@@ -81,6 +83,9 @@ func (s *Chat) run(ctx context.Context, c call) (string, error) {
 	case "list":
 		if !c.mayRead {
 			return "", errReader
+		}
+		if err := s.Loaded(); err != nil {
+			return "", err
 		}
 		return s.list(), nil
 	case "show":
@@ -228,6 +233,9 @@ func (s *Chat) list() string {
 // many.
 const storyMost = 10
 
+// actionsMost bounds the actions in an answer.
+const actionsMost = 5
+
 // show returns an incident: how it ended, or what is wrong and what to do, then its actions.
 func (s *Chat) show(in state.Incident, actions []state.Action) string {
 	var b strings.Builder
@@ -269,7 +277,11 @@ func (s *Chat) show(in state.Incident, actions []state.Action) string {
 	if len(actions) > 0 {
 		b.WriteString("*First aid*\n")
 	}
-	for _, a := range actions[:min(len(actions), 5)] {
+	// What needs a person comes first, then the newest.
+	actions = slices.Clone(actions)
+	slices.Reverse(actions)
+	slices.SortStableFunc(actions, func(a, b state.Action) int { return cmp.Compare(b.Need(), a.Need()) })
+	for _, a := range actions[:min(len(actions), actionsMost)] {
 		fmt.Fprintf(&b, "• `%s` %s (%s)\n", a.ID, httpio.Cut(escape(a.Change), 120),
 			strings.ReplaceAll(string(a.State), "_", " "))
 		if said := state.GuardText(a.Guards, a.State); said != "" && a.State.BeforeEffect() {
@@ -278,6 +290,9 @@ func (s *Chat) show(in state.Incident, actions []state.Action) string {
 		if a.State == state.AwaitingApproval {
 			fmt.Fprintf(&b, "   `/paramedic approve %s %s`\n", a.ID, state.ShortPlan(a.PlanHash))
 		}
+	}
+	if more := len(actions) - actionsMost; more > 0 {
+		fmt.Fprintf(&b, "and %d more\n", more)
 	}
 	part("What else it could be", d.Story.Else)
 	return b.String()

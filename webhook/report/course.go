@@ -49,7 +49,7 @@ func (b *report) courses(in state.Incident, curves []state.Curve, titles state.T
 	b.line("| Signal | Before | Furthest | At the end | Course |\n|---|---:|---|---|---|")
 	for _, signal := range order {
 		c := courseOf(in, bySignal[signal])
-		far := state.FormatValue(c.far, c.unit) + " at " + c.farAt.Format("15:04:05")
+		far := state.FormatValue(c.far, c.unit) + " at " + c.farAt.UTC().Format("15:04:05 UTC")
 		if c.farOn != "" {
 			far += " on " + c.farOn
 		}
@@ -107,7 +107,7 @@ func endRange(curves []state.Curve, last time.Time) string {
 	if least := state.FormatValue(low, curves[0].Unit); least != text {
 		text = least + " to " + text
 	}
-	return fmt.Sprintf("%s at %s", text, last.Format("15:04:05"))
+	return fmt.Sprintf("%s at %s", text, last.UTC().Format("15:04:05 UTC"))
 }
 
 // bars draws the highest worker over time, or the lowest if the signal fell. A dot marks a time

@@ -33,7 +33,7 @@ func TestReportShowsCourseOfSignals(t *testing.T) {
 	in := state.Incident{ID: "INC-01KAAAAAAAAAAAAAAAAAAAAAAA", StartedAt: start, OpenedAt: start}
 	text := Report(Case{Incident: in, Curves: []state.Curve{old, young},
 		Titles: state.Titles{Signals: map[string]string{"kv_usage": "KV cache in use"}}}, start)
-	for _, want := range []string{"| Signal | Before | Furthest | At the end | Course |", "| KV cache in use | 40 % | 98 % at 03:00:00 on vllm\\|a | 35 % at 03:30:00 |", "▄▄▄▄████", "███▃▃"} {
+	for _, want := range []string{"| Signal | Before | Furthest | At the end | Course |", "| KV cache in use | 40 % | 98 % at 03:00:00 UTC on vllm\\|a | 35 % at 03:30:00 UTC |", "▄▄▄▄████", "███▃▃"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

@@ -274,14 +274,17 @@ func (b *report) wentWell(in state.Incident, actions []state.Action) {
 	b.heading("What went well")
 	n := b.Len()
 	if !in.NamedAt.IsZero() {
-		b.line("- Paramedic named the cause %s after the first alert.", in.NamedAt.Sub(in.OpenedAt).Round(time.Second))
+		b.line("- Paramedic named the cause %s after it noticed the incident.", in.NamedAt.Sub(in.OpenedAt).Round(time.Second))
 	}
 	if in.AlertCount > 1 {
 		b.line("- Paramedic grouped %d alerts into one incident.", in.AlertCount)
 	}
-	if !in.AckedAt.IsZero() {
-		b.line("- %s acknowledged it %s after the first alert.",
-			Markdown(in.AckedBy.String()), in.AckedAt.Sub(in.OpenedAt).Round(time.Second))
+	switch by := Markdown(in.AckedBy.String()); {
+	case in.AckedAt.IsZero():
+	case in.AckedAt.Before(in.OpenedAt): // a part of it, which was merged into it later
+		b.line("- %s acknowledged a part of it before this incident was opened.", by)
+	default:
+		b.line("- %s acknowledged it %s after Paramedic noticed it.", by, in.AckedAt.Sub(in.OpenedAt).Round(time.Second))
 	}
 	for _, a := range actions {
 		if a.State == state.Succeeded {

@@ -33,6 +33,7 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 		v.url(key("alertmanager", "url"), c.Alertmanager.URL)
 		v.traces(key("traces"), c.Traces)
 		v.secret(key("prometheus", "bearer_token_file"), c.Prometheus.BearerTokenFile)
+		v.headers(key("prometheus", "headers_file"), c.Prometheus.HeadersFile)
 		for name, value := range c.Prometheus.Match {
 			if !labelName.MatchString(name) || value == "" {
 				v.at(key("prometheus", "match", name), "%q: %q is not a label with its value, such as cluster: eu-1", name, value)
@@ -61,6 +62,7 @@ func (v *validator) traces(path []string, c TracesConfig) {
 	v.url(key("tempo_url"), c.TempoURL)
 	v.url(key("jaeger_url"), c.JaegerURL)
 	v.secret(key("bearer_token_file"), c.BearerTokenFile)
+	v.headers(key("headers_file"), c.HeadersFile)
 	switch {
 	case c.TempoURL != "" && c.JaegerURL != "":
 		v.at(key("jaeger_url"), "cannot be set together with tempo_url: remove one of them")

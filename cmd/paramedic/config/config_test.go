@@ -182,7 +182,7 @@ func TestTracesTakeOneStore(t *testing.T) {
 			"clusters[0].traces.bearer_token_file: has no use without a trace store: set tempo_url or jaeger_url, or remove it",
 		"{tempo_url: http://tempo:3200, bearer_token_file: \"${PARAMEDIC_TEST_UNSET}\"}": "paramedic.yaml:3: " +
 			"clusters[0].traces.bearer_token_file: environment variable PARAMEDIC_TEST_UNSET is not set",
-		"{zipkin_url: http://zipkin:9411}": `paramedic.yaml:3: clusters[0].traces has no key zipkin_url; there are bearer_token_file, jaeger_url, tempo_url`,
+		"{zipkin_url: http://zipkin:9411}": `paramedic.yaml:3: clusters[0].traces has no key zipkin_url; there are bearer_token_file, headers_file, jaeger_url, tempo_url`,
 	} {
 		_, err := Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: "+traces+"\n"))
 		if want == "" {
@@ -478,4 +478,38 @@ func keysOf(t *testing.T, path string) map[string]bool {
 	}
 	walk(&root, "")
 	return out
+}
+
+// A link to every address leads nowhere, and pages live at the top of their host.
+func TestLinksNeedAnAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"listen: 127.0.0.1:8080": "http://127.0.0.1:8080", "listen: 10.1.2.3:8080": "http://10.1.2.3:8080",
+		"listen: 0.0.0.0:8080": "", "listen: :8080": "", `listen: "[::]:8080"`: "",
+		"{listen: 0.0.0.0:8080, public_url: https://ops.example.com/}": "https://ops.example.com",
+	} {
+		var c Config
+		if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.BaseURL(); got != want {
+			t.Errorf("%s: links begin with %q, want %q", text, got, want)
+		}
+	}
+	for _, url := range []string{"https://ops.example.com/paramedic", "https://ops.example.com?x=1", "https://ops.example.com#y"} {
+		if _, err := Parse("paramedic.yaml", []byte("public_url: "+url)); err == nil || !strings.Contains(err.Error(), "use https://ops.example.com") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestPrometheusHeadersAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "good", []byte("X-Scope-OrgID: sre"))
+	put(t, dir, "bad", []byte("hunter2"))
+	for name, want := range map[string]string{"good": "", "bad": "line 1 is no header", "none": "cannot be read"} {
+		_, err := Parse("paramedic.yaml", []byte("clusters: [{name: a, prometheus: {url: http://p:9090, headers_file: "+dir+"/"+name+"}}]"))
+		if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

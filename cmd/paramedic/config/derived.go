@@ -4,7 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"paramedic/notify/pagerduty"
@@ -44,10 +47,15 @@ func (c Config) Channels() []state.Channel {
 	return out
 }
 
-// BaseURL returns the base of links in messages.
+// BaseURL returns the base of links in messages. It is empty if the bot listens on every address
+// and has no public_url: no link would lead to it.
 func (c Config) BaseURL() string {
 	if c.PublicURL != "" {
-		return c.PublicURL
+		return strings.TrimSuffix(c.PublicURL, "/")
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
+		return ""
 	}
 	return Scheme(c) + "://" + c.Listen
 }
@@ -166,3 +174,9 @@ func authorities(file string) (*x509.CertPool, error) {
 	}
 	return pool, nil
 }
+
+// Headers returns the headers of the file as they are now.
+func (c PrometheusConfig) Headers() (http.Header, error) { return headersOf(c.HeadersFile) }
+
+// Headers returns the headers of the file as they are now.
+func (c TracesConfig) Headers() (http.Header, error) { return headersOf(c.HeadersFile) }

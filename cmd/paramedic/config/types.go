@@ -12,7 +12,7 @@ import (
 // key explains it; the reference and the JSON Schema below docs are generated from it.
 type Config struct {
 	Listen    string          `yaml:"listen" json:"listen,omitempty" jsonschema_description:"Address that the bot listens on. On any address but loopback, webhook and API need authentication."`
-	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"Address of the pages, for links in messages. Without authentication, the bot accepts requests only for loopback and for this host name. Default: http:// and the listen address."`
+	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"Address of the pages, for links in messages. Without authentication, the bot accepts requests only for loopback and for this host name. Default: http:// and the listen address; messages have no links if that is every address, such as 0.0.0.0."`
 	State     StateConfig     `yaml:"state" json:"state,omitzero"`
 	Auth      AuthConfig      `yaml:"auth" json:"auth,omitzero"`
 	TLS       TLSConfig       `yaml:"tls" json:"tls,omitzero"`
@@ -85,6 +85,7 @@ type ClusterConfig struct {
 type PrometheusConfig struct {
 	URL             string            `yaml:"url" json:"url,omitempty" jsonschema_description:"Base URL of the query API."`
 	BearerTokenFile string            `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token for it."`
+	HeadersFile     string            `yaml:"headers_file" json:"headers_file,omitempty" jsonschema_description:"File (or ${ENV}) with headers for it, one as Name: value on each line, such as the tenant of Mimir (X-Scope-OrgID) or basic authentication (Authorization)."`
 	Match           map[string]string `yaml:"match" json:"match,omitempty" jsonschema_description:"Labels that evidence must have, as name: value. A store that holds several clusters (Thanos, Mimir, VictoriaMetrics) needs them, such as cluster: eu-1."`
 }
 
@@ -105,6 +106,7 @@ type TracesConfig struct {
 	TempoURL        string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo. The bot reads from traces where requests spend their time."`
 	JaegerURL       string `yaml:"jaeger_url" json:"jaeger_url,omitempty" jsonschema_description:"Base URL of Jaeger (1.53 or newer) instead of Tempo."`
 	BearerTokenFile string `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token of the trace store."`
+	HeadersFile     string `yaml:"headers_file" json:"headers_file,omitempty" jsonschema_description:"File (or ${ENV}) with headers for the trace store, one as Name: value on each line."`
 }
 
 // TriageConfig configures the times and the rules of triage.
@@ -231,7 +233,7 @@ type VerifyConfig struct {
 type WaitConfig struct {
 	Drain   Duration `yaml:"drain" json:"drain,omitempty" jsonschema_description:"How long to wait until an isolated worker has finished its requests. Default: 10m."`
 	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"How long to wait for a disruption budget, or for a hold without an end, such as another action on the pool. A hold with an end lasts until that end. Default: 15m."`
-	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"How long to wait until a rollout or a replaced worker is ready. Default: 30m."`
+	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"How long to wait for progress of a rollout, or until a replaced worker is ready. Default: 30m."`
 	Poll    Duration `yaml:"poll" json:"poll,omitempty" jsonschema_description:"Time between two checks while an action waits. Default: 10s."`
 }
 

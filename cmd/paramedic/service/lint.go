@@ -51,7 +51,7 @@ func LintRules(ctx context.Context, cfg config.Config) (map[string]LintResult, m
 func lintCluster(ctx context.Context, c config.ClusterConfig) (LintResult, error) {
 	none := LintResult{Findings: []lint.Finding{}}
 	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL,
-		Token: secretReader(c.Prometheus.BearerTokenFile), Match: c.Prometheus.Match})
+		Token: secretReader(c.Prometheus.BearerTokenFile), Headers: c.Prometheus.Headers, Match: c.Prometheus.Match})
 	if err != nil {
 		return none, err
 	}

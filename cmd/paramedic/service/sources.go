@@ -56,7 +56,7 @@ func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*eng
 		var out enrich.Cluster
 		if c.Prometheus.URL != "" {
 			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL,
-				Token: secretReader(c.Prometheus.BearerTokenFile), Match: c.Prometheus.Match})
+				Token: secretReader(c.Prometheus.BearerTokenFile), Headers: c.Prometheus.Headers, Match: c.Prometheus.Match})
 			if err != nil {
 				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
 			}
@@ -109,7 +109,7 @@ func traceSource(c config.ClusterConfig) (enrich.Source, error) {
 		return nil, nil
 	}
 	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL,
-		Token: secretReader(c.Traces.BearerTokenFile)})
+		Token: secretReader(c.Traces.BearerTokenFile), Headers: c.Traces.Headers})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}

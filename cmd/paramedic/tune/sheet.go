@@ -222,6 +222,11 @@ func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 		a.Facts = append(a.Facts, Fact{"Longest answer in time", fmt.Sprintf("%d tokens", n),
 			fmt.Sprintf("(%g s − %g s) / %g s + 1", u.E2E, u.TTFT, u.ITL)})
 	}
+	if need := s.each(p.engine, p.average); need > float64(p.blocks) {
+		a.Finding = true
+		a.Notes = append(a.Notes, fmt.Sprintf("One request of the average length takes %.0f KV blocks, and there are %d: use more GPUs "+
+			"or a smaller model.", need, p.blocks))
+	}
 	switch {
 	case p.now > seqs:
 		a.Finding = true
