@@ -253,7 +253,10 @@ func (b builder) build() string {
 	case signals.FnChanges:
 		return b.agg(op, "changes("+b.over(one, w)+")")
 	case signals.FnNews:
-		return "changes((" + b.agg(op, b.at(one)) + ")" + b.steps(w) + ")"
+		// VictoriaMetrics counts the first value of a series that began within the window.
+		now, before := b.agg(op, b.at(one)), b
+		before.ago += b.src.Window
+		return "(changes((" + now + ")" + b.steps(w) + ") and " + b.agg(op, before.at(one)) + " or " + now + " * 0)"
 	case signals.FnSlope:
 		// deriv of a series that ended remains for the whole window, so only current series count.
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s",

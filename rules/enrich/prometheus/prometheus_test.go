@@ -96,6 +96,7 @@ func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
 }
 
 func TestCompiledForms(t *testing.T) {
+	xids := "max by (" + strings.Join(gpuLabels, ", ") + `) (DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"})`
 	by := map[string]string{}
 	for _, s := range builtIn(t) {
 		if ms := compile(s, scopeFilter{Scope: state.Scope{Namespace: "llm"}}); len(ms) > 0 {
@@ -107,7 +108,7 @@ func TestCompiledForms(t *testing.T) {
 		"requests_waiting":   `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
 		"ttft_p95":           `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
 		"prompt_length_mean": `sum by (` + labels + `) (rate(vllm:request_prompt_tokens_sum{namespace=~"llm|"}[5m]))` + "\n" + `sum by (` + labels + `) (rate(vllm:request_prompt_tokens_count{namespace=~"llm|"}[5m]))`,
-		"gpu_xid_changes":    `changes((max by (` + strings.Join(gpuLabels, ", ") + `) (DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"}))[15m:15s])`,
+		"gpu_xid_changes":    "(changes((" + xids + ")[15m:15s]) and " + xids[:len(xids)-1] + " offset 15m) or " + xids + " * 0)",
 	} {
 		if by[id] != want {
 			t.Errorf("%s\n got %s\nwant %s", id, by[id], want)

@@ -34,7 +34,7 @@ func TestWeekAgoIsDayAgoWithSixDaysOffset(t *testing.T) {
 					want := parse(expr)
 					parser.Inspect(want, func(n parser.Node, _ []parser.Node) error {
 						if v, ok := n.(*parser.VectorSelector); ok {
-							v.OriginalOffset = 6 * 24 * time.Hour
+							v.OriginalOffset += 6 * 24 * time.Hour
 							moved++
 						}
 						return nil
