@@ -48,6 +48,7 @@ func (c *cli) checkCommand() *cobra.Command {
 // A checkResult is the output of check.
 type checkResult struct {
 	Problems []config.Problem              `json:"problems"`
+	Notes    []string                      `json:"notes,omitempty"`  // what is valid, and hardly meant
 	Online   map[string]string             `json:"online,omitempty"` // by service: "ok", "off: …", "unknown: …" or the problem
 	Rules    map[string]service.LintResult `json:"rules,omitempty"`  // by cluster: its own alert rules
 	Causes   int                           `json:"causes"`
@@ -64,6 +65,7 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 	case err != nil:
 		return err
 	}
+	out.notes(cfg)
 	out.knowledge(cfg)
 	if online && len(out.Problems) == 0 {
 		out.ask(ctx, cfg, c)
@@ -79,6 +81,13 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 		return errFinding
 	}
 	return nil
+}
+
+// notes collects notes about the configuration.
+func (o *checkResult) notes(cfg config.Config) {
+	if n := cfg.Notify; cfg.BaseURL() == "" && (n.Slack.TokenFile != "" || n.PagerDuty.RoutingKeyFile != "") {
+		o.Notes = append(o.Notes, "messages have no links to the pages: set public_url to the address that people open")
+	}
 }
 
 // findings returns the number of findings.
@@ -229,6 +238,9 @@ func okOr(err error) string {
 func (o *checkResult) print(c *cli, path string) {
 	for _, p := range o.Problems {
 		fmt.Fprintln(c.out, p)
+	}
+	for _, n := range o.Notes {
+		fmt.Fprintln(c.out, "note: "+n)
 	}
 	if o.Online != nil && len(o.Online) == 0 {
 		fmt.Fprintln(c.out, "no service is configured, so --online called none (clusters[].prometheus, engines, alertmanager, "+

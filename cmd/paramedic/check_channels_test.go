@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/notify/slack/slacktest"
 )
@@ -139,5 +140,17 @@ func TestCheckProvesWhatChannelsNeed(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %v", code, want, got)
 			}
 		})
+	}
+}
+
+// A message without a link still says what is wrong, so this is no problem.
+func TestCheckNotesMissingLinks(t *testing.T) {
+	for url, want := range map[string]int{"": 1, "https://ops.example.com": 0} {
+		cfg := config.Config{Listen: "0.0.0.0:8080", PublicURL: url}
+		cfg.Notify.Slack.TokenFile = "token"
+		var out checkResult
+		if out.notes(cfg); len(out.Notes) != want || out.findings() != 0 {
+			t.Errorf("public_url %q: %q, %d findings", url, out.Notes, out.findings())
+		}
 	}
 }
