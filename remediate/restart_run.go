@@ -160,8 +160,11 @@ func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	case r.now.Sub(since) < most:
 		return r.stay(r.cfg.Timing.Poll)
 	case len(v) > 0:
-		r.note("drained_text", fmt.Sprintf("after %s %.0f requests still run", state.FormatDuration(most),
-			slices.Max(v)))
+		still := fmt.Sprintf("%.0f requests still run", slices.Max(v))
+		if len(waiting) > 0 && slices.Max(waiting) > 0 {
+			still += fmt.Sprintf(" and %.0f wait", slices.Max(waiting))
+		}
+		r.note("drained_text", fmt.Sprintf("after %s %s", state.FormatDuration(most), still))
 	default:
 		r.note("drained_text", fmt.Sprintf("after %s the number of its requests cannot be read",
 			state.FormatDuration(most)))

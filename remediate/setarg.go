@@ -187,7 +187,7 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.Superseded, text: "another client replaced the workload before the write; nothing was written"}
 	case w.Annotations[cluster.OpIDAnnotation] == wr.OpID:
-		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
+		r.wrote(w)
 		return advance{to: state.Applied, text: "the workload has the new value"}
 	case !ok || live != wr.Old:
 		return advance{to: state.Superseded,
@@ -201,7 +201,7 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	w, err = r.cluster.PatchWorkload(ctx, w.Ref, []byte(wr.Patch), false)
 	switch {
 	case err == nil:
-		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
+		r.wrote(w)
 		return advance{to: state.Applied, text: "Paramedic wrote the new value"}
 	case errors.Is(err, cluster.ErrConflict):
 		r.note("conflict", err.Error())
@@ -212,12 +212,24 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	return r.retry(err)
 }
 
-// isOurs reports whether the pod template is still the one that the run wrote. Another edit of it,
+// isOurs reports whether the containers are still those that the run wrote. Another edit of them,
 // such as a new image, would be judged and rolled back with the run's value.
-func isOurs(w cluster.Workload, wr state.Write) bool {
-	live, ok := valueAt(w, wr.Path)
-	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[cluster.OpIDAnnotation] == wr.OpID &&
-		!w.TemplateEdited(wr.At)
+func isOurs(w cluster.Workload, a *state.Action) bool {
+	live, ok := valueAt(w, a.Write.Path)
+	same := a.Journal[keyContainers] == "" || a.Journal[keyContainers] == containersOf(w)
+	return w.UID == a.Write.UID && ok && live == a.Write.New && same && w.Annotations[cluster.OpIDAnnotation] == a.Write.OpID
+}
+
+// keyContainers is the journal's key for the containers right after the write.
+const keyContainers = "containers"
+
+// containersOf returns a hash of the images, commands and args of a workload's containers.
+func containersOf(w cluster.Workload) string { return state.Hash(fmt.Sprintf("%q", w.Containers)) }
+
+// wrote records the workload right after the write.
+func (r *stage) wrote(w cluster.Workload) {
+	r.act.Write.AsOf = strconv.FormatInt(w.Generation, 10)
+	r.note(keyContainers, containersOf(w))
 }
 
 func (setEngineArg) live(ctx context.Context, r *stage) advance {
@@ -231,12 +243,12 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	switch {
 	case err == nil && putBack(w, a.Write):
 		return handedOff(w)
-	case err != nil || !isOurs(w, a.Write):
+	case err != nil || !isOurs(w, a):
 		return advance{to: state.NeedsHuman,
 			text: "another client changed the workload after the write: Paramedic leaves it as it is; check its value"}
 	case !w.RollingOut() && w.Ready >= w.Replicas:
-		return r.rolledOut(ctx)
-	case r.now.Sub(r.progress(w)) > r.cfg.Timing.Rollout:
+		return advance{to: state.Verifying, text: "the rollout is complete"}
+	case r.now.Sub(r.progress(w, state.Applied)) > r.cfg.Timing.Rollout:
 		return advance{to: state.RollbackIntent,
 			text: fmt.Sprintf("the rollout has not progressed for %s (%d of %d updated, %d ready)",
 				state.FormatDuration(r.cfg.Timing.Rollout), w.Updated, w.Replicas, w.Ready)}
@@ -244,39 +256,27 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	return r.stay(r.cfg.Timing.Poll)
 }
 
-// progress returns when the rollout last progressed: when more workers were updated or ready than
-// ever before, or when the write was made.
-func (r *stage) progress(w cluster.Workload) time.Time {
-	most, err := strconv.Atoi(r.act.Journal["progress"])
-	if now := w.Updated + w.Ready; err != nil || now > most {
-		since := r.now
-		if err != nil { // the first look
-			since = r.entered(state.Applied)
-		}
-		r.note("progress", strconv.Itoa(now))
-		r.note("progress_at", since.Format(time.RFC3339Nano))
+// progress returns when the rollout that began in a state last progressed: when more workers were
+// updated or ready than ever before in it, or when the state was entered.
+func (r *stage) progress(w cluster.Workload, since state.ActionState) time.Time {
+	most, at := "progress_"+string(since), "progress_at_"+string(since)
+	last, err := time.Parse(time.RFC3339Nano, r.act.Journal[at])
+	if err != nil {
+		last = r.entered(since)
 	}
-	return r.stamp("progress_at")
-}
-
-// rolledOut begins the verification, unless every engine still reports the old limit after
-// Timing.Settle. Then the flag has no effect, and a pool that recovers after its restart would look
-// like a success.
-func (r *stage) rolledOut(ctx context.Context) advance {
-	a := r.act
-	from, err := strconv.ParseFloat(a.Params["from"], 64)
-	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, guard.PoolScope(a.Target, ""), r.in.StartedAt, []string{"max_num_seqs"})
-	limits := guard.ValuesOf(ev, "max_num_seqs", r.stamp("rolled_out").Add(-labelDelay),
-		func(e state.Entity) bool { return e.Pod != "" && e.Pool == a.Target.Pool })
-	other := slices.ContainsFunc(limits, func(v float64) bool { return v != from })
-	switch {
-	case err != nil || len(limits) == 0 || other:
-		return advance{to: state.Verifying, text: "the rollout is complete"}
-	case r.now.Sub(r.stamp("rolled_out")) < r.cfg.Timing.Settle:
-		return r.stay(r.cfg.Timing.Poll)
+	if w.Observed < w.Generation { // the controller has not seen the write yet
+		return last
 	}
-	return advance{to: state.RollbackIntent,
-		text: fmt.Sprintf("the rollout is complete, but every engine still reports a limit of %.0f: the flag has no effect", from)}
+	before, err := strconv.Atoi(r.act.Journal[most])
+	now := w.Updated + w.Ready
+	if err == nil && now > before {
+		last = r.now
+	}
+	if err != nil || now > before {
+		r.note(most, strconv.Itoa(now))
+		r.note(at, last.Format(time.RFC3339Nano))
+	}
+	return last
 }
 
 func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
@@ -287,7 +287,7 @@ func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 		return advance{}, err
 	case err == nil && putBack(w, r.act.Write):
 		return handedOff(w), nil
-	case err != nil || !isOurs(w, r.act.Write):
+	case err != nil || !isOurs(w, r.act):
 		return advance{to: state.NeedsHuman,
 				text: "another client changed the workload during the verification: Paramedic leaves it as it is; check its value"},
 			nil
@@ -303,7 +303,7 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	began, why := r.entered(state.RollbackIntent), guard.FirstStep(*a, state.RollbackIntent).Text
+	why := guard.FirstStep(*a, state.RollbackIntent).Text
 	back := w.Annotations[cluster.OpIDAnnotation] == wr.OpID+undone
 	live, _ := valueAt(w, wr.Path)
 	switch {
@@ -314,7 +314,7 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 			text: "another client changed the workload after the rollback: Paramedic leaves it as it is; check its value"}
 	case back && !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", why)}
-	case back && r.now.Sub(began) > r.cfg.Timing.Rollout:
+	case back && r.now.Sub(r.progress(w, state.RollbackIntent)) > r.cfg.Timing.Rollout:
 		return advance{to: state.NeedsHuman,
 			text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready): check the new pods", w.Ready,
 				w.Replicas)}
@@ -324,7 +324,7 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return handedOff(w)
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid before the rollback")
-	case !isOurs(w, wr):
+	case !isOurs(w, a):
 		return advance{to: state.NeedsHuman,
 			text: "another client changed the workload after the write: Paramedic does not roll back over that change"}
 	}

@@ -59,15 +59,6 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 	})
 }
 
-// oldLimit makes every worker report the limit from before the write.
-func oldLimit(b *runCase) {
-	b.act.Params["from"] = "100"
-	for _, p := range b.p.pods {
-		b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: "max_num_seqs", Value: 100, At: noon,
-			Entity: state.Entity{Namespace: p.Namespace, Pod: p.Name, Pool: b.act.Target.Pool}})
-	}
-}
-
 func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 	begin := func() *runCase { return newRun(setEngineArgKind, state.Applied) }
 	since := func(d time.Duration) func(*runCase) {
@@ -81,18 +72,25 @@ func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 		{name: "rolling for longer", set: since(30*time.Minute + moment), to: state.RollbackIntent, says: "has not progressed for 30m"},
 		{name: "rolling for longer, and progressing", set: func(b *runCase) {
 			since(30*time.Minute + moment)(b)
-			b.act.Journal["progress"], b.act.Journal["progress_at"] = "2", noon.Add(-time.Minute).Format(time.RFC3339Nano)
+			b.note("progress_applied", "2")
 		}, to: state.Applied, wait: poll},
-		{name: "complete, and the limit is the old one", set: func(b *runCase) {
-			oldLimit(b)
-			b.act.Journal["rolled_out"] = noon.Add(-2 * time.Minute).Format(time.RFC3339Nano)
-		}, to: state.RollbackIntent, says: "the flag has no effect"},
-		{name: "complete, and the limit is not read anew yet", set: oldLimit, to: state.Applied, wait: poll},
+		{name: "rolling for longer, and progressed a while ago", set: func(b *runCase) {
+			since(60 * time.Minute)(b)
+			b.note("progress_applied", "8")
+			b.note("progress_at_applied", ago(29*time.Minute))
+		}, to: state.Applied, wait: poll},
+		{name: "rolling for longer, seen by no controller", set: func(b *runCase) {
+			since(30*time.Minute + moment)(b)
+			b.note("progress_applied", "2")
+			b.p.w.Generation = b.p.w.Observed + 1
+		}, to: state.RollbackIntent, says: "has not progressed for 30m"},
 		{name: "another image since", set: func(b *runCase) {
-			b.p.w.Managers = []cluster.Manager{{Name: "kubectl-set", At: noon.Add(time.Second), Owns: []string{"spec.template.spec.containers[vllm].image"}}}
+			b.note(keyContainers, containersOf(b.p.w))
+			b.p.w.Containers[0].Image = "vllm/vllm-openai:another"
 		}, to: state.NeedsHuman, says: "changed the workload after the write"},
 		{name: "scaled since", set: func(b *runCase) {
-			b.p.w.Managers = []cluster.Manager{{Name: "kubectl-edit", At: noon.Add(time.Second), Owns: []string{"spec.replicas"}}}
+			b.note(keyContainers, containersOf(b.p.w))
+			b.p.w.Replicas, b.p.w.Updated, b.p.w.Ready = 7, 7, 7
 		}, to: state.Verifying, says: "rollout is complete"},
 		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Applied, wait: poll},
 		{name: "deleted", set: func(b *runCase) { b.p.w, b.p.wErr = cluster.Workload{}, cluster.ErrNotFound }, to: state.NeedsHuman, says: "changed the workload after the write"},

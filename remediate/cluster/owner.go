@@ -29,18 +29,6 @@ func (w Workload) HumanEdit(since time.Time) (Manager, bool) {
 	return Manager{}, false
 }
 
-// TemplateEdited reports whether a manager other than Paramedic and Kubernetes' own controllers
-// wrote the pod template after a time. What a manager owns is known by path, so scaling and
-// annotations do not count.
-func (w Workload) TemplateEdited(since time.Time) bool {
-	return slices.ContainsFunc(w.Managers, func(m Manager) bool {
-		return !m.Status && m.At.After(since) && !slices.Contains(controllers, m.Name) &&
-			(len(m.Owns) == 0 || slices.ContainsFunc(m.Owns, inTemplate))
-	})
-}
-
-func inTemplate(path string) bool { return strings.HasPrefix(path, "spec.template") }
-
 // gitOps reports whether a manager applies manifests continuously from elsewhere.
 func gitOps(manager string) bool {
 	for _, known := range []string{"argocd", "kustomize-controller", "helm-controller", "flux", "fleetagent", "keda"} {
@@ -54,8 +42,9 @@ func gitOps(manager string) bool {
 // Declared names the tool that declares the pod template from elsewhere, or returns "". It goes by
 // the managers and by the labels and annotations that such tools leave.
 func (w Workload) Declared() string {
+	template := func(path string) bool { return strings.HasPrefix(path, "spec.template") }
 	for _, m := range w.Managers {
-		if gitOps(m.Name) && (len(m.Owns) == 0 || slices.ContainsFunc(m.Owns, inTemplate)) {
+		if gitOps(m.Name) && (len(m.Owns) == 0 || slices.ContainsFunc(m.Owns, template)) {
 			return fmt.Sprintf("%s sets the pod template of %s", m.Name, w.Name)
 		}
 	}

@@ -1,13 +1,12 @@
 package engineflag
 
 import (
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"paramedic/internal/commandline"
 	"paramedic/remediate/cluster"
 )
 
@@ -25,9 +24,9 @@ var engines = []struct {
 	cap            string
 	program, image *regexp.Regexp
 }{
-	{capVLLM, regexp.MustCompile(`(?i)(?:^|[./])vllm(?:\.|$)`), regexp.MustCompile(`(?i)vllm`)},
-	{capSGLang, regexp.MustCompile(`(?i)(?:^|[./])sglang(?:\.|$)`), regexp.MustCompile(`(?i)sglang`)},
-	{capTRTLLM, regexp.MustCompile(`(?i)(?:^|[./])(?:trtllm|tensorrt[-_]llm)(?:[.-]|$)`), regexp.MustCompile(`(?i)trtllm|tensorrt[-_]llm`)},
+	{capVLLM, regexp.MustCompile(`(?:^|[./])vllm(?:\.|$)`), regexp.MustCompile(`(?i)vllm`)},
+	{capSGLang, regexp.MustCompile(`(?:^|[./])sglang(?:\.|$)`), regexp.MustCompile(`(?i)sglang`)},
+	{capTRTLLM, regexp.MustCompile(`(?:^|[./])(?:trtllm|tensorrt[-_]llm)(?:[.-]|$)`), regexp.MustCompile(`(?i)trtllm|tensorrt[-_]llm`)},
 }
 
 // CapFlag returns the name of the engine's limit of running requests, given the containers.
@@ -44,19 +43,20 @@ func CapFlag(containers []cluster.Container) string {
 // The command comes first, then the image, then the args, then the container's name. Values of
 // options do not count: vLLM has backends that are named after other engines.
 func capOf(c cluster.Container) string {
-	image := path.Base(path.Dir(c.Image)) + "/" + strings.Split(path.Base(c.Image), ":")[0]
-	if strings.Contains(image, "router") {
+	name, _, _ := strings.Cut(path.Base(c.Image), ":")
+	if strings.Contains(name, "router") {
 		return ""
 	}
-	if flag := capOfWords(c.Command); flag != "" {
+	if flag := capOfPrograms(commandline.Programs(c.Command, nil)); flag != "" {
 		return flag
 	}
+	image := path.Base(path.Dir(c.Image)) + "/" + name
 	for _, e := range engines {
 		if e.image.MatchString(image) {
 			return e.cap
 		}
 	}
-	if flag := capOfWords(c.Args); flag != "" {
+	if flag := capOfPrograms(commandline.Programs(c.Command, c.Args)); flag != "" {
 		return flag
 	}
 	for _, e := range engines {
@@ -67,19 +67,13 @@ func capOf(c cluster.Container) string {
 	return ""
 }
 
-// capOfWords returns the limit of the first engine that a command line or a script in it starts.
-func capOfWords(tokens []string) string {
-	for _, command := range strings.FieldsFunc(strings.Join(tokens, " "), func(r rune) bool { return strings.ContainsRune(";&|", r) }) {
-		option := false // the word before is an option that may take a value
-		for _, w := range strings.Fields(command) {
-			if !option && !strings.HasPrefix(w, "-") {
-				for _, e := range engines {
-					if e.program.MatchString(w) {
-						return e.cap
-					}
-				}
+// capOfPrograms returns the limit of the first engine among the programs.
+func capOfPrograms(programs []string) string {
+	for _, p := range programs {
+		for _, e := range engines {
+			if e.program.MatchString(p) {
+				return e.cap
 			}
-			option = strings.HasPrefix(w, "--") && !strings.Contains(w, "=")
 		}
 	}
 	return ""
@@ -103,31 +97,9 @@ func foreign(c cluster.Container, flag string) string {
 // limit for all of them together: SGLang divides max_running_requests by the ranks with attention
 // of their own. It returns an error if the number of ranks cannot be read.
 func Ranks(c cluster.Container) (ranks int, together bool, err error) {
-	ranks = 1
-	for _, name := range []string{"data_parallel_size_local", "data_parallel_size", "dp_size"} {
-		p, ok, err := LocateIn(c, name)
-		if err != nil {
-			return 0, false, fmt.Errorf("the number of data-parallel ranks is unknown: %w", err)
-		}
-		if ok {
-			ranks = p.Value
-			break
-		}
+	words := commandline.Expand(c.Command, c.Args)
+	if ranks, err = commandline.Ranks(words); err != nil {
+		return 0, false, err
 	}
-	words := strings.Fields(strings.Join(slices.Concat(c.Command, c.Args), " "))
-	for i, w := range words {
-		switch w {
-		case "-dp", "--dp":
-			n, err := strconv.Atoi(words[min(i+1, len(words)-1)])
-			if err != nil || n <= 0 {
-				return 0, false, fmt.Errorf("the number of data-parallel ranks (%s) is not a number", w)
-			}
-			ranks = n
-		case "--data-parallel-rank": // started by itself
-			return 1, false, nil
-		case "--enable-dp-attention":
-			together = true
-		}
-	}
-	return ranks, together && ranks > 1, nil
+	return ranks, ranks > 1 && slices.Contains(words, "--enable-dp-attention"), nil
 }

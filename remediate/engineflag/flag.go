@@ -2,12 +2,12 @@ package engineflag
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"paramedic/internal/commandline"
 	"paramedic/internal/text"
 	"paramedic/remediate/cluster"
 )
@@ -106,15 +106,18 @@ func engineContainer(c cluster.Container) bool {
 // behind a shell or a script, and neither where the flag is written in a form that is not known.
 func plain(c cluster.Container, flag string) bool {
 	mention := mentions(flag)
+	if slices.ContainsFunc(c.Command, func(w string) bool { return strings.HasSuffix(w, ".sh") }) {
+		return false
+	}
 	return !slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(w string) bool {
 		script := strings.ContainsAny(w, " \t\n") && !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "{") && !strings.HasPrefix(w, "[")
-		return script || isShell(w) || mention.MatchString(w)
+		return script || commandline.IsShell(w) || mention.MatchString(w)
 	})
 }
 
 // LocateIn finds the flag in one container. It reports false if the container does not have it.
 func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
-	if shell(c) {
+	if commandline.HasScript(c.Command, c.Args) {
 		return locateShell(c, flag)
 	}
 	var found Place
@@ -145,20 +148,6 @@ func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
 		}
 	}
 	return found, ok, nil
-}
-
-// shell reports whether the container runs a script through a shell, also behind another program,
-// such as tini or the entrypoint of an image.
-func shell(c cluster.Container) bool {
-	all := slices.Concat(c.Command, c.Args)
-	at := slices.IndexFunc(all, isShell)
-	return at >= 0 && slices.ContainsFunc(all[at+1:], func(w string) bool {
-		return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "c")
-	})
-}
-
-func isShell(word string) bool {
-	return slices.Contains([]string{"sh", "bash", "ash", "dash", "zsh", "ksh"}, path.Base(word))
 }
 
 // locateShell finds the flag within a script. It accepts only a literal value: one number, outside

@@ -156,20 +156,11 @@ func (c *Cluster) start(ref cluster.Ref, name string, isReady bool) {
 func (c *Cluster) Edit(ref cluster.Ref, manager string, edit func(doc map[string]any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := templateOf(c.docs[ref])
 	edit(c.docs[ref])
-	owns := "spec.replicas"
-	if templateOf(c.docs[ref]) != before {
-		owns = "spec.template"
-	}
 	meta := c.docs[ref]["metadata"].(map[string]any)
 	meta["generation"] = meta["generation"].(float64) + 1
-	c.managers[ref] = append(c.managers[ref], cluster.Manager{Name: manager, At: c.clock.Now(), Owns: []string{owns}})
-}
-
-// templateOf returns the pod template of a workload as text.
-func templateOf(doc map[string]any) string {
-	return fmt.Sprint(doc["spec"].(map[string]any)["template"])
+	c.managers[ref] = append(c.managers[ref],
+		cluster.Manager{Name: manager, At: c.clock.Now(), Owns: []string{"spec.template"}})
 }
 
 // SetArgs sets the first container's args, as Edit does.

@@ -31,6 +31,7 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		"gpu_memory_leak_before_the_error without gpu_fb_slope of the broken":                            "cuda_oom",
 		"gpu_memory_leak_before_the_error without gpu_fb_used of the broken":                             "cuda_oom",
 		"concurrency_cap_on_two without max_num_seqs of the broken":                                      "traffic_surge",
+		"gpu_throttle_beside_an_old_xid without gpu_clock_event and gpu_util":                            "benign_alert",
 		"gpu_throttle_by_expression without gpu_util of the broken":                                      "benign_alert",
 		"cold_start_decoy_bad_gpu without gpu_xid of the broken":                                         "cold_start",
 		"cuda_oom_decoy_xid without gpu_xid of the broken":                                               "cuda_oom",

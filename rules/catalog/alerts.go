@@ -54,10 +54,12 @@ func (r *MetricRule) Fits(uses []promql.MetricUse) bool {
 	return slices.ContainsFunc(uses, r.fitsUse)
 }
 
-// fitsSubject reports whether the rule fits an expression by a metric that is more than a
-// condition of another one.
+// fitsSubject reports whether the rule fits an expression by a metric that is more than a condition
+// of another one. A rule that reads several metrics fits by any of them, and so does one about
+// hardware, which explains the others.
 func (r *MetricRule) fitsSubject(uses []promql.MetricUse) bool {
-	return r.Fits(uses) && slices.ContainsFunc(uses, func(u promql.MetricUse) bool { return !u.Aside && r.fitsUse(u) })
+	byAny := len(r.Also) > 0 || len(r.Idle) > 0 || r.Symptom == "gpu_hardware"
+	return r.Fits(uses) && slices.ContainsFunc(uses, func(u promql.MetricUse) bool { return (byAny || !u.Aside) && r.fitsUse(u) })
 }
 
 func (r *MetricRule) fitsUse(u promql.MetricUse) bool {

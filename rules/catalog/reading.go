@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"paramedic/rules/promql"
+	"paramedic/state"
 )
 
 const (
@@ -44,16 +45,25 @@ func (c *Catalog) read(uses []promql.MetricUse) Reading {
 }
 
 // ruleOf returns the first rule that fits by a metric that is more than a condition, or else by
-// any. It returns nil if none fits.
+// any. A metric that a rule calls unclassified belongs to another system: the others decide, if any
+// fits. It returns nil if none fits.
 func (c *Catalog) ruleOf(uses []promql.MetricUse) *MetricRule {
+	var foreign *MetricRule
 	for _, fits := range []func(*MetricRule, []promql.MetricUse) bool{(*MetricRule).fitsSubject, (*MetricRule).Fits} {
+		ours := uses
 		for i := range c.MetricRules() {
-			if rule := &c.MetricRules()[i]; fits(rule, uses) {
+			rule := &c.MetricRules()[i]
+			switch {
+			case !fits(rule, ours):
+			case rule.Symptom != state.Unclassified:
 				return rule
+			default:
+				foreign = rule
+				ours = slices.DeleteFunc(slices.Clone(ours), rule.fitsUse)
 			}
 		}
 	}
-	return nil
+	return foreign
 }
 
 // readsGPU reports whether the expression reads metrics of the DCGM exporter.

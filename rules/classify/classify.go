@@ -30,10 +30,12 @@ func Classify(c *catalog.Catalog, a state.Alert, cluster string) state.Sign {
 		if m := read.Rule; m != nil && m.Symptom == s.Symptom {
 			addHints(s.Hints, m.Hints)
 		}
-	} else if m := read.Rule; m != nil {
+	} else if m := read.Rule; m != nil && m.Symptom != state.Unclassified {
 		s.Symptom, s.By = m.Symptom, "metrics"
 		addHints(s.Hints, m.Hints)
-	} else if id, ok := byLabels(c, a); ok {
+	} else if id, ok := byLabel(c, a); ok {
+		s.Symptom, s.By = id, "labels"
+	} else if id, ok := byWords(c, a); ok && m == nil { // words mean nothing if the rule is about another system
 		s.Symptom, s.By = id, "labels"
 	}
 	s.Severity = catalog.SeverityOf(a.Labels, fallback)
@@ -66,13 +68,18 @@ func addHints(to, from map[string]string) {
 	}
 }
 
-// byLabels reads the symptom from a label of the rule, or from words in its name.
-func byLabels(c *catalog.Catalog, a state.Alert) (state.Symptom, bool) {
+// byLabel reads the symptom from a label of the rule.
+func byLabel(c *catalog.Catalog, a state.Alert) (state.Symptom, bool) {
 	for _, key := range []string{"paramedic_symptom", "symptom"} {
 		if _, ok := c.SymptomTable()[state.Symptom(a.Labels[key])]; ok {
 			return state.Symptom(a.Labels[key]), true
 		}
 	}
+	return "", false
+}
+
+// byWords reads the symptom from words in the name of the rule.
+func byWords(c *catalog.Catalog, a state.Alert) (state.Symptom, bool) {
 	name := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'A' && r <= 'Z':

@@ -201,6 +201,12 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`(kube_deployment_spec_replicas > kube_deployment_status_replicas_available) and changes(kube_deployment_status_replicas_updated[10m]) == 0`, "worker_down", ""},
 		{`(kube_pod_container_status_restarts_total - kube_pod_container_status_restarts_total offset 10m >= 1) and ignoring(reason) kube_pod_container_status_last_terminated_reason{reason="OOMKilled"} == 1`,
 			"oom", ""},
+		{`vllm:num_requests_waiting > 0 and vllm:num_requests_running > 0 and rate(vllm:generation_tokens_total[5m]) == 0`, "throughput_drop", "stalled"},
+		{`DCGM_FI_DEV_GPU_UTIL < 5 and changes(DCGM_FI_DEV_XID_ERRORS[5m]) > 0`, "gpu_hardware", ""},
+		{`increase(kube_pod_container_status_restarts_total[10m]) > 0 and on(pod) kube_pod_container_status_last_terminated_reason{reason="Error"} == 1`,
+			"crash_loop", ""},
+		{`kube_horizontalpodautoscaler_status_current_replicas == kube_horizontalpodautoscaler_spec_max_replicas and on(namespace) vllm:num_requests_waiting > 10`,
+			"queue_buildup", ""},
 		// Of other systems.
 		{`sum by(cluster) (apiserver_request:burnrate1h) > 0.144`, state.Unclassified, ""},
 		{`sum(rate(rest_client_requests_total{code=~"5.."}[5m])) > 1`, state.Unclassified, ""},

@@ -154,6 +154,18 @@ type Source struct {
 	Scale float64
 }
 
+// escaped returns the source with underscores for the colons of SGLang's names. A server that
+// answers in OpenMetrics writes them where a scraper does not ask for other characters.
+func (s Source) escaped() Source {
+	name := func(metric string) string { return strings.Replace(metric, "sglang:", "sglang_", 1) }
+	s.Metric, s.Over = name(s.Metric), name(s.Over)
+	s.With = slices.Clone(s.With)
+	for i := range s.With {
+		s.With[i] = name(s.With[i])
+	}
+	return s
+}
+
 // Text returns the sample's text for a value of the label; "" if the series lacks it.
 func (s Source) Text(value string) string {
 	if value == "" {

@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"paramedic/internal/commandline"
 )
 
 // Labels that controllers set on the pods that they own.
@@ -186,7 +188,7 @@ func (b *builder) groupOf(p *corev1.Pod, w object, command []string) string {
 		return l[kserveNodes]
 	}
 	// vLLM and SGLang over several nodes of a StatefulSet: ranks follow the ordinals.
-	n, err := strconv.Atoi(first(flag(command, "nnodes")))
+	n, err := strconv.Atoi(first(commandline.Flag(command, "nnodes")))
 	at := strings.LastIndexByte(p.Name, '-')
 	if w.kind != "StatefulSet" || err != nil || n < 2 || at < 0 {
 		return ""
@@ -205,7 +207,7 @@ func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 	l := p.Labels
 	names := []string{b.placed[p.Namespace+"/"+p.Name].models.common().role, l[llmdRole], l[dynamoSubType],
 		l[dynamoType], l[disaggregatedRole], b.componentRole(p)}
-	names = append(names, first(flag(command, "disaggregation-mode"))) // SGLang; Dynamo
+	names = append(names, first(commandline.Flag(command, "disaggregation-mode"))) // SGLang; Dynamo
 	for _, s := range names {
 		if s == "prefill" || s == "decode" {
 			return s
@@ -222,7 +224,7 @@ func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 			return phase
 		}
 	}
-	switch strings.ToLower(first(flag(command, "server-role"))) { // TensorRT-LLM
+	switch strings.ToLower(first(commandline.Flag(command, "server-role"))) { // TensorRT-LLM
 	case "context":
 		return "prefill"
 	case "generation":
@@ -234,7 +236,7 @@ func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 		}
 	}
 	// vLLM's connector between the phases. Workers with kv_both compute both phases.
-	switch transfer := strings.ReplaceAll(first(flag(command, "kv-transfer-config")), " ", ""); {
+	switch transfer := strings.ReplaceAll(first(commandline.Flag(command, "kv-transfer-config")), " ", ""); {
 	case strings.Contains(transfer, `"kv_role":"kv_producer"`):
 		return "prefill"
 	case strings.Contains(transfer, `"kv_role":"kv_consumer"`):

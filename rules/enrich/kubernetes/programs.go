@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"paramedic/internal/commandline"
 )
 
 // An engine is recognised by the words of its program, by its image, or by flags that only such a
@@ -18,7 +20,7 @@ var engines = []struct {
 	image   *regexp.Regexp // of the last two parts of the repository
 	flags   []string       // in a container with an accelerator
 }{
-	{"dynamo", regexp.MustCompile(`^dynamo\.[a-z]`), regexp.MustCompile(`^ai-dynamo/.*-runtime$`), nil},
+	{"dynamo", regexp.MustCompile(`^dynamo\.[a-z]`), regexp.MustCompile(`^ai-dynamo/[^:]*-runtime(?::|$)`), nil},
 	{"vllm", regexp.MustCompile(`(?:^|[./])vllm(?:\.|$)`), regexp.MustCompile(`^vllm/|/[^/]*vllm`),
 		[]string{"--tensor-parallel-size", "--gpu-memory-utilization", "--served-model-name", "--model_name"}},
 	{"sglang", regexp.MustCompile(`(?:^|[./])sglang(?:\.|$)`), regexp.MustCompile(`^sglang/|/[^/]*sglang`),
@@ -28,7 +30,7 @@ var engines = []struct {
 
 // engineOf returns the engine of a container, or "" if it has none.
 func engineOf(c corev1.Container) string {
-	programs := programsOf(c)
+	programs := commandline.Programs(c.Command, c.Args)
 	image := imageOf(c)
 	for _, e := range engines {
 		if slices.ContainsFunc(programs, e.program.MatchString) || e.name == "dynamo" && e.image.MatchString(image) {
@@ -41,12 +43,12 @@ func engineOf(c corev1.Container) string {
 		}
 	}
 	words := commandOf(c)
-	if _, ok := flag(words, "max-num-seqs"); ok {
+	if _, ok := commandline.Flag(words, "max-num-seqs"); ok {
 		return "vllm"
 	}
 	for _, e := range engines {
 		for _, f := range e.flags {
-			if _, ok := flag(words, strings.ReplaceAll(f[2:], "_", "-")); ok && accelerators(c) > 0 {
+			if _, ok := commandline.Flag(words, strings.ReplaceAll(f[2:], "_", "-")); ok && accelerators(c) > 0 {
 				return e.name
 			}
 		}
@@ -54,34 +56,9 @@ func engineOf(c corev1.Container) string {
 	return ""
 }
 
-// programsOf returns the words of a command line that can name a program or a module, in lower
-// case: neither options nor their values, nor URLs.
-func programsOf(c corev1.Container) []string {
-	var out []string
-	words := slices.Concat(c.Command, c.Args)
-	commands := [][]string{words}
-	for i, w := range words {
-		if isScript(words, i) {
-			for _, part := range strings.FieldsFunc(w, func(r rune) bool { return strings.ContainsRune(";&|\n", r) }) {
-				commands = append(commands, shellWords(part))
-			}
-		}
-	}
-	for _, command := range commands {
-		option := false // the word before is an option that may take a value
-		for _, w := range command {
-			if !option && !strings.HasPrefix(w, "-") && !strings.Contains(w, "://") {
-				out = append(out, strings.ToLower(w))
-			}
-			option = strings.HasPrefix(w, "--") && !strings.Contains(w, "=")
-		}
-	}
-	return out
-}
-
-// imageOf returns the last two parts of the image's repository, in lower case.
+// imageOf returns the last two parts of the image's repository with its tag, in lower case: Triton
+// names its engine in the tag.
 func imageOf(c corev1.Container) string {
-	repository, _, _ := strings.Cut(strings.ToLower(c.Image), "@")
-	name, _, _ := strings.Cut(path.Base(repository), ":")
-	return path.Base(path.Dir(repository)) + "/" + name
+	image, _, _ := strings.Cut(strings.ToLower(c.Image), "@")
+	return path.Base(path.Dir(image)) + "/" + path.Base(image)
 }

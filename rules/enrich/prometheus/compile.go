@@ -217,11 +217,7 @@ func (b builder) offset() string {
 }
 
 func (b builder) sel(metric string, matchers []signals.Matcher) string {
-	all := make([]string, 0, len(matchers)+len(b.matchers)+1)
-	// A server that escapes names for older Prometheus writes an underscore.
-	if name, ok := strings.CutPrefix(metric, "sglang:"); ok {
-		metric, all = "", append(all, fmt.Sprintf(`__name__=~"sglang:%[1]s|sglang_%[1]s"`, name))
-	}
+	all := make([]string, 0, len(matchers)+len(b.matchers))
 	for _, m := range matchers {
 		all = append(all, m.String())
 	}
@@ -253,10 +249,12 @@ func (b builder) build() string {
 	case signals.FnChanges:
 		return b.agg(op, "changes("+b.over(one, w)+")")
 	case signals.FnNews:
-		// VictoriaMetrics counts the first value of a series that began within the window.
+		// VictoriaMetrics counts the first value of a series that began within the window. Only a
+		// rise from it counts.
 		now, before := b.agg(op, b.at(one)), b
 		before.ago += b.src.Window
-		return "(changes((" + now + ")" + b.steps(w) + ") and " + b.agg(op, before.at(one)) + " or " + now + " * 0)"
+		past := "(" + now + ")" + b.steps(w)
+		return "(changes(" + past + ") and " + b.agg(op, before.at(one)) + " or " + now + " > bool min_over_time(" + past + "))"
 	case signals.FnSlope:
 		// deriv of a series that ended remains for the whole window, so only current series count.
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s",

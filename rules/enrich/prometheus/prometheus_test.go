@@ -108,7 +108,7 @@ func TestCompiledForms(t *testing.T) {
 		"requests_waiting":   `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
 		"ttft_p95":           `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
 		"prompt_length_mean": `sum by (` + labels + `) (rate(vllm:request_prompt_tokens_sum{namespace=~"llm|"}[5m]))` + "\n" + `sum by (` + labels + `) (rate(vllm:request_prompt_tokens_count{namespace=~"llm|"}[5m]))`,
-		"gpu_xid_changes":    "(changes((" + xids + ")[15m:15s]) and " + xids[:len(xids)-1] + " offset 15m) or " + xids + " * 0)",
+		"gpu_xid_changes":    "(changes((" + xids + ")[15m:15s]) and " + xids[:len(xids)-1] + " offset 15m) or " + xids + " > bool min_over_time((" + xids + ")[15m:15s]))",
 	} {
 		if by[id] != want {
 			t.Errorf("%s\n got %s\nwant %s", id, by[id], want)
