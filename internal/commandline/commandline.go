@@ -5,6 +5,7 @@ package commandline
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,19 @@ func Programs(command, args []string) []string {
 		}
 	}
 	return out
+}
+
+// The programs of engines: the engine's name, a module of it, or a path that ends with it.
+var engines = map[string]*regexp.Regexp{
+	"vllm":   regexp.MustCompile(`(?:^|[./])vllm(?:\.|$)`),
+	"sglang": regexp.MustCompile(`(?:^|[./])sglang(?:\.|$)`),
+	"trtllm": regexp.MustCompile(`(?:^|[./])(?:trtllm|tensorrt[-_]llm)(?:[.-]|$)`),
+}
+
+// Starts reports whether a word of Programs starts the engine vllm, sglang or trtllm.
+func Starts(program, engine string) bool {
+	e, known := engines[engine]
+	return known && e.MatchString(program)
 }
 
 // HasScript reports whether a command line runs a script through a shell, also behind another

@@ -21,12 +21,12 @@ const (
 
 // An engine is recognised by its program: a word of the command line, or the image's repository.
 var engines = []struct {
-	cap            string
-	program, image *regexp.Regexp
+	name, cap string
+	image     *regexp.Regexp
 }{
-	{capVLLM, regexp.MustCompile(`(?:^|[./])vllm(?:\.|$)`), regexp.MustCompile(`(?i)vllm`)},
-	{capSGLang, regexp.MustCompile(`(?:^|[./])sglang(?:\.|$)`), regexp.MustCompile(`(?i)sglang`)},
-	{capTRTLLM, regexp.MustCompile(`(?:^|[./])(?:trtllm|tensorrt[-_]llm)(?:[.-]|$)`), regexp.MustCompile(`(?i)trtllm|tensorrt[-_]llm`)},
+	{"vllm", capVLLM, regexp.MustCompile(`(?i)vllm`)},
+	{"sglang", capSGLang, regexp.MustCompile(`(?i)sglang`)},
+	{"trtllm", capTRTLLM, regexp.MustCompile(`(?i)trtllm|tensorrt[-_]llm`)},
 }
 
 // CapFlag returns the name of the engine's limit of running requests, given the containers.
@@ -71,7 +71,7 @@ func capOf(c cluster.Container) string {
 func capOfPrograms(programs []string) string {
 	for _, p := range programs {
 		for _, e := range engines {
-			if e.program.MatchString(p) {
+			if commandline.Starts(p, e.name) {
 				return e.cap
 			}
 		}

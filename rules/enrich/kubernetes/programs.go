@@ -15,25 +15,31 @@ import (
 // program takes. Values of other options do not count: a client's URL names the engine that it
 // calls.
 var engines = []struct {
-	name    string
-	program *regexp.Regexp
-	image   *regexp.Regexp // of the last two parts of the repository
-	flags   []string       // in a container with an accelerator
+	name  string
+	image *regexp.Regexp // of the last two parts of the repository
+	flags []string       // in a container with an accelerator
 }{
-	{"dynamo", regexp.MustCompile(`^dynamo\.[a-z]`), regexp.MustCompile(`^ai-dynamo/[^:]*-runtime(?::|$)`), nil},
-	{"vllm", regexp.MustCompile(`(?:^|[./])vllm(?:\.|$)`), regexp.MustCompile(`^vllm/|/[^/]*vllm`),
-		[]string{"--tensor-parallel-size", "--gpu-memory-utilization", "--served-model-name", "--model_name"}},
-	{"sglang", regexp.MustCompile(`(?:^|[./])sglang(?:\.|$)`), regexp.MustCompile(`^sglang/|/[^/]*sglang`),
-		[]string{"--mem-fraction-static", "--tp-size"}},
-	{"trtllm", regexp.MustCompile(`(?:^|[./])(?:trtllm|tensorrt[-_]llm)(?:[.-]|$)`), regexp.MustCompile(`trtllm|tensorrt[-_]llm`), nil},
+	{"vllm", regexp.MustCompile(`^vllm/|/[^/]*vllm`),
+		[]string{"tensor-parallel-size", "gpu-memory-utilization", "served-model-name", "model-name"}},
+	{"sglang", regexp.MustCompile(`^sglang/|/[^/]*sglang`), []string{"mem-fraction-static", "tp-size"}},
+	{"trtllm", regexp.MustCompile(`trtllm|tensorrt[-_]llm`), nil},
 }
+
+// Dynamo runs other engines, so its name comes before theirs.
+var (
+	dynamoProgram = regexp.MustCompile(`^dynamo\.[a-z]`)
+	dynamoImage   = regexp.MustCompile(`^ai-dynamo/[^:]*-runtime(?::|$)`)
+)
 
 // engineOf returns the engine of a container, or "" if it has none.
 func engineOf(c corev1.Container) string {
 	programs := commandline.Programs(c.Command, c.Args)
 	image := imageOf(c)
+	if slices.ContainsFunc(programs, dynamoProgram.MatchString) || dynamoImage.MatchString(image) {
+		return "dynamo"
+	}
 	for _, e := range engines {
-		if slices.ContainsFunc(programs, e.program.MatchString) || e.name == "dynamo" && e.image.MatchString(image) {
+		if slices.ContainsFunc(programs, func(p string) bool { return commandline.Starts(p, e.name) }) {
 			return e.name
 		}
 	}
@@ -43,14 +49,19 @@ func engineOf(c corev1.Container) string {
 		}
 	}
 	words := commandOf(c)
-	if _, ok := commandline.Flag(words, "max-num-seqs"); ok {
+	has := func(flag string) bool {
+		_, ok := commandline.Flag(words, flag)
+		return ok
+	}
+	if has("max-num-seqs") {
 		return "vllm"
 	}
+	if accelerators(c) == 0 {
+		return ""
+	}
 	for _, e := range engines {
-		for _, f := range e.flags {
-			if _, ok := commandline.Flag(words, strings.ReplaceAll(f[2:], "_", "-")); ok && accelerators(c) > 0 {
-				return e.name
-			}
+		if slices.ContainsFunc(e.flags, has) {
+			return e.name
 		}
 	}
 	return ""
