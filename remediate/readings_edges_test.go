@@ -80,14 +80,14 @@ func TestSafeValueNeedsEachOfItsSignals(t *testing.T) {
 					each(s, signal, 0)
 				}
 			}
-			if n, how := safeByTokens(s); strings.HasPrefix(how, "the formula needs") != (without != "") || n < 0 {
+			if n, how := safeByTokens(s, 1, false); strings.HasPrefix(how, "the formula needs") != (without != "") || n < 0 {
 				t.Errorf("without %q: %d, %s", without, n, how)
 			}
 		}
 	}
 	s := sceneOf(setEngineArgKind) // nothing at all
 	each(s, "kv_blocks_total", 1000)
-	if _, how := safeByTokens(s); !strings.HasPrefix(how, "the formula needs") {
+	if _, how := safeByTokens(s, 1, false); !strings.HasPrefix(how, "the formula needs") {
 		t.Error(how)
 	}
 }

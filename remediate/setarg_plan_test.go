@@ -109,7 +109,7 @@ func TestUseCountsWholeWorkersOnly(t *testing.T) {
 	sample(s, "requests_running", "vllm-0", 64, 0)
 	sample(s, "kv_usage", "vllm-1", .85, 0)
 	sample(s, "requests_running", "vllm-2", 64, 0)
-	if n, how := safeByUse(s); n != 64 {
+	if n, how := safeByUse(s, 1, false); n != 64 {
 		t.Errorf("%d: %s", n, how)
 	}
 }

@@ -13,10 +13,15 @@ const KVFill = .85
 
 // compute returns the new value, and the reason for it. That is the safe value. If it is unknown,
 // it is half of the present value, or for raising the value by the cache's use. It returns an error
-// if the result is against the remedy's direction, or if the cache's use is unknown for raising. It
-// keeps the limits, and rounds down to a multiple of eight, for which engines capture graphs.
+// if the result is against the remedy's direction, if the number of ranks cannot be read, or if the
+// cache's use is unknown for raising. It keeps the limits, and rounds down to a multiple of eight,
+// for which engines capture graphs.
 func compute(s *guard.Scene, from int, direction string) (int, string, error) {
-	safe, how := safe(s)
+	ranks, together, err := s.Ranks()
+	if err != nil {
+		return 0, "", err
+	}
+	safe, how := safe(s, ranks, together)
 	bound := "" // the limit that changed the wanted value
 	to, why := from/2, fmt.Sprintf("%d is half of %d, because the safe value is unknown: %s", from/2, from, how)
 	if safe > 0 {
@@ -32,7 +37,7 @@ func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 		}
 	} else {
 		if safe <= 0 {
-			if to, why = safeByUse(s); to <= 0 {
+			if to, why = safeByUse(s, ranks, together); to <= 0 {
 				return 0, "", fmt.Errorf("a higher value is not safe, because the free part of the KV cache is unknown: %s", why)
 			}
 		}
@@ -71,9 +76,9 @@ func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 // with windows, chunks or states in some layers, each group of layers has blocks of its own, and a
 // request takes several times as many. Engines do not export which model it is. So the other number
 // goes by the cache that the running requests hold, for any kind of layer.
-func safe(s *guard.Scene) (int, string) {
-	n, how := safeByTokens(s)
-	if held, text := safeByUse(s); n > 0 && held < n {
+func safe(s *guard.Scene, ranks int, together bool) (int, string) {
+	n, how := safeByTokens(s, ranks, together)
+	if held, text := safeByUse(s, ranks, together); n > 0 && held < n {
 		return held, text
 	}
 	return n, how
@@ -81,7 +86,7 @@ func safe(s *guard.Scene) (int, string) {
 
 // safeByUse goes by the cache that the running requests hold, over the pool. The result is for one
 // worker, because all have one template.
-func safeByUse(s *guard.Scene) (int, string) {
+func safeByUse(s *guard.Scene, ranks int, together bool) (int, string) {
 	var used, running float64
 	for _, p := range s.Pods {
 		u, ok1 := s.Newest("kv_usage", p.Name)
@@ -93,10 +98,6 @@ func safeByUse(s *guard.Scene) (int, string) {
 	if used <= 0 || running <= 0 {
 		return 0, s.Site.Titles.Of("kv_usage") + " or " + s.Site.Titles.Of("requests_running") + " is missing or zero"
 	}
-	ranks, together, err := s.Ranks()
-	if err != nil {
-		return 0, err.Error()
-	}
 	n := int(KVFill * running / used)
 	if ranks == 1 || together {
 		return n, fmt.Sprintf("85 %% of the KV cache holds %d requests of %.2g %% each", n, 100*used/running)
@@ -106,7 +107,7 @@ func safeByUse(s *guard.Scene) (int, string) {
 }
 
 // safeByTokens goes by the cache's size and the present lengths.
-func safeByTokens(s *guard.Scene) (int, string) {
+func safeByTokens(s *guard.Scene, ranks int, together bool) (int, string) {
 	mean := func(signal string) float64 {
 		v := s.Of(signal)
 		if len(v) == 0 {
@@ -128,10 +129,6 @@ func safeByTokens(s *guard.Scene) (int, string) {
 	cache := fmt.Sprintf("%.0f KV blocks of %.0f tokens", slices.Min(blocks), size)
 	if size == 1 { // SGLang counts its cache in tokens
 		cache = fmt.Sprintf("%.0f tokens of KV cache", slices.Min(blocks))
-	}
-	ranks, together, err := s.Ranks()
-	if err != nil {
-		return 0, err.Error()
 	}
 	n := int(slices.Min(blocks) * KVFill / (length / size))
 	if together { // each rank has such a cache, and all share the limit

@@ -80,6 +80,14 @@ func TestValueIsForOneRankOrForAll(t *testing.T) {
 			t.Errorf("%s: %q %v", direction, s.Action.Change, err)
 		}
 	}
+	unread := func(s *guard.Scene) {
+		s.Workload.Containers[0].Args = []string{"--model=m", "--data-parallel-size=$(DP)", "--max-num-seqs=64"}
+	}
+	for _, direction := range []string{"raise", "lower"} {
+		if s, err := drafted(direction, unread); err == nil {
+			t.Errorf("%s: %q, although the ranks cannot be read", direction, s.Action.Change)
+		}
+	}
 	s := sceneOf(restartWorkerKind)
 	s.Workload.Containers[0].Args = []string{"--data-parallel-size=8", "--max-num-seqs=64"}
 	each(s, "requests_running", 100) // of 512

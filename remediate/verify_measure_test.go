@@ -194,7 +194,7 @@ func TestIdlePoolHasNoSafeValue(t *testing.T) {
 		s := sceneOf(setEngineArgKind)
 		each(s, "kv_usage", c.used)
 		each(s, "requests_running", c.running)
-		if got, how := safeByUse(s); got != c.want || !strings.Contains(how, c.says) {
+		if got, how := safeByUse(s, 1, false); got != c.want || !strings.Contains(how, c.says) {
 			t.Errorf("%s: %d, %s", name, got, how)
 		}
 	}
