@@ -117,9 +117,7 @@ func TestSecondPlanOfTheSameAddsNothing(t *testing.T) { // 8, 9
 
 func TestCrashAfterIntentBeforeTheWrite(t *testing.T) { // 1
 	w := newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Intent)
+	w.approvedUntil(state.Intent)
 	w.bot() // another process
 	w.until(state.Succeeded)
 	w.wantWrites(1)
@@ -139,9 +137,7 @@ func TestCrashBetweenTheWriteAndItsRecord(t *testing.T) { // 2
 func TestWriteThatTimedOutButLanded(t *testing.T) { // 3
 	w := newWorld(t, setArg, policy.Approve)
 	w.cluster.After = func(string, string) error { return errLost }
-	w.plan()
-	w.approve(sre)
-	w.until(state.Succeeded)
+	w.approvedUntil(state.Succeeded)
 	w.wantWrites(1)
 }
 
@@ -206,9 +202,7 @@ func TestPlanThatWasTamperedWithIsRefused(t *testing.T) { // 19
 
 func TestHumanEditBeforeTheWriteStopsIt(t *testing.T) { // 20
 	w := newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Intent)
+	w.approvedUntil(state.Intent)
 	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=64")
 	old := w.actions[0].ID
 	w.step()
@@ -221,9 +215,7 @@ func TestHumanEditBeforeTheWriteStopsIt(t *testing.T) { // 20
 func TestHumanEditAfterTheWriteIsNotRolledBack(t *testing.T) { // 21
 	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
-	w.plan()
-	w.approve(sre)
-	w.until(state.RollbackIntent)
+	w.approvedUntil(state.RollbackIntent)
 	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=64")
 	a := w.step()
 	if a.State != state.NeedsHuman || !slices.Contains(w.args(), "--max-num-seqs=64") {
@@ -234,9 +226,7 @@ func TestHumanEditAfterTheWriteIsNotRolledBack(t *testing.T) { // 21
 // The person's rollout is neither judged as the run's change nor rolled back with it.
 func TestHumanRolloutEndsTheVerification(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Verifying)
+	w.approvedUntil(state.Verifying)
 	w.step()
 	w.cluster.Edit(pool, "kubectl-set", func(doc map[string]any) {
 		spec := doc["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
@@ -248,9 +238,7 @@ func TestHumanRolloutEndsTheVerification(t *testing.T) {
 
 func TestRolloutThatBeginsBetweenCheckAndWrite(t *testing.T) { // 25
 	w := newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Intent)
+	w.approvedUntil(state.Intent)
 	w.cluster.SetArgs(pool, "ci", "--model=llama-2", "--max-num-seqs=256")
 	old := w.actions[0].ID
 	w.step()
@@ -311,9 +299,7 @@ func TestPrometheusDownDeniesAndEndsVerification(t *testing.T) { // 29, 30
 	w.wantDenied(a, "verifiability")
 
 	w = newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Verifying)
+	w.approvedUntil(state.Verifying)
 	w.blind = true
 	a = w.until(state.NeedsHuman)
 	if a.Verify.Verdict != state.VerifyError || !slices.Contains(w.args(), "--max-num-seqs=128") {
@@ -324,9 +310,7 @@ func TestPrometheusDownDeniesAndEndsVerification(t *testing.T) { // 29, 30
 func TestUnclearChangeIsInconclusiveAndKept(t *testing.T) { // 30, 31
 	w := newWorld(t, setArg, policy.Approve)
 	w.sick = func(p string, _ int) map[string]float64 { return exhausted(p, 256) }
-	w.plan()
-	w.approve(sre)
-	w.until(state.Verifying)
+	w.approvedUntil(state.Verifying)
 	w.in.ActiveAlerts = 0 // a resolved alert proves nothing
 	a := w.until(state.NeedsHuman)
 	if a.Verify.Verdict != state.Inconclusive || !strings.Contains(a.Reason, "kubectl") {
@@ -337,9 +321,7 @@ func TestUnclearChangeIsInconclusiveAndKept(t *testing.T) { // 30, 31
 
 func TestHaltStopsNewEffectsAndNoRollback(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Intent)
+	w.approvedUntil(state.Intent)
 	w.halt = &state.Halt{Actor: sre}
 	if a := w.step(); a.State != state.Denied {
 		t.Errorf("%s", a.State)
@@ -348,9 +330,7 @@ func TestHaltStopsNewEffectsAndNoRollback(t *testing.T) {
 
 	w = newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
-	w.plan()
-	w.approve(sre)
-	w.until(state.Verifying)
+	w.approvedUntil(state.Verifying)
 	w.halt = &state.Halt{Actor: sre}
 	w.until(state.RolledBack)
 }
@@ -358,9 +338,7 @@ func TestHaltStopsNewEffectsAndNoRollback(t *testing.T) {
 func TestPermissionRevokedMidFlight(t *testing.T) { // 43
 	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
-	w.plan()
-	w.approve(sre)
-	w.until(state.RollbackIntent)
+	w.approvedUntil(state.RollbackIntent)
 	w.cluster.Before = func(string, string) error { return cluster.ErrForbidden }
 	w.until(state.NeedsHuman)
 	w.cluster.Before = nil
@@ -379,9 +357,7 @@ func TestPermissionRevokedMidFlight(t *testing.T) { // 43
 func TestNamespaceOptedOutMidFlight(t *testing.T) { // 58
 	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed
-	w.plan()
-	w.approve(sre)
-	w.until(state.RollbackIntent)
+	w.approvedUntil(state.RollbackIntent)
 	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "false"})
 	a := w.until(state.NeedsHuman)
 	if !strings.Contains(a.Reason, "kubectl -n llm patch deployment") {

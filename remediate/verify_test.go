@@ -110,9 +110,7 @@ func TestUnmeasurableVerdictIsDenied(t *testing.T) {
 // reason.
 func TestBlindBaselineIsDeniedAtOnce(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Admitted)
+	w.approvedUntil(state.Admitted)
 	w.blind = true
 	if a := w.step(); a.State != state.Denied {
 		t.Errorf("%s", a.State)
@@ -145,9 +143,7 @@ func TestBaselineIsTheMedianOfAWindow(t *testing.T) {
 // Readings from before a pause are not part of the window.
 func TestBaselineIsReadAnewAfterAPause(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Admitted)
+	w.approvedUntil(state.Admitted)
 	w.step()
 	w.clock.now = w.clock.now.Add(5 * time.Minute) // the bot was down
 	if a := w.step(); len(a.Verify.Before["kv_usage"]) != 1 {
@@ -158,9 +154,7 @@ func TestBaselineIsReadAnewAfterAPause(t *testing.T) {
 // While the API server cannot be read, the number of ready workers is unknown, which is no loss.
 func TestUnreadPoolIsNoHarm(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Verifying)
+	w.approvedUntil(state.Verifying)
 	w.cfg.Clusters["prod"] = halfBlind{w.cluster}
 	a := w.until(state.NeedsHuman)
 	if a.Verify.Verdict != state.VerifyError {
@@ -259,9 +253,7 @@ func TestNewerRecordIsLeftAlone(t *testing.T) { // 55
 // A window does not span a hold or a pause.
 func TestHoldBeginsTheBaselineAnew(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
-	w.plan()
-	w.approve(sre)
-	w.until(state.Admitted)
+	w.approvedUntil(state.Admitted)
 	for range 3 {
 		w.step()
 	}

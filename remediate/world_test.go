@@ -275,6 +275,14 @@ func (w *world) approve(by state.Actor) {
 	}
 }
 
+// approvedUntil plans and approves the action. It takes steps until the run is in a state, or ends.
+func (w *world) approvedUntil(s state.ActionState) state.Action {
+	w.t.Helper()
+	w.plan()
+	w.approve(sre)
+	return w.until(s)
+}
+
 // step delivers one run effect of the newest action at its due time.
 func (w *world) step() state.Action {
 	w.t.Helper()
