@@ -66,8 +66,12 @@ func (v *validator) traces(path []string, c TracesConfig) {
 	switch {
 	case c.TempoURL != "" && c.JaegerURL != "":
 		v.at(key("jaeger_url"), "cannot be set together with tempo_url: remove one of them")
-	case c.TempoURL == "" && c.JaegerURL == "" && c.BearerTokenFile != "":
-		v.at(key("bearer_token_file"), "has no use without a trace store: set tempo_url or jaeger_url, or remove it")
+	case c.TempoURL == "" && c.JaegerURL == "":
+		for _, k := range []struct{ name, file string }{{"bearer_token_file", c.BearerTokenFile}, {"headers_file", c.HeadersFile}} {
+			if k.file != "" {
+				v.at(key(k.name), "has no use without a trace store: set tempo_url or jaeger_url, or remove it")
+			}
+		}
 	}
 }
 

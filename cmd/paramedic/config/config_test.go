@@ -180,6 +180,8 @@ func TestTracesTakeOneStore(t *testing.T) {
 			"clusters[0].traces.jaeger_url: must not contain a user or a password",
 		"{bearer_token_file: " + token + "}": "paramedic.yaml:3: " +
 			"clusters[0].traces.bearer_token_file: has no use without a trace store: set tempo_url or jaeger_url, or remove it",
+		"{headers_file: " + token + "}": "paramedic.yaml:3: " +
+			"clusters[0].traces.headers_file: has no use without a trace store: set tempo_url or jaeger_url, or remove it",
 		"{tempo_url: http://tempo:3200, bearer_token_file: \"${PARAMEDIC_TEST_UNSET}\"}": "paramedic.yaml:3: " +
 			"clusters[0].traces.bearer_token_file: environment variable PARAMEDIC_TEST_UNSET is not set",
 		"{zipkin_url: http://zipkin:9411}": `paramedic.yaml:3: clusters[0].traces has no key zipkin_url; there are bearer_token_file, headers_file, jaeger_url, tempo_url`,
