@@ -48,7 +48,7 @@ func (c *cli) checkCommand() *cobra.Command {
 // A checkResult is the output of check.
 type checkResult struct {
 	Problems []config.Problem              `json:"problems"`
-	Notes    []string                      `json:"notes,omitempty"`  // what is valid, and hardly meant
+	Notes    []string                      `json:"notes,omitempty"`  // hints about valid but unusual settings
 	Online   map[string]string             `json:"online,omitempty"` // by service: "ok", "off: …", "unknown: …" or the problem
 	Rules    map[string]service.LintResult `json:"rules,omitempty"`  // by cluster: its own alert rules
 	Causes   int                           `json:"causes"`

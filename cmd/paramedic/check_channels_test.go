@@ -143,7 +143,7 @@ func TestCheckProvesWhatChannelsNeed(t *testing.T) {
 	}
 }
 
-// A message without a link still says what is wrong, so this is no problem.
+// The command check reports missing links as a note, not as a problem.
 func TestCheckNotesMissingLinks(t *testing.T) {
 	for url, want := range map[string]int{"": 1, "https://ops.example.com": 0} {
 		cfg := config.Config{Listen: "0.0.0.0:8080", PublicURL: url}

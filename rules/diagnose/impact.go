@@ -134,8 +134,8 @@ func isMeasured(v *evidence.View, signal string) bool {
 	return len(told) > 0 && v.Engines(told) == v.Engines(v.Pods())
 }
 
-// unusualShare is the divisor of a pool's workers of which at least one must be far above its
-// baseline. Among many workers with few requests, some are by chance.
+// At least one worker in unusualShare must be far above its baseline. In a large pool with few
+// requests each, a few workers are far above by chance.
 const unusualShare = 10
 
 // isFelt reports whether the signal is unhealthy or unusual for the pool, unhealthy for one of its
