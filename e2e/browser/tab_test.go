@@ -252,27 +252,42 @@ func (tb *tab) shot(name string) {
 	tb.size(1280, 900)
 }
 
-// press clicks an element with the mouse. If the page replaces the element meanwhile, it clicks the
-// new one.
+// press clicks an element with the mouse.
 func (tb *tab) press(selector string) {
 	tb.t.Helper()
-	click := chromedp.Tasks{chromedp.ScrollIntoView(selector, chromedp.ByQuery),
-		chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible)}
-	for range 5 {
-		err := chromedp.Run(tb.ctx, click)
-		if err == nil {
-			return
-		}
-		if !strings.Contains(err.Error(), "Could not find node") {
-			tb.t.Fatalf("driving the browser: %v", err)
-		}
-	}
-	tb.t.Fatalf("%s is replaced each time before a click", selector)
+	tb.touch(selector, chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
+// write types text at the end of a field.
 func (tb *tab) write(selector, text string) {
 	tb.t.Helper()
-	tb.do(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.SendKeys(selector, text, chromedp.ByQuery, chromedp.NodeVisible))
+	tb.touch(selector, chromedp.SendKeys(selector, text, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+// touch brings an element into view and acts on it. If the page replaces the element meanwhile,
+// touch starts again with the new one.
+func (tb *tab) touch(selector string, actions ...chromedp.Action) {
+	tb.t.Helper()
+	all := append(chromedp.Tasks{chromedp.ScrollIntoView(selector, chromedp.ByQuery)}, actions...)
+	ctx, cancel := context.WithTimeout(tb.ctx, patience)
+	defer cancel()
+	until(tb.t, selector+" stays while the test acts on it", func(context.Context) error {
+		err := chromedp.Run(ctx, all)
+		if err != nil && !isReplaced(err) {
+			tb.t.Fatalf("driving the browser: %v", err)
+		}
+		return err
+	})
+}
+
+// isReplaced reports whether the browser no longer knows the element that an action had found.
+func isReplaced(err error) bool {
+	for _, message := range []string{"Could not find node", "No node with given id", "Node is detached", "does not belong to the document"} {
+		if strings.Contains(err.Error(), message) {
+			return true
+		}
+	}
+	return false
 }
 
 func (tb *tab) count(selector string) int {
