@@ -80,7 +80,7 @@ func (f *Fleet) spoiledNow() float64 {
 
 // clientPage returns the chat service's page.
 func (f *Fleet) clientPage() *page {
-	p := newPage("model_name", f.cfg.Model)
+	p := f.newPage("model_name", f.cfg.Model)
 	s := &f.answers
 	p.counter("llm_requests_total", "Answers of the model that came whole.", s.requests, "status", "success")
 	p.counter("llm_refusals_total", "Answers that refuse.", s.refusals)

@@ -21,7 +21,8 @@ type Config struct {
 	Workers   int           // default 4
 	Index     int           // of several fleets in one cluster, 0 to 99: sets their nodes and addresses apart
 	Noise     Noise
-	Without   []string // metrics that are not exported, as patterns of [path.Match]: "DCGM_*"
+	Without   []string                 // metrics that are not exported, as patterns of [path.Match]: "DCGM_*"
+	Only      func(metric string) bool // the metrics that are exported; nil: all
 
 	Nodes         int // default: enough for the workers and one more
 	GPUsPerNode   int // default 4

@@ -21,9 +21,6 @@ func newFrontStats() *frontStats {
 
 // token observes a token on its way to the client.
 func (s *frontStats) token(r *request, now float64) {
-	if s == nil {
-		return
-	}
 	s.tokens++
 	if r.firstToken == 0 {
 		s.ttft.observe(now - r.arrived)
@@ -68,7 +65,7 @@ var (
 // frontendPage returns the page of Dynamo's frontend. Series of requests have the model's name in
 // lower case; series of its settings have it as configured.
 func (f *Fleet) frontendPage() *page {
-	p := newPage()
+	p := f.newPage()
 	s := f.gateway.front
 	model := []string{"model", strings.ToLower(f.cfg.Model)}
 	inflight, queued := 0, 0

@@ -54,7 +54,7 @@ func (f *Fleet) endpoints() []*worker {
 // gatewayPage returns the endpoint picker's page, with llm-d's names and the deprecated ones that
 // it still exports.
 func (f *Fleet) gatewayPage() *page {
-	p := newPage()
+	p := f.newPage()
 	g := &f.gateway
 	model := []string{"model_name", f.cfg.Model, "target_model_name", f.cfg.Model}
 	with := func(more ...string) []string { return append(append([]string{}, model...), more...) }

@@ -3,7 +3,6 @@ package lab
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -96,7 +95,6 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 	if p == nil {
 		return nil
 	}
-	p.families = slices.DeleteFunc(p.families, func(m *dto.MetricFamily) bool { return f.cfg.hides(m.GetName()) })
 	if relabelled {
 		relabel(p.families, t.Labels, t.Honor)
 	}

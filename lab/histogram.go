@@ -19,11 +19,15 @@ func newHistogram(edges []float64) *histogram {
 
 func (h *histogram) observe(v float64) {
 	if v != h.lastValue {
-		h.lastValue, h.lastBucket = v, sort.SearchFloat64s(h.edges, v)
+		h.find(v)
 	}
 	h.counts[h.lastBucket]++
 	h.sum += v
 	h.count++
+}
+
+func (h *histogram) find(v float64) {
+	h.lastValue, h.lastBucket = v, sort.SearchFloat64s(h.edges, v)
 }
 
 // The bucket edges of vLLM V1.

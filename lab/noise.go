@@ -62,9 +62,9 @@ func (f *Fleet) disturb(t Target, families []*dto.MetricFamily) []*dto.MetricFam
 	return families
 }
 
-// hides reports whether a metric is excluded by Config.Without.
-func (c Config) hides(metric string) bool {
-	return slices.ContainsFunc(c.Without, func(pattern string) bool {
+// hides reports whether a metric is excluded by Config.Only or Config.Without.
+func (c *Config) hides(metric string) bool {
+	return c.Only != nil && !c.Only(metric) || slices.ContainsFunc(c.Without, func(pattern string) bool {
 		ok, err := path.Match(pattern, metric)
 		return err == nil && ok
 	})

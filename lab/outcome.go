@@ -57,8 +57,12 @@ func (e *engine) finish(now float64, done func(r *request, reason string)) {
 func (e *engine) token(r *request, now float64) {
 	r.generated++
 	e.stats.generationTokens++
-	e.sglang.token(r, now)
-	e.front.token(r, now)
+	if e.sglang != nil {
+		e.sglang.token(r, now)
+	}
+	if e.front != nil {
+		e.front.token(r, now)
+	}
 	if r.firstToken == 0 {
 		r.firstToken = now
 		e.stats.promptTokens += float64(r.prompt)

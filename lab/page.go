@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,62 +11,95 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// A page builds an exposition: families in the order of their first sample.
+// A page builds an exposition: families in the order of their first sample. It leaves out the
+// metrics that the fleet's configuration hides.
 type page struct {
 	families []*dto.MetricFamily
-	byName   map[string]*dto.MetricFamily
-	common   []string // label pairs of every sample
-	created  float64  // value of the Python client's _created gauges; 0: none
+	byName   map[string]*dto.MetricFamily // nil for a hidden metric
+	common   []*dto.LabelPair             // of every sample; shared, so that no caller may change one
+	created  float64                      // value of the Python client's _created gauges; 0: none
+	hides    func(metric string) bool
 }
 
-func newPage(common ...string) *page {
-	return &page{byName: map[string]*dto.MetricFamily{}, common: common}
+// newPage returns a page whose samples all have the given label pairs.
+func (f *Fleet) newPage(common ...string) *page {
+	return &page{families: []*dto.MetricFamily{}, byName: map[string]*dto.MetricFamily{}, common: labelPairs(common), hides: f.cfg.hides}
 }
 
-func (p *page) add(name, help string, kind dto.MetricType, labels []string) *dto.Metric {
-	f := p.byName[name]
-	if f == nil {
+// labelPairs returns the pairs of alternating names and values.
+func labelPairs(of []string) []*dto.LabelPair {
+	pairs := make([]dto.LabelPair, len(of)/2)
+	out := make([]*dto.LabelPair, len(pairs))
+	for i := range pairs {
+		out[i] = &pairs[i]
+		out[i].Name, out[i].Value = &of[2*i], &of[2*i+1]
+	}
+	return out
+}
+
+// family returns the family of a name, or nil if it is hidden.
+func (p *page) family(name, help string, kind dto.MetricType) *dto.MetricFamily {
+	f, known := p.byName[name]
+	if known {
+		return f
+	}
+	if !p.hides(name) {
 		f = &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
-		p.byName[name] = f
 		p.families = append(p.families, f)
 	}
-	m := &dto.Metric{Label: make([]*dto.LabelPair, 0, (len(p.common)+len(labels))/2)}
-	for _, pairs := range [2][]string{p.common, labels} {
-		for i := 0; i+1 < len(pairs); i += 2 {
-			m.Label = append(m.Label, &dto.LabelPair{Name: &pairs[i], Value: &pairs[i+1]})
-		}
-	}
+	p.byName[name] = f
+	return f
+}
+
+// targetLabels is the usual number of labels that a scrape adds.
+const targetLabels = 8
+
+// add adds a sample without a value to a family.
+func (p *page) add(f *dto.MetricFamily, labels []string) *dto.Metric {
+	m := &dto.Metric{Label: make([]*dto.LabelPair, 0, len(p.common)+len(labels)/2+targetLabels)}
+	m.Label = append(append(m.Label, p.common...), labelPairs(labels)...)
 	slices.SortFunc(m.Label, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 	f.Metric = append(f.Metric, m)
 	return m
 }
 
 func (p *page) gauge(name, help string, v float64, labels ...string) {
-	p.add(name, help, dto.MetricType_GAUGE, labels).Gauge = &dto.Gauge{Value: &v}
+	if f := p.family(name, help, dto.MetricType_GAUGE); f != nil {
+		p.add(f, labels).Gauge = &dto.Gauge{Value: &v}
+	}
 }
 
 func (p *page) counter(name, help string, v float64, labels ...string) {
-	p.add(name, help, dto.MetricType_COUNTER, labels).Counter = &dto.Counter{Value: &v}
+	if f := p.family(name, help, dto.MetricType_COUNTER); f != nil {
+		p.add(f, labels).Counter = &dto.Counter{Value: &v}
+	}
 	if p.created != 0 {
 		p.gauge(strings.TrimSuffix(name, "_total")+"_created", help, p.created, labels...)
 	}
 }
 
 func (p *page) histogram(name, help string, h *histogram, labels ...string) {
-	out := &dto.Histogram{SampleCount: &h.count, SampleSum: &h.sum}
-	var below uint64
-	for i := range h.edges {
-		below += h.counts[i]
-		n := below
-		out.Bucket = append(out.Bucket, &dto.Bucket{UpperBound: &h.edges[i], CumulativeCount: &n})
+	if f := p.family(name, help, dto.MetricType_HISTOGRAM); f != nil {
+		p.add(f, labels).Histogram = h.export()
 	}
-	// The page must not change while the engine continues.
-	sum, count := h.sum, h.count
-	out.SampleSum, out.SampleCount = &sum, &count
-	p.add(name, help, dto.MetricType_HISTOGRAM, labels).Histogram = out
 	if p.created != 0 {
 		p.gauge(name+"_created", help, p.created, labels...)
 	}
+}
+
+// export returns a copy, because a page must not change while the engine continues.
+func (h *histogram) export() *dto.Histogram {
+	sum, count := h.sum, h.count
+	out := &dto.Histogram{SampleCount: &count, SampleSum: &sum, Bucket: make([]*dto.Bucket, len(h.edges))}
+	buckets, below := make([]dto.Bucket, len(h.edges)), make([]uint64, len(h.edges))
+	total := uint64(0)
+	for i := range h.edges {
+		total += h.counts[i]
+		below[i] = total
+		buckets[i].UpperBound, buckets[i].CumulativeCount = &h.edges[i], &below[i]
+		out.Bucket[i] = &buckets[i]
+	}
+	return out
 }
 
 // encode writes families in the text format.
@@ -82,24 +116,27 @@ func encode(families []*dto.MetricFamily) ([]byte, error) {
 // relabel adds a target's labels as a scrape does. A label of the page with the same name becomes
 // exported_<name>; with honor, it stays and the target's label is dropped.
 func relabel(families []*dto.MetricFamily, target map[string]string, honor bool) {
-	names := make([]string, 0, len(target))
-	for n := range target {
-		names = append(names, n)
+	type label struct {
+		name     string
+		exported *string // the name of a label of the page with this name
+		pair     *dto.LabelPair
 	}
-	slices.Sort(names)
+	added := make([]label, 0, len(target))
+	for _, name := range slices.Sorted(maps.Keys(target)) {
+		exported := "exported_" + name
+		added = append(added, label{name, &exported, labelPairs([]string{name, target[name]})[0]})
+	}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			for _, n := range names {
-				i := slices.IndexFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == n })
+			for _, l := range added {
+				i := slices.IndexFunc(m.Label, func(of *dto.LabelPair) bool { return of.GetName() == l.name })
 				if i >= 0 && honor {
 					continue
 				}
 				if i >= 0 {
-					exported := "exported_" + n
-					m.Label[i] = &dto.LabelPair{Name: &exported, Value: m.Label[i].Value}
+					m.Label[i] = &dto.LabelPair{Name: l.exported, Value: m.Label[i].Value}
 				}
-				name, value := n, target[n]
-				m.Label = append(m.Label, &dto.LabelPair{Name: &name, Value: &value})
+				m.Label = append(m.Label, l.pair)
 			}
 		}
 	}

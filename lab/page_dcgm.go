@@ -19,7 +19,7 @@ var xidText = map[int]string{0: "No Error", 13: "Graphics Engine Exception", 31:
 // dcgmPage returns a node's dcgm-exporter page with the default counters, and with the DCGM_EXP_*
 // counters unless they are off.
 func (f *Fleet) dcgmPage(n *node) *page {
-	p := newPage()
+	p := f.newPage()
 	for _, g := range n.gpus {
 		labels := []string{
 			"gpu", strconv.Itoa(g.index), "UUID", g.uuid, "pci_bus_id", fmt.Sprintf("00000000:%02X:00.0", 0x18+g.index*0x11), "device",

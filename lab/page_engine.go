@@ -21,7 +21,7 @@ func (f *Fleet) enginePage(w *worker) *page {
 // vllmPage returns a worker's page as vLLM V1 with the usual HTTP instrumentator serves it, or
 // Dynamo's runtime, which has no HTTP server to instrument.
 func (f *Fleet) vllmPage(w *worker) *page {
-	p := newPage("model_name", f.cfg.Model, "engine", "0")
+	p := f.newPage("model_name", f.cfg.Model, "engine", "0")
 	e, s := w.eng, &w.eng.stats
 	p.gauge("vllm:num_requests_running", "Number of requests in model execution batches.", float64(len(e.running)))
 	p.gauge("vllm:num_requests_waiting", "Number of requests waiting to be processed.", float64(len(e.waiting)))

@@ -5,7 +5,7 @@ import "strconv"
 // kubePage returns kube-state-metrics' series of the pool and its nodes, and cAdvisor's of its
 // containers.
 func (f *Fleet) kubePage() *page {
-	p := newPage()
+	p := f.newPage()
 	ns := f.cfg.Namespace
 	for _, w := range f.workers {
 		f.kubePod(p, w)

@@ -8,7 +8,7 @@ import "strconv"
 func (f *Fleet) sglangPage(w *worker) *page {
 	e, s := w.eng, w.eng.sglang
 	model := []string{"model_name", f.cfg.Model}
-	p := newPage("model_name", f.cfg.Model, "engine_type", "unified", "moe_ep_rank", "0", "pp_rank", "0", "tp_rank", "0")
+	p := f.newPage("model_name", f.cfg.Model, "engine_type", "unified", "moe_ep_rank", "0", "pp_rank", "0", "tp_rank", "0")
 	p.histogram("sglang:per_stage_req_latency_seconds", "The latency of each stage of requests.", s.stage, "stage", "prefill_waiting")
 	p.histogram("sglang:queue_time_seconds", "Histogram of queueing time in seconds.", s.queue)
 	const realtime = "sglang:realtime_tokens_total"

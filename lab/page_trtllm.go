@@ -13,7 +13,7 @@ var trtllmFinished = map[string]string{finishedStop: "stop", finishedLength: "le
 // has a value.
 func (f *Fleet) trtllmPage(w *worker) *page {
 	e, s, t := w.eng, &w.eng.stats, w.eng.trtllm
-	p := newPage("model_name", f.cfg.Model, "engine_type", "trtllm")
+	p := f.newPage("model_name", f.cfg.Model, "engine_type", "trtllm")
 	p.created = float64(f.at(w.until).UnixMilli()) / 1000
 	left := 0.0
 	for _, reason := range slices.Sorted(maps.Keys(trtllmFinished)) {

@@ -2,6 +2,20 @@ package lab
 
 // A request is one call of a client, on one worker.
 type request struct {
+	// Each step of an engine uses these fields of all its requests, so they are together.
+	prompt     int
+	generated  int
+	computed   int // tokens whose KV is in the cache
+	step       int // tokens planned in the step that runs now
+	output     int
+	blocks     int     // its own
+	prefix     *prefix // what it shares
+	firstToken float64
+	lastToken  float64
+	planned    bool
+	running    bool
+	scored     bool // the client wants the probabilities of its prompt (prompt_logprobs)
+
 	arrived  float64 // at the worker
 	deadline float64 // when the client cancels without a first token; 0: never
 	timeout  float64 // when the client cancels in any case; 0: never
@@ -13,25 +27,13 @@ type request struct {
 	group     int // of prompts with a common start; -1: none
 	shared    int // tokens of that start; 0: the engine's groupLen
 	answer    int // answerGood, answerRefusal or answerEmpty
-	prompt    int
-	output    int
 	maxTokens int
-	scored    bool // the client wants the probabilities of its prompt (prompt_logprobs)
 
-	computed  int // tokens whose KV is in the cache
-	generated int
-	blocks    int     // its own
-	prefix    *prefix // what it shares
-	seg       *segment
+	seg *segment
 
-	scheduled  float64 // first
-	firstToken float64
-	lastToken  float64
-	cachedHit  int
-	preempted  int
-	step       int // tokens planned in the step that runs now
-	running    bool
-	planned    bool
+	scheduled float64 // first
+	cachedHit int
+	preempted int
 }
 
 // pending returns the number of tokens to compute before the next one is generated.

@@ -109,13 +109,11 @@ func (s *sglangStats) log(e *engine, now float64) {
 
 // token observes a generated token.
 func (s *sglangStats) token(r *request, now float64) {
-	switch {
-	case s == nil:
-	case r.firstToken == 0:
+	if r.firstToken == 0 {
 		s.ttft.observe(now - r.arrived)
-	default:
-		s.itl.observe(now - r.lastToken)
+		return
 	}
+	s.itl.observe(now - r.lastToken)
 }
 
 // ended counts a request that leaves the running batch, complete or aborted.

@@ -6,6 +6,12 @@ import (
 	"paramedic/lab"
 )
 
+// The counters of llm-d's endpoint picker that a proxy's page is made of.
+const (
+	pickerRequests = "llm_d_epp_request_total"
+	pickerErrors   = "llm_d_epp_request_error_total"
+)
+
 // proxies returns the pages of the proxy in front of a fleet, which counts what llm-d's endpoint
 // picker counts in the lab.
 func (w *world) proxies(f *lab.Fleet, pages []lab.Page) []lab.Page {
@@ -66,9 +72,9 @@ func counted(pages []lab.Page) (good, failed float64) {
 		for _, f := range p.Families {
 			for _, m := range f.Metric {
 				switch f.GetName() {
-				case "llm_d_epp_request_total":
+				case pickerRequests:
 					good += m.GetCounter().GetValue()
-				case "llm_d_epp_request_error_total":
+				case pickerErrors:
 					failed += m.GetCounter().GetValue()
 					for _, l := range m.Label {
 						if l.GetName() == "error_code" && l.GetValue() == "ModelServerError" {

@@ -82,9 +82,9 @@ func (p *pages) encode(families []*dto.MetricFamily) (io.Reader, error) {
 
 var identifier = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
 
-// wanted returns whether a signal or a rule reads a metric.
+// wanted returns whether a signal, a rule or the proxy in front of a fleet reads a metric.
 func wanted(known []signals.Signal, loaded []rule) func(string) bool {
-	all := map[string]bool{}
+	all := map[string]bool{pickerRequests: true, pickerErrors: true}
 	add := func(name string) {
 		all[name] = true
 		for _, suffix := range []string{"_bucket", "_sum", "_count"} {

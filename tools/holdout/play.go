@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -91,12 +92,14 @@ func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, erro
 	if err != nil {
 		return nil, fmt.Errorf("bot: %w", err)
 	}
+	loaded := rulesOf(c, cmp.Or(s.Config.Kind, lab.VLLM))
+	want := wanted(k.signals, loaded)
+	s.Config.Only = want
 	fleet, err := s.Build()
 	if err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
-	loaded := rulesOf(c, fleet.Config().Kind)
-	w := &world{convention: c, fleet: fleet, shown: map[*lab.Fleet]shown{}, store: newStore(wanted(k.signals, loaded))}
+	w := &world{convention: c, fleet: fleet, shown: map[*lab.Fleet]shown{}, store: newStore(want)}
 	if w.neighbour, err = neighbour(c, s, seed); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func neighbour(c convention, s lab.Scenario, seed uint64) (*lab.Fleet, error) {
 		return nil, nil
 	}
 	cfg := lab.Config{Seed: seed + 1, Kind: s.Config.Kind, Start: s.Config.Start, Pool: "chat-small", Model: "qwen-8b",
-		Workers: 2, Index: 7, Namespace: s.Config.Namespace}
+		Workers: 2, Index: 7, Namespace: s.Config.Namespace, Only: s.Config.Only}
 	if c["tenants"] != "beside" {
 		cfg.Namespace = "search"
 	}
