@@ -70,6 +70,10 @@ type plan struct {
 	Drawn   string  `json:"drawn"` // the dimensions
 }
 
+// leftShare is the probability with which a test run takes the left-out value of a dimension. 400
+// runs then have each value more than 200 times.
+const leftShare = 0.65
+
 // testSeeds separates the seeds of test runs from those of training runs, and groupSeeds those of
 // two groups.
 const (
@@ -82,7 +86,7 @@ func leaveCommand(ctx context.Context, args []string, out io.Writer) error {
 	l := leaveOut{out: out}
 	f.StringVar(&l.dir, "dir", "", "folder of the results; a run that was interrupted continues there")
 	f.IntVar(&l.plan.Train, "train", 200, "training runs of each group")
-	f.IntVar(&l.plan.Test, "test", 400, "test runs of each group; half of them have the left-out value of a dimension")
+	f.IntVar(&l.plan.Test, "test", 400, "test runs of each group; most have the left-out value of a dimension")
 	f.Uint64Var(&l.plan.First, "first", 10_000_000, "seed of the first run")
 	f.Float64Var(&l.plan.Spread, "spread", defaultSpread, "distance from today's weight that costs half a nat, in decibans")
 	table := f.Bool("table", false, "print the tables of the results so far, and play nothing")
@@ -132,7 +136,7 @@ func (l *leaveOut) play(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := l.phase(ctx, fitted, fmt.Sprintf("test-%d", g), l.seed(g)+testSeeds, l.plan.Test, left, 0.5); err != nil {
+		if _, err := l.phase(ctx, fitted, fmt.Sprintf("test-%d", g), l.seed(g)+testSeeds, l.plan.Test, left, leftShare); err != nil {
 			return err
 		}
 	}
