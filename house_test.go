@@ -108,6 +108,8 @@ var may = map[string][]string{
 	"cmd/paramedic/survey":   {"cmd/paramedic/service"},
 	"cmd/paramedic/backtest": {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/survey"},
 	"cmd/paramedic/transfer": {"cmd/paramedic/config", "cmd/paramedic/service"},
+	"cmd/paramedic/client":   {"cmd/paramedic/printing", "cmd/paramedic/service"},
+	"cmd/paramedic/printing": {"state", "webhook/report"},
 	"cmd/paramedic/tune":     {"state", "remediate"},
 	"cmd/paramedic/score":    {"cmd/paramedic/config", "cmd/paramedic/service"},
 	"cmd/paramedic/demo":     {"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/score"},
@@ -146,7 +148,7 @@ var may = map[string][]string{
 // wiring lists the packages below a command that may import every room, and of their siblings those
 // in the table.
 var wiring = []string{"cmd/paramedic/config", "cmd/paramedic/service", "cmd/paramedic/survey", "cmd/paramedic/score", "cmd/paramedic/demo",
-	"cmd/paramedic/backtest", "cmd/paramedic/transfer"}
+	"cmd/paramedic/backtest", "cmd/paramedic/transfer", "cmd/paramedic/client"}
 
 func TestRoomsImportOnlyPlannedRooms(t *testing.T) {
 	for _, f := range files(t) {

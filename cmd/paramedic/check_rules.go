@@ -5,6 +5,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"paramedic/cmd/paramedic/printing"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
 )
@@ -26,7 +27,7 @@ func printLint(c *cli, cluster string, l service.LintResult) {
 	}
 	if len(l.Unjudged) > 0 {
 		fmt.Fprintf(c.out, "  not checked: %s without series in the last hour. Such a metric may appear with the first event, or with "+
-			"an exporter: %s\n", text.Count(len(l.Unjudged), "metric"), firstNames(l.Unjudged, 12, ", "))
+			"an exporter: %s\n", text.Count(len(l.Unjudged), "metric"), printing.FirstNames(l.Unjudged, 12, ", "))
 	}
 }
 
@@ -38,13 +39,4 @@ func printFindings(c *cli, l service.LintResult) {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n  \t\t→ %s\n", f.Severity, name, f.Text, f.Fix)
 	}
 	w.Flush()
-}
-
-// firstNames joins the first names with a separator, and counts the others.
-func firstNames(names []string, shown int, separator string) string {
-	out := strings.Join(names[:min(len(names), shown)], separator)
-	if more := len(names) - shown; more > 0 {
-		out += fmt.Sprintf(" and %d more", more)
-	}
-	return out
 }

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"paramedic/cmd/paramedic/printing"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules/health"
@@ -23,7 +24,7 @@ func (d *diagnosis) print(f survey.Report) error {
 		printMarkdown(d.out, f)
 		return nil
 	}
-	out := forPeople{d.out}
+	out := printing.People{Writer: d.out}
 	for _, p := range f.Unread {
 		fmt.Fprintf(out, "%s %s\n\n", p.URL, p.Reason)
 	}
@@ -74,12 +75,12 @@ func checkValue(c health.Check) string {
 
 // printVerdict prints a verdict with its sum.
 func printVerdict(w io.Writer, v state.Diagnosis) {
-	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, cmp.Or(v.Likely.Words(), sure(v.Cause, v.Confidence)))
-	printStory(w, "  ", v.Story, false)
+	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, cmp.Or(v.Likely.Words(), printing.Sure(v.Cause, v.Confidence)))
+	printing.Story(w, "  ", v.Story, false)
 	fmt.Fprintln(w)
-	printFinding(w, v.Prior, "prior", "how common the cause is, before any evidence")
+	printing.Finding(w, v.Prior, "prior", "how common the cause is, before any evidence")
 	for _, f := range v.Findings {
-		printFinding(w, f.Weight, f.Text, f.Why)
+		printing.Finding(w, f.Weight, f.Text, f.Why)
 	}
 	fmt.Fprintf(w, "  %+6.1f dB  sum\n", v.Score)
 	if len(v.Alternatives) > 0 {
@@ -95,23 +96,14 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 	for _, line := range v.MissingLines(service.BuiltInTitles()) {
 		fmt.Fprintf(w, "  missing: %s\n", line)
 	}
-	printChain(w, v.Chain)
-	printUsual(w, v.Anomalies, v.Correlations)
-}
-
-// sure returns the confidence of a verdict in words.
-func sure(cause state.Cause, confidence float64) string {
-	text := report.Sureness(cause, confidence)
-	if text == report.NoVerdict {
-		return text
-	}
-	return text + " sure"
+	printing.Chain(w, v.Chain)
+	printing.Usual(w, v.Anomalies, v.Correlations)
 }
 
 // printMarkdown prints a report as Markdown. It escapes all foreign text: a model's name may
 // contain a link.
 func printMarkdown(out io.Writer, f survey.Report) {
-	w := forPeople{out}
+	w := printing.People{Writer: out}
 	md := report.Markdown
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
 	for _, p := range f.Unread {
@@ -133,7 +125,8 @@ func printMarkdown(out io.Writer, f survey.Report) {
 		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | reason of the weight |\n|---:|---|---|\n| %+.1f | prior "+
 			"| how common the "+
 			"cause is, before any evidence |\n",
-			md(d.Title), md(string(d.Cause)), cmp.Or(d.Likely.Words(), sure(d.Cause, d.Confidence)), report.StoryMarkdown(d.Story), d.Prior)
+			md(d.Title), md(string(d.Cause)), cmp.Or(d.Likely.Words(), printing.Sure(d.Cause, d.Confidence)),
+			report.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {
 			fmt.Fprintf(w, "| %+.1f | %s | %s |\n", x.Weight, md(x.Text), md(x.Why))
 		}

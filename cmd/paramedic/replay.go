@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/printing"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
 	"paramedic/playbooks"
@@ -237,7 +238,7 @@ func (r *replay) incidents() []replayed {
 }
 
 func printReplay(out io.Writer, r *replay, list []replayed) {
-	w := forPeople{out}
+	w := printing.People{Writer: out}
 	fmt.Fprintf(w, "%s, %s → %s\n\n", text.Count(r.payloads, "payload"), text.Count(r.alerts, "alert"), text.Count(len(list), "incident"))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "#\tSEVERITY\tCAUSE\tALERTS\tSTATUS\tTITLE\tWOULD OFFER")

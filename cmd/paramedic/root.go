@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/cmd/paramedic/backtest"
+	"paramedic/cmd/paramedic/client"
+	"paramedic/cmd/paramedic/printing"
 	"paramedic/cmd/paramedic/transfer"
 )
 
@@ -71,10 +72,11 @@ func (c *cli) root() *cobra.Command {
 	root.PersistentFlags().BoolVarP(&c.verbose, "verbose", "v", false, "log each step to standard error")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return canPrint(cmd, c.output) }
 	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),
-		backtest.Command(backtest.Streams{Out: c.out, People: forPeople{c.out}, Err: c.err, Format: &c.output}), c.tuneCommand(),
+		backtest.Command(backtest.Streams{Out: c.out, People: printing.People{Writer: c.out}, Err: c.err, Format: &c.output}),
+		c.tuneCommand(),
 		transfer.Command(transfer.Streams{Out: c.out, Err: c.err, Logger: c.quietLogger}),
 		c.playbooksCommand(), c.rulesCommand(), c.labCommand(), c.versionCommand())
-	root.AddCommand(c.clientCommands()...)
+	root.AddCommand(client.Commands(client.Streams{Out: c.out, Format: &c.output})...)
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	explain(root)
@@ -130,8 +132,5 @@ func (c *cli) quietLogger() *slog.Logger {
 
 // json prints a value as JSON.
 func (c *cli) json(v any) error {
-	enc := json.NewEncoder(c.out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return printing.JSON(c.out, v)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/cmd/paramedic/client"
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
@@ -76,7 +77,7 @@ func TestStoryIsEqualInEveryChannel(t *testing.T) {
 			"PagerDuty": inPagerDuty(t, pager, message),
 			"report":    inMarkdown(report.Report(report.Case{Incident: in}, time.Now())),
 			"incidents show": inText(func(b *bytes.Buffer) {
-				printIncident(b, shape)
+				client.Print(b, shape)
 			}),
 			"diagnose": inText(func(b *bytes.Buffer) { printVerdict(b, in.Diagnosis) }),
 			"diagnose -o markdown": func() told {

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"paramedic/state"
-	"paramedic/webhook/api"
 )
 
 func TestMistypedCommandsAreGuessed(t *testing.T) {
@@ -97,25 +93,4 @@ func TestUnreachableBotIsNamed(t *testing.T) {
 	gone.Close()
 	says(t, ask(t, exitError, "incidents", "--server", gone.URL), "the bot at "+gone.URL+" does not answer: ",
 		"Check that `paramedic serve` runs there")
-}
-
-// Every time on the terminal has its zone.
-func TestTimesSayTheirZone(t *testing.T) {
-	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.FixedZone("CET", 3600))
-	var out bytes.Buffer
-	printIncident(&out, api.IncidentJSON{OpenedAt: &at, AckedAt: &at, SilencedUntil: &at, ResolvedAt: &at, Status: state.StatusOpen})
-	said, err := silenced([]byte(`{"silenced_until":"2026-11-21T03:00:00+01:00"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := out.String() + said
-	times := regexp.MustCompile(`\d\d:\d\d:\d\d\S*`).FindAllStringIndex(text, -1)
-	if len(times) != 5 {
-		t.Errorf("%d times in\n%s", len(times), text)
-	}
-	for _, i := range times {
-		if !strings.HasPrefix(text[i[0]:], "02:00:00 UTC") {
-			t.Errorf("without its zone: %.30s", text[i[0]:])
-		}
-	}
 }

@@ -18,7 +18,7 @@ import (
 	"paramedic/webhook/access"
 )
 
-// Streams are where a command writes, and in which format.
+// Streams holds the outputs of a command and their format.
 type Streams struct {
 	Out    io.Writer // for programs
 	People io.Writer // for people: without control characters

@@ -11,7 +11,7 @@ import (
 	"paramedic/cmd/paramedic/config"
 )
 
-// Streams are where a command writes.
+// Streams holds the outputs of a command.
 type Streams struct {
 	Out, Err io.Writer
 	Logger   func() *slog.Logger

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/printing"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
 	"paramedic/state"
@@ -24,15 +25,22 @@ import (
 	"paramedic/webhook/stats"
 )
 
+// Streams holds the output of the commands and its format.
+type Streams struct {
+	Out    io.Writer
+	Format *string // text, json or markdown
+}
+
 // A client calls the API of a running bot.
 type client struct {
-	*cli
+	out                   io.Writer
+	format                *string
 	server, token, reason string
 }
 
-// clientCommands returns the commands that call a running bot.
-func (c *cli) clientCommands() []*cobra.Command {
-	cl := &client{cli: c}
+// Commands returns the commands that call a running bot.
+func Commands(s Streams) []*cobra.Command {
+	cl := &client{out: s.Out, format: s.Format}
 	incidents := &cobra.Command{Use: "incidents", Short: "List and show incidents, and print their reports", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), nil, 0) }}
 	var status, cause, cluster, since string
@@ -182,14 +190,14 @@ func (c *client) list(ctx context.Context, filters map[string]string, most int) 
 			q.Set("cursor", *next)
 		}
 	}
-	if c.output == "json" {
-		return c.json(api.IncidentsJSON{Incidents: list, Next: next})
+	if *c.format == "json" {
+		return printing.JSON(c.out, api.IncidentsJSON{Incidents: list, Next: next})
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(c.out, "no incidents")
 		return nil
 	}
-	w := tabwriter.NewWriter(forPeople{c.out}, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(printing.People{Writer: c.out}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tSTATUS\tSEVERITY\tCAUSE\tALERTS\tOPENED\tTITLE")
 	for _, in := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", strings.TrimPrefix(called(in), "#"), in.Status, in.Severity, in.Cause, in.AlertCount,
@@ -216,10 +224,10 @@ func (c *client) show(ctx context.Context, id string) error {
 	if err := c.get(ctx, "/api/v1/incidents/"+url.PathEscape(id), &in); err != nil {
 		return err
 	}
-	if c.output == "json" {
-		return c.json(in)
+	if *c.format == "json" {
+		return printing.JSON(c.out, in)
 	}
-	printIncident(c.out, in)
+	Print(c.out, in)
 	return nil
 }
 
@@ -228,8 +236,8 @@ func (c *client) report(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if c.output == "json" {
-		return c.json(map[string]string{"incident": id, "report": string(body)})
+	if *c.format == "json" {
+		return printing.JSON(c.out, map[string]string{"incident": id, "report": string(body)})
 	}
 	_, err = c.out.Write(body)
 	return err
@@ -240,10 +248,10 @@ func (c *client) stats(ctx context.Context, since string) error {
 	if err := c.get(ctx, "/api/v1/stats?"+url.Values{"since": {since}}.Encode(), &sum); err != nil {
 		return err
 	}
-	if c.output == "json" {
-		return c.json(sum)
+	if *c.format == "json" {
+		return printing.JSON(c.out, sum)
 	}
-	return sum.Print(forPeople{c.out})
+	return sum.Print(printing.People{Writer: c.out})
 }
 
 func (c *client) get(ctx context.Context, path string, into any) error {
@@ -274,7 +282,7 @@ func (c *client) post(ctx context.Context, path string, fields map[string]any, s
 	if err != nil {
 		return err
 	}
-	if c.output == "json" {
+	if *c.format == "json" {
 		_, err = c.out.Write(answer)
 		return err
 	}

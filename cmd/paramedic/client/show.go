@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"paramedic/cmd/paramedic/printing"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
 	"paramedic/state"
@@ -16,23 +17,14 @@ import (
 // longestTitle is the length of titles in tables.
 const longestTitle = 80
 
-// A forPeople writes to a terminal without control and hidden characters. A write must end at the
-// end of a character, as those of fmt do.
-type forPeople struct{ io.Writer }
-
-func (p forPeople) Write(b []byte) (int, error) {
-	_, err := io.WriteString(p.Writer, text.Lines(string(b)))
-	return len(b), err
-}
-
 // called returns the name of an incident. A bot of an older version sends its number only.
 func called(in api.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%d", in.Number)) }
 
-// printIncident prints an incident for people.
-func printIncident(out io.Writer, in api.IncidentJSON) {
-	w := forPeople{out}
+// Print prints an incident for people.
+func Print(out io.Writer, in api.IncidentJSON) {
+	w := printing.People{Writer: out}
 	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause,
-		cmp.Or(in.Likely.Words(), sure(in.Cause, in.Confidence)))
+		cmp.Or(in.Likely.Words(), printing.Sure(in.Cause, in.Confidence)))
 	row := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-8s %s\n", label, text)
@@ -45,19 +37,19 @@ func printIncident(out io.Writer, in api.IncidentJSON) {
 	row("where", place(in.Scope))
 	row("opened", happened(in))
 	row("alerts", fmt.Sprintf("%d, %d still firing", in.AlertCount, in.ActiveAlerts))
-	printStory(w, "", state.Story(in.Story), over)
+	printing.Story(w, "", state.Story(in.Story), over)
 	if in.Playbook != "" {
 		row("playbook", "paramedic playbooks show "+in.Playbook)
 	}
 	fmt.Fprintln(w)
 	for _, e := range in.Evidence {
-		printFinding(w, e.Weight, e.Text, e.Why)
+		printing.Finding(w, e.Weight, e.Text, e.Why)
 	}
 	for _, m := range (state.Diagnosis{Missing: in.MissingEvidence}).MissingLines(service.BuiltInTitles()) {
 		fmt.Fprintf(w, "  missing   %s\n", m)
 	}
-	printChain(w, in.Chain)
-	printUsual(w, in.Anomalies, in.Correlations)
+	printing.Chain(w, in.Chain)
+	printing.Usual(w, in.Anomalies, in.Correlations)
 	for _, s := range in.Symptoms {
 		fmt.Fprintf(w, "\n  symptom: %s, %s", service.BuiltInTitles().Symptom(s.Symptom), text.Count(s.Alerts, "alert"))
 	}
@@ -102,64 +94,6 @@ func outcome(in api.IncidentJSON) string {
 	return strings.Join(append(helped, others...), "; ")
 }
 
-// printStory prints the explanation, with the same lines as the page, Slack and the API. For a
-// resolved incident it labels the advice in the past.
-func printStory(w io.Writer, indent string, s state.Story, over bool) {
-	row := func(label, text string) {
-		if text != "" {
-			fmt.Fprintf(w, "%s%-8s %s\n", indent, label, text)
-		}
-	}
-	row("what", s.What)
-	row("why", s.Why)
-	row("or else", s.Else)
-	row("time", s.Time)
-	do, avoid := "do now", "do not"
-	if over {
-		do, avoid = "advice", "warning"
-	}
-	for i, step := range s.Do {
-		row([]string{do, ""}[min(i, 1)], fmt.Sprintf("%d. %s", i+1, step))
-	}
-	for i, step := range s.Avoid {
-		row([]string{avoid, ""}[min(i, 1)], step)
-	}
-}
-
-// printFinding prints a finding with its weight, and the reason of the weight below.
-func printFinding(w io.Writer, weight float64, text, why string) {
-	fmt.Fprintf(w, "  %+6.1f dB  %s\n", weight, text)
-	if why != "" {
-		fmt.Fprintf(w, "%14s(%s)\n", "", why)
-	}
-}
-
-// printChain prints the links from the cause to its symptoms.
-func printChain(w io.Writer, links []state.Link) {
-	for i, l := range links {
-		if i == 0 {
-			fmt.Fprintf(w, "\n  %s:\n", state.InSentence(state.ChainTitle))
-		}
-		fmt.Fprintf(w, "    %-10s %s\n", l.Role, l.Text)
-	}
-}
-
-// printUsual prints anomalies, and the signals that moved with the users' latency and errors.
-func printUsual(w io.Writer, anomalies []state.Anomaly, correlations []state.Correlation) {
-	if len(anomalies) > 0 {
-		fmt.Fprint(w, "\n  compared with the usual:\n")
-	}
-	for _, a := range anomalies {
-		fmt.Fprintf(w, "    %s\n", a.Text)
-	}
-	if len(correlations) > 0 {
-		fmt.Fprint(w, "\n  moved together (this proves no cause):\n")
-	}
-	for _, c := range correlations {
-		fmt.Fprintf(w, "    %s\n", c.Text)
-	}
-}
-
 // place returns the place of an incident, from the cluster to the pods.
 func place(s state.Scope) string {
 	var parts []string
@@ -170,7 +104,7 @@ func place(s state.Scope) string {
 		parts = append(parts, "namespace "+s.Namespace)
 	}
 	for _, p := range []struct{ name, value string }{{"model", s.Model}, {"cluster", s.Cluster},
-		{"pods", firstNames(s.Pods, 4, " ")}, {"nodes", firstNames(s.Nodes, 4, " ")}, {"GPUs", firstNames(s.GPUs, 4, " ")}} {
+		{"pods", printing.FirstNames(s.Pods, 4, " ")}, {"nodes", printing.FirstNames(s.Nodes, 4, " ")}, {"GPUs", printing.FirstNames(s.GPUs, 4, " ")}} {
 		if p.value != "" {
 			parts = append(parts, p.name+" "+p.value)
 		}
