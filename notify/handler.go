@@ -17,7 +17,8 @@ import (
 // channel certainly shows. fresh is true if nothing can have been shown since. If it is false, an
 // earlier attempt may have succeeded without a known outcome, and Show finds out before it repeats
 // it. Show returns the channel's present handles, also beside an error if a part was done. It
-// blocks no longer than its context. It marks errors with Refused and Later if it knows the reason.
+// blocks no longer than its context. It marks errors with Refused, Fixable and Later if it knows the
+// reason.
 type Notifier interface {
 	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
 }
@@ -129,7 +130,7 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 		out.Done, out.Error = true, fmt.Sprintf("channel %s is not configured: set notify.%s", e.Channel, e.Channel)
 		return
 	}
-	if h.cfg.Clock.Now().Before(in.SilencedUntil) {
+	if in.Silenced(e.Channel, h.cfg.Clock.Now()) {
 		// Nothing is lost: the effect is wanted again when the silence ends, or when a rise in
 		// severity ends it.
 		out.Done, out.Error = true, fmt.Sprintf("silenced until %s", in.SilencedUntil.UTC().Format(time.RFC3339))
@@ -180,11 +181,7 @@ func (h *Handler) settle(out *state.Outcome, e state.Effect, err error) {
 		return
 	}
 	out.Error = line(err.Error(), maxLine)
-	longest := maxWait
-	if e.Channel == state.ChannelPagerDuty {
-		longest = pageWait
-	}
-	wait, again := retryAfter(err, e.Attempts, longest)
+	wait, again := retryAfter(err, e.Attempts, e.Channel == state.ChannelPagerDuty)
 	if !again {
 		out.Done = true
 		return

@@ -91,6 +91,7 @@ func TestHandlerClassifiesFailures(t *testing.T) {
 		doubt    string
 	}{
 		{"refused is the end", &Refused{errors.New("no such channel")}, 0, true, 0, ""},
+		{"an operator can fix it", &Fixable{errors.New("token revoked")}, 99, false, 10 * time.Minute, ""},
 		{"asked to wait", &Later{After: 42 * time.Second, Err: errors.New("429")}, 0, false, 42 * time.Second, ""},
 		{"a secret is rotated", Unreadable(errors.New("the file is empty")), 0, false, time.Second, ""},
 		{"unknown backs off", errors.New("timeout"), 3, false, 8 * time.Second, "yes"},

@@ -234,6 +234,10 @@ func (l Links) page(kind, id string) string {
 	return strings.TrimRight(l.Base, "/") + "/" + kind + "/" + url.PathEscape(id)
 }
 
+// Acknowledged reports whether a person has acknowledged the incident since first aid last needed
+// one.
+func (m Message) Acknowledged() bool { return !m.AckedAt.IsZero() && !m.HandedAt.After(m.AckedAt) }
+
 // Name is the incident's short name for people: #7, or #prod-7.
 func (m Message) Name() string { return state.ShortName(m.Cluster, m.Number, m.Cluster != "") }
 

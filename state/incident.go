@@ -138,6 +138,20 @@ type External struct {
 	Cause  Cause  `json:"cause,omitempty"` // the cause in the last note
 	Notes  int    `json:"notes,omitempty"` // number of notes written
 	Ended  bool   `json:"ended,omitempty"` // it was resolved there: it no longer replaces our page
+	Low    bool   `json:"low,omitempty"`   // it has low urgency there, which rings no phone: it does not replace our page
+}
+
+// Acknowledged reports whether a person has acknowledged the incident as it is. An acknowledgement
+// from before first aid needed a person does not count.
+func (in *Incident) Acknowledged() bool {
+	return !in.AckedAt.IsZero() && !in.HandedAt.After(in.AckedAt)
+}
+
+// Silenced reports whether a silence holds back what a channel would show at a time. It does not
+// hold back the acknowledgement of an open page, which would go on to escalate.
+func (in *Incident) Silenced(ch Channel, at time.Time) bool {
+	ringing := ch == ChannelPagerDuty && in.Told[ch].Ref["status"] == "triggered"
+	return at.Before(in.SilencedUntil) && !(ringing && in.Acknowledged())
 }
 
 // Cause returns the verdict's cause. It is unknown before the first verdict.

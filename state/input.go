@@ -118,16 +118,22 @@ type Foreign struct {
 	Title   string            `json:"title,omitempty"`
 	URL     string            `json:"url,omitempty"`
 	Service string            `json:"service,omitempty"`
+	Low     bool              `json:"low,omitempty"`    // its urgency is low
 	Labels  map[string]string `json:"labels,omitempty"` // labels found in its text: alertname, pod, namespace, model_name …
 	Actor   Actor             `json:"actor,omitzero"`
 	At      time.Time         `json:"at,omitzero"` // when it happened at the tool
 }
 
-// Vanished lists alerts that counted as firing and are no longer in Alertmanager. No resolution was
-// sent for them.
+// MaxHeld bounds how many alerts of one Vanished count as reported. Each is a record to write.
+const MaxHeld = 150
+
+// Vanished is what Alertmanager said of alerts that it has not reported for a while. Fingerprints
+// lists those that counted as firing and that it no longer has, without a resolution. Held lists
+// those that it has.
 type Vanished struct {
 	At           time.Time     `json:"at"` // when Alertmanager was queried
 	Fingerprints []Fingerprint `json:"fingerprints"`
+	Held         []Fingerprint `json:"held,omitempty"`
 }
 
 // An EffectKind selects the adapter that delivers an effect.

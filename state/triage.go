@@ -34,9 +34,9 @@ type Settings struct {
 	Remediate bool
 }
 
-// DefaultSettings returns the documented defaults. StaleAfter is twice Alertmanager's default
-// repeat_interval (4 h) plus a group_interval (5 min).
+// DefaultSettings returns the documented defaults. StaleAfter is twice the repeat_interval of
+// kube-prometheus-stack (12 h; Alertmanager's own is 4 h) plus a group_interval (5 min).
 func DefaultSettings() Settings {
 	return Settings{Settle: 10 * time.Second, SpeakWithin: 30 * time.Second, ResolveHold: 2 * time.Minute,
-		Retain: 720 * time.Hour, StaleAfter: 8*time.Hour + 5*time.Minute, Remediate: true}
+		Retain: 720 * time.Hour, StaleAfter: 24*time.Hour + 5*time.Minute, Remediate: true}
 }

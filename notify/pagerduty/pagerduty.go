@@ -75,16 +75,19 @@ func (n *Notifier) Free(now time.Time) (events int, more time.Time) { return n.e
 
 // The handles in the page's Ref. refStatus is the status of the page. refMerged records that the
 // page's end was explained. refCause is the cause that the page names, and refCauses counts its
-// changes. refHanded is the last hand-over to a person that was reported.
+// changes. refHanded is the last hand-over to a person that was reported. refSeverity is the
+// severity with which the page was triggered. Package fold reads refStatus and refSeverity.
 const (
 	refStatus    = "status"
 	refMerged    = "merged"
 	refCause     = "cause"
 	refCauses    = "causes"
 	refHanded    = "handed"
+	refSeverity  = "severity"
 	triggered    = "triggered"
 	acknowledged = "acknowledged"
 	resolved     = "resolved"
+	perhaps      = "perhaps" // a trigger without an answer may have opened it
 )
 
 // Show makes the page triggered, acknowledged or resolved, as the incident is. It decides from what
@@ -94,7 +97,7 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 	if ref == nil {
 		ref = map[string]string{}
 	}
-	for _, step := range steps(m, ref[refStatus], fresh) {
+	for _, step := range steps(m, ref, fresh) {
 		if step.send != "" {
 			if err := n.send(ctx, step.send, m); err != nil {
 				return ref, err
@@ -102,7 +105,7 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 		}
 		ref[refStatus] = step.status
 		if step.send == "trigger" {
-			ref[refCause], ref[refHanded] = pageCause(m), handedAt(m)
+			ref[refCause], ref[refHanded], ref[refSeverity] = pageCause(m), handedAt(m), string(m.Severity)
 		}
 	}
 	if err := n.reportHandOver(ctx, m, ref); err != nil {
@@ -129,9 +132,12 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 type step struct{ send, status string }
 
 // steps returns the steps from the page's status to the incident's. It is the whole state table of
-// a page.
-func steps(m notify.Message, status string, fresh bool) []step {
+// a page. A page that is open when the incident becomes critical is replaced: PagerDuty does not
+// ring again for an open page, and the routes of its services go by the severity of the trigger.
+func steps(m notify.Message, ref map[string]string, fresh bool) []step {
+	status := ref[refStatus]
 	over := m.Status == state.StatusResolved
+	benign := m.Cause == state.BenignAlert && m.HandedAt.IsZero()
 	var out []step
 	switch {
 	case status == resolved:
@@ -143,14 +149,16 @@ func steps(m notify.Message, status string, fresh bool) []step {
 		return []step{{"resolve", resolved}} // a trigger may have been delivered
 	case over:
 		return []step{{"resolve", resolved}}
-	case status == "" && m.Cause == state.BenignAlert && fresh && m.HandedAt.IsZero():
+	case benign && (status == perhaps || status == "" && fresh):
 		return nil // a rule that fires on a healthy engine pages no person
-	case status == "" && m.Cause == state.BenignAlert && m.HandedAt.IsZero():
-		return []step{{"", triggered}} // a trigger may have been delivered: its end has to be reported
-	case status == "":
+	case benign && status == "":
+		return []step{{"", perhaps}} // a trigger may have been delivered: its end has to be reported
+	case status == "" || status == perhaps:
 		out = append(out, step{"trigger", triggered})
+	case m.Severity == state.Critical && ref[refSeverity] != "" && ref[refSeverity] != string(state.Critical):
+		out, status = append(out, step{"resolve", ""}, step{"trigger", triggered}), triggered
 	}
-	if status != acknowledged && !m.AckedAt.IsZero() && !m.HandedAt.After(m.AckedAt) { // of what needs a person, or newer
+	if status != acknowledged && m.Acknowledged() {
 		if m.AckedBy.Via == "pagerduty" {
 			return append(out, step{"", acknowledged}) // the acknowledgement came from PagerDuty
 		}
@@ -179,7 +187,12 @@ func (n *Notifier) deliver(ctx context.Context, made func(key string) *api.V2Eve
 	e := made(key)
 	c, call := n.client("")
 	_, _ = c.ManageEventWithContext(ctx, e) // call has more detail than the library's error
-	return classify(n.events, call.verdict(e.Action))
+	err = classify(n.events, call.verdict(e.Action))
+	var refused *notify.Refused
+	if errors.As(err, &refused) && call.fixable() {
+		return &notify.Fixable{Err: refused.Err}
+	}
+	return err
 }
 
 // undiagnosed is the handle refCause of a page that was sent before the first verdict.

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -109,13 +110,53 @@ func TestStateTable(t *testing.T) {
 		{"over", over, acknowledged, true, []step{{"resolve", resolved}}},
 		{"over twice", over, resolved, false, nil},
 		{"benign never pages", benign, "", true, nil},
-		{"benign, and a trigger may have got through", benign, "", false, []step{{"", triggered}}},
+		{"benign, and a trigger may have got through", benign, "", false, []step{{"", perhaps}}},
 		{"benign after the page", benign, triggered, true, nil},
+		{"benign after a page without an answer", benign, perhaps, true, nil},
+		{"a fault after a page without an answer", func(*notify.Message) {}, perhaps, true, []step{{"trigger", triggered}}},
+		{"over after a page without an answer", over, perhaps, true, []step{{"resolve", resolved}}},
 	} {
 		m := notify.Compose(notifytest.Facts(t))
 		c.with(&m)
-		if got := steps(m, c.status, c.fresh); !cmp.Equal(got, c.want, cmp.AllowUnexported(step{})) {
+		if got := steps(m, map[string]string{refStatus: c.status}, c.fresh); !cmp.Equal(got, c.want, cmp.AllowUnexported(step{})) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// A page that was sent for a warning does not ring for what is critical, so a new one replaces it.
+func TestRiseInSeverityReplacesThePage(t *testing.T) {
+	n, s := bench(t, pagerdutytest.Options{})
+	f := notifytest.Facts(t)
+	var ref map[string]string
+	show := func(severity state.Severity) {
+		t.Helper()
+		f.Incident.Severity = severity
+		f.Incident.Rev++
+		var err error
+		if ref, err = n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, severity := range []state.Severity{state.Warning, state.Warning, state.Critical, state.Critical, state.Warning} {
+		show(severity)
+	}
+	in := s.Incidents()
+	if len(in) != 2 || in[0].Status != "resolved" || in[1].Status != "triggered" || in[1].Severity != "critical" {
+		t.Errorf("incidents %+v", in)
+	}
+}
+
+// A key that is refused today may be accepted tomorrow. A refused event never is.
+func TestRefusedKeyIsTriedAgain(t *testing.T) {
+	for status, want := range map[int]bool{400: false, 401: true, 403: true, 404: true, 407: true, 413: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		n := New(Config{EventsURL: server.URL}, Options{Clock: state.SystemClock{}, RoutingKey: func() (string, error) { return "key", nil }})
+		_, err := n.Show(t.Context(), notify.Compose(notifytest.Facts(t)), state.Told{}, true)
+		server.Close()
+		var fixable *notify.Fixable
+		if err == nil || errors.As(err, &fixable) != want {
+			t.Errorf("%d: %v, can be fixed: %t", status, err, !want)
 		}
 	}
 }

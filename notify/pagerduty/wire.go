@@ -73,10 +73,18 @@ func (c *call) verdict(what string) error {
 	case c.status >= 500 || c.status == http.StatusRequestTimeout:
 		return err
 	case c.status == http.StatusUnauthorized || c.status == http.StatusForbidden:
-		return &notify.Refused{Err: fmt.Errorf("%w; check the key or token of notify.pagerduty and what it may do",
-			err)}
+		err = fmt.Errorf("%w; check the key or token of notify.pagerduty and what it may do", err)
 	}
 	return &notify.Refused{Err: err}
+}
+
+// fixable reports whether PagerDuty, or a proxy before it, refused something other than the event:
+// the key, for instance, or the address.
+func (c *call) fixable() bool {
+	if c.status == http.StatusBadRequest {
+		return bytes.Contains(bytes.ToLower(c.body), []byte("routing key"))
+	}
+	return c.status > http.StatusBadRequest && c.status < 500 && c.status != http.StatusRequestEntityTooLarge
 }
 
 // reason returns the error text of an answer's body. The events API and the REST API place it

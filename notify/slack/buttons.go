@@ -52,7 +52,7 @@ func (p *page) decide(o notify.Offer) {
 // buttons adds the buttons of the incident itself.
 func (p *page) buttons(m notify.Message) {
 	var elements []api.BlockElement
-	if p.clicks && m.Status != state.StatusResolved && m.AckedAt.IsZero() {
+	if p.clicks && m.Status != state.StatusResolved && !m.Acknowledged() {
 		elements = append(elements, api.NewButtonBlockElement(ActionAck, string(m.Incident), plain("Acknowledge")))
 	}
 	if m.URL != "" && len(m.URL) <= limitURL {

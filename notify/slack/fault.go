@@ -32,10 +32,14 @@ var hints = map[string]string{
 		", and copy the Bot User OAuth Token (xoxb-…)",
 	"token_revoked": "the token in notify.slack.token_file was revoked; install the app again: " +
 		atPermissions + ", Reinstall to Workspace",
-	"account_inactive":    "the bot's account was deactivated; install the app again",
-	"missing_scope":       "install the app again with the scopes of deploy/slack/manifest.yaml",
+	"account_inactive":  "the bot's account was deactivated; install the app again",
+	"missing_scope":     "install the app again with the scopes of deploy/slack/manifest.yaml",
+	"restricted_action": "the workspace does not let the bot post there",
+}
+
+// final explains the errors that no operator can fix.
+var final = map[string]string{
 	"message_not_found":   "the message was deleted; the incident goes on elsewhere",
-	"restricted_action":   "the workspace does not let the bot post there",
 	"cant_update_message": "the message belongs to another app",
 }
 
@@ -57,7 +61,8 @@ func verdict(method string, err error) error {
 		case status.Code >= 500 || status.Code == http.StatusRequestTimeout:
 			return err
 		}
-		return &notify.Refused{Err: fmt.Errorf("slack %s answered %d", method, status.Code)}
+		// Slack itself answers 200 and an error code, so a proxy refuses.
+		return &notify.Fixable{Err: fmt.Errorf("slack %s answered %d", method, status.Code)}
 	}
 	code := errorCode(err)
 	switch {
@@ -67,10 +72,19 @@ func verdict(method string, err error) error {
 		return &notify.Later{After: defaultWait, Err: fmt.Errorf("slack %s: %w", method, err)}
 	case temporary[code]:
 		return fmt.Errorf("slack %s: %w", method, err)
+	case final[code] != "":
+		return &notify.Refused{Err: fmt.Errorf("slack %s: %s: %s", method, code, final[code])}
 	case hints[code] != "":
-		return &notify.Refused{Err: fmt.Errorf("slack %s: %s: %s", method, code, hints[code])}
+		return &notify.Fixable{Err: fmt.Errorf("slack %s: %s: %s", method, code, hints[code])}
 	}
 	return &notify.Refused{Err: fmt.Errorf("slack %s: %s", method, text.Cut(text.Clean(code), 200))}
+}
+
+// refused reports whether Slack refused a call, and a retry right now would be refused, too.
+func refused(err error) bool {
+	var no *notify.Refused
+	var fixable *notify.Fixable
+	return errors.As(err, &no) || errors.As(err, &fixable)
 }
 
 // errorCode returns the code of an answer with ok: false, or "" for any other failure.

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -41,8 +40,7 @@ func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, re
 			ref[refThread] = to
 		}
 	}
-	var no *notify.Refused
-	if errors.As(err, &no) {
+	if refused(err) {
 		n.opt.Log.WarnContext(ctx, "cannot look for an earlier message; posting without", "incident", m.Incident, "err", err)
 		return nil
 	}
@@ -91,8 +89,7 @@ func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message,
 		msgs, _, next, err := c.GetConversationRepliesContext(ctx, q)
 		if err != nil {
 			err = n.classify(methodReply, err)
-			var no *notify.Refused
-			if errors.As(err, &no) {
+			if refused(err) {
 				n.opt.Log.WarnContext(ctx, "cannot read the thread; writing to it without", "incident", m.Incident, "err", err)
 				return last, nil
 			}
@@ -144,6 +141,6 @@ func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error)
 			break
 		}
 	}
-	return "", &notify.Refused{Err: fmt.Errorf("slack has no channel named %s that the bot can see; set "+
+	return "", &notify.Fixable{Err: fmt.Errorf("slack has no channel named %s that the bot can see; set "+
 		"notify.slack.channel to the channel's ID", text.Clean(n.cfg.Channel))}
 }

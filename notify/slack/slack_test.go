@@ -204,7 +204,7 @@ func TestLostThreadEntryIsNotRepeated(t *testing.T) {
 func TestStatusMatrix(t *testing.T) {
 	for _, c := range []struct {
 		fault slacktest.Fault
-		want  string // later, refused, unknown
+		want  string // later, refused, fixable, unknown
 		wait  time.Duration
 		says  string
 	}{
@@ -213,11 +213,12 @@ func TestStatusMatrix(t *testing.T) {
 		{slacktest.Fault{Kind: slacktest.Unavailable}, "unknown", 0, "Service Unavailable"},
 		{slacktest.Fault{Kind: slacktest.Code, Text: "internal_error"}, "unknown", 0, "internal_error"},
 		{slacktest.Fault{Kind: slacktest.Garbage, Text: "[]"}, "unknown", 0, "chat.postMessage"},
-		{slacktest.Fault{Kind: slacktest.Code, Text: "channel_not_found"}, "refused", 0, "check notify.slack.channel"},
-		{slacktest.Fault{Kind: slacktest.Code, Text: "not_in_channel"}, "refused", 0, "invite the bot"},
-		{slacktest.Fault{Kind: slacktest.Code, Text: "token_revoked"}, "refused", 0, "install the app again"},
-		{slacktest.Fault{Kind: slacktest.Code, Text: "missing_scope"}, "refused", 0, "manifest.yaml"},
+		{slacktest.Fault{Kind: slacktest.Code, Text: "channel_not_found"}, "fixable", 0, "check notify.slack.channel"},
+		{slacktest.Fault{Kind: slacktest.Code, Text: "not_in_channel"}, "fixable", 0, "invite the bot"},
+		{slacktest.Fault{Kind: slacktest.Code, Text: "token_revoked"}, "fixable", 0, "install the app again"},
+		{slacktest.Fault{Kind: slacktest.Code, Text: "missing_scope"}, "fixable", 0, "manifest.yaml"},
 		{slacktest.Fault{Kind: slacktest.Code, Text: "something_new"}, "refused", 0, "something_new"},
+		{slacktest.Fault{Kind: slacktest.Code, Text: "cant_update_message"}, "refused", 0, "another app"},
 	} {
 		n, s := bench(t, Config{}, slacktest.Options{})
 		c.fault.Method = "chat.postMessage"
@@ -225,6 +226,7 @@ func TestStatusMatrix(t *testing.T) {
 		_, err := n.Show(t.Context(), notify.Compose(fresh(t)), state.Told{}, true)
 		var later *notify.Later
 		var no *notify.Refused
+		var fixable *notify.Fixable
 		got := "unknown"
 		switch {
 		case errors.As(err, &later):
@@ -234,6 +236,8 @@ func TestStatusMatrix(t *testing.T) {
 			}
 		case errors.As(err, &no):
 			got = "refused"
+		case errors.As(err, &fixable):
+			got = "fixable"
 		}
 		if err == nil || got != c.want || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %s (%v), want %s with %q", c.fault, got, err, c.want, c.says)

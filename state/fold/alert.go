@@ -195,10 +195,13 @@ func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 	x.changedIncident(in)
 }
 
-// forgetAck withdraws the acknowledgement of an incident that becomes critical before it has paged.
-// The person has seen a warning only. PagerDuty does not escalate a page that is acknowledged.
+// forgetAck withdraws the acknowledgement of an incident that becomes critical, unless its page was
+// critical before. The person has seen a warning only. PagerDuty does not escalate a page that is
+// acknowledged.
 func (x *step) forgetAck(in *state.Incident) {
-	if in.AckedAt.IsZero() || in.Told[state.ChannelPagerDuty].Ref["status"] != "" {
+	page := in.Told[state.ChannelPagerDuty].Ref
+	paged := page["status"] != "" && (page["severity"] == "" || page["severity"] == string(state.Critical))
+	if in.AckedAt.IsZero() || paged {
 		return
 	}
 	was := in.AckedBy

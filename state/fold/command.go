@@ -70,11 +70,15 @@ func withReason(reason string) string {
 	return ": " + reason
 }
 
-func (x *step) ack(in *state.Incident, by state.Actor, reason string) {
-	if !in.Open() || !in.AckedAt.IsZero() {
+func (x *step) ack(in *state.Incident, by state.Actor, reason string) { x.ackAt(in, by, reason, x.now) }
+
+// ackAt acknowledges an incident for a person who did so at a time, which may be a while ago at
+// another tool.
+func (x *step) ackAt(in *state.Incident, by state.Actor, reason string, at time.Time) {
+	if !in.Open() || in.Acknowledged() || at.Before(in.HandedAt) {
 		return
 	}
-	in.AckedAt, in.AckedBy = x.now, by
+	in.AckedAt, in.AckedBy = later(at, in.OpenedAt), by
 	if in.Status == state.StatusOpen {
 		in.Status = state.StatusAcked
 	}

@@ -54,8 +54,9 @@ func (x *step) applyOutcome(o state.Outcome) {
 
 // recordShown records the revision that a channel has shown.
 func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome) {
-	t, before := in.Told[e.Channel], in.Told[e.Channel].Rev
-	if t = told(t, o); t.Rev > before {
+	before := in.Told[e.Channel]
+	t := told(before, o)
+	if t.Rev > before.Rev {
 		t.At = x.now
 	}
 	in.Told = maps.Clone(in.Told)
@@ -64,6 +65,9 @@ func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome)
 	}
 	in.Told[e.Channel] = t
 	x.changedIncident(in)
+	if e.Channel == state.ChannelPagerDuty && raised(before, t) {
+		in.PageAt = x.now // what PagerDuty reports of the page before it comes late
+	}
 	if e.Channel == state.ChannelPagerDuty && in.Open() && t.Ref["status"] == "resolved" {
 		x.setPageStatus(in, "") // it was reopened while the end of its page was on its way
 	}
@@ -71,12 +75,18 @@ func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome)
 	case o.Done && o.Error != "":
 		x.record(in, state.Entry{Kind: "notified", Quiet: true,
 			Text: fmt.Sprintf("Paramedic could not notify %s, and does not try again: %s", e.Channel, o.Error)})
-	case o.Done && before == 0 && e.Channel != state.ChannelConsole:
+	case o.Done && before.Rev == 0 && e.Channel != state.ChannelConsole:
 		x.record(in, state.Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("Paramedic notified %s", e.Channel)})
 	case !o.Done && e.Attempts == 2:
 		x.record(in, state.Entry{Kind: "notified", Quiet: true,
 			Text: fmt.Sprintf("%s refuses the message, and Paramedic tries again: %s", e.Channel, o.Error)})
 	}
+}
+
+// raised reports whether a page was replaced by one of another severity.
+func raised(before, after state.Told) bool {
+	was := before.Ref["severity"]
+	return was != "" && after.Ref["severity"] != was
 }
 
 // scheduleEnrich schedules the next gathering of evidence.
@@ -111,8 +121,14 @@ const (
 )
 
 // applyVanished ends the episodes of alerts that Alertmanager no longer has. It never announces the
-// end of silenced alerts.
+// end of silenced alerts. An alert that Alertmanager holds counts as reported.
 func (x *step) applyVanished(v state.Vanished) {
+	for _, fp := range v.Held[:min(len(v.Held), state.MaxHeld)] {
+		if rec := x.Board.alerts[fp]; rec != nil && rec.Active && v.At.After(rec.LastAt) {
+			rec.LastAt = v.At
+			x.touch(kindAlert, string(fp))
+		}
+	}
 	var gone []state.Fingerprint
 	for _, fp := range v.Fingerprints {
 		if rec := x.Board.alerts[fp]; rec != nil && rec.Active && v.At.Sub(rec.LastAt) > vanishedSlack {

@@ -103,6 +103,7 @@ func TestAlertsAreNotStaleAfterAPause(t *testing.T) {
 		},
 	} {
 		s := newStory(t)
+		s.fold.Settings.StaleAfter = 8 * time.Hour
 		in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 		s.wait(15 * time.Minute)
 		s.apply(state.Input{})

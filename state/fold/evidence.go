@@ -168,12 +168,14 @@ func (x *step) merge(root, other *state.Incident) {
 	if other.Severity.Rank() > root.Severity.Rank() {
 		if root.Severity = other.Severity; root.Severity == state.Critical {
 			root.SilencedUntil = time.Time{} // a rise in severity ends a silence
+			x.forgetAck(root)
 		}
 	}
 	for _, s := range other.Symptoms {
 		root.MergeSymptom(s)
 	}
-	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() {
+	// The acknowledgement of a warning does not hold for a critical incident.
+	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() && other.Severity == root.Severity {
 		root.AckedAt, root.AckedBy = other.AckedAt, ackedElsewhere(other.AckedBy)
 	}
 	for _, id := range other.Actions {

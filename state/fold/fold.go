@@ -101,12 +101,18 @@ func (x *step) notifyChannels(in *state.Incident) {
 	if !spoken && in.DiagnosedAt.IsZero() && in.Open() && x.now.Before(in.NotifyBy) {
 		return
 	}
-	if x.now.Before(in.SilencedUntil) || (!spoken && in.MergedInto != "") {
+	if x.now.Before(in.SilencedUntil) {
+		if slices.Contains(in.Channels, state.ChannelPagerDuty) && !in.Silenced(state.ChannelPagerDuty, x.now) {
+			x.wantNotify(in, state.ChannelPagerDuty)
+		}
+		return
+	}
+	if !spoken && in.MergedInto != "" {
 		return
 	}
 	for _, ch := range x.Routing.Channels(in) {
 		external := ch == state.ChannelPagerDuty && in.HandedAt.IsZero() && !slices.Contains(in.Channels, ch) &&
-			slices.ContainsFunc(in.External, func(e state.External) bool { return !e.Ended })
+			slices.ContainsFunc(in.External, func(e state.External) bool { return !e.Ended && !e.Low })
 		if !slices.Contains(in.Channels, ch) && !external {
 			in.Channels = append(in.Channels, ch)
 		}

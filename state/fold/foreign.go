@@ -55,7 +55,7 @@ func (x *step) applyForeign(fo state.Foreign) {
 	}
 	if !slices.ContainsFunc(in.External, func(e state.External) bool { return e.ID == fo.ID }) {
 		in.External = append(in.External, state.External{Source: fo.Source, ID: fo.ID, URL: fo.URL,
-			Title: oneLine(fo.Title)})
+			Title: oneLine(fo.Title), Low: fo.Low})
 		x.record(in, state.Entry{Kind: "note",
 			Text: fmt.Sprintf("incident %[2]s of %[1]s is about the same trouble: %[3]s", fo.Source, fo.ID, fo.Title)})
 	}
@@ -88,7 +88,7 @@ func (x *step) applyPageEvent(in *state.Incident, fo state.Foreign) {
 		// the root's page.
 		switch fo.Event {
 		case "acknowledged":
-			x.ack(in, ackedElsewhere(fo.Actor), "on the page of "+fo.Key)
+			x.ackAt(in, ackedElsewhere(fo.Actor), "on the page of "+fo.Key, x.occurred(fo))
 		case "annotated":
 			x.record(in, state.Entry{Kind: "note", Actor: fo.Actor, Quiet: true, Text: fo.Title})
 		}
@@ -108,7 +108,7 @@ func (x *step) applyPageEvent(in *state.Incident, fo state.Foreign) {
 	case "acknowledged":
 		if in.Open() {
 			x.setPageStatus(in, "acknowledged")
-			x.ack(in, fo.Actor, "")
+			x.ackAt(in, fo.Actor, "", at)
 		}
 	case "unacknowledged":
 		if in.Open() && !at.Before(in.AckedAt) { // an acknowledgement on another channel may be newer
@@ -116,7 +116,11 @@ func (x *step) applyPageEvent(in *state.Incident, fo state.Foreign) {
 			x.unack(in, fo.Actor)
 		}
 	case "resolved":
-		if in.Open() {
+		switch {
+		case !in.Open():
+		case fo.Actor.ID == "" && in.ActiveAlerts > 0:
+			x.pageTimedOut(in)
+		default:
 			x.setPageStatus(in, "resolved")
 			x.resolve(in, fo.Actor, "in PagerDuty")
 		}
@@ -126,6 +130,14 @@ func (x *step) applyPageEvent(in *state.Incident, fo state.Foreign) {
 			x.reopenFromPage(in, fo.Actor)
 		}
 	}
+}
+
+// pageTimedOut opens a new page for an incident whose page PagerDuty resolved without a person
+// (auto-resolve) while its alerts fire.
+func (x *step) pageTimedOut(in *state.Incident) {
+	x.endPage(in)
+	x.record(in, state.Entry{Kind: "note", Text: "PagerDuty resolved its page by itself. Alerts still fire, so Paramedic pages again"})
+	x.publish(in)
 }
 
 // setPageStatus records the status of the incident's page, so that it is not sent again.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"paramedic/state"
 )
@@ -88,13 +89,14 @@ func changedOf[ID ~string](b *Board, kind string) iter.Seq[ID] {
 	}
 }
 
-// Firing lists the alerts that the cluster's Alertmanager reported and that count as firing.
-func (b *Board) Firing(cluster string) []state.Fingerprint {
-	var out []state.Fingerprint
+// Firing lists the alerts that the cluster's Alertmanager reported and that count as firing, with
+// the times at which it reported them last.
+func (b *Board) Firing(cluster string) map[state.Fingerprint]time.Time {
+	out := map[state.Fingerprint]time.Time{}
 	for fp, rec := range b.alerts {
 		in := b.root(rec.Incident)
 		if rec.Active && in != nil && in.Cluster == cluster && !strings.HasPrefix(string(fp), "pagerduty-") {
-			out = append(out, fp)
+			out[fp] = rec.LastAt
 		}
 	}
 	return out

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"paramedic/state"
 	"paramedic/state/fold"
@@ -76,11 +78,12 @@ func (k *Keeper) Alerts(id state.IncidentID) []state.AlertRecord {
 	return out
 }
 
-// Firing returns the alerts that a cluster's Alertmanager reported and that count as firing.
-func (k *Keeper) Firing(cluster string) []state.Fingerprint {
-	var out []state.Fingerprint
+// Firing returns the alerts that a cluster's Alertmanager reported and that count as firing, with
+// the times at which it reported them last.
+func (k *Keeper) Firing(cluster string) map[state.Fingerprint]time.Time {
+	out := map[state.Fingerprint]time.Time{}
 	k.find(func(b *fold.Board) bool {
-		out = append(out, b.Firing(cluster)...)
+		maps.Copy(out, b.Firing(cluster))
 		return false
 	})
 	return out

@@ -82,7 +82,7 @@ func (r *Runner) OnIncident(verb state.Verb, in state.Incident) Request {
 	now := func() state.Incident { fresh, _ := r.View.Incident(in.ID); return fresh }
 	switch verb {
 	case state.VerbAck:
-		o.applied = func(*state.Entry) bool { return !now().AckedAt.IsZero() }
+		o.applied = func(*state.Entry) bool { in := now(); return in.Acknowledged() }
 	case state.VerbResolve:
 		o.applied = func(*state.Entry) bool { return now().Status == state.StatusResolved }
 	case state.VerbSilence:
@@ -153,7 +153,7 @@ func CheckIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 	resolved := in.Status == state.StatusResolved
 	switch verb {
 	case state.VerbAck:
-		done = !in.AckedAt.IsZero()
+		done = in.Acknowledged()
 	case state.VerbResolve:
 		return resolved, nil
 	case state.VerbFeedback:

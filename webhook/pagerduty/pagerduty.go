@@ -44,6 +44,7 @@ type pagerIncident struct {
 	Type        string `json:"type"`
 	HTMLURL     string `json:"html_url"`
 	IncidentKey string `json:"incident_key"`
+	Urgency     string `json:"urgency"` // high or low
 	Title       string `json:"title"`
 	Summary     string `json:"summary"`
 	Service     *struct {
@@ -95,6 +96,7 @@ func Decode(body []byte, now time.Time, clusterOf func(*state.Foreign) string) (
 	f := &state.Foreign{
 		Source: "pagerduty", Event: kind, ID: inc.ID, Key: text.Line(inc.IncidentKey, 255),
 		Title: text.Line(inc.title(), 1024), URL: webURL(inc.HTMLURL), Labels: inc.labels(),
+		Low: inc.Urgency == "low",
 	}
 	if f.At, err = httpio.ParseTime(e.OccurredAt); err != nil {
 		f.At = time.Time{} // an event without a time counts as of now

@@ -104,7 +104,8 @@ func place(s state.Scope) string {
 		parts = append(parts, "namespace "+s.Namespace)
 	}
 	for _, p := range []struct{ name, value string }{{"model", s.Model}, {"cluster", s.Cluster},
-		{"pods", printing.FirstNames(s.Pods, 4, " ")}, {"nodes", printing.FirstNames(s.Nodes, 4, " ")}, {"GPUs", printing.FirstNames(s.GPUs, 4, " ")}} {
+		{"pods", printing.FirstNames(s.Pods, 4, " ")}, {"nodes", printing.FirstNames(s.Nodes, 4, " ")},
+		{"GPUs", printing.FirstNames(s.GPUs, 4, " ")}} {
 		if p.value != "" {
 			parts = append(parts, p.name+" "+p.value)
 		}

@@ -173,9 +173,10 @@ func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanage
 	}
 }
 
-// endVanished records alerts that fire here and have been missing in Alertmanager for vanishedFor.
-// It asks only while alerts fire, and records only the missing ones, because the log keeps every
-// input. missing holds since when each is missing.
+// endVanished records alerts that fire here and have been missing in Alertmanager for vanishedFor,
+// and those that it holds without reporting them, before they become stale. It asks only while
+// alerts fire, and records nothing else, because the log keeps every input. missing holds since when
+// each is missing.
 func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client, missing map[state.Fingerprint]time.Time) error {
 	firing := s.Keeper.Firing(cluster)
 	if len(firing) == 0 {
@@ -183,27 +184,34 @@ func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmana
 		return nil
 	}
 	asked := s.deps.Clock.Now()
-	held, err := am.Present(ctx)
+	present, err := am.Present(ctx)
 	if err != nil {
 		return fmt.Errorf("asking Alertmanager for its alerts: %w", err)
 	}
 	since := maps.Clone(missing)
 	clear(missing)
-	gone := slices.DeleteFunc(firing, func(fp state.Fingerprint) bool {
-		if _, found := slices.BinarySearch(held, fp); found {
-			return true
+	said := state.Vanished{At: asked}
+	quiet := s.cfg.Settings().StaleAfter / 2
+	for _, fp := range slices.Sorted(maps.Keys(firing)) {
+		if _, found := slices.BinarySearch(present, fp); found {
+			if asked.Sub(firing[fp]) > quiet && len(said.Held) < state.MaxHeld {
+				said.Held = append(said.Held, fp)
+			}
+			continue
 		}
 		first, known := since[fp]
 		if !known {
 			first = asked
 		}
 		missing[fp] = first
-		return asked.Sub(first) < vanishedFor
-	})
-	if len(gone) == 0 {
+		if asked.Sub(first) >= vanishedFor {
+			said.Fingerprints = append(said.Fingerprints, fp)
+		}
+	}
+	if len(said.Fingerprints)+len(said.Held) == 0 {
 		return nil
 	}
-	return s.Keeper.Append(ctx, state.Input{Cluster: cluster, Vanished: &state.Vanished{At: asked, Fingerprints: gone}})
+	return s.Keeper.Append(ctx, state.Input{Cluster: cluster, Vanished: &said})
 }
 
 // kubeClusters connects to the clusters that first aid may write to. Their service accounts decide
