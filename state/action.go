@@ -30,6 +30,12 @@ const (
 	Superseded       ActionState = "superseded"
 )
 
+// ActionStates returns every state of an action.
+func ActionStates() []ActionState {
+	return []ActionState{Proposed, AwaitingApproval, Approved, Admitted, Intent, Applied, Verifying, Succeeded, RollbackIntent,
+		RolledBack, NeedsHuman, Denied, Expired, Cancelled, Superseded}
+}
+
 // legal lists the transitions of a run. A run can be cancelled before it writes. After its intent
 // it ends with a proof or with a person. A run that wrote is superseded only if the old value was
 // restored by someone else: nothing is left to verify or to undo.

@@ -291,7 +291,7 @@ func TestApprovalNeedsThePlanEverywhere(t *testing.T) { // 19
 	for _, entry := range entryPoints {
 		a, other := d.plan(nil), d.plan(nil)
 		for plan, want := range map[string]string{"": "say which plan you approve", other.PlanHash: "has changed",
-			a.PlanHash[:4]: "has changed"} {
+			a.PlanHash[:4]: "give at least 8 characters"} {
 			told, can := d.approve(entry, approvers[0], a, plan)
 			if can && entry != "button" && !strings.Contains(told, want) {
 				t.Errorf("%s, plan %q: told %q", entry, plan, told)

@@ -17,6 +17,7 @@ import (
 	"paramedic/internal/text"
 	"paramedic/playbooks"
 	"paramedic/rules/catalog"
+	"paramedic/rules/enrich/kubernetes"
 	"paramedic/rules/enrich/prometheus"
 	"paramedic/rules/signals"
 	"paramedic/state"
@@ -67,6 +68,9 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 	}
 	out.notes(cfg)
 	out.knowledge(cfg)
+	if len(out.Problems) == 0 {
+		out.kubeconfigs(cfg)
+	}
 	if online && len(out.Problems) == 0 {
 		out.ask(ctx, cfg, c)
 	}
@@ -87,6 +91,21 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 func (o *checkResult) notes(cfg config.Config) {
 	if n := cfg.Notify; cfg.BaseURL() == "" && (n.Slack.TokenFile != "" || n.PagerDuty.RoutingKeyFile != "") {
 		o.Notes = append(o.Notes, "messages have no links to the pages: set public_url to the address that people open")
+	}
+	for _, name := range cfg.UnknownApprovers() {
+		o.Notes = append(o.Notes, fmt.Sprintf("remediate.policies: the approver %q is no Slack user ID, and no token of a responder or admin "+
+			"has that name, so that this name approves nothing", name))
+	}
+}
+
+// kubeconfigs reports files that name no cluster.
+func (o *checkResult) kubeconfigs(cfg config.Config) {
+	for _, c := range cfg.Clusters {
+		if k := c.Kubernetes; k != nil && (k.Kubeconfig != "" || k.Context != "") {
+			if _, err := kubernetes.Connect(k.Kubeconfig, k.Context); err != nil {
+				o.Problems = append(o.Problems, config.Problem{File: k.Kubeconfig, Text: err.Error()})
+			}
+		}
 	}
 }
 

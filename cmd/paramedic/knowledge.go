@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,11 @@ func (c *cli) playbooksCommand() *cobra.Command {
 			RunE: func(_ *cobra.Command, args []string) error { return c.showPlaybook(dir, args[0]) }},
 		&cobra.Command{Use: "test DIR", Short: "Validate a directory of playbooks", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
+				if st, err := os.Stat(args[0]); err != nil {
+					return err
+				} else if !st.IsDir() {
+					return fmt.Errorf("%s is no directory of playbooks", args[0])
+				}
 				cfg := config.Default()
 				cfg.Playbooks.Dir = args[0]
 				return c.testKnowledge(cfg)

@@ -23,25 +23,34 @@ type Config struct {
 // Notes reports whether the bot can write notes.
 func (c Config) Notes() bool { return c.APITokenFile != "" }
 
-// Validate reports every problem.
-func (c Config) Validate() error {
-	var errs []error
+// A Problem is an invalid value of a key.
+type Problem struct{ Key, Text string }
+
+// Problems returns every problem.
+func (c Config) Problems() []Problem {
+	var out []Problem
 	if (c.APITokenFile == "") != (c.From == "") {
-		errs = append(errs, errors.New("notify.pagerduty: notes need both api_token_file and from (the e-mail "+
-			"address of a PagerDuty user)"))
+		out = append(out, Problem{"from", "notes need both api_token_file and from (the e-mail address of a PagerDuty user)"})
 	}
 	if c.From != "" && !strings.Contains(c.From, "@") {
-		errs = append(errs, fmt.Errorf("notify.pagerduty.from %q is not an e-mail address", c.From))
+		out = append(out, Problem{"from", fmt.Sprintf("%q is not an e-mail address", c.From)})
 	}
-	for key, base := range map[string]string{"events_url": c.EventsURL, "api_url": c.APIURL} {
-		if base == "" {
-			continue
+	for _, base := range []Problem{{"events_url", c.EventsURL}, {"api_url", c.APIURL}} {
+		u, err := url.Parse(base.Text)
+		if base.Text != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			strings.Trim(u.Path, "/") != "" || u.RawQuery != "") {
+			out = append(out, Problem{base.Key, fmt.Sprintf("%q must be an http or https address without a path, such as "+
+				"https://events.pagerduty.com", base.Text)})
 		}
-		u, err := url.Parse(base)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
-			errs = append(errs, fmt.Errorf("notify.pagerduty.%s %q must be an http or https address without a path "+
-				"(https://events.pagerduty.com)", key, base))
-		}
+	}
+	return out
+}
+
+// Validate returns an error with every problem, or nil.
+func (c Config) Validate() error {
+	var errs []error
+	for _, p := range c.Problems() {
+		errs = append(errs, fmt.Errorf("notify.pagerduty.%s: %s", p.Key, p.Text))
 	}
 	return errors.Join(errs...)
 }

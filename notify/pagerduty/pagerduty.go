@@ -54,6 +54,7 @@ var (
 
 // New returns a notifier with a valid configuration.
 func New(cfg Config, opt Options) *Notifier {
+	cfg.EventsURL, cfg.APIURL = strings.TrimRight(cfg.EventsURL, "/"), strings.TrimRight(cfg.APIURL, "/")
 	if opt.HTTP == nil {
 		opt.HTTP = &http.Client{Timeout: 15 * time.Second}
 	}

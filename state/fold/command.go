@@ -46,6 +46,9 @@ func (x *step) applyCommand(c state.Command) {
 		said := "right"
 		if !c.Right {
 			said = "wrong"
+			if c.Cause != "" {
+				said += ", and the cause is " + string(c.Cause)
+			}
 		}
 		x.record(in, state.Entry{Kind: "feedback", Actor: c.Actor, Quiet: true,
 			Text: fmt.Sprintf("%s says that the verdict is %s%s", c.Actor, said, withReason(c.Reason))})

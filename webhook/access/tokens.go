@@ -45,6 +45,15 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
+// MayRespond reports whether a token of a responder or an admin has the name or the Slack user.
+func (t *Tokens) MayRespond(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.tokens, func(k Token) bool {
+		return name != "" && (k.Name == name || k.SlackUser == name) && k.Role.Allows(state.Responder)
+	})
+}
+
 // refresh reads the file if it has changed. The caller holds the lock, or has the only reference.
 func (t *Tokens) refresh() error {
 	info, err := os.Stat(t.path)

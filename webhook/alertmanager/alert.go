@@ -46,13 +46,13 @@ func (p *payloadAlert) alert() (state.Alert, error) {
 		return a, reject(reasonTime, "startsAt is missing")
 	}
 	if a.StartsAt, err = httpio.ParseTime(p.StartsAt); err != nil || a.StartsAt.IsZero() {
-		return a, reject(reasonTime, "startsAt is not an RFC 3339 time: %q", httpio.Cut(p.StartsAt, 40))
+		return a, reject(reasonTime, "startsAt is not an RFC 3339 time of the years 1 to 9998: %q", httpio.Cut(p.StartsAt, 40))
 	}
 	// The end of a firing alert is when its sender would give it up. It differs between the members
 	// of a pair, and is not used.
 	if a.Status == state.Resolved && p.EndsAt != "" {
 		if a.EndsAt, err = httpio.ParseTime(p.EndsAt); err != nil {
-			return a, reject(reasonTime, "endsAt is not an RFC 3339 time: %q", httpio.Cut(p.EndsAt, 40))
+			return a, reject(reasonTime, "endsAt is not an RFC 3339 time of the years 1 to 9998: %q", httpio.Cut(p.EndsAt, 40))
 		}
 	}
 	switch {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -127,6 +128,12 @@ func (s *API) listActions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	states := filter(r, "state")
+	for _, v := range states {
+		if !slices.Contains(state.ActionStates(), state.ActionState(v)) {
+			known := strings.Trim(strings.ReplaceAll(fmt.Sprint(state.ActionStates()), " ", ", "), "[]")
+			return httpio.Fail(http.StatusBadRequest, "state %q does not exist; use %s", httpio.Cut(v, 32), known)
+		}
+	}
 	limit, after, err := pageOf(r)
 	if err != nil {
 		return err

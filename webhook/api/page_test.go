@@ -87,6 +87,14 @@ func TestInvalidPageParametersAreRefused(t *testing.T) {
 	}
 }
 
+// A misspelt filter would read as an empty list.
+func TestUnknownStatesAreRefused(t *testing.T) {
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents?status=opne", ""), 400, "opne", "open, acked")
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions?state=aproved", ""), 400, "aproved", "proposed, awaiting_approval")
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions?state=approved", ""), 200)
+}
+
 func TestActionListingIsPaged(t *testing.T) {
 	w := hooktest.NewWorld()
 	for i := range 60 {

@@ -109,6 +109,9 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 		}
 		switch verb {
 		case state.VerbSilence:
+			if req.Duration != "" && !req.Until.IsZero() {
+				return httpio.Fail(http.StatusBadRequest, "the body has both duration and until: send one of them")
+			}
 			if o.Until, err = parseUntil(req.Duration, req.Until, s.Clock.Now()); err != nil {
 				return httpio.Fail(http.StatusBadRequest, "%s", err)
 			}
@@ -120,6 +123,9 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 			if req.Cause != "" &&
 				(!httpio.PlainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause)) {
 				return httpio.Fail(http.StatusBadRequest, "cause must be the ID of a cause, such as kv_exhaustion")
+			}
+			if *req.Right && req.Cause != "" && req.Cause != in.Cause() {
+				return httpio.Fail(http.StatusBadRequest, "the verdict is %s: if the cause is %s, send right: false", in.Cause(), req.Cause)
 			}
 			o.Right, o.Cause = *req.Right, req.Cause
 		}

@@ -67,6 +67,24 @@ func TestFeedbackCauseMustBeAnID(t *testing.T) {
 	}
 }
 
+// A body that says two things is refused, because only one of them could be done.
+func TestContradictionsAreRefused(t *testing.T) {
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
+	for path, body := range map[string]string{
+		"/api/v1/incidents/42/silence":     `{"duration":"2h","until":"2999-12-01T00:00:00Z"}`,
+		"/api/v1/incidents/42/feedback":    `{"right":true,"cause":"gpu_fault"}`,
+		"/api/v1/actions/ACT-01KA/approve": `{"plan_hash":"pla"}`,
+	} {
+		hooktest.Expect(t, hooktest.Do(s, "POST", path, body, asResponder...), 400)
+	}
+	if cmds := w.Commands(); len(cmds) != 0 {
+		t.Errorf("recorded %+v", cmds)
+	}
+	compressed := append([]string{"Content-Encoding", "gzip"}, asResponder...)
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{}`, compressed...), 415, "without Content-Encoding")
+}
+
 // Denying is the safe side: it needs a responder, but no approver.
 func TestDenialNeedsNoApprover(t *testing.T) {
 	for _, verb := range []string{"deny", "cancel"} {

@@ -190,6 +190,10 @@ func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) e
 		none.Missing = "plan_hash"
 		return none
 	}
+	if planHash != "" && len(planHash) < len(state.ShortPlan(a.PlanHash)) {
+		return httpio.Fail(http.StatusBadRequest, "%q is too short for a plan of %s: give at least %d characters of its plan_hash",
+			planHash, a.ID, len(state.ShortPlan(a.PlanHash)))
+	}
 	if planHash != "" && !a.IsPlan(planHash) {
 		return httpio.Fail(http.StatusConflict,
 			"the plan of %s has changed since you saw it: read it again before you decide", a.ID)

@@ -23,6 +23,9 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, Fail(http.StatusUnsupportedMediaType, "the body is encoded as %q: send it without Content-Encoding", Cut(coding, 32))
+	}
 	var buf bytes.Buffer
 	// No growth steps for a usual body with a known length. A sender gets more memory by sending.
 	if r.ContentLength > 0 {

@@ -100,14 +100,14 @@ func Commands(s Streams) []*cobra.Command {
 		cmd.PersistentFlags().StringVar(&cl.server, "server", env("PARAMEDIC_SERVER", "http://127.0.0.1:8080"),
 			"`address` of the bot; PARAMEDIC_SERVER sets the default")
 	}
-	cl.token = os.Getenv("PARAMEDIC_TOKEN")
+	cl.token = strings.TrimSpace(os.Getenv("PARAMEDIC_TOKEN")) // a secret that is mounted as a file may end in a newline
 	return commands
 }
 
 // details has the help of commands that need more than one sentence.
 var details = map[string]string{
 	"stats": stats.Help, "show": byNumber, "report": byNumber, "ack": byNumber, "silence": byNumber,
-	"approve": "\nACTION is the action's ID. PLAN is the beginning of the plan's hash. The page, the notification and\n" +
+	"approve": "\nACTION is the action's ID. PLAN is the beginning of the plan's hash, at least 8 characters. The page, the notification and\n" +
 		"`paramedic incidents show 7` print both with the plan. If you leave PLAN out, nothing is approved: the command prints\n" +
 		"the plan and its hash. If the plan has changed since, the bot refuses the approval.\n",
 	"deny": "\nACTION is the action's ID; `paramedic incidents show 7` prints it. The bot does not plan a denied action again.\n",
@@ -237,7 +237,11 @@ func (c *client) report(ctx context.Context, id string) error {
 		return err
 	}
 	if *c.format == "json" {
-		return printing.JSON(c.out, map[string]string{"incident": id, "report": string(body)})
+		var in api.IncidentJSON
+		if err := c.get(ctx, "/api/v1/incidents/"+url.PathEscape(id), &in); err != nil {
+			return err
+		}
+		return printing.JSON(c.out, map[string]string{"incident": string(in.ID), "report": string(body)})
 	}
 	_, err = c.out.Write(body)
 	return err

@@ -34,6 +34,17 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 		v.traces(key("traces"), c.Traces)
 		v.secret(key("prometheus", "bearer_token_file"), c.Prometheus.BearerTokenFile)
 		v.headers(key("prometheus", "headers_file"), c.Prometheus.HeadersFile)
+		if c.Prometheus.URL == "" {
+			for _, k := range []struct {
+				name string
+				set  bool
+			}{{"bearer_token_file", c.Prometheus.BearerTokenFile != ""}, {"headers_file", c.Prometheus.HeadersFile != ""},
+				{"match", len(c.Prometheus.Match) > 0}} {
+				if k.set {
+					v.at(key("prometheus", k.name), "has no use without a Prometheus: set prometheus.url, or remove it")
+				}
+			}
+		}
 		for name, value := range c.Prometheus.Match {
 			if !labelName.MatchString(name) || value == "" {
 				v.at(key("prometheus", "match", name), "%q: %q is not a label with its value, such as cluster: eu-1", name, value)
@@ -82,8 +93,9 @@ func (v *validator) notify(n NotifyConfig) {
 	v.secret([]string{"notify", "pagerduty", "webhook_secret_file"}, n.PagerDuty.WebhookSecretFile)
 	v.secret([]string{"notify", "pagerduty", "api_token_file"}, n.PagerDuty.APITokenFile)
 	v.url([]string{"notify", "slack", "api_url"}, n.Slack.APIURL)
-	v.url([]string{"notify", "pagerduty", "events_url"}, n.PagerDuty.EventsURL)
-	v.url([]string{"notify", "pagerduty", "api_url"}, n.PagerDuty.APIURL)
+	for _, p := range n.PagerDuty.Notifier().Problems() {
+		v.at([]string{"notify", "pagerduty", p.Key}, "%s", p.Text)
+	}
 	if u := n.Slack.APIURL; u != "" && !strings.HasSuffix(u, "/") {
 		v.at([]string{"notify", "slack", "api_url"}, "must end in a slash")
 	}
@@ -94,10 +106,6 @@ func (v *validator) notify(n NotifyConfig) {
 	}
 	if n.Slack.TokenFile != "" && n.Slack.Channel == "" {
 		v.at([]string{"notify", "slack", "channel"}, "is empty: name a channel, such as #llm-oncall")
-	}
-	if n.PagerDuty.APITokenFile != "" && n.PagerDuty.From == "" {
-		v.at([]string{"notify", "pagerduty", "from"},
-			"is empty, and PagerDuty accepts notes only from a user: give a user's e-mail address")
 	}
 	v.halfConfigured(n)
 	_, problems := wording.Load(n.Templates, nil)
@@ -239,6 +247,12 @@ var zeroText = regexp.MustCompile(`^[-+]?(0*\.?0+(ns|us|µs|ms|s|m|h)?)+$`)
 func (v *validator) verification(r RemediateConfig) {
 	path := []string{"remediate", "verify", "min_samples"}
 	v.notNegative(path, r.Verify.MinSamples)
+	for _, k := range [][2]string{{"verify", "settle"}, {"verify", "window"}, {"verify", "interval"}, {"wait", "drain"}, {"wait", "blocked"},
+		{"wait", "rollout"}, {"wait", "poll"}} {
+		if zeroText.MatchString(v.doc.Value("remediate", k[0], k[1])) {
+			v.at([]string{"remediate", k[0], k[1]}, "must be above 0: leave it out for the default")
+		}
+	}
 	if err := (Config{Remediate: r}).timing(policy.Timing{}).Verifiable(); err != nil {
 		v.at(path, "%s", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -302,7 +303,7 @@ func TestRefusesToListenBeyondLoopbackWithoutAuth(t *testing.T) {
 // A verification that cannot take enough samples would escalate every action to a person.
 func TestVerificationWindowFitsItsSamples(t *testing.T) {
 	for verify, want := range map[string]string{
-		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: verification " +
+		"{settle: 5m, window: 1m, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: verification " +
 			"needs 1000 samples, and a window of 1m0s at an interval of 30s has only 3",
 		"{window: 4m}":      "remediate.verify.min_samples: verification needs 10 samples, and a window of 4m0s at an interval of 30s has only 9",
 		"{interval: 5m}":    "a window of 10m0s at an interval of 5m0s has only 3",
@@ -315,6 +316,50 @@ func TestVerificationWindowFitsItsSamples(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", verify, err, want)
 		}
+	}
+}
+
+// A setting that the bot would ignore or refuse at its start is a problem.
+func TestSettingsWithoutEffectAreRefused(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("0123456789abcdef0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pager := func(more string) string {
+		return "notify: {pagerduty: {routing_key_file: " + key + ", " + more + "}}\n"
+	}
+	for text, want := range map[string]string{
+		"clusters: [{name: a, prometheus: {bearer_token_file: " + key + "}}]\n": "prometheus.bearer_token_file: has no use without a Prometheus",
+		"clusters: [{name: a, prometheus: {match: {cluster: eu-1}}}]\n":         "prometheus.match: has no use without a Prometheus",
+		"remediate: {verify: {settle: 0s}}\n":                                   "remediate.verify.settle: must be above 0",
+		"remediate: {wait: {poll: 0}}\n":                                        "remediate.wait.poll: must be above 0",
+		pager("events_url: http://127.0.0.1:1/v2/enqueue"):                      "events_url: \"http://127.0.0.1:1/v2/enqueue\" must be an http or https address without a path",
+		pager("api_url: http://127.0.0.1:1/x"):                                  "must be an http or https address without a path",
+		pager("api_token_file: " + key + ", from: notmail"):                     "\"notmail\" is not an e-mail address",
+		pager("from: a@example.com"):                                            "notes need both api_token_file and from",
+		pager("events_url: http://127.0.0.1:1/"):                                "",
+	} {
+		_, err := Parse("paramedic.yaml", []byte(text))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "paramedic.yaml:1: ") ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// An approver is a Slack user, or the name of a token that may approve.
+func TestUnknownApproversAreListed(t *testing.T) {
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(tokens, []byte("- {name: ada, token: 0123456789abcdef, role: responder}\n- {name: vic, token: fedcba9876543210, role: viewer}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := Parse("paramedic.yaml", []byte("auth: {api: {tokens_file: "+tokens+"}}\n"+
+		"remediate: {policies: [{cause: kv_leak, approvers: [ada, adaa, vic, U0123ABCD]}]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.UnknownApprovers(); !slices.Equal(got, []string{"adaa", "vic"}) {
+		t.Errorf("unknown: %q", got)
 	}
 }
 

@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"paramedic/notify/pagerduty"
 	"paramedic/remediate/policy"
 	"paramedic/state"
+	"paramedic/webhook/access"
 )
 
 // ClusterNames returns the configured clusters, the default first.
@@ -123,6 +126,25 @@ func (c Config) timing(base policy.Timing) policy.Timing {
 		base.Samples = v.MinSamples
 	}
 	return base
+}
+
+// slackUser matches the ID of a Slack user.
+var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{5,}$`)
+
+// UnknownApprovers returns the approvers of policies that nothing vouches for: no Slack user ID, and
+// no name of a token whose role may approve.
+func (c Config) UnknownApprovers() []string {
+	tokens, err := access.LoadTokens(c.Auth.API.TokensFile)
+	var out []string
+	for _, p := range c.Remediate.Policies {
+		for _, name := range p.Approvers {
+			known := slackUser.MatchString(name) || err == nil && tokens.MayRespond(name)
+			if !known && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
 }
 
 // EmbeddedDir returns the embedded store's directory. It is empty if an external store is

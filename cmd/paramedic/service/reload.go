@@ -16,30 +16,53 @@ const watchEvery = 3 * time.Second
 
 // watchConfig sends a new service for every valid change of the configuration file since it was
 // read. It logs all problems of an invalid change, and the running service stays. The change is
-// tried again, because a file that it names, such as a secret, may arrive later.
-func watchConfig(ctx context.Context, path string, read []byte, cfg config.Config, deps Deps) <-chan *Service {
+// tried again, because a file that it names, such as a secret, may arrive later. A change counts
+// once two looks have found the same file, because an editor may still be writing. A signal makes
+// one look count.
+func watchConfig(ctx context.Context, path string, read []byte, cfg config.Config, deps Deps, signals <-chan os.Signal) <-chan *Service {
 	out := make(chan *Service)
 	if path == "" {
 		return out
 	}
 	go func() {
-		refused := ""
+		refused, seen := "", read
+		refuse := func(err error) {
+			if err.Error() != refused {
+				deps.Logger.ErrorContext(ctx, "the changed configuration is invalid; the bot keeps the old one", "err", err)
+			}
+			refused = err.Error()
+		}
 		for {
+			asked := false
 			select {
 			case <-ctx.Done():
 				return
+			case <-signals:
+				asked, refused = true, ""
 			case <-deps.Clock.After(watchEvery):
 			}
 			raw, err := os.ReadFile(path)
-			if err != nil || bytes.Equal(raw, read) {
-				continue // a file that is being replaced may be away for a moment
+			settled := asked || bytes.Equal(raw, seen)
+			seen = raw
+			switch {
+			case !settled:
+				continue
+			case err != nil:
+				refuse(err)
+				continue
+			case len(bytes.TrimSpace(raw)) == 0:
+				refuse(fmt.Errorf("%s is empty", path))
+				continue
+			case bytes.Equal(raw, read):
+				if asked {
+					deps.Logger.InfoContext(ctx, "the configuration has not changed")
+				}
+				refused = ""
+				continue
 			}
 			next, err := reload(path, raw, cfg, deps)
 			if err != nil {
-				if err.Error() != refused {
-					deps.Logger.ErrorContext(ctx, "the changed configuration is invalid; the bot keeps the old one", "err", err)
-				}
-				refused = err.Error()
+				refuse(err)
 				continue
 			}
 			read, refused = raw, ""

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,6 +99,7 @@ func TestMetricsSurviveAReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.look <- time.Now()
+	clock.look <- time.Now() // the file is as the look before found it
 	if said := <-applied; !strings.Contains(said, "configuration applied") {
 		t.Fatalf("it was not applied: %s", said)
 	}
@@ -141,6 +144,70 @@ func TestChangeIsAppliedOnceItIsValid(t *testing.T) {
 	put(t, dir, "key", []byte("0123456789abcdef0123456789abcdef"))
 	clock.look <- time.Now()
 	statetest.Until(t, "the valid configuration is applied", func() bool { return strings.Contains(log.String(), "configuration applied") })
+}
+
+// A lookClock also tells when the next look is awaited.
+type lookClock struct {
+	tickedClock
+	waits chan struct{}
+}
+
+func (c lookClock) After(d time.Duration) <-chan time.Time {
+	if d == watchEvery {
+		c.waits <- struct{}{}
+	}
+	return c.tickedClock.After(d)
+}
+
+// A file that is being written, empty or away changes nothing. A signal applies what is there.
+func TestUnfinishedConfigurationIsNotApplied(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "paramedic.yaml")
+	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
+	put(t, dir, "paramedic.yaml", []byte(text))
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &lockedBuffer{}
+	clock, signals := lookClock{tickedClock{look: make(chan time.Time)}, make(chan struct{}, 1)}, make(chan os.Signal)
+	deps := Deps{Store: &memoryStore{inputs: make(chan state.Input, 1000)}, Clock: clock, Logger: slog.New(slog.NewTextHandler(log, nil)), Out: io.Discard}
+	deps.metrics = newMetrics()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	changes := watchConfig(ctx, path, []byte(text), cfg, deps, signals)
+	<-clock.waits
+	look := func(times int) { // and wait until it is over
+		t.Helper()
+		for range times {
+			clock.look <- time.Now()
+			select {
+			case <-clock.waits:
+			case <-changes:
+				t.Fatal("the change is applied")
+			}
+		}
+	}
+	put(t, dir, "paramedic.yaml", nil)
+	look(4)
+	if n := strings.Count(log.String(), "is empty"); n != 1 {
+		t.Errorf("the empty file is reported %d times:\n%s", n, log)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	look(4)
+	if n := strings.Count(log.String(), "no such file"); n != 1 {
+		t.Errorf("the missing file is reported %d times:\n%s", n, log)
+	}
+	for i := range 3 { // each look finds another one
+		put(t, dir, "paramedic.yaml", fmt.Appendf(nil, "%striage: {settle: %ds}\n", text, 11+i))
+		look(1)
+	}
+	signals <- syscall.SIGHUP
+	if next := <-changes; next.cfg.Triage.Settle.D() != 13*time.Second {
+		t.Errorf("settle is %s", next.cfg.Triage.Settle.D())
+	}
 }
 
 // The listener stays until the next start, and so do its requirements. An address that others reach

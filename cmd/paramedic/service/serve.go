@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"paramedic/cmd/paramedic/config"
@@ -74,7 +76,10 @@ func serveGenerations(ctx context.Context, path string, read []byte, cfg config.
 	if err != nil {
 		return err
 	}
-	changes := watchConfig(ctx, path, read, cfg, deps)
+	reloads := make(chan os.Signal, 1)
+	signal.Notify(reloads, syscall.SIGHUP)
+	defer signal.Stop(reloads)
+	changes := watchConfig(ctx, path, read, cfg, deps, reloads)
 	for {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
