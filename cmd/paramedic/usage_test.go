@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-
 )
 
 func TestMistypedCommandsAreGuessed(t *testing.T) {

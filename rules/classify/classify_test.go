@@ -183,6 +183,7 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`avg(vllm_gpu_utilization) < 0.5`, "gpu_idle", ""},
 		{`rate(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL[5m]) > 0`, "gpu_hardware", ""},
 		{`rate(DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL[5m]) > 10`, "gpu_hardware", ""},
+		{`increase(DCGM_FI_DEV_NVLINK_PPCNT_PHYSICAL_LINK_DOWN_COUNTER[5m]) > 0`, "gpu_hardware", ""},
 		{`dynamo_component_kvstats_gpu_cache_usage_percent > 0.95`, "kv_pressure", ""},
 		// Other spellings and exporters.
 		{`sglang_token_usage > 0.9`, "kv_pressure", ""},

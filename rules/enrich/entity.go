@@ -56,6 +56,9 @@ func Identify(cluster string, sig signals.Signal, src signals.Source, labels map
 			}
 		}
 	default:
+		if src.Engine == "epp" {
+			e.Pool = labels["name"] // of the InferencePool
+		}
 		e.Namespace = first("namespace", "kubernetes_namespace", "k8s_namespace_name")
 		e.Model = first("model_name", "model")
 		if per == signals.PerPod {

@@ -66,7 +66,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 			key := what{s.Signal, placeOf(s.Entity), s.Text}
 			if at, ok := seen[key]; ok { // an earlier source has this sample already
 				have := &ev.Samples[at]
-				if first := given[at]; by.differs(first) && s.Entity.Pod != "" {
+				if first := given[at]; by.differs(first) {
 					m.together(have, s)
 					continue
 				}
@@ -126,21 +126,30 @@ func (m *merge) once(samples []state.Sample) []state.Sample {
 		apart[s.ID] = s.Per == signals.PerPod && !s.Pooled
 	}
 	of := func(s state.Sample) string { return s.Signal + "\x00" + s.Entity.Namespace + "\x00" + s.Entity.Pool }
-	// Workers without a pool have no namespace either.
 	ofModel := func(s state.Sample) string { return s.Signal + "\x00" + strings.ToLower(s.Entity.Model) }
-	counted := map[string]bool{}
+	// By pool, by the model of workers without a pool, who have no namespace either, and by the
+	// model of all workers.
+	counted, poolless, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	ofWorker := func(s state.Sample) bool { return s.Entity.Pod != "" || s.Entity.Instance != "" }
 	for _, s := range samples {
-		switch {
-		case !ofWorker(s):
-		case s.Entity.Pool != "" || s.Entity.Pod != "":
+		if !ofWorker(s) {
+			continue
+		}
+		models[ofModel(s)] = s.Entity.Model != ""
+		if s.Entity.Pool != "" || s.Entity.Pod != "" {
 			counted[of(s)] = true
-		case s.Entity.Model != "":
-			counted[ofModel(s)] = true
+		} else if s.Entity.Model != "" {
+			poolless[ofModel(s)] = true
 		}
 	}
 	return slices.DeleteFunc(samples, func(s state.Sample) bool {
-		return apart[s.Signal] && !ofWorker(s) && (s.Entity.Pool != "" && counted[of(s)] || s.Entity.Model != "" && counted[ofModel(s)])
+		switch e := s.Entity; {
+		case !apart[s.Signal] || ofWorker(s):
+			return false
+		case e.Pool != "":
+			return counted[of(s)] || e.Model != "" && poolless[ofModel(s)]
+		}
+		return s.Entity.Model != "" && models[ofModel(s)] // of several pools that serve the model, such as prefill and decode
 	})
 }
 
@@ -264,7 +273,13 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		e.Model = name
 	}
 	if e.Pool == "" && e.Model != "" && e.Pod == "" && e.Instance == "" {
-		e.Pool = m.poolOf[e.Namespace+"/"+strings.ToLower(e.Model)]
+		pool, served := m.poolOf[e.Namespace+"/"+strings.ToLower(e.Model)]
+		if e.Pool = pool; !served {
+			// A gateway counts by the name in the request: an adapter's, which no engine reports.
+			if e.Pool = m.onlyPool(e.Namespace); e.Pool != "" {
+				e.Model = ""
+			}
+		}
 	}
 	if e.Model == "" && e.Pod == "" && e.Instance == "" && e.Node == "" && e.GPU == "" && e.Pool == "" {
 		e.Pool = m.onlyPool(e.Namespace) // a series of a whole namespace belongs to its pool if there is only one

@@ -9,8 +9,10 @@ import (
 	"paramedic/state"
 )
 
-// follow replaces the Services and routes that proxies count by the pools behind them.
+// follow replaces the Services, routes and InferencePools that proxies and endpoint pickers count by
+// the pools behind them.
 func (m *merge) follow() {
+	m.spread()
 	strangers, known := map[string][]string{}, map[string]bool{} // by namespace
 	m.eachUpstream(func(e *state.Entity) {
 		pools := m.behind(*e)
@@ -28,6 +30,47 @@ func (m *merge) follow() {
 			e.Pool = only
 		}
 	})
+}
+
+// spread gives each of the pools behind one name its own sample. Prefill and decode workers, for
+// instance, are two workloads behind one InferencePool. A share or a number of endpoints holds for
+// all of them, and a rate is the sum of all. The name of an InferencePool without known workers is
+// dropped.
+func (m *merge) spread() {
+	shared, picked := map[string]bool{}, map[string]bool{}
+	for _, s := range m.wanted {
+		of := func(engine string) bool {
+			return slices.ContainsFunc(s.Sources, func(src signals.Source) bool { return src.Engine == engine })
+		}
+		shared[s.ID] = (of("ingress") || of("epp")) && s.Unit != "1/s"
+		picked[s.ID] = of("epp") && !of("ingress")
+	}
+	for i := range m.readings {
+		r := &m.readings[i]
+		var more []state.Sample
+		for j := range r.Samples {
+			s := &r.Samples[j]
+			if e := &s.Entity; !shared[s.Signal] || e.Pod != "" || e.Instance != "" || e.Pool == "" {
+				continue
+			}
+			pools := m.behind(s.Entity)
+			if len(pools) == 0 && picked[s.Signal] {
+				s.Entity.Pool = ""
+			}
+			for k, pool := range pools {
+				if k == 0 {
+					s.Entity.Pool = pool
+					continue
+				}
+				other := *s
+				other.Entity.Pool = pool
+				more = append(more, other)
+			}
+		}
+		if len(more) > 0 {
+			r.Samples = slices.Concat(r.Samples, more)
+		}
+	}
 }
 
 // eachUpstream calls do with the entity of each sample that a proxy counts for a Service or route.

@@ -43,6 +43,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 	defer c.done()
 	c.view, c.top = v, t
 	ours := mem.names.Take(len(ev.Workers))[:0]
+	serves := servingPods(ev)
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
 		if w.Pod != "" && c.top.InScope(e, scope) && !topology.Conflict(w.Role, role) {
@@ -51,7 +52,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 			}
 			c.add("pod", Subject{key: w.Pod, pod: w.Pod, node: w.Node})
 			ours = append(ours, w.Pod)
-			if w.Group != "" {
+			if w.Group != "" && !serves[w.Namespace+"/"+w.EngineKey()] {
 				v.engine[w.Pod] = w.Namespace + "/" + w.EngineKey() // the slash distinguishes it from a pod
 			}
 		}
@@ -71,6 +72,33 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 	v.alerted = alerted(cat, in, c.top, ev.Workers)
 	v.brokenElsewhere = brokenElsewhere(cat, in, c.top, ev)
 	return v
+}
+
+// servingPods returns the groups of which several pods take requests, as with vLLM's hybrid load
+// balancing. Each of these pods is an engine. In other groups only the leader is.
+func servingPods(ev *state.Evidence) map[string]bool {
+	group := map[string]string{}
+	for i := range ev.Workers {
+		if w := &ev.Workers[i]; w.Group != "" {
+			group[w.Pod] = w.Namespace + "/" + w.EngineKey()
+		}
+	}
+	if len(group) == 0 {
+		return nil
+	}
+	first, out := map[string]string{}, map[string]bool{}
+	for i := range ev.Samples {
+		s := &ev.Samples[i]
+		g := group[s.Entity.Pod]
+		if g == "" || s.Signal != "requests_running" {
+			continue
+		}
+		if pod, seen := first[g]; seen && pod != s.Entity.Pod {
+			out[g] = true
+		}
+		first[g] = s.Entity.Pod
+	}
+	return out
 }
 
 // take adds the samples in the view's scope, without those of one signal.

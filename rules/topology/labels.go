@@ -29,8 +29,9 @@ func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 	e := state.Entity{Cluster: cluster}
 	// Dynamo_namespace is not a Kubernetes namespace.
 	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace", "k8s_namespace_name")
-	// ModelName is the GPU's.
-	e.Model = first(l, "model_name", "model", "served_model_name", "requested_model", "gen_ai_request_model", "target_model_name")
+	if l["gpu_uuid"] == "" { // the GPU exporter's labels of a link, whose model_name is the GPU's, as modelName elsewhere
+		e.Model = first(l, "model_name", "model", "served_model_name", "requested_model", "gen_ai_request_model", "target_model_name")
+	}
 	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "k8s_pod_name", "model_server_pod")
 	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name", "k8s_node_name")
 	if up, ok := proxied(l); ok && !gpu {
@@ -39,7 +40,7 @@ func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 	if from.Proxy && gateway(l) {
 		return state.Entity{Cluster: cluster, Model: e.Model}
 	}
-	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" ||
+	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" || l["gpu_uuid"] != "" ||
 		strings.Contains(strings.ToLower(l["job"]), "dcgm")
 	if gpu {
 		gpuEntity(&e, l)
@@ -158,9 +159,9 @@ func gpuEntity(e *state.Entity, l map[string]string) {
 		e.Node = first(l, "Hostname", "hostname")
 	}
 	if e.Node != "" {
-		e.GPU = first(l, "gpu", "gpu_id", "UUID")
+		e.GPU = first(l, "gpu", "gpu_id", "UUID", "gpu_uuid")
 	} else {
-		e.GPU = first(l, "UUID", "gpu") // an index is ambiguous without its node
+		e.GPU = first(l, "UUID", "gpu_uuid", "gpu") // an index is ambiguous without its node
 	}
 	exporter := strings.Contains(l["pod"], "dcgm") || strings.Contains(l["container"], "exporter") ||
 		strings.Contains(l["container"], "dcgm")

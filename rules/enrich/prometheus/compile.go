@@ -169,6 +169,9 @@ func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 	if src.Engine == target {
 		by = append(by, "service")
 	}
+	if src.Engine == "epp" {
+		by = append(by, "name") // the InferencePool
+	}
 	if src.Metric == podInfo {
 		by = append(by, "pod_ip") // the address of pages that do not name their pod
 	}
@@ -228,7 +231,15 @@ func (b builder) sel(metric string, matchers []signals.Matcher) string {
 	return metric + "{" + strings.Join(all, ",") + "}"
 }
 
-func (b builder) agg(op, expr string) string { return op + " by (" + b.by + ") (" + expr + ")" }
+// agg aggregates over all labels but the entity's. A container of cAdvisor has a new series after a
+// restart, and the old one remains for five minutes where its end is not marked. So each container
+// counts once.
+func (b builder) agg(op, expr string) string {
+	if b.src.Engine == "cadvisor" && op == string(signals.CombineSum) {
+		expr = "max by (" + b.by + ", container) (" + expr + ")"
+	}
+	return op + " by (" + b.by + ") (" + expr + ")"
+}
 
 func (b builder) build() string {
 	s, w := b.src, window(b.src.Window)
