@@ -238,7 +238,7 @@ func (x *step) updateStatus(in *state.Incident) {
 	switch {
 	case in.ActiveAlerts == 0 && in.Status != state.StatusMonitoring:
 		in.Status = state.StatusMonitoring
-		in.HoldUntil = x.now.Add(x.Settings.ResolveHold)
+		in.HoldUntil = x.now.Add(x.holdOf(in))
 		in.Over = nil
 		for _, s := range in.Symptoms {
 			in.Over = append(in.Over, s.Symptom)
@@ -246,7 +246,7 @@ func (x *step) updateStatus(in *state.Incident) {
 		x.setTimer(in, in.HoldUntil)
 		x.record(in, state.Entry{Kind: "monitoring", Quiet: true,
 			Text: fmt.Sprintf("no alert fires any more: it is resolved if none returns within %s",
-				state.FormatDuration(x.Settings.ResolveHold))})
+				state.FormatDuration(x.holdOf(in)))})
 		in.Rev++
 	case in.ActiveAlerts > 0 && in.Status == state.StatusMonitoring:
 		in.HoldUntil = time.Time{}

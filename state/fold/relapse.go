@@ -116,6 +116,19 @@ func (x *step) acted(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Actions, func(id state.ActionID) bool { return x.actions[id].Reached(state.Intent) })
 }
 
+// holdOf returns how long an incident without active alerts is held open. Each relapse after the
+// first doubles it, up to relapseWindow, so that an alert that flaps for hours pages a few times.
+func (x *step) holdOf(in *state.Incident) time.Duration {
+	hold := x.Settings.ResolveHold
+	for range in.Relapses - 1 {
+		if hold >= relapseWindow {
+			break
+		}
+		hold = min(2*hold, relapseWindow)
+	}
+	return hold
+}
+
 // comeBack reopens an incident that has ended, and merges the new incident of the same trouble into
 // it. It pages again as a new incident would.
 func (x *step) comeBack(old, in *state.Incident) {
@@ -134,7 +147,7 @@ func (x *step) comeBack(old, in *state.Incident) {
 		x.setTimer(old, silenced)
 	}
 	if old.Status == state.StatusMonitoring { // its alert has ended again before the verdict
-		old.HoldUntil = x.now.Add(x.Settings.ResolveHold)
+		old.HoldUntil = x.now.Add(x.holdOf(old))
 		x.setTimer(old, old.HoldUntil)
 	}
 	x.record(old, state.Entry{Kind: "reopened", Text: fmt.Sprintf("reopened: the trouble is back, %s after its end", after)})

@@ -68,6 +68,32 @@ func TestRelapsePagesAgain(t *testing.T) {
 	}
 }
 
+// An alert that flaps all night pages a few times, and its acknowledgement holds then.
+func TestFlappingPagesAFewTimes(t *testing.T) {
+	s := newStory(t)
+	in := s.diagnosed("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	acks := 0
+	for range 100 {
+		s.deliver(state.EffectNotify)
+		if in.Open() && !in.Acknowledged() {
+			s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID, Actor: ana}})
+			acks++
+		}
+		s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
+		s.wait(5 * time.Minute)
+		s.deliver(state.EffectNotify)
+		s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+		for _, other := range s.open() {
+			if other != in {
+				s.evidence(other, "kv_exhaustion")
+			}
+		}
+	}
+	if in.Relapses > 4 || acks > 5 {
+		t.Errorf("%d relapses, acknowledged %d times", in.Relapses, acks)
+	}
+}
+
 func TestOtherTroubleIsNoRelapse(t *testing.T) {
 	for name, next := range map[string]func(s *story, old *state.Incident) *state.Incident{
 		"another cause": func(s *story, _ *state.Incident) *state.Incident {

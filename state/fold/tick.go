@@ -63,13 +63,13 @@ func (x *step) expireTimers(in *state.Incident) {
 			in.HoldUntil = time.Time{} // only a person ends it
 			x.record(in, state.Entry{Kind: "note", Action: a.ID, Quiet: true,
 				Text: fmt.Sprintf("no alert for %s: it stays open, because %s needs a person",
-					state.FormatDuration(x.Settings.ResolveHold), a.Change)})
+					state.FormatDuration(x.holdOf(in)), a.Change)})
 		case x.hasOpenWrite(in):
 			in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // a run is being verified: the incident stays open
 			x.setTimer(in, in.HoldUntil)
 		default:
 			x.record(in, state.Entry{Kind: "resolved",
-				Text: fmt.Sprintf("resolved: no alert for %s", state.FormatDuration(x.Settings.ResolveHold))})
+				Text: fmt.Sprintf("resolved: no alert for %s", state.FormatDuration(x.holdOf(in)))})
 			x.resolveIncident(in, byAlerts)
 			return
 		}

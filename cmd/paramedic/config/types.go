@@ -112,7 +112,7 @@ type TracesConfig struct {
 // TriageConfig configures the times and the rules of triage.
 type TriageConfig struct {
 	Settle      Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"How long the bot collects symptoms before it gathers evidence. It sends a critical page within 30s in any case."`
-	ResolveHold Duration `yaml:"resolve_hold" json:"resolve_hold,omitempty" jsonschema_description:"How long an incident stays open after its last alert ends."`
+	ResolveHold Duration `yaml:"resolve_hold" json:"resolve_hold,omitempty" jsonschema_description:"How long an incident stays open after its last alert ends. Each time after the first that the trouble comes back soon after its end doubles it, up to 15m."`
 	MaxLag      Duration `yaml:"max_lag" json:"max_lag,omitempty" jsonschema_description:"If the waiting alerts need longer than this, the bot refuses new ones with 503, and Alertmanager retries. At least 5s."`
 	StaleAfter  Duration `yaml:"stale_after" json:"stale_after,omitempty" jsonschema_description:"An alert that Alertmanager does not report for this time counts as resolved. At least twice its repeat_interval plus group_interval. With clusters[].alertmanager.url, an alert that Alertmanager holds counts as reported."`
 	RulesDir    string   `yaml:"rules_dir" json:"rules_dir,omitempty" jsonschema_description:"Directory of your own causes and symptoms, which override or extend the built-in ones."`
