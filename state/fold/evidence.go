@@ -171,6 +171,10 @@ func (x *step) merge(root, other *state.Incident) {
 			x.forgetAck(root)
 		}
 	}
+	if len(root.Channels) == 0 && len(other.Channels) > 0 && x.now.Before(root.NotifyBy) {
+		root.NotifyBy = x.now // people were notified of other, whose messages end
+		x.setTimer(root, x.now)
+	}
 	for _, s := range other.Symptoms {
 		root.MergeSymptom(s)
 	}

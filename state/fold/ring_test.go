@@ -186,3 +186,22 @@ func (s *story) fingerprints(in *state.Incident) []state.Fingerprint {
 	}
 	return out
 }
+
+// The incident that takes the alerts of an unknown rule pages at once, as those before it did.
+func TestMergeOfPagesPagesAtOnce(t *testing.T) {
+	s := newStory(t)
+	for i := range maxSameRule {
+		s.alert(state.Firing, "Mine", "", "critical", "pool-"+string(rune('a'+i)))
+	}
+	s.wait(31 * time.Second)
+	if s.pages() != maxSameRule {
+		t.Fatalf("%d pages", s.pages())
+	}
+	s.deliver(state.EffectNotify)
+	s.alert(state.Firing, "Mine", "", "critical", "pool-z")
+	for _, in := range s.board.incidents {
+		if in.Everywhere != "" && s.board.effects[state.EffectID("notify:pagerduty:"+string(in.ID))] == nil {
+			t.Errorf("it has no page before %s", in.NotifyBy.Sub(s.now))
+		}
+	}
+}
