@@ -17,8 +17,8 @@ import (
 // channel certainly shows. fresh is true if nothing can have been shown since. If it is false, an
 // earlier attempt may have succeeded without a known outcome, and Show finds out before it repeats
 // it. Show returns the channel's present handles, also beside an error if a part was done. It
-// blocks no longer than its context. It marks errors with Refused, Fixable and Later if it knows the
-// reason.
+// blocks no longer than its context. It marks errors with Refused, Fixable and Later if it knows
+// the reason.
 type Notifier interface {
 	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
 }

@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// follow replaces the Services, routes and InferencePools that proxies and endpoint pickers count by
-// the pools behind them.
+// follow replaces the Services, routes and InferencePools that proxies and endpoint pickers count
+// by the pools behind them.
 func (m *merge) follow() {
 	m.spread()
 	strangers, known := map[string][]string{}, map[string]bool{} // by namespace

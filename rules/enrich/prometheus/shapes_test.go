@@ -102,8 +102,8 @@ func valueOf(ev state.Evidence, signal string) float64 {
 	return -1
 }
 
-// The gateway fails most requests. Its count is found under the name of an adapter, in ambient mode,
-// and where prefill and decode are two workloads behind one route.
+// The gateway fails most requests. Its count is found under the name of an adapter, in ambient
+// mode, and where prefill and decode are two workloads behind one route.
 func TestGatewayFailureIsFoundBehindAnyName(t *testing.T) {
 	picker := []string{"namespace", "llm", "pod", "llama-pool-epp-5c8d7f6b9-mmmmm", "job", "llm/epp", "container", "epp"}
 	adapter := append(picker[:len(picker):len(picker)], "model_name", "sql-lora")
