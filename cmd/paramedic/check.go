@@ -93,8 +93,8 @@ func (o *checkResult) notes(cfg config.Config) {
 		o.Notes = append(o.Notes, "messages have no links to the pages: set public_url to the address that people open")
 	}
 	for _, name := range cfg.UnknownApprovers() {
-		o.Notes = append(o.Notes, fmt.Sprintf("remediate.policies: the approver %q is no Slack user ID, and no token of a responder or admin "+
-			"has that name, so that this name approves nothing", name))
+		o.Notes = append(o.Notes, fmt.Sprintf("remediate.policies: the approver %q is no Slack user ID, and no token of a responder "+
+			"or admin has that name, so that this name approves nothing", name))
 	}
 }
 

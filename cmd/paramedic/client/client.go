@@ -107,9 +107,9 @@ func Commands(s Streams) []*cobra.Command {
 // details has the help of commands that need more than one sentence.
 var details = map[string]string{
 	"stats": stats.Help, "show": byNumber, "report": byNumber, "ack": byNumber, "silence": byNumber,
-	"approve": "\nACTION is the action's ID. PLAN is the beginning of the plan's hash, at least 8 characters. The page, the notification and\n" +
-		"`paramedic incidents show 7` print both with the plan. If you leave PLAN out, nothing is approved: the command prints\n" +
-		"the plan and its hash. If the plan has changed since, the bot refuses the approval.\n",
+	"approve": "\nACTION is the action's ID. PLAN is the beginning of the plan's hash, at least 8 characters. The page, the\n" +
+		"notification and `paramedic incidents show 7` print both with the plan. If you leave PLAN out, nothing is approved:\n" +
+		"the command prints the plan and its hash. If the plan has changed since, the bot refuses the approval.\n",
 	"deny": "\nACTION is the action's ID; `paramedic incidents show 7` prints it. The bot does not plan a denied action again.\n",
 	"cancel": "\nACTION is the action's ID; `paramedic incidents show 7` prints it. If the bot has not written yet, it does not\n" +
 		"write. If an action has the state needs_human, this closes it: the pool may get first aid again.\n",

@@ -247,8 +247,8 @@ var zeroText = regexp.MustCompile(`^[-+]?(0*\.?0+(ns|us|µs|ms|s|m|h)?)+$`)
 func (v *validator) verification(r RemediateConfig) {
 	path := []string{"remediate", "verify", "min_samples"}
 	v.notNegative(path, r.Verify.MinSamples)
-	for _, k := range [][2]string{{"verify", "settle"}, {"verify", "window"}, {"verify", "interval"}, {"wait", "drain"}, {"wait", "blocked"},
-		{"wait", "rollout"}, {"wait", "poll"}} {
+	for _, k := range [][2]string{{"verify", "settle"}, {"verify", "window"}, {"verify", "interval"}, {"wait", "drain"},
+		{"wait", "blocked"}, {"wait", "rollout"}, {"wait", "poll"}} {
 		if zeroText.MatchString(v.doc.Value("remediate", k[0], k[1])) {
 			v.at([]string{"remediate", k[0], k[1]}, "must be above 0: leave it out for the default")
 		}

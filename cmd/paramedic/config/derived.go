@@ -131,8 +131,8 @@ func (c Config) timing(base policy.Timing) policy.Timing {
 // slackUser matches the ID of a Slack user.
 var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{5,}$`)
 
-// UnknownApprovers returns the approvers of policies that nothing vouches for: no Slack user ID, and
-// no name of a token whose role may approve.
+// UnknownApprovers returns the approvers of policies that nothing vouches for: no Slack user ID,
+// and no name of a token whose role may approve.
 func (c Config) UnknownApprovers() []string {
 	tokens, err := access.LoadTokens(c.Auth.API.TokensFile)
 	var out []string

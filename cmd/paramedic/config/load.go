@@ -126,7 +126,8 @@ func (v *validator) config(c *Config) {
 		v.at([]string{"listen"}, "port %q is not a number from 0 to 65535", port)
 	}
 	v.url([]string{"public_url"}, c.PublicURL)
-	if u, err := url.Parse(c.PublicURL); err == nil && u.Host != "" && (u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "") {
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Host != "" &&
+		(u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "") {
 		v.at([]string{"public_url"}, "has a path, a query or a fragment, and the pages are at the top of their host: use %s://%s",
 			u.Scheme, u.Host)
 	}

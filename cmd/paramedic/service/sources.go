@@ -175,8 +175,8 @@ func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanage
 
 // endVanished records alerts that fire here and have been missing in Alertmanager for vanishedFor,
 // and those that it holds without reporting them, before they become stale. It asks only while
-// alerts fire, and records nothing else, because the log keeps every input. missing holds since when
-// each is missing.
+// alerts fire, and records nothing else, because the log keeps every input. missing holds since
+// when each is missing.
 func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client, missing map[state.Fingerprint]time.Time) error {
 	firing := s.Keeper.Firing(cluster)
 	if len(firing) == 0 {
