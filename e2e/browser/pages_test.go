@@ -22,7 +22,7 @@ func TestPageFollowsIncidentFromAlertToRecovery(t *testing.T) {
 	tb.is("the row has a cause", `document.querySelector("[data-testid=incident-row] [data-testid=cause]").innerText.includes("kv exhaustion")`)
 	tb.is("no reload was needed", `window.sameDocument && document.getElementById("live").innerText === "live"`)
 	tb.shot("index-open")
-	tb.press(`[data-testid=incident-row] a`)
+	tb.open(`[data-testid=incident-row] a`)
 	tb.is("the incident's page is open", `location.pathname.startsWith("/incidents/INC-") && document.querySelector("[data-testid=decide]")`)
 
 	tb.shows(`[data-testid=title]`, "KV cache exhausted on llama-70b")
@@ -107,7 +107,7 @@ func TestDarkModeIsReadable(t *testing.T) {
 	tb.scheme("dark")
 	tb.do(chromedp.Navigate(b.url + "/"))
 	tb.is("the incident appears", `document.querySelector("[data-testid=incident-row]")`)
-	tb.press(`[data-testid=incident-row] a`)
+	tb.open(`[data-testid=incident-row] a`)
 	tb.is("the verdict is there", `document.querySelector("[data-testid=sum]")`)
 	tb.shot("gpu-fault")
 	tb.scheme("dark")

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -256,6 +257,28 @@ func (tb *tab) shot(name string) {
 func (tb *tab) press(selector string) {
 	tb.t.Helper()
 	tb.touch(selector, chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+// open follows a link to an incident's page. The list may be drawn anew between the press and the
+// release of the mouse, which is no click then. So the test clicks again every two seconds.
+func (tb *tab) open(selector string) {
+	tb.t.Helper()
+	tb.press(selector)
+	looks := 0
+	until(tb.t, selector+" leads to its page", func(context.Context) error {
+		again := "false"
+		if looks++; looks%20 == 0 {
+			again = fmt.Sprintf(`void document.querySelector(%s)?.click()`, quote(selector))
+		}
+		var there bool
+		if err := chromedp.Run(tb.ctx, chromedp.Evaluate(`location.pathname.startsWith("/incidents/") || (`+again+`, false)`, &there)); err != nil {
+			return err
+		}
+		if !there {
+			return errors.New("the page is the list")
+		}
+		return nil
+	})
 }
 
 // write types text at the end of a field.
