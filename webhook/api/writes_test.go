@@ -82,7 +82,7 @@ func TestContradictionsAreRefused(t *testing.T) {
 		t.Errorf("recorded %+v", cmds)
 	}
 	compressed := append([]string{"Content-Encoding", "gzip"}, asResponder...)
-	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{}`, compressed...), 415, "without Content-Encoding")
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/ack", `{}`, compressed...), 400, "without Content-Encoding")
 }
 
 // Denying is the safe side: it needs a responder, but no approver.

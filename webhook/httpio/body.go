@@ -24,7 +24,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 		return nil, tooLarge(limit)
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return nil, Fail(http.StatusUnsupportedMediaType, "the body is encoded as %q: send it without Content-Encoding", Cut(coding, 32))
+		return nil, Fail(http.StatusBadRequest, "the body is encoded as %q: send it without Content-Encoding", Cut(coding, 32))
 	}
 	var buf bytes.Buffer
 	// No growth steps for a usual body with a known length. A sender gets more memory by sending.
