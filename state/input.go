@@ -127,9 +127,9 @@ type Foreign struct {
 // MaxHeld bounds how many alerts of one Vanished count as reported. Each is a record to write.
 const MaxHeld = 150
 
-// Vanished is what Alertmanager said of alerts that it has not reported for a while. Fingerprints
-// lists those that counted as firing and that it no longer has, without a resolution. Held lists
-// those that it has.
+// Vanished answers for alerts that Alertmanager has not reported for a while. Fingerprints lists
+// those that counted as firing and that it no longer has, without a resolution. Held lists those
+// that it has.
 type Vanished struct {
 	At           time.Time     `json:"at"` // when Alertmanager was queried
 	Fingerprints []Fingerprint `json:"fingerprints"`

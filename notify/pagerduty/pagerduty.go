@@ -156,7 +156,7 @@ func steps(m notify.Message, ref map[string]string, fresh bool) []step {
 		return []step{{"", perhaps}} // a trigger may have been delivered: its end has to be reported
 	case status == "" || status == perhaps:
 		out = append(out, step{"trigger", triggered})
-	case m.Severity == state.Critical && ref[refSeverity] != "" && ref[refSeverity] != string(state.Critical):
+	case !benign && m.Severity == state.Critical && ref[refSeverity] != "" && ref[refSeverity] != string(state.Critical):
 		out, status = append(out, step{"resolve", ""}, step{"trigger", triggered}), triggered
 	}
 	if status != acknowledged && m.Acknowledged() {

@@ -147,6 +147,15 @@ func TestRiseInSeverityReplacesThePage(t *testing.T) {
 	}
 }
 
+// A rule that fires on a healthy pool rings no one again, however severe it calls itself.
+func TestBenignPageIsNotReplaced(t *testing.T) {
+	m := notify.Compose(notifytest.Facts(t))
+	m.Severity, m.Cause = state.Critical, state.BenignAlert
+	if got := steps(m, map[string]string{refStatus: triggered, refSeverity: string(state.Warning)}, true); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+}
+
 // A key that is refused today may be accepted tomorrow. A refused event never is.
 func TestRefusedKeyIsTriedAgain(t *testing.T) {
 	for status, want := range map[int]bool{400: false, 401: true, 403: true, 404: true, 407: true, 413: false} {

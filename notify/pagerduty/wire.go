@@ -52,7 +52,7 @@ func (c *call) Do(r *http.Request) (*http.Response, error) {
 }
 
 // verdict returns the result of the call: nil if it succeeded, and otherwise whether a retry can
-// help, and when. No other code decides that; the library's own error is not used.
+// help, and when. The library's own error is not used. See fixable for a refused event.
 func (c *call) verdict(what string) error {
 	switch {
 	case c.err != nil && (errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded)):

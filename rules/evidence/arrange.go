@@ -77,10 +77,10 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 // servingPods returns the groups of which several pods take requests, as with vLLM's hybrid load
 // balancing. Each of these pods is an engine. In other groups only the leader is.
 func servingPods(ev *state.Evidence) map[string]bool {
-	group := map[string]string{}
+	group := map[[2]string]string{} // by namespace and pod
 	for i := range ev.Workers {
 		if w := &ev.Workers[i]; w.Group != "" {
-			group[w.Pod] = w.Namespace + "/" + w.EngineKey()
+			group[[2]string{w.Namespace, w.Pod}] = w.Namespace + "/" + w.EngineKey()
 		}
 	}
 	if len(group) == 0 {
@@ -89,7 +89,7 @@ func servingPods(ev *state.Evidence) map[string]bool {
 	first, out := map[string]string{}, map[string]bool{}
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
-		g := group[s.Entity.Pod]
+		g := group[[2]string{s.Entity.Namespace, s.Entity.Pod}]
 		if g == "" || s.Signal != "requests_running" {
 			continue
 		}

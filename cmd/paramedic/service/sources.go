@@ -192,9 +192,9 @@ func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmana
 	clear(missing)
 	said := state.Vanished{At: asked}
 	quiet := s.cfg.Settings().StaleAfter / 2
-	for _, fp := range slices.Sorted(maps.Keys(firing)) {
+	for fp, reported := range firing {
 		if _, found := slices.BinarySearch(present, fp); found {
-			if asked.Sub(firing[fp]) > quiet && len(said.Held) < state.MaxHeld {
+			if asked.Sub(reported) > quiet && len(said.Held) < state.MaxHeld {
 				said.Held = append(said.Held, fp)
 			}
 			continue
