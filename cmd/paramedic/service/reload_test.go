@@ -39,16 +39,23 @@ func (c tickedClock) After(d time.Duration) <-chan time.Time {
 	return c.SystemClock.After(d)
 }
 
-// Counters continue after a reload. A counter that falls to zero would read as a restart.
-func TestMetricsSurviveAReload(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "paramedic.yaml")
-	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
+// written writes a small configuration file to a folder, and loads it.
+func written(t *testing.T, dir string) (path, text string, cfg config.Config) {
+	t.Helper()
+	path = filepath.Join(dir, "paramedic.yaml")
+	text = "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
 	put(t, dir, "paramedic.yaml", []byte(text))
 	cfg, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return path, text, cfg
+}
+
+// Counters continue after a reload. A counter that falls to zero would read as a restart.
+func TestMetricsSurviveAReload(t *testing.T) {
+	dir := t.TempDir()
+	path, text, cfg := written(t, dir)
 	logged, log := io.Pipe()
 	applied := make(chan string, 1)
 	go func() {
@@ -113,13 +120,8 @@ func TestMetricsSurviveAReload(t *testing.T) {
 // A change may name a secret that arrives later. It may also come while the bot still starts.
 func TestChangeIsAppliedOnceItIsValid(t *testing.T) {
 	dir := t.TempDir()
-	path, key := filepath.Join(dir, "paramedic.yaml"), filepath.Join(dir, "key")
-	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
-	put(t, dir, "paramedic.yaml", []byte(text))
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := filepath.Join(dir, "key")
+	path, text, cfg := written(t, dir)
 	put(t, dir, "paramedic.yaml", []byte(text+"notify: {pagerduty: {routing_key_file: "+key+"}}\n"))
 	log := &lockedBuffer{}
 	clock := tickedClock{look: make(chan time.Time)}
@@ -162,13 +164,7 @@ func (c lookClock) After(d time.Duration) <-chan time.Time {
 // A file that is being written, empty or away changes nothing. A signal applies what is there.
 func TestUnfinishedConfigurationIsNotApplied(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "paramedic.yaml")
-	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
-	put(t, dir, "paramedic.yaml", []byte(text))
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, text, cfg := written(t, dir)
 	log := &lockedBuffer{}
 	clock, signals := lookClock{tickedClock{look: make(chan time.Time)}, make(chan struct{}, 1)}, make(chan os.Signal)
 	deps := Deps{Store: &memoryStore{inputs: make(chan state.Input, 1000)}, Clock: clock, Logger: slog.New(slog.NewTextHandler(log, nil)), Out: io.Discard}
