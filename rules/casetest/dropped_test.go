@@ -23,7 +23,7 @@ func TestOutputLengthIsUnknownWhenManyRequestsAbort(t *testing.T) {
 		"two of five in a quarter hour are": {0.002, 0, 0.003, 0.02, 1100, 1000, true},
 		"nothing ends":                      {0, 0, 0, 2, 1100, 1000, true},
 	} {
-		ev := without(&k.ev, nil)
+		ev := measured(&k.ev).without(nil)
 		for i := range ev.Samples {
 			s := &ev.Samples[i]
 			switch s.Signal {
@@ -40,7 +40,7 @@ func TestOutputLengthIsUnknownWhenManyRequestsAbort(t *testing.T) {
 			t.Errorf("%s: known %v, missing because %q", name, v.Series("output_length_mean") != nil, v.WhyMissing("output_length_mean"))
 		}
 	}
-	if v := evidence.ArrangeScope(k.in, k.in.Scope, without(&k.ev, nil, "finish_rate"), c); v.Series("output_length_mean") == nil {
+	if v := evidence.ArrangeScope(k.in, k.in.Scope, measured(&k.ev).without(nil, "finish_rate"), c); v.Series("output_length_mean") == nil {
 		t.Errorf("how many finish is not known, and lengths are left out: %s", v.WhyMissing("output_length_mean"))
 	}
 }
@@ -57,7 +57,7 @@ func TestSharesOfFewRequestsAreNoEvidence(t *testing.T) {
 		"many come, and few finish":  {0.1, 0.01, true},
 		"fewer come now than finish": {0.001, 0.03, true},
 	} {
-		ev := without(&k.ev, nil)
+		ev := measured(&k.ev).without(nil)
 		for i := range ev.Samples {
 			switch s := &ev.Samples[i]; s.Signal {
 			case "arrival_rate":

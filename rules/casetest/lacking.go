@@ -2,7 +2,6 @@ package casetest
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -18,16 +17,17 @@ import (
 func Lacking(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, pairs bool) iter.Seq2[string, *state.Evidence] {
 	return func(yield func(string, *state.Evidence) bool) {
 		broken := slices.Concat(in.Diagnosis.Scope.Pods, in.Diagnosis.Scope.Nodes)
-		ids, read := measured(ev), readBy(c, in.Diagnosis.Cause)
+		whole, read := measured(ev), readBy(c, in.Diagnosis.Cause)
+		ids := slices.Compact(slices.Sorted(slices.Values(whole.signals)))
 		for i, a := range ids {
-			if !yield(a, without(ev, nil, a)) || !yield(a+".baseline", withoutPast(ev, a)) {
+			if !yield(a, whole.without(nil, a)) || !yield(a+".baseline", whole.withoutPast(a)) {
 				return
 			}
-			if len(broken) > 0 && !c.EngineSignals()[a] && !yield(a+" of the broken", without(ev, broken, a)) {
+			if len(broken) > 0 && !c.EngineSignals()[a] && !yield(a+" of the broken", whole.without(broken, a)) {
 				return
 			}
 			for _, b := range ids[i+1:] {
-				if pairs && read[a] && read[b] && !yield(a+" and "+b, without(ev, nil, a, b)) {
+				if pairs && read[a] && read[b] && !yield(a+" and "+b, whole.without(nil, a, b)) {
 					return
 				}
 			}
@@ -35,13 +35,19 @@ func Lacking(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, pairs b
 	}
 }
 
-// measured returns the measured signals. Signals from the gauge of the last Xid count as one.
-func measured(ev *state.Evidence) []string {
-	names := map[string]bool{}
-	for _, s := range ev.Samples {
-		names[exporters(s.Signal)] = true
+// A measurement is the evidence with the signal of each sample. Signals from the gauge of the last
+// Xid count as one.
+type measurement struct {
+	ev      *state.Evidence
+	signals []string
+}
+
+func measured(ev *state.Evidence) measurement {
+	m := measurement{ev, make([]string, len(ev.Samples))}
+	for i, s := range ev.Samples {
+		m.signals[i] = exporters(s.Signal)
 	}
-	return slices.Sorted(maps.Keys(names))
+	return m
 }
 
 func exporters(signal string) string {
@@ -51,28 +57,37 @@ func exporters(signal string) string {
 	return signal
 }
 
-// without removes samples of signals: of the given workers and nodes, or of all if none are given.
-func without(from *state.Evidence, of []string, ids ...string) *state.Evidence {
-	ev := *from
-	gone := func(s state.Sample) bool {
-		return slices.Contains(ids, exporters(s.Signal)) &&
-			(of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
+// without returns the evidence without samples of signals: of the given workers and nodes, or of
+// all if none are given.
+func (m measurement) without(of []string, signals ...string) *state.Evidence {
+	ev, left := *m.ev, map[string]bool{}
+	ev.Samples = make([]state.Sample, 0, len(m.ev.Samples))
+	for i := range m.ev.Samples {
+		s := &m.ev.Samples[i]
+		if slices.Contains(signals, m.signals[i]) {
+			if of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node) {
+				continue
+			}
+			left[m.signals[i]] = true
+		}
+		ev.Samples = append(ev.Samples, *s)
 	}
-	ev.Samples, ev.Missing = slices.DeleteFunc(slices.Clone(ev.Samples), gone), slices.Clone(ev.Missing)
-	for _, signal := range ids {
-		if !slices.ContainsFunc(ev.Samples, func(s state.Sample) bool { return exporters(s.Signal) == signal }) {
+	ev.Missing = slices.Clone(ev.Missing)
+	for _, signal := range signals {
+		if !left[signal] {
 			ev.Missing = append(ev.Missing, state.Missing{Signal: signal, Reason: "no series"})
 		}
 	}
 	return &ev
 }
 
-// withoutPast removes the past values of a signal.
-func withoutPast(from *state.Evidence, signal string) *state.Evidence {
-	ev := *from
+// withoutPast returns the evidence without the past values of a signal.
+func (m measurement) withoutPast(signal string) *state.Evidence {
+	ev := *m.ev
 	ev.Samples = slices.Clone(ev.Samples)
 	for i := range ev.Samples {
-		if s := &ev.Samples[i]; exporters(s.Signal) == signal {
+		if m.signals[i] == signal {
+			s := &ev.Samples[i]
 			s.Baseline, s.DayAgo, s.WeekAgo = nil, nil, nil
 		}
 	}

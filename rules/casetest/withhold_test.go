@@ -91,6 +91,8 @@ type lookAlike struct {
 var untold = []lookAlike{
 	// If growth is not measured, an OOM kill is oom_killed by definition.
 	{"host_memory_leak", "oom_killed", "container_memory"},
+	// Only memory within the hour shows that growth has ended.
+	{"oom_killed_batches_have_ended", "host_memory_leak", "container_memory"},
 	// Only an old Xid distinguishes the GPU's fault from a hang.
 	{"gpu_fault_old_xid_worker_stands_still", "engine_hang", "gpu_xid"},
 	// Only the memory of an hour distinguishes a leak from the allocation that it makes fail.
@@ -179,7 +181,7 @@ func runCase(t *testing.T, c *catalog.Catalog, file string) *caseRun {
 func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
 	c := rulestest.MustLoad(t)
 	k := namedIncidents(t, c, "testdata/cases/retry_storm_given_up_first.txtar")[0]
-	d := diagnose.Diagnose(c, k.in, without(&k.ev, nil, "abort_rate"), rulestest.Now)
+	d := diagnose.Diagnose(c, k.in, measured(&k.ev).without(nil, "abort_rate"), rulestest.Now)
 	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" ||
 		d.Alternatives[1].Cause != "retry_storm" {
 		t.Fatalf("%s: %+v", d.Cause, d.Alternatives)

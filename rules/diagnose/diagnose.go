@@ -21,3 +21,10 @@ func Diagnose(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, now ti
 	d.Story.Time = bottleneck.WhereTimeGoes(in, best.view)
 	return d
 }
+
+// Name returns the cause that Diagnose names, without its text and its impact.
+func Name(c *catalog.Catalog, in *state.Incident, ev *state.Evidence) state.Cause {
+	best := bestVerdict(c, in, ev)
+	defer best.release()
+	return best.name()
+}

@@ -20,7 +20,7 @@ import (
 // diagnosis writes a verdict's title, scope and story.
 func diagnosis(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, v verdict, now time.Time) state.Diagnosis {
 	d := state.Diagnosis{
-		Cause: state.Unknown, Confidence: 1, Scope: copyScope(in.Scope), Findings: []state.Finding{}, Alternatives: []state.Alternative{},
+		Cause: v.name(), Confidence: 1, Scope: copyScope(in.Scope), Findings: []state.Finding{}, Alternatives: []state.Alternative{},
 		Missing: []string{}, At: now,
 	}
 	if ev != nil {
@@ -55,7 +55,7 @@ func diagnosis(c *catalog.Catalog, in *state.Incident, ev *state.Evidence, v ver
 		return d
 	}
 	cause, p := best.cause, evidence.Words{View: v.view, Best: best.marks()}
-	d.Cause, d.Confidence, d.Playbook = cause.ID, best.confidence, cause.Playbook
+	d.Confidence, d.Playbook = best.confidence, cause.Playbook
 	d.Scope = best.scope(v.view, in.Scope)
 	d.Title = evidence.Fill(c, cause.Title, p)
 	for s := range cause.Explains {

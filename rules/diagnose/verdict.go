@@ -63,6 +63,14 @@ func bestVerdict(c *catalog.Catalog, in *state.Incident, ev *state.Evidence) ver
 	return best
 }
 
+// name returns the cause that the verdict names, or unknown.
+func (v *verdict) name() state.Cause {
+	if len(v.ranked) == 0 || v.view.Strange() != "" || !v.named {
+		return state.Unknown
+	}
+	return v.ranked[0].cause.ID
+}
+
 // A trouble is a cause that stands out in one of the pools that the alerts can mean.
 type trouble struct {
 	scope state.Scope

@@ -114,7 +114,7 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	asked := v.view.InQuestion(best.pods)
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
-		if w.cause.Scope == "gpu" && best.cause.Scope == "pool" && len(best.pods) > 1 || w.score < -ruledOut || v.isUntraceable(w) {
+		if w.cause.Scope == "gpu" && v.isWide() || w.score < -ruledOut || v.isUntraceable(w) {
 			continue
 		}
 		by := best.cause.DistinguishedBy(w.cause.ID)
@@ -131,6 +131,19 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 		v.lacks = evidence.SortedSet(v.lacks)
 		v.share(v.twins)
 	}
+}
+
+// isWide reports whether the first cause is found on several workers of a pool, or stopped engines
+// on several nodes. One GPU's fault does neither.
+func (v *verdict) isWide() bool {
+	best := &v.ranked[0]
+	nodes := map[string]bool{}
+	for _, w := range v.view.Pods() {
+		if node := w.Node(); node != "" && slices.Contains(best.pods, w.Pod()) {
+			nodes[node] = true
+		}
+	}
+	return best.cause.Scope == "pool" && len(best.pods) > 1 || len(nodes) > 1 && v.view.EnginesOf(best.pods) > 1
 }
 
 // isUntraceable reports whether an engine's log names the first cause, and nothing measures any

@@ -20,9 +20,11 @@ import (
 // so they hold what no run shows. A case with a part of its evidence missing may become unknown,
 // but it must not get another cause than today.
 type guardian struct {
+	dir     string           // of the written cases
 	catalog *catalog.Catalog // with the weights of the last trial
 	today   map[string]float64
-	checks  []check // those that broke a trial come first
+	cases   []check
+	checks  []check // the cases and those of parts; those that broke a trial come first
 	named   []diagnosed
 }
 
@@ -46,12 +48,12 @@ func guard(dir string) (*guardian, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cases: %w", err)
 	}
-	g := &guardian{catalog: k.catalog, today: weightsOf(k.catalog)}
+	g := &guardian{dir: dir, catalog: k.catalog, today: weightsOf(k.catalog)}
 	for _, c := range all {
 		if !c.OK() {
 			continue
 		}
-		g.checks = append(g.checks, g.holds(c.File))
+		g.cases = append(g.cases, g.holds(c.File))
 		for _, in := range c.Incidents {
 			if in.Cause() != state.Unknown {
 				g.named = append(g.named, diagnosed{in: in, ev: &c.Evidence, called: map[string]state.Cause{}})
@@ -85,7 +87,7 @@ func (g *guardian) sweep(wrong func(d diagnosed, part string, ev *state.Evidence
 	for _, d := range g.named {
 		group.Go(func() error {
 			for part, ev := range casetest.Lacking(g.catalog, d.in, d.ev, true) {
-				if now := diagnose.Diagnose(g.catalog, d.in, ev, ev.At).Cause; !d.allows(part, now) {
+				if now := diagnose.Name(g.catalog, d.in, ev); !d.allows(part, now) {
 					wrong(d, part, ev, now)
 				}
 			}
@@ -103,6 +105,7 @@ func (d diagnosed) allows(part string, now state.Cause) bool {
 // adopt returns today's weights with the moves to the fitted ones that leave every case as it is.
 // Cases with a part missing are only checked if they broke an earlier round, because they are many.
 func (g *guardian) adopt(fitted map[string]float64) (map[string]float64, error) {
+	g.checks = slices.Clone(g.cases)
 	var moves []string
 	for _, term := range slices.Sorted(maps.Keys(fitted)) {
 		if fitted[term] != g.today[term] {
@@ -133,7 +136,7 @@ func (g *guardian) broken() ([]check, error) {
 		found.Lock()
 		defer found.Unlock()
 		out = append(out, func() (bool, error) {
-			return d.allows(part, diagnose.Diagnose(g.catalog, d.in, ev, ev.At).Cause), nil
+			return d.allows(part, diagnose.Name(g.catalog, d.in, ev)), nil
 		})
 	})
 	return out, err

@@ -74,7 +74,7 @@ func TestMovesThatMisleadWithoutASignalAreRefused(t *testing.T) {
 		if err := reweigh(g.catalog, fitted); err != nil {
 			t.Fatal(err)
 		}
-		if ok, err := g.checks[0](); err != nil || !ok {
+		if ok, err := g.cases[0](); err != nil || !ok {
 			t.Fatalf("with %g the case itself breaks: %v", fitted["concurrency_cap/prior"], err)
 		}
 	}

@@ -102,7 +102,13 @@ func fitCommand(_ context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	got, err := k.fit(all, *written, *spread)
+	var g *guardian
+	if *written != "" {
+		if g, err = guard(*written); err != nil {
+			return err
+		}
+	}
+	got, err := k.fit(all, g, *spread)
 	if err != nil {
 		return err
 	}
@@ -116,23 +122,19 @@ func fitCommand(_ context.Context, args []string, out io.Writer) error {
 // defaultSpread is the penalty of a fit: a weight that moves by so many decibans costs half a nat.
 const defaultSpread = 3
 
-// fit fits the weights to results and to the written cases of a folder, and leaves out the moves
-// that change a written case. An empty name means no written cases.
-func (k *knowledge) fit(results []result, written string, spread float64) (fit.Result, error) {
+// fit fits the weights to results and to a guardian's written cases, and leaves out the moves that
+// change a written case. A nil guardian means no written cases.
+func (k *knowledge) fit(results []result, g *guardian, spread float64) (fit.Result, error) {
 	cases, err := casesOf(results, k)
 	if err != nil {
 		return fit.Result{}, err
 	}
-	var g *guardian
-	if written != "" {
-		more, err := k.written(written)
+	if g != nil {
+		more, err := k.written(g.dir)
 		if err != nil {
 			return fit.Result{}, err
 		}
 		cases = append(cases, more...)
-		if g, err = guard(written); err != nil {
-			return fit.Result{}, err
-		}
 	}
 	got, err := fit.Fit(weightsOf(k.catalog), cases, fit.Options{Spread: spread})
 	if err != nil {

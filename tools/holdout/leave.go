@@ -120,11 +120,21 @@ func (l *leaveOut) play(ctx context.Context) error {
 			return err
 		}
 	}
+	var cases *guardian // its first sweep takes minutes
 	for g, left := range groups() {
 		weights := filepath.Join(l.dir, fmt.Sprintf("weights-%d.json", g))
 		if _, err := os.Stat(weights); err != nil {
-			got, err := k.fit(trained[g], writtenCases, l.plan.Spread)
+			began := cpuTime()
+			if cases == nil {
+				if cases, err = guard(writtenCases); err != nil {
+					return err
+				}
+			}
+			got, err := k.fit(trained[g], cases, l.plan.Spread)
 			if err != nil {
+				return err
+			}
+			if err := l.spend(cpuTime() - began); err != nil {
 				return err
 			}
 			fmt.Fprintf(l.out, "group %d: log loss of the training runs %.3f today, %.3f fitted\n", g, got.Before, got.After)

@@ -25,8 +25,8 @@ var witnesses = map[string][]string{
 }
 
 // ofStories overrides the witnesses of single stories. Without an exit, no other worker and no log
-// tells of a GPU whose driver waits.
-var ofStories = map[string][]string{"gpu_fault/silent-firmware": {"gpu"}}
+// tells of a GPU whose driver waits. A policy that hides the workers hides their gateway, too.
+var ofStories = map[string][]string{"gpu_fault/silent-firmware": {"gpu"}, "monitoring_gap/network-policy": {"kubernetes", "gpu"}}
 
 // hasWitness reports whether the fleet of a run measures what distinguishes the true cause.
 func (r *result) hasWitness() bool {
