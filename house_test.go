@@ -275,6 +275,31 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 	}
 }
 
+// mostLines is the limit of a package without tests, and larger the packages with their own limit
+// (docs/decisions, 0018).
+const mostLines = 4000
+
+var larger = map[string]int{"lab": 5850, "state/jetstream": 4700}
+
+func TestPackagesStaySmall(t *testing.T) {
+	lines := map[string]int{}
+	for _, f := range files(t) {
+		if f.test {
+			continue
+		}
+		raw, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[f.dir] += strings.Count(string(raw), "\n")
+	}
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		if most := max(mostLines, larger[dir]); lines[dir] > most {
+			t.Errorf("%s has %d lines, and may have %d: move what has a reason of its own to a package below it", dir, lines[dir], most)
+		}
+	}
+}
+
 func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
 	cat, problems, err := catalog.Load("")
 	if err != nil || len(problems) > 0 {

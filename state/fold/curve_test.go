@@ -1,9 +1,6 @@
 package fold
 
 import (
-	"encoding/json"
-	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -11,138 +8,40 @@ import (
 	"paramedic/state"
 )
 
-var curveOnset = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-
-// gatheringAt returns a gathering some minutes after the onset. It has a signal of pods, from an
-// hour before the onset until then.
-func gatheringAt(minute int, signal string, course func(pod string, minute int) (float64, bool), pods ...string) *state.Evidence {
-	ev := &state.Evidence{At: curveOnset.Add(time.Duration(minute) * time.Minute)}
-	for _, pod := range pods {
-		s := state.Sample{Signal: signal, Unit: "ratio", Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: pod}, At: ev.At}
-		for m := -60; m <= minute; m++ {
-			if v, ok := course(pod, m); ok {
-				s.Value = v
-				s.Series = append(s.Series, state.Point{At: curveOnset.Add(time.Duration(m) * time.Minute), Value: v})
-			}
-		}
-		ev.Samples = append(ev.Samples, s)
+// drawn returns a gathering with one pod's cache usage of each minute from one time to another.
+func drawn(pod string, from, to time.Time) *state.Evidence {
+	s := state.Sample{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: pod}, At: to, Value: 0.4}
+	for at := from; !at.After(to); at = at.Add(time.Minute) {
+		s.Series = append(s.Series, state.Point{At: at, Value: 0.4})
 	}
-	return ev
-}
-
-// rollout returns the values of a rollout: old pods are full from the onset on and end ten minutes
-// later, when new ones begin.
-func rollout(pod string, minute int) (float64, bool) {
-	switch old := pod[0] == 'o'; {
-	case old && minute > 10, !old && minute < 10:
-		return 0, false
-	case old && minute >= 0:
-		return 0.97, true
-	}
-	return 0.4, true
-}
-
-func curveOf(t *testing.T, curves []state.Curve, signal, pod string) []state.Point {
-	t.Helper()
-	i := slices.IndexFunc(curves, func(c state.Curve) bool { return c.Signal == signal && c.Entity.Pod == pod })
-	if i < 0 {
-		t.Fatalf("%s of %s is not drawn any more", signal, pod)
-	}
-	return curves[i].Points()
-}
-
-func TestReplacedWorkersKeepCurves(t *testing.T) {
-	in := &state.Incident{StartedAt: curveOnset, DiagnosedAt: curveOnset.Add(time.Minute), Scope: state.Scope{Pods: []string{"old-a"}}}
-	var curves []state.Curve
-	for m := 1; m <= 40; m++ {
-		pods := []string{"old-a", "old-b"}
-		if m > 10 {
-			pods = []string{"new-a", "new-b"}
-		}
-		curves = mergeCurves(curves, gatheringAt(m, "kv_usage", rollout, pods...), in)
-	}
-	old, young := curveOf(t, curves, "kv_usage", "old-a"), curveOf(t, curves, "kv_usage", "new-b")
-	if first, last := old[0], old[len(old)-1]; first.Value != 0.4 || last.Value != 0.97 || !last.At.Equal(curveOnset.Add(10*time.Minute)) ||
-		curveOnset.Sub(first.At) < 55*time.Minute {
-		t.Errorf("the replaced worker is drawn from %v to %v", first, last)
-	}
-	if first, last := young[0], young[len(young)-1]; !first.At.Equal(curveOnset.Add(10*time.Minute)) || last.Value != 0.4 ||
-		!last.At.Equal(curveOnset.Add(40*time.Minute)) {
-		t.Errorf("the one in its place is drawn from %v to %v", first, last)
-	}
-}
-
-func TestWorkersGoneBeforeFirstGatheringAreDrawn(t *testing.T) {
-	ev := gatheringAt(15, "ttft_p95", rollout, "new-a")
-	ev.Gone = gatheringAt(15, "ttft_p95", rollout, "old-a").Samples
-	in := &state.Incident{StartedAt: curveOnset}
-	if old := curveOf(t, mergeCurves(nil, ev, in), "ttft_p95", "old-a"); len(old) < 60 {
-		t.Errorf("%d points", len(old))
-	}
-}
-
-func TestCurvesAreBounded(t *testing.T) {
-	in := &state.Incident{StartedAt: curveOnset, DiagnosedAt: curveOnset.Add(time.Minute)}
-	in.Diagnosis.Findings = []state.Finding{{Signal: "signal-11", Pod: "pod-27"}}
-	in.Diagnosis.Chain = []state.Link{{Role: state.LinkCause, Signal: "signal-10"}}
-	var curves []state.Curve
-	for hour := range 12 {
-		ev := &state.Evidence{}
-		for s := range 12 {
-			var pods []string
-			for p := range 30 {
-				pods = append(pods, fmt.Sprintf("pod-%02d", p+hour)) // a worker is replaced every hour
-			}
-			more := gatheringAt(hour*60, fmt.Sprintf("signal-%02d", s), func(_ string, m int) (float64, bool) {
-				v := 0.123456789 + 0.1*math.Sin(float64(m))
-				if m == 7 {
-					v = 5 // a peak of one minute
-				}
-				return v, m > hour*60-120
-			}, pods...)
-			ev.Samples = append(ev.Samples, more.Samples...)
-		}
-		curves = mergeCurves(curves, ev, in)
-	}
-	raw, err := json.Marshal(curves)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(curves) > curvesSignals*curvesEntities || len(raw) > 90_000 {
-		t.Errorf("%d curves of %d bytes are kept", len(curves), len(raw))
-	}
-	if !slices.ContainsFunc(curves, func(c state.Curve) bool { return c.Signal == "signal-10" }) {
-		t.Error("the signal of the verdict's chain is not drawn")
-	}
-	top := 0.0
-	for _, p := range curveOf(t, curves, "signal-11", "pod-27") {
-		top = math.Max(top, p.Value)
-	}
-	if top != 5 {
-		t.Errorf("the verdict's own curve lost its peak: %v is its highest", top)
-	}
+	return &state.Evidence{At: to, Samples: []state.Sample{s}}
 }
 
 func TestResolvedIncidentKeepsOnlyCurves(t *testing.T) {
+	onset := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	after := func(minutes int) time.Time { return onset.Add(time.Duration(minutes) * time.Minute) }
 	b := NewBoard()
 	f := &Fold{Triage: plainTriage{}, Routing: plainTriage{}, Settings: state.DefaultSettings()}
-	alert := func(seq int, at time.Time, status state.AlertStatus) {
-		f.Apply(b, state.Input{Seq: uint64(seq), At: at, Cluster: "default",
-			Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f", Status: status, StartsAt: curveOnset,
+	alert := func(seq uint64, at time.Time, status state.AlertStatus) {
+		f.Apply(b, state.Input{Seq: seq, At: at, Cluster: "default",
+			Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f", Status: status, StartsAt: onset,
 				Labels: map[string]string{"alertname": "Slow", "pool": "vllm"}}}}})
 	}
-	alert(1, curveOnset, state.Firing)
+	alert(1, onset, state.Firing)
 	id := b.Incidents()[0].ID
-	for i, ev := range []*state.Evidence{gatheringAt(5, "kv_usage", rollout, "old-a"), gatheringAt(20, "kv_usage", rollout, "new-a")} {
+	for i, ev := range []*state.Evidence{drawn("old-a", after(-60), after(5)), drawn("new-a", after(10), after(20))} {
 		ev.Incident = id
 		f.Apply(b, state.Input{Seq: uint64(2 + i), At: ev.At, Cluster: "default", Evidence: ev})
 	}
-	alert(4, curveOnset.Add(21*time.Minute), state.Resolved)
-	f.Apply(b, state.Input{Seq: 5, At: curveOnset.Add(30 * time.Minute), Cluster: "default"})
+	alert(4, after(21), state.Resolved)
+	f.Apply(b, state.Input{Seq: 5, At: after(30), Cluster: "default"})
 	ev := b.evidence[id]
 	if b.incidents[id].Open() || len(ev.Samples) != 1 || ev.Samples[0].Series != nil || ev.Samples[0].Value != 0.4 {
 		t.Fatalf("status %s, samples %+v", b.incidents[id].Status, ev.Samples)
 	}
-	curveOf(t, ev.Curves, "kv_usage", "old-a")
-	curveOf(t, ev.Curves, "kv_usage", "new-a")
+	for _, pod := range []string{"old-a", "new-a"} {
+		if !slices.ContainsFunc(ev.Curves, func(c state.Curve) bool { return c.Entity.Pod == pod && len(c.Points()) > 5 }) {
+			t.Errorf("%s is not drawn any more", pod)
+		}
+	}
 }

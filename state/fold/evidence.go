@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/curve"
 )
 
 // While an incident is open, evidence is gathered again: often at first, then less often. With many
@@ -45,12 +46,12 @@ func (x *step) diagnose(in *state.Incident, ev state.Evidence) {
 	if before := x.evidence[in.ID]; before != nil {
 		drawn = before.Curves
 	}
-	ev.Curves = mergeCurves(drawn, &ev, in)
+	ev.Curves = curve.Merge(drawn, &ev, in)
 	x.evidence[in.ID] = &ev
 	x.touch(kindEvidence, string(in.ID))
 	x.takeVerdict(in, x.Triage.Diagnose(in, &ev, x.now))
 	if in.Open() { // else its evidence is archived
-		ev.Curves, ev.Gone = mergeCurves(drawn, &ev, in), nil // again: the verdict selects the signals to draw
+		ev.Curves, ev.Gone = curve.Merge(drawn, &ev, in), nil // again: the verdict selects the signals to draw
 	}
 }
 
@@ -221,7 +222,7 @@ func (x *step) resolveIncident(in *state.Incident, by string) {
 	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	x.unindex(in)
 	if ev := x.evidence[in.ID]; ev != nil {
-		x.evidence[in.ID] = archived(ev)
+		x.evidence[in.ID] = curve.Archived(ev)
 		x.touch(kindEvidence, string(in.ID))
 	}
 	x.dropEffect(state.EffectID("prepare:" + string(in.ID)))

@@ -14,10 +14,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/connect"
 	"paramedic/state/jetstream/natstest"
 )
 
-var embeddedStore = &Store{server: &embedded{}}
+var embeddedStore = &Store{server: &connect.Embedded{}}
 
 // FuzzDecompress feeds damaged values to decompress, and checks that compress is undone.
 func FuzzDecompress(f *testing.F) {

@@ -127,7 +127,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 		return state.Fence{}, fmt.Errorf("%w: at revision %d, not %d", state.ErrFenced, rev, fence.Rev)
 	}
 	if s.server != nil {
-		if done, err := s.server.rescan(stateStream); err != nil {
+		if done, err := s.server.Rescan(stateStream); err != nil {
 			return state.Fence{}, unavailable("opening the store again", err)
 		} else if done {
 			after, now, err := s.reconnected(ctx, partition)

@@ -14,6 +14,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/connect"
 	"paramedic/state/statetest"
 )
 
@@ -109,7 +110,7 @@ func TestLostTombstonesExpireNoRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeIt(t, s)
-	if err := errors.Join(os.Truncate(block, before.Size()), os.Remove(filepath.Join(filepath.Dir(block), indexFile))); err != nil {
+	if err := errors.Join(os.Truncate(block, before.Size()), os.Remove(filepath.Join(filepath.Dir(block), connect.IndexFile))); err != nil {
 		t.Fatal(err)
 	}
 

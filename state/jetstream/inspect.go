@@ -12,6 +12,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state/jetstream/connect"
 )
 
 // An Answer is about one part of an external NATS.
@@ -30,7 +32,7 @@ func Inspect(ctx context.Context, cfg Config) []Answer {
 	if err := cfg.validate(); err != nil {
 		return []Answer{{What: "nats", Err: err}}
 	}
-	secure, err := cfg.secure()
+	secure, err := cfg.login().Options()
 	if err != nil {
 		return []Answer{{What: "nats", Err: err}}
 	}
@@ -44,9 +46,9 @@ func Inspect(ctx context.Context, cfg Config) []Answer {
 			defer nc.Close()
 			asked, err = nc, serverFits(nc)
 		} else {
-			err = fmt.Errorf("no connection, and the bot cannot move to this server: %w", withoutURL(err))
+			err = fmt.Errorf("no connection, and the bot cannot move to this server: %w", connect.WithoutURL(err))
 		}
-		out = append(out, Answer{What: "nats server " + Addresses(url), Err: err})
+		out = append(out, Answer{What: "nats server " + connect.Addresses(url), Err: err})
 	}
 	if asked == nil {
 		return out

@@ -18,6 +18,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/connect"
 	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
@@ -46,7 +47,7 @@ func TestInspectPassesTheShippedCluster(t *testing.T) {
 		t.Skip("starts three servers")
 	}
 	c := serveShipped(t)
-	cfg := jetstream.Config{URL: c.urls, CredentialsFile: c.seed, TLS: jetstream.TLSFiles{CA: c.ca}, Replicas: 3}
+	cfg := jetstream.Config{URL: c.urls, CredentialsFile: c.seed, TLS: connect.TLSFiles{CA: c.ca}, Replicas: 3}
 	passes := func(when string) {
 		t.Helper()
 		got := answers(t, cfg)

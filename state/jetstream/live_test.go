@@ -15,6 +15,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/connect"
 	"paramedic/state/statetest"
 )
 
@@ -26,7 +27,7 @@ func copyOf(t *testing.T, dir string) string {
 	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(to, "jetstream", "$G", "streams", stateStream, "msgs", indexFile)); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(filepath.Join(to, "jetstream", "$G", "streams", stateStream, "msgs", connect.IndexFile)); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	return to

@@ -107,7 +107,7 @@ func (s *Store) watch() {
 		if cause == nil || time.Since(opened) < recoverPause {
 			continue
 		}
-		err := checkRoom(s.server.dir)
+		err := checkRoom(s.server.Dir())
 		if news := s.pulse.tried(err); err != nil {
 			if news {
 				s.log.Error("the state takes no writes, because the disk is full or read-only: it continues when the disk "+
@@ -119,10 +119,10 @@ func (s *Store) watch() {
 		meanwhile := func() error { return nil }
 		// Not enough: damaged files stop the server at every write that meets them.
 		if time.Since(helped) < recoverAgain {
-			meanwhile = func() error { return errors.Join(s.server.forgetIndex(stateStream), s.server.forgetIndex(inputStream)) }
+			meanwhile = func() error { return errors.Join(s.server.ForgetIndex(stateStream), s.server.ForgetIndex(inputStream)) }
 		}
 		helped = time.Now()
-		if err := s.server.reopen(meanwhile); err != nil {
+		if err := s.server.Reopen(meanwhile); err != nil {
 			s.log.Error("the state could not be opened again", "err", err)
 		} else {
 			s.reopened.Add(1)

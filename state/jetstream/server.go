@@ -2,18 +2,14 @@ package jetstream
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state/jetstream/connect"
 )
 
-// connect sets s.nc, s.appending and s.js, and for an embedded server s.lock and s.server.
+// connect sets s.nc, s.appending and s.js, and for an embedded server s.server.
 func (s *Store) connect(ctx context.Context, cfg Config) error {
 	opts := []nats.Option{
 		nats.Name("paramedic"),
@@ -31,47 +27,34 @@ func (s *Store) connect(ctx context.Context, cfg Config) error {
 		}
 		err = s.embed(cfg.Dir, opts)
 	} else {
-		s.nc, err = dial(ctx, cfg, s.log, opts)
+		s.nc, err = connect.Dial(ctx, cfg.URL, cfg.login(), s.log, opts...)
 		s.appending = s.nc
 	}
 	if err != nil {
 		return err
 	}
+	if have := s.nc.MaxPayload(); have < MaxValue {
+		s.log.WarnContext(ctx, "the NATS server's max_payload is small: it refuses a larger webhook payload",
+			"max_payload", have, "advised", MaxValue)
+	}
 	s.js, err = natsjs.New(s.nc, natsjs.WithDefaultTimeout(opTimeout))
 	return err
 }
 
-// embed starts the server, and connects to it twice.
-func (s *Store) embed(dir string, opts []nats.Option) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the state directory: %w", err)
-	}
-	var err error
-	if s.lock, err = lockDir(filepath.Join(dir, "LOCK")); err != nil {
-		return err
-	}
-	s.server = &embedded{dir: dir, log: s.log}
-	if err := s.server.start(); err != nil {
-		return err
-	}
-	opts = append(opts, nats.InProcessServer(s.server), nats.ReconnectWait(100*time.Millisecond))
-	if s.nc, err = nats.Connect("", opts...); err == nil {
-		s.appending, err = nats.Connect("", opts...)
-	}
-	return err
+// login returns what authenticates the bot at an external server.
+func (c *Config) login() connect.Login {
+	return connect.Login{CredentialsFile: c.CredentialsFile, TLS: c.TLS}
 }
 
-// serverLog sends the embedded server's log to slog. The server's notices do not concern an
-// operator of Paramedic.
-type serverLog struct{ log *slog.Logger }
-
-func (l serverLog) Noticef(f string, v ...any) { l.say(slog.LevelDebug, f, v) }
-func (l serverLog) Warnf(f string, v ...any)   { l.say(slog.LevelWarn, f, v) }
-func (l serverLog) Fatalf(f string, v ...any)  { l.say(slog.LevelError, f, v) }
-func (l serverLog) Errorf(f string, v ...any)  { l.say(slog.LevelError, f, v) }
-func (l serverLog) Debugf(string, ...any)      {}
-func (l serverLog) Tracef(string, ...any)      {}
-
-func (l serverLog) say(level slog.Level, f string, v []any) {
-	l.log.Log(context.Background(), level, "nats-server", "said", strings.TrimSpace(fmt.Sprintf(f, v...)))
+// embed starts the server, and connects to it twice.
+func (s *Store) embed(dir string, opts []nats.Option) error {
+	var err error
+	s.server, err = connect.Start(connect.Files{Dir: dir, MaxPayload: maxPayload, Expiring: stateStream, Logger: s.log})
+	if err != nil {
+		return err
+	}
+	if s.nc, err = s.server.Connect(opts...); err == nil {
+		s.appending, err = s.server.Connect(opts...)
+	}
+	return err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/connect"
 	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
@@ -129,7 +130,7 @@ func (c *shipped) dial(t *testing.T, seed string, more ...nats.Option) *nats.Con
 func (*shipped) Shared() bool { return true }
 
 func (c *shipped) Open(t *testing.T) statetest.Store {
-	return openStore(t, jetstream.Config{URL: c.urls, CredentialsFile: c.seed, TLS: jetstream.TLSFiles{CA: c.ca}, Replicas: 3})
+	return openStore(t, jetstream.Config{URL: c.urls, CredentialsFile: c.seed, TLS: connect.TLSFiles{CA: c.ca}, Replicas: 3})
 }
 
 // clear removes all streams.

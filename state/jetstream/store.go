@@ -17,6 +17,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/connect"
 )
 
 const (
@@ -43,7 +44,7 @@ type Config struct {
 	Dir             string // for the embedded server
 	URL             string // for an external cluster, comma-separated
 	CredentialsFile string // for URL: a .creds file, or an NKey seed
-	TLS             TLSFiles
+	TLS             connect.TLSFiles
 	// Replicas is for the streams of an external cluster; 0 means 3. An embedded server has one.
 	Replicas int
 	Retain   time.Duration
@@ -71,7 +72,7 @@ func (c *Config) validate() error {
 		return errors.New("state is either in a directory (state.dir) or at a NATS URL (state.nats.url), not both")
 	case c.URL == "" && c.CredentialsFile != "":
 		return errors.New("state.nats.credentials_file needs state.nats.url")
-	case c.URL == "" && c.TLS != TLSFiles{}:
+	case c.URL == "" && c.TLS != connect.TLSFiles{}:
 		return errors.New("state.nats.ca_file, cert_file and key_file need state.nats.url")
 	case c.Replicas < 0 || c.Replicas > 5:
 		return fmt.Errorf("state.nats.replicas is %d, and must be from 1 to 5", c.Replicas)
@@ -96,8 +97,7 @@ func (c *Config) validate() error {
 // A Store is a [state.Store] in JetStream.
 type Store struct {
 	log    *slog.Logger
-	lock   *dirLock  // nil: external
-	server *embedded // nil: external
+	server *connect.Embedded // nil: external
 	nc     *nats.Conn
 	// appending is the connection of Append. To an embedded server it is one of its own: on a
 	// shared one, inputs would wait behind a commit's messages, and their answers behind those of
@@ -183,12 +183,9 @@ func (s *Store) stop(ctx context.Context) error {
 	}
 	var err error
 	if s.server != nil {
-		err = s.server.close(ctx)
+		err = s.server.Close(ctx)
 	}
 	s.flusher.Wait() // without the connection, what it waited for has failed
-	if s.lock != nil {
-		err = errors.Join(err, s.lock.release())
-	}
 	return err
 }
 

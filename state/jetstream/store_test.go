@@ -14,6 +14,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/connect"
 	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
@@ -96,10 +97,10 @@ func TestConfigIsChecked(t *testing.T) {
 		"must be from 1 to 5":               {URL: "u", Replicas: 9},
 		"must be positive":                  {Dir: "d", Retain: -1},
 		"connecting to NATS":                {URL: "nats://127.0.0.1:1"},
-		"cert_file and key_file need state": {Dir: "d", TLS: jetstream.TLSFiles{CA: "c"}},
-		"needs both cert_file and key_file": {URL: "nats://127.0.0.1:1", TLS: jetstream.TLSFiles{Key: "doc.go"}},
-		"no certificate in PEM format":      {URL: "nats://127.0.0.1:1", TLS: jetstream.TLSFiles{CA: "doc.go"}},
-		"state.nats.cert_file and key_file": {URL: "nats://127.0.0.1:1", TLS: jetstream.TLSFiles{Cert: "doc.go", Key: "doc.go"}},
+		"cert_file and key_file need state": {Dir: "d", TLS: connect.TLSFiles{CA: "c"}},
+		"needs both cert_file and key_file": {URL: "nats://127.0.0.1:1", TLS: connect.TLSFiles{Key: "doc.go"}},
+		"no certificate in PEM format":      {URL: "nats://127.0.0.1:1", TLS: connect.TLSFiles{CA: "doc.go"}},
+		"state.nats.cert_file and key_file": {URL: "nats://127.0.0.1:1", TLS: connect.TLSFiles{Cert: "doc.go", Key: "doc.go"}},
 		"nor a user's NKey":                 {URL: "nats://127.0.0.1:1", CredentialsFile: "doc.go"},
 		"making the state dire":             {Dir: filepath.Join(os.Args[0], "d")},
 	} {

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/connect"
 	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
@@ -63,7 +64,7 @@ func (a *authority) sign(cert *x509.Certificate) (*x509.Certificate, *ecdsa.Priv
 }
 
 // issue writes the files of a certificate and of the authority to a folder.
-func (a *authority) issue(dir, name string) jetstream.TLSFiles {
+func (a *authority) issue(dir, name string) connect.TLSFiles {
 	a.t.Helper()
 	cert, key := a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -72,7 +73,7 @@ func (a *authority) issue(dir, name string) jetstream.TLSFiles {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	files := jetstream.TLSFiles{CA: filepath.Join(dir, "ca.crt"), Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
+	files := connect.TLSFiles{CA: filepath.Join(dir, "ca.crt"), Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
 	for file, block := range map[string]*pem.Block{files.CA: {Type: "CERTIFICATE", Bytes: a.cert.Raw},
 		files.Cert: {Type: "CERTIFICATE", Bytes: cert.Raw}, files.Key: {Type: "PRIVATE KEY", Bytes: private}} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {

@@ -14,6 +14,7 @@ import (
 	"paramedic/cmd/paramedic/config"
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/connect"
 	"paramedic/webhook/access"
 	"paramedic/webhook/alertmanager"
 )
@@ -41,7 +42,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	}
 	defer host.Close(log)
 	// until then only /healthz is answered
-	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), jetstream.Addresses(cfg.State.NATS.URL)))
+	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), connect.Addresses(cfg.State.NATS.URL)))
 	store, err := jetstream.Open(ctx, StoreConfig(cfg, log))
 	if err != nil {
 		return fmt.Errorf("opening the state: %w", err)
@@ -64,7 +65,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 // StoreConfig returns the settings of the store of a configuration.
 func StoreConfig(cfg config.Config, log *slog.Logger) jetstream.Config {
 	return jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
-		TLS:      jetstream.TLSFiles{CA: cfg.State.NATS.CAFile, Cert: cfg.State.NATS.CertFile, Key: cfg.State.NATS.KeyFile},
+		TLS:      connect.TLSFiles{CA: cfg.State.NATS.CAFile, Cert: cfg.State.NATS.CertFile, Key: cfg.State.NATS.KeyFile},
 		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Version: Version, Logger: log}
 }
 

@@ -1,4 +1,4 @@
-package jetstream
+package connect
 
 import (
 	"bytes"
@@ -71,22 +71,29 @@ func (f TLSFiles) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// secure returns the options that authenticate the bot and the servers.
-func (c *Config) secure() ([]nats.Option, error) {
-	opts, err := c.TLS.options()
-	if err != nil || c.CredentialsFile == "" {
+// A Login authenticates the bot and the servers to each other.
+type Login struct {
+	CredentialsFile string // a .creds file, or an NKey seed; empty: none
+	TLS             TLSFiles
+}
+
+// Options returns the options of a connection with this login. It reads the files once, to report
+// what is wrong with them now.
+func (l Login) Options() ([]nats.Option, error) {
+	opts, err := l.TLS.options()
+	if err != nil || l.CredentialsFile == "" {
 		return opts, err
 	}
-	user, err := credentials(c.CredentialsFile)
+	user, err := credentials(l.CredentialsFile)
 	if err != nil {
 		return nil, fmt.Errorf("state.nats.credentials_file: %w", err)
 	}
 	return append(opts, user), nil
 }
 
-// dial waits for the external server until the context ends.
-func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option) (*nats.Conn, error) {
-	secure, err := cfg.secure()
+// Dial connects to an external server. It waits for one until the context ends.
+func Dial(ctx context.Context, urls string, as Login, log *slog.Logger, opts ...nats.Option) (*nats.Conn, error) {
+	secure, err := as.Options()
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +109,9 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.WarnContext(ctx, "lost the NATS server", "err", err) }),
 		nats.ReconnectHandler(func(nc *nats.Conn) { log.InfoContext(ctx, "reconnected to NATS", "server", nc.ConnectedServerName()) }),
 	)
-	nc, err := nats.Connect(cfg.URL, opts...)
+	nc, err := nats.Connect(urls, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", withoutURL(err))
+		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", WithoutURL(err))
 	}
 	select {
 	case <-connected:
@@ -112,10 +119,6 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 		err := errors.Join(refused.newest(), ctx.Err())
 		nc.Close()
 		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
-	}
-	if have := nc.MaxPayload(); have < MaxValue {
-		log.WarnContext(ctx, "the NATS server's max_payload is small: it refuses a larger webhook payload",
-			"max_payload", have, "advised", MaxValue)
 	}
 	return nc, nil
 }
@@ -133,9 +136,9 @@ func Addresses(urls string) string {
 	return strings.Join(out, ", ")
 }
 
-// withoutURL returns the error, or another one in place of an error that quotes the URL, which may
+// WithoutURL returns the error, or another one in place of an error that quotes the URL, which may
 // have a password.
-func withoutURL(err error) error {
+func WithoutURL(err error) error {
 	if quotes := (*url.Error)(nil); errors.As(err, &quotes) {
 		return errors.New("it is not a URL such as nats://nats-0:4222")
 	}

@@ -1,4 +1,4 @@
-package jetstream
+package connect
 
 import (
 	"context"
@@ -8,20 +8,35 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats-server/v2/server/thw"
+	"github.com/nats-io/nats.go"
+
+	"paramedic/state"
 )
 
 const startTimeout = 30 * time.Second
 
-// An embedded is the NATS server in this process. It can be restarted under its clients, which
+// Files configures a server in this process.
+type Files struct {
+	Dir        string // only one process uses it
+	MaxPayload int32  // bytes
+	// Expiring is the stream whose records expire one by one.
+	Expiring string
+	Logger   *slog.Logger
+}
+
+// An Embedded is the NATS server in this process. It can be restarted under its clients, which
 // reconnect as to any server.
-type embedded struct {
-	dir string
-	log *slog.Logger
+type Embedded struct {
+	files Files
+	log   *slog.Logger
+	lock  *dirLock
 
 	mu      sync.Mutex
 	srv     *server.Server // nil: not running
@@ -29,14 +44,39 @@ type embedded struct {
 	scanned bool // its files were read anew since the process began
 }
 
+// Start locks the directory, and starts a server on its files. It returns an error if another
+// process uses them.
+func Start(f Files) (*Embedded, error) {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	lock, err := lockDir(filepath.Join(f.Dir, "LOCK"))
+	if err != nil {
+		return nil, err
+	}
+	e := &Embedded{files: f, log: f.Logger, lock: lock}
+	if err := e.start(); err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	return e, nil
+}
+
+// Connect returns a new connection to the server.
+func (e *Embedded) Connect(opts ...nats.Option) (*nats.Conn, error) {
+	return nats.Connect("", append(slices.Clone(opts), nats.InProcessServer(e), nats.ReconnectWait(100*time.Millisecond))...)
+}
+
+// Dir returns the directory of the server's files.
+func (e *Embedded) Dir() string { return e.files.Dir }
+
 // start starts the server. The caller holds the lock, or nothing else has a reference to it yet.
 //
 // The server has a file of the times at which sequences expire. If the end of the stream was lost
 // since that file was written, new records get the lost sequences. The server would remove them at
 // the times of the lost ones (nats-server 2.15.2). In this case start deletes the file and starts
 // again: the server then reads the times from the messages.
-func (e *embedded) start() error {
-	upTo, err := e.expiries(stateStream)
+func (e *Embedded) start() error {
+	upTo, err := e.expiries(e.files.Expiring)
 	if err != nil {
 		return err
 	}
@@ -44,17 +84,17 @@ func (e *embedded) start() error {
 	if err != nil {
 		return err
 	}
-	last, err := lastSequence(srv, stateStream)
+	last, err := lastSequence(srv, e.files.Expiring)
 	switch {
 	case err != nil:
 		srv.Shutdown()
 		return err
 	case last+1 < upTo:
 		e.log.Warn("the end of the state stream is lost, the disk may be damaged: Paramedic reads again which records expire",
-			"stream", stateStream, "ends", last, "ended", upTo-1)
+			"stream", e.files.Expiring, "ends", last, "ended", upTo-1)
 		srv.Shutdown()
 		srv.WaitForShutdown()
-		if err := e.forget(stateStream, expiriesFile); err != nil {
+		if err := e.forget(e.files.Expiring, expiriesFile); err != nil {
 			return err
 		}
 		if srv, err = e.run(); err != nil {
@@ -67,8 +107,8 @@ func (e *embedded) start() error {
 
 // expiries returns the sequence after the last one in the stream's file of expiries, or 0 if there
 // is no such file.
-func (e *embedded) expiries(stream string) (upTo uint64, err error) {
-	files, err := e.files(stream, expiriesFile)
+func (e *Embedded) expiries(stream string) (upTo uint64, err error) {
+	files, err := e.derived(stream, expiriesFile)
 	if err != nil {
 		return 0, err
 	}
@@ -101,15 +141,15 @@ func lastSequence(srv *server.Server, stream string) (uint64, error) {
 }
 
 // run starts a server on the files.
-func (e *embedded) run() (*server.Server, error) {
+func (e *Embedded) run() (*server.Server, error) {
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "paramedic",
 		DontListen: true,
 		JetStream:  true,
-		StoreDir:   e.dir,
+		StoreDir:   e.files.Dir,
 		SyncAlways: true,
 		NoSigs:     true,
-		MaxPayload: maxPayload,
+		MaxPayload: e.files.MaxPayload,
 		MaxPending: 256 << 20,
 		// The default is a share of the memory and the disk at the start. A full disk refuses
 		// writes by itself.
@@ -123,14 +163,14 @@ func (e *embedded) run() (*server.Server, error) {
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) {
 		srv.Shutdown()
-		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", e.dir,
+		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", e.files.Dir,
 			startTimeout)
 	}
 	return srv, nil
 }
 
 // InProcessConn connects a client. It waits while the server restarts.
-func (e *embedded) InProcessConn() (net.Conn, error) {
+func (e *Embedded) InProcessConn() (net.Conn, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.srv == nil {
@@ -139,12 +179,12 @@ func (e *embedded) InProcessConn() (net.Conn, error) {
 	return e.srv.InProcessConn()
 }
 
-// reopen stops the server, calls a function that changes its files, and starts it again.
-func (e *embedded) reopen(meanwhile func() error) error {
+// Reopen stops the server, calls a function that changes its files, and starts it again.
+func (e *Embedded) Reopen(meanwhile func() error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return errClosed
+		return fmt.Errorf("%w: the embedded NATS server is closed", state.ErrUnavailable)
 	}
 	if e.srv != nil {
 		e.srv.Shutdown()
@@ -154,9 +194,9 @@ func (e *embedded) reopen(meanwhile func() error) error {
 	return errors.Join(meanwhile(), e.start())
 }
 
-// rescan makes the server read the stream's files anew, once per process. It then drops damaged
+// Rescan makes the server read the stream's files anew, once per process. It then drops damaged
 // records. With its index it would keep them, and stop writing when it meets the damage.
-func (e *embedded) rescan(stream string) (done bool, err error) {
+func (e *Embedded) Rescan(stream string) (done bool, err error) {
 	e.mu.Lock()
 	scanned := e.scanned
 	e.scanned = true
@@ -165,22 +205,22 @@ func (e *embedded) rescan(stream string) (done bool, err error) {
 		return false, nil
 	}
 	e.log.Warn("opening the embedded store again, to read its files anew", "stream", stream)
-	return true, e.reopen(func() error { return e.forgetIndex(stream) })
+	return true, e.Reopen(func() error { return e.ForgetIndex(stream) })
 }
 
-// forgetIndex removes the stream's index, so that the next start reads its messages.
-func (e *embedded) forgetIndex(stream string) error {
-	return errors.Join(e.forget(stream, indexFile), e.forget(stream, expiriesFile))
+// ForgetIndex removes the stream's index, so that the next start reads its messages.
+func (e *Embedded) ForgetIndex(stream string) error {
+	return errors.Join(e.forget(stream, IndexFile), e.forget(stream, expiriesFile))
 }
 
-// The files that nats-server derives from a stream's messages.
-const (
-	indexFile    = "index.db"
-	expiriesFile = "thw.db"
-)
+// IndexFile is the file of a stream's index, which nats-server derives from the messages.
+const IndexFile = "index.db"
 
-func (e *embedded) forget(stream, name string) error {
-	files, err := e.files(stream, name)
+// expiriesFile is the file of the times at which sequences expire. nats-server derives it, too.
+const expiriesFile = "thw.db"
+
+func (e *Embedded) forget(stream, name string) error {
+	files, err := e.derived(stream, name)
 	if err != nil {
 		return err
 	}
@@ -192,16 +232,20 @@ func (e *embedded) forget(stream, name string) error {
 	return nil
 }
 
-func (e *embedded) files(stream, name string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(e.dir, "jetstream", "*", "streams", stream, "msgs", name))
+func (e *Embedded) derived(stream, name string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(e.files.Dir, "jetstream", "*", "streams", stream, "msgs", name))
 	if err != nil {
 		return nil, fmt.Errorf("looking for %s of stream %s: %w", name, stream, err)
 	}
 	return files, nil
 }
 
-// close stops the server for good.
-func (e *embedded) close(ctx context.Context) error {
+// Close stops the server for good.
+func (e *Embedded) Close(ctx context.Context) error {
+	return errors.Join(e.stop(ctx), e.lock.release())
+}
+
+func (e *Embedded) stop(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
@@ -217,4 +261,19 @@ func (e *embedded) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("stopping the embedded NATS server: %w", ctx.Err())
 	}
+}
+
+// serverLog sends the embedded server's log to slog. The server's notices do not concern an
+// operator of Paramedic.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) Noticef(f string, v ...any) { l.say(slog.LevelDebug, f, v) }
+func (l serverLog) Warnf(f string, v ...any)   { l.say(slog.LevelWarn, f, v) }
+func (l serverLog) Fatalf(f string, v ...any)  { l.say(slog.LevelError, f, v) }
+func (l serverLog) Errorf(f string, v ...any)  { l.say(slog.LevelError, f, v) }
+func (l serverLog) Debugf(string, ...any)      {}
+func (l serverLog) Tracef(string, ...any)      {}
+
+func (l serverLog) say(level slog.Level, f string, v []any) {
+	l.log.Log(context.Background(), level, "nats-server", "said", strings.TrimSpace(fmt.Sprintf(f, v...)))
 }

@@ -1,4 +1,6 @@
-package fold
+// Package curve keeps the charts of an incident small: few signals, few entities, few points, most of
+// them around the onset.
+package curve
 
 import (
 	"cmp"
@@ -11,11 +13,11 @@ import (
 
 // The limits of an incident's curves, about 50 kB as JSON.
 const (
-	curvesSignals  = 8
-	curvesEntities = 8
-	curvesLate     = 3 // of these, at most this many for workers that appeared after the verdict
-	curvesPoints   = 100
-	curvesNear     = 70 // of these, around the onset of a long incident
+	maxSignals  = 8
+	maxEntities = 8
+	maxLate     = 3 // of these, at most this many for workers that appeared after the verdict
+	maxPoints   = 100
+	maxNear     = 70 // of these, around the onset of a long incident
 )
 
 // The part of a long incident that keeps most points: the onset, and the response to it.
@@ -24,9 +26,9 @@ const (
 	afterOnset  = 45 * time.Minute
 )
 
-// archived returns the evidence of a resolved incident. It keeps the curves and drops the series,
+// Archived returns the evidence of a resolved incident. It keeps the curves and drops the series,
 // because nothing is diagnosed from it again.
-func archived(e *state.Evidence) *state.Evidence {
+func Archived(e *state.Evidence) *state.Evidence {
 	c := *e
 	c.Curves, c.Gone = e.Charted(), nil
 	c.Samples = slices.Clone(e.Samples)
@@ -36,15 +38,15 @@ func archived(e *state.Evidence) *state.Evidence {
 	return &c
 }
 
-// curveKey identifies a curve. A pod stays the same on another node, and the model is only another
+// key identifies a curve. A pod stays the same on another node, and the model is only another
 // name.
-type curveKey struct{ signal, namespace, pool, pod, instance, node, gpu string }
+type key struct{ signal, namespace, pool, pod, instance, node, gpu string }
 
-func keyOf(signal string, e state.Entity) curveKey {
+func keyOf(signal string, e state.Entity) key {
 	if e.Pod != "" {
-		return curveKey{signal: signal, namespace: e.Namespace, pod: e.Pod, gpu: e.GPU}
+		return key{signal: signal, namespace: e.Namespace, pod: e.Pod, gpu: e.GPU}
 	}
-	return curveKey{signal, e.Namespace, e.Pool, "", e.Instance, e.Node, e.GPU}
+	return key{signal, e.Namespace, e.Pool, "", e.Instance, e.Node, e.GPU}
 }
 
 // A draft is a curve during a merge.
@@ -55,24 +57,24 @@ type draft struct {
 	far          float64 // distance of its newest value from the usual value, in standard deviations
 }
 
-// mergeCurves merges the series of a gathering into the curves of those before it. It keeps the
+// Merge merges the series of a gathering into the curves of those before it. It keeps the
 // curves of the signals that the verdict rests on, and then of those that are furthest from their
 // usual values.
-func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []state.Curve {
-	all := map[curveKey]*draft{}
-	var order []curveKey
+func Merge(old []state.Curve, ev *state.Evidence, in *state.Incident) []state.Curve {
+	all := map[key]*draft{}
+	var order []key
 	add := func(signal, unit string, e state.Entity, points []state.Point, z *float64) {
 		points = slices.DeleteFunc(slices.Clone(points),
 			func(p state.Point) bool { return math.IsNaN(p.Value) || math.IsInf(p.Value, 0) })
 		if len(points) == 0 {
 			return
 		}
-		key := keyOf(signal, e)
-		d := all[key]
+		k := keyOf(signal, e)
+		d := all[k]
 		if d == nil {
 			d = &draft{signal: signal, unit: unit, entity: e}
-			all[key] = d
-			order = append(order, key)
+			all[k] = d
+			order = append(order, k)
 		}
 		d.points = mergePoints(d.points, points)
 		if z != nil {
@@ -92,8 +94,8 @@ func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []st
 	bySignal := map[string][]*draft{}
 	far := map[string]float64{}
 	var signals []string
-	for _, key := range order {
-		d := all[key]
+	for _, k := range order {
+		d := all[k]
 		if bySignal[d.signal] == nil {
 			signals = append(signals, d.signal)
 		}
@@ -110,8 +112,8 @@ func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []st
 	slices.SortStableFunc(signals,
 		func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(far[b], far[a])) })
 	var out []state.Curve
-	for _, signal := range signals[:min(curvesSignals, len(signals))] {
-		for _, d := range keptCurves(bySignal[signal], in) {
+	for _, signal := range signals[:min(maxSignals, len(signals))] {
+		for _, d := range kept(bySignal[signal], in) {
 			out = append(out, state.NewCurve(d.signal, d.unit, d.entity, downsample(d.points, in.StartedAt)))
 		}
 	}
@@ -136,11 +138,11 @@ func verdictSignals(in *state.Incident) []string {
 	return out
 }
 
-// keptCurves selects the curves of a signal to keep: those of the pods that the verdict names, then
+// kept selects the curves of a signal to keep: those of the pods that the verdict names, then
 // the pool's own, then those furthest from their usual values. Some places are for workers that
 // appeared after the verdict, because they show whether the trouble is over.
-func keptCurves(all []*draft, in *state.Incident) []*draft {
-	if len(all) <= curvesEntities {
+func kept(all []*draft, in *state.Incident) []*draft {
+	if len(all) <= maxEntities {
 		return all
 	}
 	rank := func(d *draft) int {
@@ -168,9 +170,9 @@ func keptCurves(all []*draft, in *state.Incident) []*draft {
 			first = append(first, d)
 		}
 	}
-	n := max(curvesEntities-min(len(second), curvesLate), 0)
+	n := max(maxEntities-min(len(second), maxLate), 0)
 	first = first[:min(n, len(first))]
-	return append(first, second[:min(curvesEntities-len(first), len(second))]...)
+	return append(first, second[:min(maxEntities-len(first), len(second))]...)
 }
 
 // minSpacing is the least time between two points. Points of two gatherings that are closer count
@@ -200,9 +202,9 @@ func mergePoints(old, more []state.Point) []state.Point {
 	return out
 }
 
-// downsample limits a curve to curvesPoints points, most of them around the onset.
+// downsample limits a curve to maxPoints points, most of them around the onset.
 func downsample(points []state.Point, onset time.Time) []state.Point {
-	if len(points) <= curvesPoints {
+	if len(points) <= maxPoints {
 		return points
 	}
 	near := func(p state.Point) bool {
@@ -214,8 +216,8 @@ func downsample(points []state.Point, onset time.Time) []state.Point {
 	for to < len(points) && near(points[to]) {
 		to++
 	}
-	around := peaks(points[from:to], curvesNear)
-	rest := curvesPoints - len(around)
+	around := peaks(points[from:to], maxNear)
+	rest := maxPoints - len(around)
 	before := peaks(points[:from], max(rest*from/max(from+len(points)-to, 1), 1))
 	out := slices.Concat(before, around, peaks(points[to:], rest-len(before)))
 	out[len(out)-1] = points[len(points)-1] // the curve ends at the last point of the gathering
