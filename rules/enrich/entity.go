@@ -59,11 +59,11 @@ func Identify(cluster string, sig signals.Signal, src signals.Source, labels map
 		if src.Engine == "epp" {
 			e.Pool = labels["name"] // of the InferencePool
 		}
-		e.Namespace = first("namespace", "kubernetes_namespace", "k8s_namespace_name")
+		e.Namespace = first("namespace", "kubernetes_namespace", "k8s_namespace_name", "exported_namespace")
 		e.Model = first("model_name", "model")
 		if per == signals.PerPod {
-			e.Pod = first("pod", "kubernetes_pod_name", "pod_name", "k8s_pod_name")
-			e.Instance, e.Node = labels["instance"], first("node", "kubernetes_node")
+			e.Pod = first("pod", "kubernetes_pod_name", "pod_name", "k8s_pod_name", "exported_pod")
+			e.Instance, e.Node = first("instance", "exported_instance"), first("node", "kubernetes_node")
 		}
 	}
 	return e

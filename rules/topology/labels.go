@@ -25,7 +25,7 @@ type Source struct {
 // EntityOf returns the entity that an alert's labels describe.
 func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 	l := a.Labels
-	gpu, picker := from.GPU, from.Picker
+	gpu, picker := from.GPU || ofGPUExporter(l), from.Picker
 	e := state.Entity{Cluster: cluster}
 	// Dynamo_namespace is not a Kubernetes namespace.
 	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace", "k8s_namespace_name")
@@ -34,14 +34,15 @@ func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 	}
 	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "k8s_pod_name", "model_server_pod")
 	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name", "k8s_node_name")
-	if up, ok := proxied(l); ok && !gpu {
+	if !gpu && relayed(l) {
+		e.Namespace, e.Pod, e.Node = l["k8s_namespace_name"], l["k8s_pod_name"], l["k8s_node_name"]
+	}
+	if up, ok := proxied(l); ok && !from.GPU {
 		return state.Entity{Cluster: cluster, Namespace: up.Namespace, Pool: up.Name, Model: e.Model}
 	}
 	if from.Proxy && gateway(l) {
 		return state.Entity{Cluster: cluster, Model: e.Model}
 	}
-	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" || l["gpu_uuid"] != "" ||
-		strings.Contains(strings.ToLower(l["job"]), "dcgm")
 	if gpu {
 		gpuEntity(&e, l)
 	}
@@ -60,6 +61,20 @@ func EntityOf(a state.Alert, cluster string, from Source) state.Entity {
 		e.Job, e.Service = first(l, "exported_job", "job"), first(l, "exported_service", "service")
 	}
 	return e
+}
+
+// ofGPUExporter reports whether the series are those of a GPU exporter.
+func ofGPUExporter(l map[string]string) bool {
+	return l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" || l["gpu_uuid"] != "" ||
+		strings.Contains(strings.ToLower(l["job"]), "dcgm")
+}
+
+// relayed reports whether pod and namespace are those of a collector, whose page Prometheus
+// scrapes. OpenTelemetry's describes the worker with k8s labels. If kube-state-metrics sends its
+// series through it, these labels describe kube-state-metrics.
+func relayed(l map[string]string) bool {
+	pod := l["k8s_pod_name"]
+	return l["exported_pod"] == "" && pod != "" && l["pod"] != "" && l["pod"] != pod && !kubeState(l, pod)
 }
 
 // nodeExporter reports whether the series are those of node-exporter, which measures its machine.

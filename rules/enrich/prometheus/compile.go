@@ -17,7 +17,11 @@ var (
 	workerLabels = []string{"namespace", "kubernetes_namespace", "pod", "kubernetes_pod_name", "pod_name", "instance",
 		"job", "model_name", "model", "node", "k8s_namespace_name", "k8s_pod_name"}
 	poolLabels = []string{"namespace", "kubernetes_namespace", "model_name", "model", "k8s_namespace_name"}
-	gpuLabels  = []string{"namespace", "exported_namespace", "pod", "exported_pod", "gpu", "UUID", "node", "Hostname",
+	// Of relayed series, see [relay]. Their other labels are those of the collector.
+	relayedWorkerLabels = []string{"exported_namespace", "exported_pod", "exported_instance", "exported_job", "model_name", "model",
+		"k8s_namespace_name", "k8s_pod_name"}
+	relayedPoolLabels = []string{"exported_namespace", "model_name", "model", "k8s_namespace_name"}
+	gpuLabels         = []string{"namespace", "exported_namespace", "pod", "exported_pod", "gpu", "UUID", "node", "Hostname",
 		"hostname"}
 	podLabels   = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
 	nodeLabels  = []string{"node", "exported_node"}
@@ -139,19 +143,25 @@ func (m *member) forms(b builder) []string {
 // reads returns what the member queries, to find members that query the same.
 func (m *member) reads() string { return strings.Join(m.exprs(), "\n") }
 
-func (m *member) labels() []string { return labelsOf(m.signal, m.source, m.pool) }
+func (m *member) labels() []string {
+	return labelsOf(m.signal, m.source, m.pool, m.scope.relayOf(m.source) != direct)
+}
 
 func subset(some, all []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
+func labelsOf(sig signals.Signal, src signals.Source, pool, relayed bool) []string {
+	worker, whole := workerLabels, poolLabels
+	if relayed {
+		worker, whole = relayedWorkerLabels, relayedPoolLabels
+	}
 	var by []string
 	switch {
 	case src.Engine == "ingress":
 		by = routeLabels
 	case pool:
-		by = poolLabels
+		by = whole
 	case src.Engine == "dcgm":
 		by = gpuLabels
 	case sig.Per == signals.PerNode:
@@ -159,11 +169,11 @@ func labelsOf(sig signals.Signal, src signals.Source, pool bool) []string {
 	case sig.Per == signals.PerPool && src.Engine == "kube_state":
 		by = ownerLabels
 	case sig.Per == signals.PerPool:
-		by = poolLabels
+		by = whole
 	case src.Engine == "kube_state" || src.Engine == "cadvisor":
 		by = podLabels
 	default:
-		by = workerLabels
+		by = worker
 	}
 	by = by[:len(by):len(by)]
 	if src.Engine == target {

@@ -275,7 +275,7 @@ func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
 		sm = &sample{member: m, entity: e, text: text}
 		g.samples[key] = sm
 	}
-	return sm, origin{job: labels["job"], instance: labels["instance"]}
+	return sm, origin{job: jobOf(labels), instance: cmp.Or(labels["instance"], labels["exported_instance"])}
 }
 
 // value returns the sample's value, or that of a label if the source names one.

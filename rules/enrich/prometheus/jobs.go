@@ -38,8 +38,11 @@ func earlierTargets(q enrich.Query, in []string) string {
 // scrapedBy returns the page and the job of a series of up.
 func scrapedBy(cluster string, labels map[string]string) enrich.Scraped {
 	e := enrich.Identify(cluster, signals.Signal{Per: signals.PerPod}, signals.Source{Engine: target}, labels)
-	return enrich.Scraped{Entity: e, By: state.ScrapeJob{Job: labels["job"], Service: labels["service"]}}
+	return enrich.Scraped{Entity: e, By: state.ScrapeJob{Job: jobOf(labels), Service: labels["service"]}}
 }
+
+// jobOf returns the job that scrapes a page itself. A relayed series has no other.
+func jobOf(labels map[string]string) string { return cmp.Or(labels["job"], labels["exported_job"]) }
 
 // readBy returns the pages that are scraped now, and those that the query's jobs scraped earlier.
 func (g *gathering) readBy(earlier []enrich.Scraped) []enrich.Scraped {

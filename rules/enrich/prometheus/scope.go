@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"paramedic/rules/enrich"
 	"paramedic/rules/signals"
-	"paramedic/rules/topology"
 	"paramedic/state"
 )
 
@@ -23,6 +24,7 @@ type scopeFilter struct {
 	// began is the time of the first scrape of the scope's engines within the searched range; zero
 	// if unknown.
 	began time.Time
+	relay relay // of the workers' pages
 }
 
 // canHave reports whether a source can have series. A pool of one engine has no series of another.
@@ -60,17 +62,22 @@ func (n scopeFilter) matchers(src signals.Source, per signals.Per) [][]string {
 			{`destination_service_namespace=""`, `envoy_cluster_name=""`, `exported_namespace=""`, namespace("namespace")},
 		}
 	case "cadvisor": // the kubelet's target may have a namespace of its own, but has no pod
-		return [][]string{n.ofPods([]string{namespace("namespace")}), n.ofPods([]string{namespace("exported_namespace")})}
+		sets := [][]string{n.ofPods([]string{namespace("namespace")}), n.ofPods([]string{namespace("exported_namespace")})}
+		if n.relay != direct && n.pods != "" { // but a collector has one
+			sets = append(sets, []string{namespace("exported_namespace"), "exported_pod=~" + strconv.Quote(n.pods)})
+		}
+		return sets
 	case "dcgm":
 		m := []string{absentOr("exported_namespace")}
 		if n.pods != "" && len(n.Nodes) == 0 { // all GPUs of a node count
 			m = append(m, "exported_pod=~"+strconv.Quote(n.pods+"|"))
 		}
 		return [][]string{m}
-	case "process":
-		return [][]string{n.ofPods([]string{absentOr("namespace")})}
 	}
-	if slices.Contains(engines, src.Engine) {
+	if r := n.relayOf(src); r != direct {
+		return [][]string{r.ofWorkers(src, n)}
+	}
+	if src.Engine == "process" || slices.Contains(engines, src.Engine) {
 		return [][]string{n.ofPods([]string{absentOr("namespace")})}
 	}
 	return [][]string{{absentOr("namespace")}}
@@ -105,13 +112,11 @@ func (n scopeFilter) onlyNamedPods() (scopeFilter, bool) {
 	return n, true
 }
 
-// A discovery describes the engines of a scope: when each was first scraped, which kinds run in
-// pods whose names begin with the pool's, and whether there is an engine without a pod.
+// A discovery describes the engines of a scope: when each was first scraped, and which there are.
 type discovery struct {
+	sighting
 	scraped []firstSample
-	engines map[string]bool
-	longer  bool // another pool's name begins with this one's
-	unnamed bool
+	relay   relay            // of all engines
 	jobs    []enrich.Scraped // targets of the query's jobs in the last hours
 }
 
@@ -124,17 +129,22 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 		in = []string{"namespace=" + strconv.Quote(q.Scope.Namespace)}
 	}
 	var parts []string
+	engineOf := map[string]string{} // by the name of its metric
 	for _, src := range q.Running.Sources {
 		b := builder{sig: q.Running, src: src, matchers: in}
 		if !slices.Contains(engines, src.Engine) {
 			continue
 		}
-		if named {
-			parts = append(parts, marked("max by (pod) ("+b.sel(src.Metric, nil)+")", src.Engine))
+		engineOf[src.Metric] = src.Engine
+		if named || compared {
+			parts = append(parts, marked("max by (pod, exported_pod, k8s_pod_name) ("+b.sel(src.Metric, nil)+")", src.Engine))
 		}
 		if compared {
 			parts = append(parts, marked(firstScrapes(b, q), src.Engine+divisorMark))
 		}
+	}
+	if len(parts) > 0 {
+		parts = append(parts, relayed(q)...)
 	}
 	if len(q.Jobs) > 0 {
 		parts = append(parts, marked(earlierTargets(q, in), target))
@@ -147,24 +157,25 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline),
 			Reason: "reading the oldest sample: " + enrich.Explain("Prometheus", got.err)})
 	}
-	l := discovery{engines: map[string]bool{}}
+	var l discovery
+	through := make([]sighting, len(relays))
 	for _, s := range got.series {
 		engine, first := strings.CutSuffix(s.labels[marker], divisorMark)
-		switch pod := s.labels["pod"]; {
+		number, another := strings.CutPrefix(engine, relayMark)
+		switch i, _ := strconv.Atoi(number); {
 		case engine == target:
 			l.jobs = append(l.jobs, scrapedBy(q.Cluster, s.labels))
 		case first:
 			at := time.UnixMilli(int64(1000 * s.points[0].v)).UTC()
-			l.scraped = append(l.scraped, firstSample{pod, s.labels["model_name"], at})
-		case pod == "":
-			l.unnamed = true // an engine with only an address may belong to the pool
-		case strings.HasPrefix(pod, q.Scope.Pool+"-"):
-			if of := topology.PoolOf(pod); of != "" && of != q.Scope.Pool && topology.PoolOf(of) != q.Scope.Pool {
-				l.longer = true
-				continue
-			}
-			l.engines[engine] = true
+			l.scraped = append(l.scraped, firstSample{s.labels["pod"], s.labels["model_name"], at})
+		case another && isRelayed(s.labels):
+			through[i].add(engineOf[s.labels[model.MetricNameLabel]], s.labels[relays[i].pod], q.Scope.Pool)
+		case !another && !isRelayed(s.labels):
+			l.add(engine, s.labels["pod"], q.Scope.Pool)
 		}
+	}
+	if i := slices.IndexFunc(through, func(s sighting) bool { return s.any }); i >= 0 && !l.any {
+		l.sighting, l.relay = through[i], relays[i]
 	}
 	return l, got.err == nil && !got.partial
 }
@@ -188,12 +199,9 @@ const podSuffixes = "([a-z0-9]{6,10}-[a-z0-9]{5}|[0-9]{1,4}(-[0-9]{1,4})?|[a-z0-
 // whose names begin with the pool's name. A namespace with many pools would be many times as
 // expensive. Otherwise, the whole namespace is read.
 func filterFor(q enrich.Query, l discovery) scopeFilter {
-	scope := scopeFilter{Scope: q.Scope, began: firstScrape(l.scraped, q.Scope)}
+	scope := scopeFilter{Scope: q.Scope, began: firstScrape(l.scraped, q.Scope), relay: l.relay}
 	if byName(q.Scope) && !l.unnamed && len(l.engines) > 0 {
-		scope.pods, scope.engines = regexp.QuoteMeta(q.Scope.Pool+"-")+".*", l.engines
-		if l.longer {
-			scope.pods = regexp.QuoteMeta(q.Scope.Pool+"-") + podSuffixes
-		}
+		scope.pods, scope.engines = l.podsOf(q.Scope.Pool), l.engines
 	}
 	return scope
 }

@@ -154,7 +154,7 @@ func (g *gathering) take(j plannedQuery, all []series) {
 // put adds one series of a member to its sample.
 func (g *gathering) put(j plannedQuery, m *member, s series, scraped scrapes) {
 	sm, from := g.at(m, s.labels)
-	if m.source.Engine == target && s.labels["job"] != "" {
+	if m.source.Engine == target && jobOf(s.labels) != "" {
 		g.scraped[scrapedBy(g.query.Cluster, s.labels)] = true
 	}
 	var at time.Time // of the scrape
