@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"cmp"
 	"net"
 	"strings"
 
@@ -32,7 +33,10 @@ func Identify(cluster string, sig signals.Signal, src signals.Source, labels map
 		if e.Pod == "" && !strings.Contains(labels["pod"], "dcgm") {
 			e.Namespace, e.Pod = first("namespace"), first("pod")
 		}
-		e.Node, e.GPU = first("node", "Hostname", "hostname"), first("gpu", "UUID")
+		e.Node, e.GPU = cmp.Or(labels["node"], topology.HostOf(labels)), first("gpu", "UUID")
+		if e.Node == "" {
+			e.GPU = first("UUID", "gpu") // an index is ambiguous without its node
+		}
 	case "ingress":
 		// The namespace of the proxy does not count, but that of the backend.
 		up := topology.UpstreamOf(labels)

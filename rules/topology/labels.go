@@ -171,7 +171,7 @@ func pickers(l map[string]string) bool {
 // exporter's own, and the workload's are exported_pod and exported_namespace.
 func gpuEntity(e *state.Entity, l map[string]string) {
 	if e.Node == "" {
-		e.Node = first(l, "Hostname", "hostname")
+		e.Node = HostOf(l)
 	}
 	if e.Node != "" {
 		e.GPU = first(l, "gpu", "gpu_id", "UUID", "gpu_uuid")
@@ -186,6 +186,17 @@ func gpuEntity(e *state.Entity, l map[string]string) {
 			e.Namespace = ""
 		}
 	}
+}
+
+// HostOf returns the node that a GPU exporter's series name; "" if they name something else. An
+// exporter that was not told its node gives its pod's name. One that reads a remote host engine
+// gives the engine's address.
+func HostOf(l map[string]string) string {
+	host := first(l, "Hostname", "hostname")
+	if host == l["pod"] || host == "localhost" || strings.HasPrefix(host, "127.") || strings.Contains(host, "dcgm") {
+		return ""
+	}
+	return host
 }
 
 func first(labels map[string]string, keys ...string) string {

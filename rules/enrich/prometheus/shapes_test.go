@@ -224,3 +224,28 @@ func TestDividedGPUHasUtilization(t *testing.T) {
 		t.Errorf("utilization %g %%, want 4", got)
 	}
 }
+
+// An exporter that was not told its node has its pod's name as Hostname, and one with a remote host
+// engine the engine's address. Neither is the node of the broken GPU.
+func TestHostnameOfExporterIsNoNode(t *testing.T) {
+	for _, hostname := range []string{"nvidia-dcgm-exporter-4x7k2", "localhost", "nvidia-dcgm", "node-0"} {
+		w := busyPair(steady)
+		gpu := []string{"namespace", "gpu-operator", "pod", "nvidia-dcgm-exporter-4x7k2", "exported_namespace", "llm",
+			"exported_pod", "vllm-llama-7d9f8b6c5-aaaaa", "gpu", "0", "UUID", "GPU-0", "Hostname", hostname}
+		each(func(at time.Time) {
+			xid := 0.0
+			if at.After(changed) {
+				xid = 79
+			}
+			w.add(at, xid, append([]string{"__name__", "DCGM_FI_DEV_XID_ERRORS"}, gpu...)...)
+			for i, worker := range twoWorkers(false) {
+				w.add(at, 1, "__name__", "kube_pod_info", "namespace", "llm", "pod", worker.Pod, "node", "node-"+strconv.Itoa(i),
+					"job", "kube-state-metrics")
+			}
+		})
+		d, ev := diagnosed(t, w, nil, append([]string{"alertname", "DCGMXidErrors"}, gpu...)...)
+		if d.Cause != "gpu_fault" || len(d.Scope.Nodes) != 1 || d.Scope.Nodes[0] != "node-0" || ev.Workers[0].Node != "node-0" {
+			t.Errorf("%s: %s on %v of %+v", hostname, d.Cause, d.Scope.Nodes, ev.Workers)
+		}
+	}
+}
