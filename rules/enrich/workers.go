@@ -22,12 +22,13 @@ func (m *merge) findWorkers() {
 		}
 	}
 	models, several, gpus := map[string]string{}, map[string]bool{}, map[string][]string{}
+	named := m.engineNames()
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
 			e := s.Entity
 			key := e.Namespace + "/" + e.Pod
 			// Kubernetes knows only the name on the command line, which the engine may not use.
-			if e.Pod != "" && e.Model != "" && len(r.Workers) == 0 {
+			if e.Pod != "" && e.Model != "" && len(r.Workers) == 0 && (!named[key] || s.Signal == m.query.Running.ID) {
 				several[key] = several[key] || models[key] != "" && !strings.EqualFold(models[key], e.Model)
 				models[key] = e.Model
 			}
@@ -64,6 +65,20 @@ func (m *merge) findWorkers() {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod),
 			cmp.Compare(a.Instance, b.Instance))
 	})
+}
+
+// engineNames returns the pods whose engines report their model's name with the requests. Their
+// other series may have a label "model" of the pod, which the scrape added.
+func (m *merge) engineNames() map[string]bool {
+	out := map[string]bool{}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			if s.Signal == m.query.Running.ID && s.Entity.Pod != "" && s.Entity.Model != "" {
+				out[s.Entity.Namespace+"/"+s.Entity.Pod] = true
+			}
+		}
+	}
+	return out
 }
 
 // addReporting adds the pods that report an engine's metrics and answer now, but that Kubernetes'

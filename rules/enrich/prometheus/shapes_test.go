@@ -249,3 +249,17 @@ func TestHostnameOfExporterIsNoNode(t *testing.T) {
 		}
 	}
 }
+
+// Scrape configurations for annotated pods give the pods' labels to all series, and charts label
+// pods with a short name of their model. The engine's own name counts.
+func TestPodLabelIsNoModelsName(t *testing.T) {
+	for _, known := range []fixed{twoWorkers(false), nil} {
+		w := hungWorker(func(l map[string]string) { l["model"] = "llama3" })
+		d, ev := diagnosed(t, w, known, "alertname", "VLLMRequestQueueBackup", "namespace", "llm", "model", "llama3", "model_name", "llama-70b")
+		for _, worker := range ev.Workers {
+			if worker.Model != "llama-70b" || d.Scope.Model != worker.Model || d.Cause != "engine_hang" {
+				t.Errorf("%s of %q, worker %+v", d.Cause, d.Scope.Model, worker)
+			}
+		}
+	}
+}
