@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -117,7 +118,7 @@ func TestUseCountsWholeWorkersOnly(t *testing.T) {
 // A missing flag is appended to the list, and the inverse removes it.
 func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
 	s, err := drafted("lower", func(s *guard.Scene) {
-		s.Workload.Containers[0].Args = []string{"--model=m"}
+		s.Workload.Containers[0].Args, s.Workload.Generation = []string{"--model=m"}, 7
 		each(s, "max_num_seqs", 96)
 	})
 	if err != nil {
@@ -129,15 +130,34 @@ func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
 		!strings.Contains(w.Inverse, `{"op":"remove",`+path) {
 		t.Errorf("%+v %v", w, err)
 	}
-	// A test beyond the end of the list fails, so the command tests the container and the last
-	// argument.
-	if before := `{"op":"test","path":"/spec/template/spec/containers/0/args/0","value":"--model=m"}`; !strings.Contains(s.Action.Command, before) ||
+	// A test beyond the end of the list fails, so the command tests the generation.
+	if before := `{"op":"test","path":"/metadata/generation","value":7}`; !strings.Contains(s.Action.Command, before) ||
 		strings.Contains(s.Action.Command, `"op":"test",`+path) || !strings.Contains(s.Action.Command, `{"op":"add",`+path) {
 		t.Error(s.Action.Command)
 	}
 	set, err := drafted("lower", nil)
 	if err != nil || !strings.Contains(set.Action.Command, `{"op":"test","path":"/spec/template/spec/containers/0/args/1","value":"--max-num-seqs=96"}`) || !strings.Contains(set.Action.Command, `"op":"replace"`) {
 		t.Errorf("%s %v", set.Action.Command, err)
+	}
+}
+
+// People read a plan in chat, and a key of the engine may be among its arguments.
+func TestPlanShowsNoOtherArgument(t *testing.T) {
+	s, err := drafted("lower", func(s *guard.Scene) {
+		s.Workload.Containers[0].Args = []string{"--model=m", "--api-key", "sk-1"}
+		each(s, "max_num_seqs", 96)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := setEngineArg{}.Write(s, "op")
+	if plan := fmt.Sprint(s.Action, w); err != nil || strings.Contains(plan, "sk-1") {
+		t.Error(plan, err)
+	}
+	b := newRun(setEngineArgKind, state.Intent)
+	b.p.w.Containers[0].Args = []string{"--api-key=sk-1", "--max-num-seqs=100"} // an argument was inserted
+	if got := (setEngineArg{}).apply(t.Context(), b.stage); got.to != state.Superseded || strings.Contains(got.text, "sk-1") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -181,7 +181,7 @@ func TestUnreadWorkloadChangesNothing(t *testing.T) {
 		return func() *runCase { return newRun(setEngineArgKind, st) }
 	}
 	runSteps(t, in(state.Intent), setEngineArg{}.apply, []stepCase{
-		{name: "appended where there is no container", set: nowhere, to: state.Superseded, says: "changed the value to"},
+		{name: "appended where there is no container", set: nowhere, to: state.Superseded, says: "changed the value before the write"},
 	})
 	runSteps(t, in(state.Applied), setEngineArg{}.live, []stepCase{
 		{name: "appended, and no container any more", set: nowhere, to: state.NeedsHuman, says: "changed the workload after the write"},

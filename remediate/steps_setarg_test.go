@@ -24,12 +24,12 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 		{name: "of another UID", set: func(b *runCase) { b.p.w.UID = "dep-2" }, to: state.Superseded, says: "replaced the workload"},
 		{name: "deleted", set: func(b *runCase) { b.p.wErr = cluster.ErrNotFound }, to: state.Superseded, says: "replaced the workload"},
 		{name: "not readable", set: func(b *runCase) { b.p.wErr = errAway }, to: state.Intent, wait: poll},
-		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.Superseded, says: "changed the value to"},
-		{name: "another container list", set: func(b *runCase) { b.p.w.Containers = nil }, to: state.Superseded, says: "changed the value to"},
-		{name: "fewer args", set: func(b *runCase) { b.p.w.Containers[0].Args = nil }, to: state.Superseded, says: "changed the value to"},
-		{name: "a place that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/replicas" }, to: state.Superseded, says: "changed the value to"},
-		{name: "a container that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/x/args/0" }, to: state.Superseded, says: "changed the value to"},
-		{name: "an arg that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/0/args/x" }, to: state.Superseded, says: "changed the value to"},
+		{name: "another value", set: func(b *runCase) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=64" }, to: state.Superseded, says: "changed the value before the write"},
+		{name: "another container list", set: func(b *runCase) { b.p.w.Containers = nil }, to: state.Superseded, says: "changed the value before the write"},
+		{name: "fewer args", set: func(b *runCase) { b.p.w.Containers[0].Args = nil }, to: state.Superseded, says: "changed the value before the write"},
+		{name: "a place that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/replicas" }, to: state.Superseded, says: "changed the value before the write"},
+		{name: "a container that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/x/args/0" }, to: state.Superseded, says: "changed the value before the write"},
+		{name: "an arg that is none", set: func(b *runCase) { b.act.Write.Path = "/spec/template/spec/containers/0/args/x" }, to: state.Superseded, says: "changed the value before the write"},
 		{name: "in the command", set: func(b *runCase) {
 			b.act.Write.Path = "/spec/template/spec/containers/0/command/1"
 			b.p.w.Containers[0].Command, b.p.w.Containers[0].Args = []string{"vllm", "--max-num-seqs=100"}, nil
