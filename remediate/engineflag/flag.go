@@ -151,7 +151,7 @@ func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
 }
 
 // locateShell finds the flag within a script. It accepts only a literal value: one number, outside
-// a heredoc, with no expansion in it.
+// a heredoc, with no expansion in it, in a script without secrets.
 func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 	var found Place
 	ok := false
@@ -179,6 +179,10 @@ func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 				return Place{}, false, fmt.Errorf("--%s is in the script more than once, or in a form that Paramedic "+
 					"cannot edit: change it by hand", flag)
 			}
+			if secret.MatchString(t) {
+				return Place{}, false, fmt.Errorf("--%s is in a script that may contain a secret, and a plan shows all of it: "+
+					"change it by hand", flag)
+			}
 			from, to := all[0][2], all[0][3]
 			if to-from >= 2 && (t[from] == '"' || t[from] == '\'') {
 				from, to = from+1, to-1
@@ -192,6 +196,11 @@ func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 	}
 	return found, ok, nil
 }
+
+// secret matches what may be a secret in a script: a word such as token with a value that is
+// neither a variable nor a path, or an address with a password.
+var secret = regexp.MustCompile(`(?i)(?:token|secret|passw(?:or)?d|key|bearer)["']?[=:\s]\s*["']?[^\s"'$` + "`" + `<>|&;)/-]|` +
+	`//[^/\s:@]+:[^/\s$@]+@`)
 
 // number parses a flag's value. It refuses a value that a variable sets.
 func number(flag, s string) (int, error) {
