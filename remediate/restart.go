@@ -90,8 +90,8 @@ func (restartWorker) target(in state.Incident, ev state.Evidence, params map[str
 func (restartWorker) draft(s *guard.Scene) error {
 	a := s.Action
 	a.Change = fmt.Sprintf("restart pod %s/%s", a.Target.Namespace, a.Target.Name)
-	if !slices.ContainsFunc(s.Pods, func(p cluster.Pod) bool { return p.UID == s.Pod.UID }) {
-		return fmt.Errorf("pod %s does not belong to %s", s.Pod.Name, s.Workload.Name)
+	if why := s.Stray(); why != "" {
+		return errors.New(why)
 	}
 	labels, err := isolation(s)
 	if err != nil {

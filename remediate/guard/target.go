@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/cluster"
 	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
 // targetGuard allows exactly one object: the one that was planned for. It must not be part of a
-// larger engine, and its namespace must have opted in.
+// larger engine, a worker must still belong to its pool, and its namespace must have opted in.
 func targetGuard(_ context.Context, s *Scene) verdict {
 	t := s.Action.Target
 	uid := s.Workload.UID
@@ -36,6 +37,11 @@ func targetGuard(_ context.Context, s *Scene) verdict {
 	case t.Kind == "Pod" && s.Pod.Labels["leaderworkerset.sigs.k8s.io/name"] != "":
 		return deny("%s belongs to a LeaderWorkerSet: its whole group would restart", t)
 	}
+	if t.Kind == "Pod" {
+		if why := s.Stray(); why != "" {
+			return deny("%s, so nothing would replace it", why)
+		}
+	}
 	if why := s.partOfEngine(); why != "" {
 		return deny("%s", why)
 	}
@@ -44,6 +50,15 @@ func targetGuard(_ context.Context, s *Scene) verdict {
 			s.Site.ManagedLabel)
 	}
 	return allow("%s has the planned UID %s", t, t.UID)
+}
+
+// Stray returns why the pod is no worker of the pool, or "". A person may take a pod out of its
+// controller at any time, to keep it for a look.
+func (s *Scene) Stray() string {
+	if slices.ContainsFunc(s.Pods, func(p cluster.Pod) bool { return p.UID == s.Pod.UID }) {
+		return ""
+	}
+	return fmt.Sprintf("pod %s does not belong to %s", s.Pod.Name, s.Workload.Name)
 }
 
 // evidenceGuard allows if an alert still fires, the verdict is still about the target, and enough

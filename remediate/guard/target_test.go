@@ -31,6 +31,8 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 		{name: "no UID", set: func(s *Scene) { s.Action.Target.UID, s.Workload.UID = "", "" }, want: state.Deny, says: "no object with a UID"},
 		{name: "another workload of its name", set: func(s *Scene) { s.Workload.UID = "dep-2" }, want: state.Deny, says: "was replaced since the plan"},
 		{name: "another worker of its name", kind: playbooks.ActionRestartWorker, set: pod(func(p *cluster.Pod) { p.UID = "pod-9" }), want: state.Deny, says: "was replaced since the plan"},
+		{name: "a worker that was taken out of its pool", kind: playbooks.ActionRestartWorker, set: func(s *Scene) { s.Pods = s.Pods[1:] }, want: state.Deny,
+			says: "does not belong to vllm"},
 		{name: "kube-system", set: target(func(t *state.Target) { t.Namespace = "kube-system" }), want: state.Deny, says: "belongs to Kubernetes"},
 		{name: "kube-public", set: target(func(t *state.Target) { t.Namespace = "kube-public" }), want: state.Deny, says: "belongs to Kubernetes"},
 		{name: "kube-node-lease", set: target(func(t *state.Target) { t.Namespace = "kube-node-lease" }), want: state.Deny, says: "belongs to Kubernetes"},
