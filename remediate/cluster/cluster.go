@@ -105,7 +105,7 @@ type Owner struct {
 // A Manager is an entry of managedFields: who wrote which fields, and when.
 type Manager struct {
 	Name   string
-	Status bool // it wrote a subresource
+	Status bool // it wrote the status
 	At     time.Time
 	// Owns lists the paths written, such as spec.template.spec.containers[vllm].args.
 	Owns []string

@@ -13,8 +13,8 @@ import (
 // person.
 var controllers = []string{"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver", FieldManager}
 
-// HumanEdit returns a manager that edited the workload after a time and is a person's tool. It
-// ignores controllers, GitOps tools, Helm, and the creation of the workload.
+// HumanEdit returns a manager that edited or scaled the workload after a time and is a person's
+// tool. It ignores controllers, GitOps tools, Helm, and the creation of the workload.
 func (w Workload) HumanEdit(since time.Time) (Manager, bool) {
 	for _, m := range w.Managers {
 		if m.Status || !m.At.After(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) ||

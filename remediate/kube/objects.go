@@ -92,7 +92,7 @@ func workload(kind string, m *metav1.ObjectMeta, sel *metav1.LabelSelector,
 func managers(entries []metav1.ManagedFieldsEntry) []cluster.Manager {
 	var out []cluster.Manager
 	for _, e := range entries {
-		m := cluster.Manager{Name: e.Manager, Status: e.Subresource != ""}
+		m := cluster.Manager{Name: e.Manager, Status: e.Subresource == "status"}
 		if e.Time != nil {
 			m.At = e.Time.UTC()
 		}

@@ -190,3 +190,15 @@ func TestOwnersAndWritersAreTold(t *testing.T) {
 		t.Errorf("%+v", m[1:])
 	}
 }
+
+// kubectl scale writes the subresource, and so does an autoscaler's controller.
+func TestScaleByHandIsAnEdit(t *testing.T) {
+	at := metav1.NewTime(time.Unix(3600, 0))
+	for manager, want := range map[string]bool{"kubectl": true, "kube-controller-manager": false, "keda": false} {
+		w := deployment(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: manager, Subresource: "scale", Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}}})
+		if _, edited := w.HumanEdit(at.Add(-time.Minute)); edited != want || w.Declared() != "" {
+			t.Errorf("%s: %t", manager, edited)
+		}
+	}
+}
