@@ -128,10 +128,15 @@ func (x *step) announceHold(in *state.Incident, a *state.Action) {
 	x.publish(in)
 }
 
-// runAction keeps the run effect for as long as the runner has work on the action.
+// hasRunner reports whether the runner has work on the action. In mode auto it begins by itself.
+func hasRunner(a *state.Action) bool {
+	return a.State.Running() || a.State == state.Proposed && a.Mode == "auto"
+}
+
+// scheduleRun keeps the run effect for as long as the runner has work on the action.
 func (x *step) scheduleRun(a *state.Action) {
 	id := runEffect(a.ID)
-	if a.State.Running() || (a.State == state.Proposed && a.Mode == "auto") {
+	if hasRunner(a) {
 		due := x.now
 		if a.NextAt.After(due) {
 			due = a.NextAt

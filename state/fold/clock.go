@@ -38,7 +38,7 @@ func (x *step) applyClock(c state.ClockStep) {
 		switch {
 		case a.State == state.AwaitingApproval && move(&a.ExpiresAt):
 			x.scheduleAction(a)
-		case a.State.Running():
+		case hasRunner(a):
 			a.MoveClock(c.By) // the effect of its next look was moved above
 		default:
 			continue

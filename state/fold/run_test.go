@@ -90,6 +90,17 @@ func TestClockStepMovesRuns(t *testing.T) {
 	}
 }
 
+// A run of mode auto that a guard holds waits as long as before, too, if the clock is set.
+func TestClockStepMovesHeldProposals(t *testing.T) {
+	s := newStory(t)
+	_, a := s.proposed("auto")
+	a.NextAt, a.Journal = s.now, map[string]string{"held": s.now.Format(time.RFC3339Nano)}
+	s.apply(state.Input{Clock: &state.ClockStep{By: -time.Hour}})
+	if since, err := time.Parse(time.RFC3339Nano, a.Journal["held"]); err != nil || a.NextAt.Sub(s.now) != -time.Hour || since.Sub(s.now) != -time.Hour {
+		t.Errorf("held since %s, next look at %s: %v", since, a.NextAt, err)
+	}
+}
+
 // Admission and intent are the bot's own steps. They are recorded, and not notified.
 func TestBotStepsAreQuiet(t *testing.T) {
 	s := newStory(t)
