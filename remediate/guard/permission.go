@@ -55,8 +55,8 @@ func approval(_ context.Context, s *Scene) verdict {
 		return hold(a.ExpiresAt, "waits for approval%s", inParens(s.Rule.Approvers))
 	}
 	by, at := a.DecidedBy, s.Now
-	if recorded := Written(*a); !recorded.IsZero() {
-		at = recorded // the intent used the approval up
+	if !a.Write.At.IsZero() { // the intent used the approval up; unlike its step, it moves with the clock
+		at = a.Write.At
 	}
 	switch {
 	case by.ID == "" || a.DecidedAt.IsZero():

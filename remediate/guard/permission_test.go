@@ -25,9 +25,14 @@ func TestApprovalGuardAnswers(t *testing.T) {
 		want   state.Decision
 		says   string
 	}{
-		"in time":                   {func(*Scene) {}, state.Allow, "approved by asha"},
-		"used late":                 {func(s *Scene) { s.Now = at.Add(30*time.Minute - 1) }, state.Allow, "approved by asha"},
-		"used too late":             {func(s *Scene) { s.Now = at.Add(30 * time.Minute) }, state.Deny, "expired"},
+		"in time":       {func(*Scene) {}, state.Allow, "approved by asha"},
+		"used late":     {func(s *Scene) { s.Now = at.Add(30*time.Minute - 1) }, state.Allow, "approved by asha"},
+		"used too late": {func(s *Scene) { s.Now = at.Add(30 * time.Minute) }, state.Deny, "expired"},
+		"used in time, then the clock was set back": {func(s *Scene) {
+			s.Action.Steps, s.Action.Write.At = []state.ActionStep{{State: state.Intent, At: s.Now}}, s.Now
+			s.Action.MoveClock(-time.Hour)
+			s.Now = s.Now.Add(-50 * time.Minute)
+		}, state.Allow, "approved by asha"},
 		"given at the expiry":       {func(s *Scene) { s.Action.DecidedAt = s.Action.ExpiresAt }, state.Deny, "expired"},
 		"given by no person":        {func(s *Scene) { s.Action.DecidedBy = state.Actor{Role: state.Responder} }, state.Deny, "no person has approved it"},
 		"given at no time":          {func(s *Scene) { s.Action.DecidedAt = time.Time{} }, state.Deny, "no person has approved it"},
