@@ -24,14 +24,16 @@ type restartWorker struct{}
 // isolated is the value of the changed label while the worker does not serve.
 const isolated = "isolated-by-paramedic"
 
-// The journal's keys: the time at which a step was found to be done, and why the worker is put
-// back.
+// The journal's keys: the time at which a step was found to be done, why the worker is put back,
+// and which pod replaced it.
 const (
-	keyIsolated = "isolated"
-	keyDrained  = "drained"
-	keyBlocked  = "blocked"
-	keyEvicted  = "evicted"
-	keyUndo     = "undo"
+	keyIsolated       = "isolated"
+	keyDrained        = "drained"
+	keyBlocked        = "blocked"
+	keyEvicted        = "evicted"
+	keyUndo           = "undo"
+	keyReplacement    = "replacement"
+	keyReplacementUID = "replacement_uid"
 )
 
 func (restartWorker) verbs() []Verb {

@@ -258,9 +258,10 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 	if err == nil {
 		var pods []cluster.Pod
 		if pods, err = r.cluster.Pods(ctx, w); err == nil {
-			if fresh := replacement(pods, a, drainedAt(a)); fresh != "" && cluster.CountReady(pods) >= w.Replicas {
-				r.note("replacement", fresh)
-				return advance{to: state.Verifying, text: "replaced by " + fresh}
+			if fresh := replacement(pods, a, drainedAt(a)); fresh.UID != "" && cluster.CountReady(pods) >= w.Replicas {
+				r.note(keyReplacement, fresh.Name)
+				r.note(keyReplacementUID, fresh.UID)
+				return advance{to: state.Verifying, text: "replaced by " + fresh.Name}
 			}
 		}
 	}
@@ -282,24 +283,25 @@ func drainedAt(a *state.Action) time.Time {
 	return t
 }
 
-// replacement returns the ready worker that was created after the drain. Kubernetes' times are
-// whole seconds.
-func replacement(pods []cluster.Pod, a *state.Action, drained time.Time) string {
+// replacement returns the ready worker that was created after the drain, or an empty one.
+// Kubernetes' times are whole seconds.
+func replacement(pods []cluster.Pod, a *state.Action, drained time.Time) cluster.Pod {
 	for _, p := range pods {
 		if p.UID != a.Write.UID && p.Ready && !p.Terminating &&
 			!p.Created.Before(drained.Truncate(time.Second).Add(-time.Second)) {
-			return p.Name
+			return p
 		}
 	}
-	return ""
+	return cluster.Pod{}
 }
 
 func (restartWorker) still(ctx context.Context, r *stage) (advance, error) {
-	pod, err := r.cluster.Pod(ctx, r.act.Target.Namespace, r.act.Journal["replacement"])
+	pod, err := r.cluster.Pod(ctx, r.act.Target.Namespace, r.act.Journal[keyReplacement])
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return advance{}, err
 	}
-	if err != nil || pod.Terminating {
+	uid := r.act.Journal[keyReplacementUID] // a StatefulSet gives the name to the next worker
+	if err != nil || pod.Terminating || uid != "" && pod.UID != uid {
 		return advance{to: state.NeedsHuman, text: "the replacement worker ended while Paramedic verified it"}, nil
 	}
 	return advance{}, nil

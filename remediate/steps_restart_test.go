@@ -249,8 +249,11 @@ func TestReplacementIsANewReadyWorker(t *testing.T) {
 		"not readable": {set: func(b *runCase) { b.p.podErr = errAway }, failed: true},
 		"gone":         {set: func(b *runCase) { b.p.podErr = cluster.ErrNotFound }, to: state.NeedsHuman},
 		"terminating":  {set: func(b *runCase) { b.p.pod.Terminating = true }, to: state.NeedsHuman},
+		"another pod":  {set: func(b *runCase) { b.p.pod.UID = "pod-10" }, to: state.NeedsHuman},
+		"not recorded": {set: func(b *runCase) { delete(b.act.Journal, keyReplacementUID); b.p.pod.UID = "pod-10" }}, // by an older version
 	} {
 		b := newRun(restartWorkerKind, state.Verifying)
+		b.note(keyReplacementUID, "pod-0")
 		c.set(b)
 		if got, err := (restartWorker{}).still(t.Context(), b.stage); got.to != c.to || (err != nil) != c.failed {
 			t.Errorf("the replacement is %s: %s %v", name, got.to, err)

@@ -69,5 +69,5 @@ func (r *Runner) sample(ctx context.Context, st *stage, settled time.Time) map[s
 	s := r.cfg.survey(ctx, st.in, a)
 	s.PeersEvidence(ctx)
 	oldest := max(settled.UnixNano(), st.now.Add(-s.Rule.EvidenceAge).UnixNano())
-	return s.Measure(cmp.Or(a.Journal["replacement"], a.Target.Name), oldest)
+	return s.Measure(cmp.Or(a.Journal[keyReplacement], a.Target.Name), oldest)
 }
