@@ -56,7 +56,7 @@ func (restartWorker) Metrics() []verify.Metric {
 		{Signal: "ttft_p95", Unit: "s", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.5},
 		{Signal: "error_rate", Unit: "ratio", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.02,
 			Rolling: verify.Rolling{Worse: 2, Noise: 0.1}},
-		{Signal: "replicas_ready", Unit: "pods", Agg: verify.AggReady, Guardrail: true, Higher: true, Worse: 0.99,
+		{Signal: readySignal, Unit: "pods", Agg: verify.AggReady, Guardrail: true, Higher: true, Worse: 0.99,
 			Rolling: verify.Rolling{Worse: 0.99}},
 	}
 }

@@ -250,7 +250,7 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) a
 	})
 }
 
-// live waits until the pool has its number of workers again without the old one, all of them ready.
+// live waits until the pool is whole again without the old worker.
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
 	since := r.entered(state.Applied)
@@ -258,7 +258,7 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 	if err == nil {
 		var pods []cluster.Pod
 		if pods, err = r.cluster.Pods(ctx, w); err == nil {
-			if fresh := replacement(pods, a, drainedAt(a)); fresh.UID != "" && cluster.CountReady(pods) >= w.Replicas {
+			if fresh := replacement(pods, a, drainedAt(a)); fresh.UID != "" && r.whole(cluster.CountReady(pods), w.Replicas) {
 				r.note(keyReplacement, fresh.Name)
 				r.note(keyReplacementUID, fresh.UID)
 				return advance{to: state.Verifying, text: "replaced by " + fresh.Name}

@@ -241,7 +241,7 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	case err != nil || !isOurs(w, a):
 		return advance{to: state.NeedsHuman,
 			text: "another client changed the workload after the write: Paramedic leaves it as it is; check its value"}
-	case !w.RollingOut() && w.Ready >= w.Replicas:
+	case !w.RollingOut() && r.whole(w.Ready, w.Replicas):
 		return advance{to: state.Verifying, text: "the rollout is complete"}
 	case r.now.Sub(r.progress(w, state.Applied)) > r.cfg.Timing.Rollout:
 		return advance{to: state.RollbackIntent,
@@ -307,7 +307,7 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	case back && live != wr.Old:
 		return advance{to: state.NeedsHuman,
 			text: "another client changed the workload after the rollback: Paramedic leaves it as it is; check its value"}
-	case back && !w.RollingOut() && w.Ready >= w.Replicas:
+	case back && !w.RollingOut() && r.whole(w.Ready, w.Replicas):
 		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", why)}
 	case back && r.now.Sub(r.progress(w, state.RollbackIntent)) > r.cfg.Timing.Rollout:
 		return advance{to: state.NeedsHuman,

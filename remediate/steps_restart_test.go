@@ -233,6 +233,10 @@ func TestReplacementIsANewReadyWorker(t *testing.T) {
 		{name: "terminating", set: fresh(func(p *cluster.Pod) { p.Terminating = true }), to: state.Applied, wait: poll},
 		{name: "not ready, in a pool that has enough", set: func(b *runCase) { fresh(func(p *cluster.Pod) { p.Ready = false })(b); b.p.w.Replicas = 4 }, to: state.Applied, wait: poll},
 		{name: "too few in all", set: func(b *runCase) { fresh(func(*cluster.Pod) {})(b); b.p.w.Replicas = 6 }, to: state.Applied, wait: poll},
+		{name: "too few in all, and as many as before", set: func(b *runCase) {
+			fresh(func(*cluster.Pod) {})(b)
+			b.p.w.Replicas, b.act.Verify.Baseline = 6, map[string]float64{readySignal: 5}
+		}, to: state.Verifying},
 		{name: "none", to: state.Applied, wait: poll},
 		{name: "the pool is not readable", set: func(b *runCase) { fresh(func(*cluster.Pod) {})(b); b.p.wErr = errAway }, to: state.Applied, wait: poll},
 		{name: "the workers are not readable", set: func(b *runCase) { fresh(func(*cluster.Pod) {})(b); b.p.podsErr = errAway }, to: state.Applied, wait: poll},

@@ -64,10 +64,17 @@ func TestCapIsLiveWhenItsRolloutIs(t *testing.T) {
 	since := func(d time.Duration) func(*runCase) {
 		return func(b *runCase) { b.act.Steps[1].At = noon.Add(-d); b.p.w.Updated = 3 }
 	}
+	ready := func(now int, before float64) func(*runCase) { // one worker may have found no GPU
+		return func(b *runCase) { b.p.w.Ready, b.act.Verify.Baseline = now, map[string]float64{readySignal: before} }
+	}
 	runSteps(t, begin, setEngineArg{}.live, []stepCase{
 		{name: "complete", to: state.Verifying, says: "rollout is complete"},
 		{name: "rolling", set: since(time.Minute), to: state.Applied, wait: poll},
 		{name: "rolled, and not ready", set: func(b *runCase) { b.p.w.Ready = 4 }, to: state.Applied, wait: poll},
+		{name: "rolled, and as many ready as before", set: ready(4, 4), to: state.Verifying, says: "rollout is complete"},
+		{name: "rolled, and fewer ready than before", set: ready(3, 4), to: state.Applied, wait: poll},
+		{name: "rolled, and none ready as before", set: ready(0, 0), to: state.Applied, wait: poll},
+		{name: "rolling, and as many ready as before", set: func(b *runCase) { since(time.Minute)(b); ready(4, 4)(b) }, to: state.Applied, wait: poll},
 		{name: "rolling for as long as it may", set: since(30 * time.Minute), to: state.Applied, wait: poll},
 		{name: "rolling for longer", set: since(30*time.Minute + moment), to: state.RollbackIntent, says: "has not progressed for 30m"},
 		{name: "rolling for longer, and progressing", set: func(b *runCase) {
@@ -142,6 +149,9 @@ func TestCapIsRolledBackOnlyOverItself(t *testing.T) {
 		{name: "ours", to: state.RollbackIntent, wrote: "inverse"},
 		{name: "undone and live", set: done(func(*runCase) {}), to: state.RolledBack, says: "live again (because)"},
 		{name: "undone and rolling", set: done(func(b *runCase) { b.p.w.Updated = 1 }), to: state.RollbackIntent, wait: poll},
+		{name: "undone, and as many ready as before", set: done(func(b *runCase) {
+			b.p.w.Ready, b.act.Verify.Baseline = 4, map[string]float64{readySignal: 4}
+		}), to: state.RolledBack},
 		{name: "undone and not ready", set: done(func(b *runCase) { b.p.w.Ready = 1 }), to: state.RollbackIntent, wait: poll},
 		{name: "undone, rolling as long as it may", set: done(func(b *runCase) { b.p.w.Updated = 1; b.act.Steps[1].At = noon.Add(-30 * time.Minute) }), to: state.RollbackIntent, wait: poll},
 		{name: "undone, rolling for longer", set: done(func(b *runCase) { b.p.w.Updated = 1; b.act.Steps[1].At = noon.Add(-30*time.Minute - moment) }),

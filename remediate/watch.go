@@ -15,6 +15,9 @@ const (
 	keyRestored = "restored" // the time at which a rollback was first seen to be live
 )
 
+// readySignal is the number of ready workers among the metrics of an action.
+const readySignal = "replicas_ready"
+
 // watch reads the guardrails while the change takes effect, and returns the breach or "". A rollout
 // causes single bad readings, so a breach has to last for as many readings as the baseline has.
 func (r *stage) watch(ctx context.Context, kind action) string {
@@ -46,6 +49,13 @@ func (r *stage) watch(ctx context.Context, kind action) string {
 	v.Verdict = state.Worse
 	v.Text = "guardrail breached while the change took effect: " + strings.Join(breached, ", ")
 	return v.Text
+}
+
+// whole reports whether as many workers are ready as the pool wants, or as were ready before the
+// write: one that found no GPU then may still wait for it.
+func (r *stage) whole(ready, wanted int) bool {
+	before, known := r.act.Verify.Baseline[readySignal]
+	return ready >= wanted || known && float64(ready) >= max(1, before)
 }
 
 // takeEffect waits until the change is in force, and stops waiting if a guardrail is breached.
