@@ -14,6 +14,8 @@
 //     delivery, which sees it in the view, performs it. If more than ten seconds lie between them,
 //     every guard is asked again. Before an eviction every guard is asked again that the isolation
 //     itself does not change. A mode that has become stricter stops a run at once.
+//   - A planned value is written only if the limits still allow it, and a higher one only if it is
+//     still safe.
 //   - A write carries the run's op-id. It tests the UID and the old value in the same request. So
 //     it happens once, on the object that was judged, or not at all.
 //   - After a crash the runner reads before it repeats. If it cannot prove what happened, it hands

@@ -50,6 +50,28 @@ func TestHoldLastsUntilItsTime(t *testing.T) {
 	}
 }
 
+// The operator may tighten a limit while an approved run is held.
+func TestHeldRunKeepsTheLimitsInForce(t *testing.T) {
+	w := newWorld(t, setArg, policy.Approve)
+	end := w.clock.now.Add(9 * time.Hour)
+	night := policy.Policy{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now, End: end}}}
+	w.cfg.Policies = []policy.Policy{night}
+	w.plan() // 256 → 128
+	w.approve(sre)
+	w.step()
+	w.cfg.Limits.Floor = 192
+	id := w.actions[0].ID
+	for range 200 { // looks every five minutes
+		if a, _ := w.Action(id); a.State.Done() {
+			break
+		}
+		w.step()
+	}
+	a, _ := w.Action(id)
+	w.wantDenied(a, "verifiability")
+	w.wantWrites(0)
+}
+
 // A hold without an end is given up, and the remedy is planned again.
 func TestHoldWithoutAnEndIsGivenUp(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)

@@ -66,14 +66,9 @@ func (setEngineArg) draft(s *guard.Scene) error {
 	if err != nil {
 		return err
 	}
-	from := p.Value
-	if p.Absent {
-		v := s.Of("max_num_seqs")
-		if len(v) == 0 || slices.Min(v) != slices.Max(v) {
-			return fmt.Errorf("--%s is not set, and its default depends on the GPU: set it once by hand to the present value",
-				engineflag.Spelled(arg))
-		}
-		from = int(v[0])
+	from, err := present(s, p, arg)
+	if err != nil {
+		return err
 	}
 	to, why, err := compute(s, from, a.Params["direction"])
 	if err != nil {
@@ -85,6 +80,19 @@ func (setEngineArg) draft(s *guard.Scene) error {
 	a.Why = why
 	a.Command = kubectl(a.Target, encode(expected(s.Workload, p), replaceOf(p, p.With(arg, to))))
 	return nil
+}
+
+// present returns the value that is set, or the engines' own if none is.
+func present(s *guard.Scene, p engineflag.Place, arg string) (int, error) {
+	if !p.Absent {
+		return p.Value, nil
+	}
+	v := s.Of("max_num_seqs")
+	if len(v) == 0 || slices.Min(v) != slices.Max(v) {
+		return 0, fmt.Errorf("--%s is not set, and its default depends on the GPU: set it once by hand to the present value",
+			engineflag.Spelled(arg))
+	}
+	return int(v[0]), nil
 }
 
 // expected returns the test of what the write expects to find. A missing flag has no old value, so
@@ -115,9 +123,15 @@ func (setEngineArg) Write(s *guard.Scene, opID string) (state.Write, error) {
 	if err != nil {
 		return state.Write{}, fmt.Errorf("the plan has no number to write: %w", err)
 	}
-	if !p.Absent && strconv.Itoa(p.Value) != a.Params["from"] {
-		return state.Write{}, fmt.Errorf("%s was %s when this was planned, and is %d now", flag,
-			a.Params["from"], p.Value)
+	from, err := present(s, p, flag)
+	if err != nil {
+		return state.Write{}, err
+	}
+	if strconv.Itoa(from) != a.Params["from"] {
+		return state.Write{}, fmt.Errorf("%s was %s when this was planned, and is %d now", flag, a.Params["from"], from)
+	}
+	if err := outdated(s, from, to); err != nil {
+		return state.Write{}, err
 	}
 	uid := test(pointer("metadata", "uid"), s.Workload.UID)
 	name := test(pointer("spec", "template", "spec", "containers", p.Container, "name"),

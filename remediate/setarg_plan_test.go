@@ -8,6 +8,7 @@ import (
 
 	"paramedic/remediate/cluster"
 	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -138,6 +139,56 @@ func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
 	set, err := drafted("lower", nil)
 	if err != nil || !strings.Contains(set.Action.Command, `{"op":"test","path":"/spec/template/spec/containers/0/args/1","value":"--max-num-seqs=96"}`) || !strings.Contains(set.Action.Command, `"op":"replace"`) {
 		t.Errorf("%s %v", set.Action.Command, err)
+	}
+}
+
+// A run may be held for hours, in which the limits, the requests and the engine change.
+func TestOutdatedValueIsNotWritten(t *testing.T) {
+	serve := func(running float64) func(*guard.Scene) { // running requests use .85 of the cache
+		return func(s *guard.Scene) {
+			s.Evidence.Samples = nil
+			each(s, "requests_running", running)
+			each(s, "kv_usage", .85)
+		}
+	}
+	limit := func(change func(*policy.Rule)) func(*guard.Scene) { return func(s *guard.Scene) { change(&s.Rule) } }
+	unset := func(s *guard.Scene) {
+		s.Workload.Containers[0].Args = []string{"--model=m"}
+		each(s, "max_num_seqs", 96)
+	}
+	for name, c := range map[string]struct {
+		direction    string
+		before, then func(*guard.Scene)
+		says         string // empty: it is written
+	}{
+		"raised as planned":                 {"raise", serve(128), nil, ""},
+		"raised, a little less is safe now": {"raise", serve(128), serve(104), ""},
+		"raised, less is safe now":          {"raise", serve(160), serve(112), "160 was planned, and 112 is safe now"},
+		"raised, no more is safe now":       {"raise", serve(128), serve(64), "a value above 96 is not safe"},
+		"raised, it is unknown now":         {"raise", serve(128), func(s *guard.Scene) { s.Evidence.Samples = nil }, "a higher value is not safe"},
+		"raised above the ceiling":          {"raise", serve(128), limit(func(r *policy.Rule) { r.Ceiling = 120 }), "128 was planned, and the limits allow 24 to 120 now"},
+		"raised by too much":                {"raise", serve(128), limit(func(r *policy.Rule) { r.MaxFactor = 1.25 }), "the limits allow 72 to 120 now"},
+		"lowered, much more is safe now":    {"lower", serve(32), serve(90), ""},
+		"lowered, less is safe now":         {"lower", serve(64), serve(32), ""},
+		"lowered below the floor":           {"lower", serve(32), limit(func(r *policy.Rule) { r.Floor = 56 }), "48 was planned, and the limits allow 56 to 192 now"},
+		"lowered to the floor":              {"lower", serve(32), limit(func(r *policy.Rule) { r.Floor = 48 }), ""},
+		"lowered by too much":               {"lower", serve(32), limit(func(r *policy.Rule) { r.MaxFactor = 1.5 }), "the limits allow 64 to 144 now"},
+		"lowered by the ceiling":            {"lower", limit(func(r *policy.Rule) { r.Ceiling = 16 }), nil, ""},
+		"not set":                           {"lower", unset, nil, ""},
+		"not set, the default changed": {"lower", unset, func(s *guard.Scene) { s.Evidence.Samples = nil; each(s, "max_num_seqs", 64) },
+			"was 96 when this was planned, and is 64 now"},
+		"not set, the default is unknown": {"lower", unset, func(s *guard.Scene) { s.Evidence.Samples = nil }, "default depends on the GPU"},
+	} {
+		s, err := drafted(c.direction, c.before)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c.then != nil {
+			c.then(s)
+		}
+		if _, err = (setEngineArg{}).Write(s, "op"); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s, planned to %s: %v", name, s.Action.Params["to"], err)
+		}
 	}
 }
 

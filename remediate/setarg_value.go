@@ -68,6 +68,25 @@ func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 	return to, bound + why + ".", nil
 }
 
+// outdated returns an error if the limits no longer allow the planned value, or if it is a higher
+// one that is no longer safe. A run may be held for hours, in which limits and requests change. As
+// in a plan, a difference of a quarter does not count. A lower value is safe with any requests.
+func outdated(s *guard.Scene, from, to int) error {
+	within := func(v float64) int { return min(max(int(v)/8*8, s.Rule.Floor), s.Rule.Ceiling) }
+	least, most := within(float64(from)/s.Rule.MaxFactor), within(float64(from)*min(2, s.Rule.MaxFactor))
+	if to < least || to > most {
+		return fmt.Errorf("%d was planned, and the limits allow %d to %d now (floor, ceiling, max_factor)", to, least, most)
+	}
+	if s.Action.Params["direction"] != "raise" {
+		return nil
+	}
+	now, why, err := compute(s, from, "raise")
+	if err == nil && 4*now < 3*to {
+		err = fmt.Errorf("%d was planned, and %d is safe now: %s", to, now, why)
+	}
+	return err
+}
+
 // safe returns the max_num_seqs at which the KV cache suffices, and how that was computed. It
 // returns 0 if it is unknown.
 //
