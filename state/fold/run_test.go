@@ -90,6 +90,21 @@ func TestClockStepMovesRuns(t *testing.T) {
 	}
 }
 
+// A step that was on its way when the clock was set knows only the old times. It is taken again.
+func TestStepAcrossAClockStepIsDropped(t *testing.T) {
+	s := newStory(t)
+	_, a := s.intended()
+	before := *s.board.effects[state.EffectID(s.effects(state.EffectRun)[0])]
+	late := a.Clone()
+	late.Journal = map[string]string{"isolated": s.now.Format(time.RFC3339Nano)}
+	s.apply(state.Input{Clock: &state.ClockStep{By: -time.Hour}})
+	s.apply(state.Input{Action: &state.ActionEvent{From: state.Intent, Action: late, Turn: before.Turn}})
+	s.apply(state.Input{Outcome: &state.Outcome{Effect: before.ID, Turn: before.Turn, Done: true}})
+	if e := s.board.effects[before.ID]; a.Journal["isolated"] != "" || e == nil || e.Due.After(before.Due) {
+		t.Errorf("the journal is %v, and the next step %+v", a.Journal, e)
+	}
+}
+
 // A run of mode auto that a guard holds waits as long as before, too, if the clock is set.
 func TestClockStepMovesHeldProposals(t *testing.T) {
 	s := newStory(t)
