@@ -73,6 +73,27 @@ func TestDenialReportsFinalState(t *testing.T) {
 	}
 }
 
+// A person who saw a run in progress did not see that it needs a person meanwhile.
+func TestStaleCancelReleasesNoRun(t *testing.T) {
+	for seen, code := range map[string]int{"intent": 409, "needs_human": 200, "": 200} {
+		w := hooktest.NewWorld().Populate()
+		w.Then = func(a state.Action) state.Action { a.Journal = map[string]string{state.Released: "ana"}; return a }
+		s, _ := hooktest.Serve(t, w, nil)
+		a := hooktest.After(state.Intent, state.NeedsHuman)(w.Actions[hooktest.Action])
+		a.Reason = "the worker does not serve"
+		w.Actions[hooktest.Action] = a
+		body := `{"actor":"ana","seen":"` + seen + `"}`
+		got := hooktest.Do(s, "POST", "/api/v1/actions/"+string(hooktest.Action)+"/cancel", body)
+		sent := w.Commands()
+		if hooktest.Expect(t, got, code); len(sent) != map[int]int{200: 1}[code] || code == 200 && sent[0].Seen != state.NeedsHuman {
+			t.Errorf("seen %q: %+v", seen, sent)
+		}
+		if code == 409 && !strings.Contains(got.Body.String(), "needs a person: the worker does not serve") {
+			t.Errorf("seen %q: %s", seen, got.Body)
+		}
+	}
+}
+
 // Every place that shows an action shows the result of a late call-off.
 func TestActionShowsLateCallOff(t *testing.T) {
 	w := hooktest.NewWorld().Populate()

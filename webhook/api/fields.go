@@ -21,6 +21,7 @@ var fieldsOf = map[state.Verb][]string{
 	state.VerbFeedback: {"right", "cause"},
 	state.VerbApprove:  {"plan_hash"},
 	state.VerbDeny:     {"plan_hash"},
+	state.VerbCancel:   {"seen"},
 	state.VerbHalt:     {"cluster"},
 	state.VerbResume:   {"cluster"},
 }
@@ -44,6 +45,7 @@ func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
 		want string
 	}{
 		"actor": {&out.Actor, "text"}, "reason": {&out.Reason, "text"}, "plan_hash": {&out.PlanHash, "text"},
+		"seen":     {&out.Seen, "a state of an action"},
 		"duration": {&out.Duration, `text such as "2h"`}, "until": {&out.Until, `a time such as "2026-11-21T03:00:00Z"`},
 		"right": {&out.Right, "true or false"}, "cause": {&out.Cause, "the ID of a cause"}, "cluster": {&out.Cluster, "text"},
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,14 +18,17 @@ import (
 // WriteJSON is the body of every write of the API. A verb reads the fields that it needs. An empty
 // body is an empty WriteJSON.
 type WriteJSON struct {
-	Actor    string      `json:"actor,omitempty"` // the person, if the token has no name; otherwise the token's name or empty
-	Reason   string      `json:"reason,omitempty"`
-	PlanHash string      `json:"plan_hash,omitempty"` // for approve (required) and deny: the plan that the person saw
-	Duration string      `json:"duration,omitempty"`  // silence: "2h"
-	Until    time.Time   `json:"until,omitzero"`      // silence
-	Right    *bool       `json:"right,omitempty"`     // feedback
-	Cause    state.Cause `json:"cause,omitempty"`     // feedback: the real cause
-	Cluster  string      `json:"cluster,omitempty"`   // halt, resume: this cluster only
+	Actor    string `json:"actor,omitempty"` // the person, if the token has no name; otherwise the token's name or empty
+	Reason   string `json:"reason,omitempty"`
+	PlanHash string `json:"plan_hash,omitempty"` // for approve (required) and deny: the plan that the person saw
+	// Seen is for cancel: the state that the person saw. If the run needs a person and they saw
+	// another state, nothing is taken as handled.
+	Seen     state.ActionState `json:"seen,omitempty"`
+	Duration string            `json:"duration,omitempty"` // silence: "2h"
+	Until    time.Time         `json:"until,omitzero"`     // silence
+	Right    *bool             `json:"right,omitempty"`    // feedback
+	Cause    state.Cause       `json:"cause,omitempty"`    // feedback: the real cause
+	Cluster  string            `json:"cluster,omitempty"`  // halt, resume: this cluster only
 }
 
 // write is a decoded, authenticated write of the API.
@@ -164,7 +168,8 @@ func (s *API) onAction(verb state.Verb) httpio.Handler {
 				return httpio.Fail(http.StatusForbidden, "%s", reason)
 			}
 		}
-		if err := s.CheckAction(verb, a, req.PlanHash); err != nil {
+		o.Seen = cmp.Or(req.Seen, o.Seen)
+		if err := s.CheckAction(verb, a, req.PlanHash, o.Seen); err != nil {
 			return err
 		}
 		applied, err := s.CarryOut(r.Context(), o, s.ApplyWait)

@@ -164,7 +164,7 @@ func (s *Chat) decide(ctx context.Context, c call, d decision) (string, error) {
 		s.Refuse(ctx, o, refused)
 		return "", httpio.Fail(http.StatusForbidden, "%s", refused)
 	}
-	if err := s.CheckAction(d.verb, d.action, d.planHash); err != nil {
+	if err := s.CheckAction(d.verb, d.action, d.planHash, o.Seen); err != nil {
 		var a *httpio.Error
 		if errors.As(err, &a) && a.Missing == "plan_hash" {
 			return "", httpio.Fail(http.StatusBadRequest, "say which plan you approve: %s", approveLine(d.action))

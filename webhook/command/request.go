@@ -166,13 +166,13 @@ func CheckIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 }
 
 // CheckAction returns why a decision on an action cannot be taken now. An approval names the plan
-// that the person saw, through whichever channel it comes. The fold checks all of it again, in the
-// log's order.
-func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) error {
+// that the person saw, through whichever channel it comes, and a cancellation the state. The fold
+// checks all of it again, in the log's order.
+func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string, seen state.ActionState) error {
 	if verb == state.VerbCancel {
 		// On a run that needs a person, a cancellation reports that it is taken care of.
 		intended := a.State == state.Intent && a.Journal[state.CalledOff] == ""
-		if !a.State.BeforeEffect() && !intended && !a.NeedsPerson() {
+		if !a.State.BeforeEffect() && !intended && (!a.NeedsPerson() || seen != a.State) {
 			return tooLate(verb, a)
 		}
 		return nil

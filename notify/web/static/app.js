@@ -152,6 +152,7 @@
     for (const [k, v] of new FormData(form)) if (v) body[k] = v;
     if (body.actor) { try { localStorage.setItem("paramedic-actor", body.actor); } catch { /* only a convenience */ } }
     if (form.dataset.planHash && /\/(approve|deny)$/.test(url)) body.plan_hash = form.dataset.planHash;
+    if (form.dataset.seen) body.seen = form.dataset.seen;
     if (form.dataset.bodyCluster) body.cluster = form.dataset.bodyCluster;
     if (button && button.dataset.right) body.right = button.dataset.right === "true";
     const buttons = form.querySelectorAll("button");
