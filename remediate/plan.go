@@ -184,7 +184,7 @@ func (p *Planner) currentRun(a state.Action, refused bool) (state.Action, bool) 
 		if !b.State.BeforeEffect() {
 			return b, false
 		}
-		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) &&
+		same := b.Cause == a.Cause && b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) &&
 			b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] &&
 			similar(b.Params["to"], a.Params["to"])
 		expired := b.State == state.AwaitingApproval && !b.ExpiresAt.After(p.cfg.Clock.Now())

@@ -63,6 +63,7 @@ func TestPlanIsSameByTargetModeAndValue(t *testing.T) {
 		"the same":               {stands: true, same: true},
 		"another remedy":         {old: func(a *state.Action) { a.Kind = restartWorkerKind }},
 		"another object":         {old: func(a *state.Action) { a.Target.Name = "b" }},
+		"another verdict":        {old: func(a *state.Action) { a.Cause = "engine_hang" }, stands: true},
 		"another UID":            {old: func(a *state.Action) { a.Target.UID = "dep-2" }, stands: true},
 		"another mode":           {old: func(a *state.Action) { a.Mode = "auto" }, stands: true},
 		"another value before":   {old: func(a *state.Action) { a.Params["from"] = "128" }, stands: true},
