@@ -130,15 +130,6 @@ func (r *stage) stamp(key string) time.Time {
 	return r.now
 }
 
-// entered returns when the run came to a state. The journal's time moves if the clock is set,
-// unlike that of the step.
-func (r *stage) entered(st state.ActionState) time.Time {
-	if t, err := time.Parse(time.RFC3339Nano, r.act.Journal[string(st)]); err == nil {
-		return t
-	}
-	return guard.FirstStep(*r.act, st).At // recorded by an older version
-}
-
 // person hands the run over to a person, with the command that undoes the write.
 func (r *stage) person(text string) advance {
 	if r.act.Write.Inverse != "" {

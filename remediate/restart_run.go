@@ -253,7 +253,7 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) a
 // live waits until the pool is whole again without the old worker.
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
-	since := r.entered(state.Applied)
+	since := guard.Entered(*r.act, state.Applied)
 	w, err := r.cluster.Workload(ctx, poolOf(a))
 	if err == nil {
 		var pods []cluster.Pod

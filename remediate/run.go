@@ -105,7 +105,7 @@ func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState,
 			return nil
 		}
 	}
-	if from != adv.to && (adv.to == state.Applied || adv.to == state.RollbackIntent) {
+	if from != adv.to {
 		st.note(string(adv.to), st.now.Format(time.RFC3339Nano))
 	}
 	if adv.to == state.Verifying && from != adv.to {

@@ -271,7 +271,7 @@ func (r *stage) progress(w cluster.Workload, since state.ActionState) time.Time 
 	most, at := "progress_"+string(since), "progress_at_"+string(since)
 	last, err := time.Parse(time.RFC3339Nano, r.act.Journal[at])
 	if err != nil {
-		last = r.entered(since)
+		last = guard.Entered(*r.act, since)
 	}
 	if w.Observed < w.Generation { // the controller has not seen the write yet
 		return last

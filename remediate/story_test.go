@@ -43,6 +43,17 @@ func TestAutoNeedsNoApproval(t *testing.T) {
 	w.until(state.Succeeded)
 }
 
+// The journal has the time of each of the runner's states. It moves if the clock is set.
+func TestJournalHasTheTimeOfEachState(t *testing.T) {
+	w := newWorld(t, setArg, policy.Approve)
+	a := w.approvedUntil(state.Succeeded)
+	for _, step := range a.Steps[2:] { // after the approval
+		if at, err := time.Parse(time.RFC3339Nano, a.Journal[string(step.State)]); err != nil || !at.Equal(step.At) {
+			t.Errorf("%s at %s: %s %v", step.State, step.At, at, err)
+		}
+	}
+}
+
 func TestHarmIsRolledBackOnce(t *testing.T) { // 6, 51
 	w := newWorld(t, setArg, policy.Approve)
 	w.sick = harmed

@@ -320,6 +320,11 @@ func (a *Action) MoveClock(by time.Duration) {
 			*t = t.Add(by)
 		}
 	}
+	a.MoveJournal(by)
+}
+
+// MoveJournal moves the times of the journal alone. By these the guards count a run that has ended.
+func (a *Action) MoveJournal(by time.Duration) {
 	a.Journal = maps.Clone(a.Journal)
 	for key, value := range a.Journal {
 		if t, err := time.Parse(time.RFC3339Nano, value); err == nil && key != HeldUntil {

@@ -101,8 +101,8 @@ func history(_ context.Context, s *Scene) verdict {
 					at.Format("15:04 MST"), a.State.Words())
 			}
 		}
-		if n := len(a.Steps); n > 0 && a.Steps[n-1].At.After(last) {
-			last = a.Steps[n-1].At
+		if at := Entered(a, a.State); at.After(last) {
+			last = at
 		}
 	}
 	switch {
@@ -159,7 +159,7 @@ func breaker(_ context.Context, s *Scene) verdict {
 		if a.Target.Cluster != s.Action.Target.Cluster || !Wrote(a) || !s.failed(a) {
 			continue
 		}
-		if at := a.Steps[len(a.Steps)-1].At; s.Now.Sub(at) < time.Hour {
+		if s.Now.Sub(Entered(a, a.State)) < time.Hour {
 			n++
 		}
 	}

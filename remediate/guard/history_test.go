@@ -77,6 +77,31 @@ func TestTargetsAreOneByPoolOrByObject(t *testing.T) {
 	}
 }
 
+// If the clock is set forward by an hour, what was done a moment ago still counts.
+func TestClockStepKeepsTheHistory(t *testing.T) {
+	recent := func(st state.ActionState) func(*Scene) {
+		return func(s *Scene) {
+			for _, id := range []state.ActionID{"ACT-1", "ACT-2"} {
+				a := s.earlier(id, st, 10*time.Minute, 5*time.Minute)
+				a.Journal[string(state.Intent)] = s.Now.Add(-10 * time.Minute).Format(time.RFC3339Nano)
+				a.Journal[string(st)] = s.Now.Add(-5 * time.Minute).Format(time.RFC3339Nano)
+				a.MoveJournal(24 * time.Hour)
+			}
+			s.Now = s.Now.Add(24 * time.Hour)
+		}
+	}
+	other := func(s *Scene) {
+		recent(state.Succeeded)(s)
+		s.actions[0].Kind, s.actions[1].Kind = "another kind", "another kind" // so that what helped is not in question
+	}
+	runGuardCases(t, history, []guardCase{
+		{name: "cooldown", set: other, want: state.Hold, says: "the cooldown of 30m", free: 24*time.Hour + 25*time.Minute},
+		{name: "failed", set: recent(state.RolledBack), want: state.Deny, says: "did not help"},
+	})
+	runGuardCases(t, budget, []guardCase{{name: "budget", set: recent(state.Succeeded), want: state.Deny, says: "had 2 rollouts within 6h"}})
+	runGuardCases(t, breaker, []guardCase{{name: "breaker", set: recent(state.RolledBack), want: state.Deny, says: "2 actions failed"}})
+}
+
 func TestHistoryLimitsActions(t *testing.T) {
 	merged := func(s *Scene, id state.IncidentID) {
 		v := s.Site.View.(*remediatetest.View)

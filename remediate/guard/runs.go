@@ -8,15 +8,18 @@ import (
 	"paramedic/state"
 )
 
-// Written returns when the run recorded its intent, or zero if it never did.
-func Written(a state.Action) time.Time {
-	for _, st := range a.Steps {
-		if st.State == state.Intent {
-			return st.At
-		}
+// Entered returns when the run came to a state, or zero if it never did. The journal's time moves
+// if the clock is set, unlike that of the step.
+func Entered(a state.Action, st state.ActionState) time.Time {
+	step := FirstStep(a, st)
+	if t, err := time.Parse(time.RFC3339Nano, a.Journal[string(st)]); err == nil && step.State != "" {
+		return t
 	}
-	return time.Time{}
+	return step.At // recorded by an older version
 }
+
+// Written returns when the run recorded its intent, or zero if it never did.
+func Written(a state.Action) time.Time { return Entered(a, state.Intent) }
 
 // Wrote reports whether the run did, or may have done, something to the cluster. A superseded run
 // did if another hand put its write back.

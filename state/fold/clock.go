@@ -37,12 +37,15 @@ func (x *step) applyClock(c state.ClockStep) {
 		}
 		x.touch(kindEffect, string(e.ID))
 	}
+	was := x.now.Add(-c.By) // by the clock of before
 	for _, a := range x.actions {
 		switch {
 		case a.State == state.AwaitingApproval && move(&a.ExpiresAt):
 			x.scheduleAction(a)
 		case hasRunner(a):
 			a.MoveClock(c.By) // the effect of its next look was moved above
+		case a.Begun() && len(a.Steps) > 0 && was.Sub(a.Steps[len(a.Steps)-1].At) < 24*time.Hour:
+			a.MoveJournal(c.By) // cooldowns and budgets count it
 		default:
 			continue
 		}

@@ -90,6 +90,25 @@ func TestClockStepMovesRuns(t *testing.T) {
 	}
 }
 
+// The guards count a run of the last day by the times in its journal.
+func TestClockStepMovesTheHistory(t *testing.T) {
+	for age, moves := range map[time.Duration]bool{time.Hour: true, 25 * time.Hour: false} {
+		s := newStory(t)
+		_, a := s.intended()
+		ended := s.now
+		a.Journal = map[string]string{"succeeded": ended.Format(time.RFC3339Nano)}
+		for _, to := range []state.ActionState{state.Applied, state.Verifying, state.Succeeded} {
+			s.apply(s.stepTo(*a, to, ""))
+		}
+		s.now = s.now.Add(age + 48*time.Hour) // of which two days pass on the clock only
+		s.apply(state.Input{Clock: &state.ClockStep{By: 48 * time.Hour}})
+		at, err := time.Parse(time.RFC3339Nano, a.Journal["succeeded"])
+		if moved := at.Sub(ended) == 48*time.Hour; err != nil || moved != moves {
+			t.Errorf("a run that ended %s ago: %s %v", age, at, err)
+		}
+	}
+}
+
 // A step that was on its way when the clock was set knows only the old times. It is taken again.
 func TestStepAcrossAClockStepIsDropped(t *testing.T) {
 	s := newStory(t)
