@@ -259,11 +259,17 @@ func (b *Board) NextDue() (at time.Time, cluster string) {
 	return b.timers[0].at, b.timers[0].cluster
 }
 
-// OpenCluster returns the cluster of an open incident, or nothing if there is none.
-func (b *Board) OpenCluster() string {
+// ClockCluster returns a cluster in which a step of the clock moves something, or nothing if there
+// is none.
+func (b *Board) ClockCluster() string {
 	for _, in := range b.incidents {
 		if in.Open() {
 			return in.Cluster
+		}
+	}
+	for _, a := range b.actions {
+		if (hasRunner(a) || a.Begun()) && a.Target.Cluster != "" { // else its record is unreadable
+			return a.Target.Cluster
 		}
 	}
 	return ""

@@ -109,6 +109,22 @@ func TestClockStepMovesTheHistory(t *testing.T) {
 	}
 }
 
+// A step of the clock is recorded while it moves anything, such as the runs that guards count.
+func TestClockStepIsRecordedForRuns(t *testing.T) {
+	s := newStory(t)
+	if got := s.board.ClockCluster(); got != "" {
+		t.Errorf("nothing to move, in cluster %q", got)
+	}
+	in, a := s.intended()
+	for _, to := range []state.ActionState{state.Applied, state.Verifying, state.Succeeded} {
+		s.apply(s.stepTo(*a, to, ""))
+	}
+	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
+	if got := s.board.ClockCluster(); in.Open() || got != "prod" {
+		t.Errorf("a run to move, in cluster %q", got)
+	}
+}
+
 // A step that was on its way when the clock was set knows only the old times. It is taken again.
 func TestStepAcrossAClockStepIsDropped(t *testing.T) {
 	s := newStory(t)

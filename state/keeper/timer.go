@@ -18,7 +18,7 @@ func (k *Keeper) runTimer(ctx context.Context, p *partition) {
 		p.mu.RLock()
 		due, cluster := p.board.NextDue()
 		if step != 0 {
-			cluster = p.board.OpenCluster()
+			cluster = p.board.ClockCluster()
 		}
 		p.mu.RUnlock()
 		tick := state.Input{At: now, Cluster: cluster}
