@@ -36,6 +36,8 @@ type Config struct {
 	Clusters []string
 	// Titles holds the titles of signals and symptoms, for reports.
 	Titles state.Titles
+	// Causes holds the IDs that feedback may name. Empty: any ID of the form of a cause's.
+	Causes []state.Cause
 	// Retain is how long a resolved incident is stored; 0: state.DefaultSettings.
 	Retain time.Duration
 
@@ -166,7 +168,7 @@ func New(c Config) *Server {
 	}
 	s.api = api.New(api.Config{
 		Runner: s.commands, Access: s.access, Fleet: c.Fleet, BodyTimeout: c.Limits.ReadTimeout, ApplyWait: c.Limits.ApplyWait,
-		Streams: c.Limits.Streams, Done: s.done, Titles: c.Titles, Retain: c.Retain,
+		Streams: c.Limits.Streams, Done: s.done, Titles: c.Titles, Causes: c.Causes, Retain: c.Retain,
 	})
 	c.Slack.Titles = c.Titles
 	s.chat = chat.New(c.Slack, s.commands, c.API.Tokens, c.Limits.ReadTimeout)

@@ -19,6 +19,8 @@ type Config struct {
 	Fleet func(ctx context.Context) (any, error)
 	// Titles holds the titles of signals and symptoms, for reports.
 	Titles state.Titles
+	// Causes holds the IDs that feedback may name. Empty: any ID of the form of a cause's.
+	Causes []state.Cause
 	// Retain is the longest window of the statistics: a resolved incident is stored for this time.
 	Retain time.Duration
 	// BodyTimeout bounds how long a body may take to arrive.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,6 +26,15 @@ func filter(r *http.Request, name string) []string {
 		}
 	}
 	return out
+}
+
+// list returns the words of a list, separated by commas.
+func list[T ~string](words []T) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return strings.Join(out, ", ")
 }
 
 func matches[T ~string](wanted []string, v T) bool {
@@ -130,8 +138,7 @@ func (s *API) listActions(w http.ResponseWriter, r *http.Request) error {
 	states := filter(r, "state")
 	for _, v := range states {
 		if !slices.Contains(state.ActionStates(), state.ActionState(v)) {
-			known := strings.Trim(strings.ReplaceAll(fmt.Sprint(state.ActionStates()), " ", ", "), "[]")
-			return httpio.Fail(http.StatusBadRequest, "state %q does not exist; use %s", httpio.Cut(v, 32), known)
+			return httpio.Fail(http.StatusBadRequest, "state %q does not exist; use %s", httpio.Cut(v, 32), list(state.ActionStates()))
 		}
 	}
 	limit, after, err := pageOf(r)

@@ -120,16 +120,8 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 				return httpio.Fail(http.StatusBadRequest, "%s", err)
 			}
 		case state.VerbFeedback:
-			if req.Right == nil {
-				return httpio.Fail(http.StatusBadRequest,
-					`the body lacks right: send {"right": true}, or {"right": false, "cause": "…"}`)
-			}
-			if req.Cause != "" &&
-				(!httpio.PlainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause)) {
-				return httpio.Fail(http.StatusBadRequest, "cause must be the ID of a cause, such as kv_exhaustion")
-			}
-			if *req.Right && req.Cause != "" && req.Cause != in.Cause() {
-				return httpio.Fail(http.StatusBadRequest, "the verdict is %s: if the cause is %s, send right: false", in.Cause(), req.Cause)
+			if err := s.checkFeedback(req.WriteJSON, in.Cause()); err != nil {
+				return err
 			}
 			o.Right, o.Cause = *req.Right, req.Cause
 		}
@@ -145,6 +137,25 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 		}
 		return httpio.WriteJSON(w, http.StatusOK, s.show(in))
 	}
+}
+
+// checkFeedback returns why feedback on a verdict cannot be recorded.
+func (s *API) checkFeedback(req WriteJSON, verdict state.Cause) error {
+	switch {
+	case req.Right == nil:
+		return httpio.Fail(http.StatusBadRequest, `the body lacks right: send {"right": true}, or {"right": false, "cause": "…"}`)
+	case req.Cause == "":
+		return nil
+	case !httpio.PlainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause):
+		return httpio.Fail(http.StatusBadRequest, "cause must be the ID of a cause, such as kv_exhaustion")
+	case *req.Right && req.Cause != verdict:
+		return httpio.Fail(http.StatusBadRequest, "the verdict is %s: if the cause is %s, send right: false", verdict, req.Cause)
+	case !*req.Right && req.Cause == verdict:
+		return httpio.Fail(http.StatusBadRequest, "the verdict is %s: if that is the cause, send right: true", verdict)
+	case !*req.Right && len(s.Causes) > 0 && !slices.Contains(s.Causes, req.Cause):
+		return httpio.Fail(http.StatusBadRequest, "cause %q does not exist; use %s", req.Cause, list(s.Causes))
+	}
+	return nil
 }
 
 // onAction handles POST /api/v1/actions/{id}/VERB.

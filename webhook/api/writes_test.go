@@ -67,14 +67,32 @@ func TestFeedbackCauseMustBeAnID(t *testing.T) {
 	}
 }
 
+func TestFeedbackNamesAKnownCause(t *testing.T) {
+	known := func(c *webhook.Config) { c.Causes = []state.Cause{"gpu_fault", "kv_exhaustion", "kv_leak"} }
+	for body, code := range map[string]int{`{"right":false,"cause":"kv_leak"}`: 200, `{"right":false}`: 200,
+		`{"right":false,"cause":"kv_leaks"}`: 400, `{"right":false,"cause":"unknown"}`: 400} {
+		w := hooktest.NewWorld().Populate()
+		s, _ := hooktest.Serve(t, w, known)
+		answer := hooktest.Do(s, "POST", "/api/v1/incidents/42/feedback", body)
+		hooktest.Expect(t, answer, code)
+		if code == 400 && !strings.Contains(answer.Body.String(), "gpu_fault, kv_exhaustion, kv_leak") {
+			t.Errorf("%s: the answer names no known cause: %s", body, answer.Body)
+		}
+		if cmds := w.Commands(); (len(cmds) == 1) != (code == 200) {
+			t.Errorf("%s: recorded %+v", body, cmds)
+		}
+	}
+}
+
 // A body that says two things is refused, because only one of them could be done.
 func TestContradictionsAreRefused(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
-	for path, body := range map[string]string{
-		"/api/v1/incidents/42/silence":     `{"duration":"2h","until":"2999-12-01T00:00:00Z"}`,
-		"/api/v1/incidents/42/feedback":    `{"right":true,"cause":"gpu_fault"}`,
-		"/api/v1/actions/ACT-01KA/approve": `{"plan_hash":"pla"}`,
+	for body, path := range map[string]string{
+		`{"duration":"2h","until":"2999-12-01T00:00:00Z"}`: "/api/v1/incidents/42/silence",
+		`{"right":true,"cause":"gpu_fault"}`:               "/api/v1/incidents/42/feedback",
+		`{"right":false,"cause":"kv_exhaustion"}`:          "/api/v1/incidents/42/feedback",
+		`{"plan_hash":"pla"}`:                              "/api/v1/actions/ACT-01KA/approve",
 	} {
 		hooktest.Expect(t, hooktest.Do(s, "POST", path, body, asResponder...), 400)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -53,7 +54,7 @@ func (s *Service) newHandler() (http.Handler, error) {
 	}
 	server = webhook.New(webhook.Config{
 		Log: s.tracer.Log(s.Keeper), View: s.Keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
-		Titles: titlesOf(s.catalog), Retain: c.State.Retain.D(),
+		Titles: titlesOf(s.catalog), Causes: s.causes(), Retain: c.State.Retain.D(),
 		Alertmanager: access.AlertmanagerAuth{
 			Bearer:        access.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
 			BasicUser:     c.Auth.Alertmanager.BasicAuth.Username,
@@ -215,6 +216,11 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 		cfg.Titles["symptom:"+string(symptom.ID)] = symptom.Title
 	}
 	return web.New(cfg)
+}
+
+// causes returns the IDs of the causes that an incident may have, sorted.
+func (s *Service) causes() []state.Cause {
+	return slices.Sorted(maps.Keys(s.catalog.CauseTable()))
 }
 
 // skipped returns how many inputs the bot skipped, and the newest. Its reason is one line: the text

@@ -86,6 +86,31 @@ func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 	}
 }
 
+// Feedback may name every cause of the rules, and no other.
+func TestFeedbackTakesCausesOfTheRules(t *testing.T) {
+	base, bot := startBot(t)
+	send := func(path, body string) (int, string) {
+		resp, err := http.Post(base+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(answer)
+	}
+	send("/webhook/alertmanager", oneAlert)
+	awaitAlerts(t, bot, 1)
+	for cause, code := range map[string]int{"kv_leak": http.StatusOK, "kv_leaks": http.StatusBadRequest} {
+		got, answer := send("/api/v1/incidents/1/feedback", `{"right":false,"cause":"`+cause+`"}`)
+		if got != code || code != http.StatusOK && !strings.Contains(answer, "kv_exhaustion, kv_leak, ") {
+			t.Errorf("%s: %d: %s", cause, got, answer)
+		}
+	}
+}
+
 // The bot never asks the addresses that an alert brings: they are text of those who can fire one.
 func TestAddressesInAlertsAreNotFetched(t *testing.T) {
 	var asked atomic.Int64
