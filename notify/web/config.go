@@ -62,6 +62,8 @@ type Config struct {
 	// Titles holds the titles of signals by ID, and those of symptoms by "symptom:" and the ID.
 	// Without a title, the page shows the words of the ID.
 	Titles map[string]string
+	// Causes holds those that feedback may name. Without any, the page asks for no cause.
+	Causes []state.Cause
 	// Units holds the units of signals, for values without one.
 	Units map[string]string
 	// Mode is the remediation mode: observe, suggest, approve or auto.

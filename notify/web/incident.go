@@ -38,6 +38,10 @@ type incidentData struct {
 	Missed      int // missing signals, in all
 	Absorbed    []link
 	MergedInto  link
+	// The forms: an acknowledgement is due, and an opinion on the verdict is asked for, which may
+	// name one of the other causes.
+	Unacknowledged, Feedback bool
+	Causes                   []state.Cause
 }
 
 // A sum is the addition of the score, for a person to check.
@@ -86,6 +90,12 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	}
 	d := incidentData{In: &in, D: in.Diagnosis, Verdict: !in.DiagnosedAt.IsZero(), Known: in.Cause() != state.Unknown,
 		Entries: len(entries), EvidenceAt: ev.At}
+	d.Unacknowledged, d.Feedback = in.Open() && !in.Acknowledged(), d.Verdict && in.MergedInto == ""
+	for _, cause := range h.cfg.Causes {
+		if cause != in.Cause() {
+			d.Causes = append(d.Causes, cause)
+		}
+	}
 	d.Sum = newSum(in.Diagnosis)
 	d.Symptoms = h.symptoms(in)
 	d.Timeline = byDay(entries)

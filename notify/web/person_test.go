@@ -1,6 +1,7 @@
 package web
 
 import (
+	"strings"
 	"testing"
 
 	"paramedic/state"
@@ -21,5 +22,28 @@ func TestRunThatNeedsAPersonHasAButton(t *testing.T) {
 		}
 		_, body := get(t, handler(t, v, nil), "/actions", nil)
 		contains(t, body, "Taken care of by asha.")
+	}
+}
+
+// A person may call a verdict wrong and name another cause, also after the incident is resolved.
+func TestFeedbackMayNameAnotherCause(t *testing.T) {
+	h := handler(t, fixture(), func(c *Config) { c.Causes = []state.Cause{"kv_exhaustion", "kv_leak"} })
+	for name, path := range map[string]string{"open": everyPage[1], "acknowledged": everyPage[2], "resolved": everyPage[4]} {
+		_, body := get(t, h, path, nil)
+		_, form, _ := strings.Cut(body, `data-testid="incident-form"`)
+		form, _, _ = strings.Cut(form, "</form>")
+		for _, want := range []string{`<option value="kv_leak">kv leak</option>`, `data-testid="right"`, `data-testid="wrong"`} {
+			if !strings.Contains(form, want) {
+				t.Errorf("%s: the form has no %s: %s", name, want, form)
+			}
+		}
+		if strings.Contains(form, `value="kv_exhaustion"`) != (name == "acknowledged") {
+			t.Errorf("%s: the form offers the verdict's own cause, or lacks another: %s", name, form)
+		}
+	}
+	v := fixture()
+	v.incidents[slicesIndex(v.incidents, 42)].MergedInto = v.incidents[slicesIndex(v.incidents, 43)].ID
+	if _, body := get(t, handler(t, v, nil), everyPage[1], nil); strings.Contains(body, `data-testid="wrong"`) {
+		t.Error("a merged incident asks for feedback")
 	}
 }

@@ -203,7 +203,7 @@ func (s *Service) pages(cfg web.Config) (http.Handler, error) {
 	cfg.View, cfg.Clock, cfg.Logger = s.Keeper, s.deps.Clock, s.deps.Logger
 	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
 	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
-	cfg.Replica, cfg.Loading = s.Keeper.Replica, s.Keeper.Loading
+	cfg.Replica, cfg.Loading, cfg.Causes = s.Keeper.Replica, s.Keeper.Loading, s.causes()
 	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
 	known, err := signals.LoadSignals()
 	if err != nil {

@@ -57,14 +57,14 @@
   function swap(html) {
     const open = new Map(), typed = new Map();
     for (const d of content.querySelectorAll("details[id]")) if (d.open !== d.wasOpen) open.set(d.id, d.open); // what the reader changed
-    for (const i of content.querySelectorAll("input[id]")) if (i.value) typed.set(i.id, i.value);
+    for (const i of content.querySelectorAll("input[id], select[id]")) if (i.value) typed.set(i.id, i.value);
     const active = document.activeElement, focus = active && content.contains(active) ? active.id : "";
     const caret = focus && "selectionStart" in active ? [active.selectionStart, active.selectionEnd] : null;
     const y = scrollY;
     content.innerHTML = html;
     made();
     for (const d of content.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = open.get(d.id);
-    for (const i of content.querySelectorAll("input[id]")) if (typed.has(i.id)) i.value = typed.get(i.id);
+    for (const i of content.querySelectorAll("input[id], select[id]")) if (typed.has(i.id)) i.value = typed.get(i.id);
     const again = focus && document.getElementById(focus);
     if (again) { again.focus({preventScroll: true}); if (caret && caret[0] !== null) again.setSelectionRange(caret[0], caret[1]); }
     scrollTo(scrollX, y);
@@ -155,6 +155,7 @@
     if (form.dataset.seen) body.seen = form.dataset.seen;
     if (form.dataset.bodyCluster) body.cluster = form.dataset.bodyCluster;
     if (button && button.dataset.right) body.right = button.dataset.right === "true";
+    if (body.right !== false) delete body.cause; // only a wrong verdict has another cause
     const buttons = form.querySelectorAll("button");
     buttons.forEach((b) => { b.disabled = true; });
     try {
