@@ -74,7 +74,9 @@ func (b *report) summary(c Case, now time.Time) {
 	if !in.DiagnosedAt.Equal(in.NamedAt) {
 		b.item("First verdict", timeText(in.DiagnosedAt))
 	}
-	b.item("Cause named", timeText(in.NamedAt))
+	if in.Open() || !in.NamedAt.IsZero() {
+		b.item("Cause named", timeText(in.NamedAt))
+	}
 	if !in.AckedAt.IsZero() {
 		b.item("Acknowledged", timeText(in.AckedAt)+" by "+Markdown(in.AckedBy.String()))
 	}
@@ -167,7 +169,11 @@ func alerts(in state.Incident) string {
 	if in.ActiveAlerts == 0 {
 		return fmt.Sprintf("%d, none fires now", in.AlertCount)
 	}
-	return fmt.Sprintf("%d, %d fire now", in.AlertCount, in.ActiveAlerts)
+	fire := "fire"
+	if in.ActiveAlerts == 1 {
+		fire = "fires"
+	}
+	return fmt.Sprintf("%d, %d %s now", in.AlertCount, in.ActiveAlerts, fire)
 }
 
 // verdict returns the result of an action's verification as text.
@@ -326,13 +332,25 @@ func (b *report) unknown(in state.Incident, actions []state.Action, titles state
 	}
 	for _, f := range in.Feedback {
 		if !f.Right {
-			b.line("- %s reported a wrong diagnosis: %s %s", Markdown(f.Actor.String()), code(string(f.Cause)),
-				Markdown(f.Reason))
+			b.line("%s", wrong(f))
 		}
 	}
 	if b.Len() == n {
 		b.line("The record shows nothing.")
 	}
+}
+
+// wrong returns a person's opinion that the verdict was wrong, with the cause and the reason if
+// there are any.
+func wrong(f state.Feedback) string {
+	said := "- " + Markdown(f.Actor.String()) + " reported a wrong diagnosis"
+	if f.Cause != "" {
+		said += "; the cause was " + code(string(f.Cause))
+	}
+	if f.Reason != "" {
+		said += ": " + Markdown(f.Reason)
+	}
+	return said
 }
 
 // confidence returns the confidence of a verdict as part of a sentence.

@@ -51,3 +51,21 @@ func TestReportHasNoNegativeTimes(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// A sentence of the report is whole with and without a part that may be absent.
+func TestReportSentencesAreWhole(t *testing.T) {
+	ana := state.Actor{ID: "ana", Name: "ana"}
+	in := state.Incident{ID: "INC-1", Number: 8, StartedAt: start, OpenedAt: start, DiagnosedAt: start, AlertCount: 1, ActiveAlerts: 1,
+		Feedback: []state.Feedback{{Actor: ana}, {Actor: ana, Cause: "kv_leak"}, {Actor: ana, Cause: "kv_leak", Reason: "seen *before*"}}}
+	out := Report(Case{Incident: in}, start.Add(time.Hour))
+	for _, want := range []string{"- **Alerts:** 1, 1 fires now\n", "- **Cause named:** not yet\n", "- ana reported a wrong diagnosis\n",
+		"diagnosis; the cause was `kv_leak`\n", "the cause was `kv_leak`: seen \\*before\\*\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	in.ResolvedAt, in.Status, in.ActiveAlerts = start.Add(time.Minute), state.StatusResolved, 0
+	if out := Report(Case{Incident: in}, start.Add(time.Hour)); strings.Contains(out, "not yet") {
+		t.Errorf("something of a resolved incident is to come:\n%s", out)
+	}
+}
