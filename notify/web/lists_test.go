@@ -106,3 +106,15 @@ func TestUnchangedPageIsNotSentAgain(t *testing.T) {
 		delete(v.halted, "default")
 	}
 }
+
+// A payload that Alertmanager cut has no alert to name.
+func TestSetAsideAlertsReadAsSentences(t *testing.T) {
+	h := handler(t, &fakeView{}, func(c *Config) {
+		c.Intake = func() Intake {
+			return Intake{Skipped: 1, Aside: []Aside{{Text: "left out", Receiver: "llm", Count: 1, Last: now},
+				{Alert: "Bad", Text: "no labels", Count: 3, Last: now}}}
+		}
+	})
+	_, body := get(t, h, "/", nil)
+	contains(t, body, "skipped 1 input that", "<li>left out <", "receiver llm, once, last ", "<li><b>Bad</b>: no labels <", ">3 times, last ")
+}
