@@ -205,9 +205,9 @@ func (s *Server) routes() map[string]httpio.Handler {
 		"GET /debug/pprof/":        s.access.Need(state.Admin, plain(pprof.Index)),
 		"GET /debug/pprof/profile": s.access.Need(state.Admin, plain(pprof.Profile)),
 		"GET /debug/pprof/trace":   s.access.Need(state.Admin, plain(pprof.Trace)),
-
-		"/api/":     s.noSuchPath,
-		"/webhook/": s.noSuchPath,
+	}
+	for _, path := range []string{"/api/", "/webhook/", "/debug/pprof/", "/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
+		routes[path] = s.noSuchPath
 	}
 	maps.Copy(routes, s.api.Routes())
 	return routes
@@ -237,10 +237,9 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 			"%s %s is not allowed: use %s; /openapi.yaml lists the paths and their methods", r.Method,
 			r.URL.Path, strings.Join(allowed, ", "))
 	}
-	if strings.TrimSuffix(r.URL.Path, "/") == "/webhook/slack" {
-		return httpio.Fail(http.StatusNotFound,
-			"%s does not exist: Slack's request URLs are /webhook/slack/command for the slash command and "+
-				"/webhook/slack/interaction for buttons", r.URL.Path)
+	if strings.HasPrefix(r.URL.Path, "/webhook/") {
+		return httpio.Fail(http.StatusNotFound, "%s does not exist: Alertmanager sends to /webhook/alertmanager, PagerDuty to "+
+			"/webhook/pagerduty, and Slack to /webhook/slack/command (slash command) and /webhook/slack/interaction (buttons)", r.URL.Path)
 	}
 	return httpio.Fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods",
 		r.Method, r.URL.Path)

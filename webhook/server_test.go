@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +15,10 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// A wrong method on a path that exists lists the allowed ones. A wrong path of Slack's lists the
+// A wrong method on a path that exists lists the allowed ones. A wrong path of a webhook lists the
 // right ones.
 func TestWrongMethodListsAllowedMethods(t *testing.T) {
-	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), func(c *webhook.Config) { c.Pages, c.Metrics = http.NotFoundHandler(), http.NotFoundHandler() })
 	for _, c := range []struct{ method, path, allow string }{
 		{"GET", "/webhook/alertmanager", "POST"},
 		{"PUT", "/webhook/alertmanager", "POST"},
@@ -25,6 +26,11 @@ func TestWrongMethodListsAllowedMethods(t *testing.T) {
 		{"POST", "/api/v1/incidents/42", "GET, HEAD"},
 		{"GET", "/api/v1/incidents/42/ack", "POST"},
 		{"GET", "/api/v1/halt", "POST"},
+		{"POST", "/healthz", "GET, HEAD"},
+		{"POST", "/readyz", "GET, HEAD"},
+		{"DELETE", "/metrics", "GET, HEAD"},
+		{"POST", "/openapi.yaml", "GET, HEAD"},
+		{"POST", "/debug/pprof/profile", "GET, HEAD"},
 	} {
 		got := hooktest.Do(s, c.method, c.path, "")
 		hooktest.Expect(t, got, 405, "use "+c.allow)
@@ -33,6 +39,7 @@ func TestWrongMethodListsAllowedMethods(t *testing.T) {
 		}
 	}
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/slack", ""), 404, "/webhook/slack/command")
+	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager/", "{}"), 404, "sends to /webhook/alertmanager, ")
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v2/incidents", ""), 404, "/openapi.yaml")
 }
 
