@@ -38,6 +38,9 @@ var arguments = map[string]argument{
 // instead.
 func explain(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(flagError)
+	if !cmd.Runnable() { // the library prints the help of such a group, whatever its arguments are
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	if takes := cmd.Args; takes != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if takes(cmd, args) == nil && !(len(args) == 1 && strings.TrimSpace(args[0]) == "") {
