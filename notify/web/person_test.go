@@ -47,3 +47,12 @@ func TestFeedbackMayNameAnotherCause(t *testing.T) {
 		t.Error("a merged incident asks for feedback")
 	}
 }
+
+// A reader who sees neither colours nor marks hears how a check was answered.
+func TestChecksNameTheirState(t *testing.T) {
+	h := handler(t, fixture(), nil)
+	for path, want := range map[string]string{everyPage[1]: "bad", "/playbooks/kv_exhaustion": "not run"} {
+		_, body := get(t, h, path, nil)
+		contains(t, body, `<span class="mark" role="img" aria-label="`+want+`" title="`+want+`"></span>`)
+	}
+}
