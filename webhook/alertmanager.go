@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"paramedic/internal/text"
 	"paramedic/webhook/alertmanager"
@@ -104,7 +103,7 @@ func taken(count int, lost []alertmanager.SetAside) map[string]any {
 			continue
 		}
 		if n++; n <= mostProblems {
-			problems = append(problems, strings.TrimSpace(l.Alert+": "+l.Text))
+			problems = append(problems, l.String())
 		}
 	}
 	if n > 0 {

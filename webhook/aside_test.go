@@ -50,6 +50,9 @@ func TestBadAlertIsSetAsideAndOthersAccepted(t *testing.T) {
 				func(c *webhook.Config) { c.ObserveAside = func(reason string, n uint64) { counted[reason] += n } })
 			got := hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(good, c.alert, hooktest.Alert("prod", 3)))
 			hooktest.Expect(t, got, 200, `"accepted":2`, `"set_aside":1`, c.says)
+			if strings.Contains(got.Body.String(), `"problems":[": `) {
+				t.Errorf("the answer names an empty alert: %s", got.Body)
+			}
 			if len(w.Inputs) != 1 || len(w.Inputs[0].Alerts.Alerts) != 2 {
 				t.Fatalf("taken: %+v", w.Inputs)
 			}

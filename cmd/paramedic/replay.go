@@ -76,11 +76,7 @@ func (c *cli) replay(path string, names []string) error {
 			fmt.Fprintf(c.err, "%s more; -o json lists all\n", text.Count(len(rep.aside)-i, "alert"))
 			break
 		}
-		alert := ""
-		if a.Alert != "" { // without one, the fault is that of the payload
-			alert = a.Alert + ": "
-		}
-		fmt.Fprintf(c.err, "%s: payload %d: skipped: %s%s\n", a.File, a.Payload, alert, a.Text)
+		fmt.Fprintf(c.err, "%s: payload %d: skipped: %s\n", a.File, a.Payload, alertmanager.SetAside{Alert: a.Alert, Text: a.Text})
 	}
 	printReplay(c.out, rep, list)
 	return nil

@@ -32,8 +32,16 @@ const (
 type SetAside struct {
 	Reason string // a reason constant
 	Text   string // the fault and, if there is one, the remedy
-	Alert  string // an excerpt: the name and a few labels
+	Alert  string // an excerpt: the name and a few labels; empty if it has none, or if Alertmanager left it out
 	Count  uint64 // number of alerts; more than 1 only for ReasonTruncated and ReasonLargePayload
+}
+
+// String returns the alert, if it can be named, and the fault.
+func (s SetAside) String() string {
+	if s.Alert == "" {
+		return s.Text
+	}
+	return s.Alert + ": " + s.Text
 }
 
 // A setAsideError reports why an alert cannot be taken.
