@@ -93,3 +93,18 @@ func TestUnreachableBotIsNamed(t *testing.T) {
 	says(t, ask(t, exitError, "incidents", "--server", gone.URL), "the bot at "+gone.URL+" does not answer: ",
 		"Check that `paramedic serve` runs there")
 }
+
+// The error names what is wrong with the address or the token, and not a bot that may be well.
+func TestWrongServerOrTokenIsNamed(t *testing.T) {
+	tls := httptest.NewTLSServer(http.NotFoundHandler())
+	defer tls.Close()
+	plain := strings.Replace(tls.URL, "https://", "http://", 1)
+	says(t, ask(t, exitError, "incidents", "--server", plain), plain+" does not answer as a bot does: Client sent an HTTP request to an HTTPS server.",
+		"with https:// if it has a certificate (400)")
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	says(t, ask(t, exitError, "halt", "--server", other.URL), other.URL+" does not answer as a bot does: 404 page not found. Set --server")
+	says(t, ask(t, exitError, "incidents", "--server", ""), `--server "" has no host: use an address such as http://127.0.0.1:8080`)
+	t.Setenv("PARAMEDIC_TOKEN", "- token: one\n- token: two")
+	says(t, ask(t, exitError, "incidents", "--server", other.URL), "PARAMEDIC_TOKEN has a line break")
+}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -324,6 +326,12 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	if err != nil {
 		return nil, fmt.Errorf("--server %s: %w", c.server, err)
 	}
+	switch {
+	case req.URL.Host == "":
+		return nil, fmt.Errorf("--server %q has no host: use an address such as http://127.0.0.1:8080", c.server)
+	case strings.ContainsFunc(c.token, unicode.IsControl):
+		return nil, errors.New("PARAMEDIC_TOKEN has a line break or another control character: set it to the token alone")
+	}
 	req.Header.Set("User-Agent", "paramedic/"+service.Version)
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
@@ -350,16 +358,18 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 	var e api.ErrorJSON
 	if json.Unmarshal(raw, &e) != nil || e.Error == "" {
-		e.Error = "the bot refused " + method + " " + path
+		e.Error = fmt.Sprintf("%s does not answer as a bot does: %s. Set --server or PARAMEDIC_SERVER to the address of a bot, with "+
+			"https:// if it has a certificate", req.URL.Scheme+"://"+req.URL.Host,
+			cmp.Or(text.Line(string(raw), 120), "the answer is empty"))
 	}
-	text := fmt.Sprintf("%s (%d)", e.Error, resp.StatusCode)
+	why := fmt.Sprintf("%s (%d)", e.Error, resp.StatusCode)
 	for _, candidate := range e.Candidates {
-		text += "\n  " + candidate
+		why += "\n  " + candidate
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		text += "\nSet PARAMEDIC_TOKEN to your token in the bot's auth.api.tokens_file."
+		why += "\nSet PARAMEDIC_TOKEN to your token in the bot's auth.api.tokens_file."
 	}
-	return nil, refusal{text, e.Missing}
+	return nil, refusal{why, e.Missing}
 }
 
 // base returns the bot's address as a URL. An address without a scheme gets http.
