@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -85,9 +86,13 @@ func TestOpenAPIDescribesEveryPath(t *testing.T) {
 	}
 	var described, routed []string
 	for path, item := range doc.Paths {
-		for method := range item {
-			if method != "parameters" {
-				described = append(described, strings.ToUpper(method)+" "+path)
+		for method, op := range item {
+			if method == "parameters" {
+				continue
+			}
+			described = append(described, strings.ToUpper(method)+" "+path)
+			if said := fmt.Sprint(op); !strings.Contains(said, "default:map[$ref:#/components/responses/Error]") {
+				t.Errorf("%s %s has no answer for other errors, such as 401, 403 and 429: %s", method, path, said)
 			}
 		}
 	}
