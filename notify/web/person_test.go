@@ -1,6 +1,8 @@
 package web
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,5 +56,28 @@ func TestChecksNameTheirState(t *testing.T) {
 	for path, want := range map[string]string{everyPage[1]: "bad", "/playbooks/kv_exhaustion": "not run"} {
 		_, body := get(t, h, path, nil)
 		contains(t, body, `<span class="mark" role="img" aria-label="`+want+`" title="`+want+`"></span>`)
+	}
+}
+
+// The headings of a page are its outline: one of the first level, and none skips a level.
+func TestHeadingsAreAnOutline(t *testing.T) {
+	h := handler(t, fixture(), nil)
+	heading := regexp.MustCompile(`<h([1-6])[ >]`)
+	for _, page := range append(slices.Clone(everyPage), "/playbooks/kv_exhaustion", "/nowhere", "/incidents/INC-9") {
+		_, body := get(t, h, page, nil)
+		last, first := 0, 0
+		for _, m := range heading.FindAllStringSubmatch(body, -1) {
+			level := int(m[1][0] - '0')
+			if level == 1 {
+				first++
+			}
+			if level > last+1 {
+				t.Errorf("%s: a heading of level %d follows one of level %d", page, level, last)
+			}
+			last = level
+		}
+		if first != 1 {
+			t.Errorf("%s has %d headings of the first level", page, first)
+		}
 	}
 }
