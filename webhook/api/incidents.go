@@ -1,7 +1,9 @@
 package api
 
 import (
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -13,6 +15,22 @@ import (
 var statuses = []string{
 	string(state.StatusOpen), string(state.StatusAcked), string(state.StatusMitigating),
 	string(state.StatusMonitoring), string(state.StatusResolved),
+}
+
+// onlyParameters refuses a query with a parameter that the path does not take. A misspelt filter
+// would return everything.
+func onlyParameters(r *http.Request, names ...string) error {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return httpio.Fail(http.StatusBadRequest, "the query is not valid: escape %%, & and ; in its values")
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(names, name) {
+			return httpio.Fail(http.StatusBadRequest, "unknown parameter %q: %s takes %s", httpio.Cut(name, 32), r.URL.Path,
+				strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // filter returns the values of a query parameter, which may be repeated or separated by commas.
@@ -43,6 +61,9 @@ func matches[T ~string](wanted []string, v T) bool {
 
 func (s *API) listIncidents(w http.ResponseWriter, r *http.Request) error {
 	if err := s.Loaded(); err != nil {
+		return err
+	}
+	if err := onlyParameters(r, "status", "cause", "cluster", "limit", "cursor"); err != nil {
 		return err
 	}
 	status, cause, cluster := filter(r, "status"), filter(r, "cause"), filter(r, "cluster")
@@ -133,6 +154,9 @@ func (s *API) showReport(w http.ResponseWriter, r *http.Request) error {
 
 func (s *API) listActions(w http.ResponseWriter, r *http.Request) error {
 	if err := s.Loaded(); err != nil {
+		return err
+	}
+	if err := onlyParameters(r, "state", "limit", "cursor"); err != nil {
 		return err
 	}
 	states := filter(r, "state")

@@ -125,3 +125,19 @@ func TestActionListingIsPaged(t *testing.T) {
 		t.Errorf("%d actions, %v", len(seen), seen)
 	}
 }
+
+// A misspelt filter is refused: without it the answer would have everything.
+func TestUnknownParametersAreRefused(t *testing.T) {
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
+	for path, says := range map[string]string{
+		"/api/v1/incidents?staus=open":              `\"staus\": /api/v1/incidents takes status, cause, cluster, limit, cursor`,
+		"/api/v1/incidents?status=open&severity=x":  `\"severity\"`,
+		"/api/v1/actions?status=awaiting_approval":  `\"status\": /api/v1/actions takes state, limit, cursor`,
+		"/api/v1/stats?from=30d":                    `\"from\": /api/v1/stats takes since`,
+		"/api/v1/incidents?cause=%zz&status=open":   "the query is not valid",
+		"/api/v1/incidents?cluster=prod;limit=1000": "the query is not valid",
+	} {
+		hooktest.Expect(t, hooktest.Do(s, "GET", path, ""), 400, says)
+	}
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents?status=open&cause=kv_exhaustion&cluster=prod&limit=1&cursor=", ""), 200, `"number":42`)
+}

@@ -17,6 +17,9 @@ func (s *API) stats(w http.ResponseWriter, r *http.Request) error {
 	if err := s.Loaded(); err != nil {
 		return err
 	}
+	if err := onlyParameters(r, "since"); err != nil {
+		return err
+	}
 	since, err := window(r.URL.Query().Get("since"), s.Retain)
 	if err != nil {
 		return httpio.Fail(http.StatusBadRequest, "%s", err)
