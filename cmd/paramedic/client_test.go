@@ -78,6 +78,23 @@ func TestCommandsReportCurrentState(t *testing.T) {
 	}
 }
 
+// The bot's clock ends a silence. That of the person's machine may be off by hours.
+func TestSilenceEndsByTheBotsClock(t *testing.T) {
+	var body api.WriteJSON
+	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		until := time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
+		_ = json.NewEncoder(w).Encode(api.IncidentJSON{Number: 7, Title: "slow", SilencedUntil: &until})
+	}))
+	defer bot.Close()
+	says(t, ask(t, exitOK, "silence", "7", "--for", "45m", "--server", bot.URL), "sends no notifications until May 6 07:08:09 UTC")
+	if body.Duration != "45m0s" || !body.Until.IsZero() {
+		t.Errorf("it asks for %+v", body)
+	}
+}
+
 func TestCancelReportsItsOutcome(t *testing.T) {
 	a := api.ActionJSON{ID: "ACT-1", State: state.NeedsHuman, Change: "max_num_seqs 256 → 128"}
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

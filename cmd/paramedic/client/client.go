@@ -72,7 +72,7 @@ func Commands(s Streams) []*cobra.Command {
 			if forTime <= 0 {
 				return fmt.Errorf("--for %s: use a time above 0s, such as 45m", forTime)
 			}
-			return cl.post(ctx, incidentPath(args[0], "silence"), map[string]any{"until": time.Now().Add(forTime).UTC()}, silenced)
+			return cl.post(ctx, incidentPath(args[0], "silence"), map[string]any{"duration": forTime.String()}, silenced)
 		})
 	silence.Flags().DurationVar(&forTime, "for", time.Hour, "`time` without notifications, such as 45m; the bot notifies before "+
 		"that if the incident gets more severe")
