@@ -93,6 +93,8 @@ var untold = []lookAlike{
 	{"host_memory_leak", "oom_killed", "container_memory"},
 	// Only memory within the hour shows that growth has ended.
 	{"oom_killed_batches_have_ended", "host_memory_leak", "container_memory"},
+	{"oom_killed_next_batch_is_too_large", "host_memory_leak", "container_memory"},
+	{"oom_killed_next_batch_is_too_large", "host_memory_leak", "pod_restarts"},
 	// Only an old Xid distinguishes the GPU's fault from a hang.
 	{"gpu_fault_old_xid_worker_stands_still", "engine_hang", "gpu_xid"},
 	// Only the memory of an hour distinguishes a leak from the allocation that it makes fail.
