@@ -1,5 +1,5 @@
-// Package curve keeps the charts of an incident small: few signals, few entities, few points, most of
-// them around the onset.
+// Package curve keeps the charts of an incident small: few signals, few entities, and few points,
+// most of them around the onset.
 package curve
 
 import (
