@@ -133,8 +133,8 @@ func (v *verdict) withholdLookAlike(in *state.Incident, cat *catalog.Catalog) {
 	}
 }
 
-// isWide reports whether the first cause is found on several workers of a pool, or stopped engines
-// on several nodes. One GPU's fault does neither.
+// isWide reports whether the first cause is found on several workers of a pool as a whole, or on
+// engines of several nodes. The fault of one GPU does neither.
 func (v *verdict) isWide() bool {
 	best := &v.ranked[0]
 	nodes := map[string]bool{}

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -20,24 +19,7 @@ func TestFullDiskAnswers503(t *testing.T) {
 	}
 	dir := disktest.Small(t, 48<<20)
 	base, bot := startBotOn(t, jetstream.Config{Dir: dir}, slog.New(slog.DiscardHandler))
-	ask := func(method, path, body string) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(answer)
-	}
-	send := func() (int, string) { return ask(http.MethodPost, "/webhook/alertmanager", oneAlert) }
+	send := func() (int, string) { return ask(t, http.MethodPost, base+"/webhook/alertmanager", oneAlert) }
 	if code, answer := send(); code != http.StatusOK {
 		t.Fatal(code, answer)
 	}
@@ -48,12 +30,12 @@ func TestFullDiskAnswers503(t *testing.T) {
 		if code != http.StatusServiceUnavailable && code != http.StatusOK { // some bytes may be left
 			t.Errorf("a full disk answers %d", code)
 		}
-		ready, why := ask(http.MethodGet, "/readyz", "")
+		ready, why := ask(t, http.MethodGet, base+"/readyz", "")
 		return code == ready && ready == http.StatusServiceUnavailable && strings.Contains(why, "no space left on device")
 	})
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "alerts are taken again", func() bool { code, _ := send(); return code == http.StatusOK })
-	eventually(t, "the bot is ready", func() bool { code, _ := ask(http.MethodGet, "/readyz", ""); return code == http.StatusOK })
+	eventually(t, "the bot is ready", func() bool { code, _ := ask(t, http.MethodGet, base+"/readyz", ""); return code == http.StatusOK })
 }

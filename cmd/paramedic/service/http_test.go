@@ -89,18 +89,7 @@ func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 // Feedback may name every cause of the rules, and no other.
 func TestFeedbackTakesCausesOfTheRules(t *testing.T) {
 	base, bot := startBot(t)
-	send := func(path, body string) (int, string) {
-		resp, err := http.Post(base+path, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(answer)
-	}
+	send := func(path, body string) (int, string) { return ask(t, http.MethodPost, base+path, body) }
 	send("/webhook/alertmanager", oneAlert)
 	awaitAlerts(t, bot, 1)
 	for cause, code := range map[string]int{"kv_leak": http.StatusOK, "kv_leaks": http.StatusBadRequest} {

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -75,16 +74,8 @@ func TestOwnAlertsReadExportedMetrics(t *testing.T) {
 // metricsOf returns the bot's page of metrics.
 func metricsOf(t *testing.T, base string) string {
 	t.Helper()
-	resp, err := http.Get(base + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
+	_, page := ask(t, http.MethodGet, base+"/metrics", "")
+	return page
 }
 
 // After an alert the metrics tell of the payload, the incident, its verdict and the store.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,6 +83,26 @@ func benchServe(b *testing.B, perPayload, senders int) {
 	b.ReportMetric(took[len(took)/2].Seconds()*1000, "p50-ms")
 	b.ReportMetric(looked[len(looked)-1].Seconds()*1000, "look-up-max-ms")
 	b.ReportMetric(took[len(took)*99/100].Seconds()*1000, "p99-ms")
+}
+
+// ask sends a request with a JSON body, and returns the answer's status and body.
+func ask(t *testing.T, method, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
 }
 
 // startBot starts the whole bot on a new directory, behind a real listener.

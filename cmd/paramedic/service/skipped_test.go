@@ -1,7 +1,6 @@
 package service
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -18,16 +17,8 @@ func TestSkippedInputsAreShown(t *testing.T) {
 	url := natstest.Start(t)
 	base, bot := startBotOn(t, jetstream.Config{URL: url, Replicas: 1}, slog.New(slog.DiscardHandler))
 	get := func(path string) string {
-		resp, err := http.Get(base + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
+		_, body := ask(t, http.MethodGet, base+path, "")
+		return body
 	}
 	if got := get("/api/v1/status"); !strings.Contains(got, `"skipped_inputs":{"total":0}`) || strings.Contains(get("/"), "skipped") {
 		t.Errorf("before any was skipped: %s", got)
