@@ -412,15 +412,15 @@ func TestSuggestedCacheRulesMatchPacks(t *testing.T) {
 	}
 }
 
-// On Ray, vLLM's series have other names until they are relabelled; the rules are right.
-func TestLintSuggestsRenamingRaySeries(t *testing.T) {
+// Ray and KServe rename vLLM's series. The rules are right if the names are restored at the scrape.
+func TestLintSuggestsRenamingSeries(t *testing.T) {
 	fleet := Exported{
 		Metrics: map[string]bool{"up": true, "ray_vllm_num_requests_waiting": true, "ray_vllm_time_to_first_token_seconds_bucket": true,
-			"ray_vllm:kv_cache_usage_perc": true}}
+			"kserve_vllm:kv_cache_usage_perc": true}}
 	for _, expr := range []string{`vllm:num_requests_waiting > 20`, `vllm:kv_cache_usage_perc > 0.95`,
 		`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`} {
 		if got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, fleet); len(got) != 1 || got[0].Severity != state.Critical ||
-			!strings.Contains(got[0].Text, "by Ray") || !strings.Contains(got[0].Fix, "in the scrape configuration") {
+			!strings.Contains(got[0].Text, "_vllm") || !strings.Contains(got[0].Fix, "in the scrape configuration") {
 			t.Errorf("%s: %+v", expr, got)
 		}
 	}

@@ -144,15 +144,12 @@ func (l *linter) missing(name string) {
 		l.misspelt(name)
 		return
 	}
-	if own, ok := strings.CutPrefix(name, "vllm:"); ok {
-		for _, prefix := range promql.OnRay {
-			if ray := prefix + own; l.have.Metrics[ray] || l.have.Metrics[ray+"_bucket"] {
-				l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here, but %s is, by Ray", name,
-					ray),
-					"rename Ray's series to vLLM's names in the scrape configuration (deploy/prometheus/README.md). These rules and the "+
-						"diagnosis then find them")
-				return
-			}
+	for _, spelling := range promql.Spellings {
+		if other := spelling.Of(name); other != name && (l.have.Metrics[other] || l.have.Metrics[other+"_bucket"]) {
+			l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here, but %s is", name, other),
+				fmt.Sprintf("rename the series to %s in the scrape configuration (deploy/prometheus/README.md), or use `%s`. "+
+					"The diagnosis reads both", name, other))
+			return
 		}
 	}
 	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), promql.VLLMName(name),

@@ -120,11 +120,6 @@ func (r rawSignal) signal() (Signal, error) {
 		}
 		s.Sources = append(s.Sources, src)
 	}
-	for _, src := range s.Sources {
-		if src.Engine == "sglang" {
-			s.Sources = append(s.Sources, src.escaped())
-		}
-	}
 	return s, errors.Join(errs...)
 }
 

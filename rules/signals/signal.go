@@ -154,11 +154,12 @@ type Source struct {
 	Scale float64
 }
 
-// escaped returns the source with underscores for the colons of SGLang's names. A server that
-// answers in OpenMetrics writes them where a scraper does not ask for other characters.
-func (s Source) escaped() Source {
-	name := func(metric string) string { return strings.Replace(metric, "sglang:", "sglang_", 1) }
-	s.Metric, s.Over = name(s.Metric), name(s.Over)
+// Spelled returns the source with other names for its metrics.
+func (s Source) Spelled(name func(metric string) string) Source {
+	s.Metric = name(s.Metric)
+	if s.Over != "" {
+		s.Over = name(s.Over)
+	}
 	s.With = slices.Clone(s.With)
 	for i := range s.With {
 		s.With[i] = name(s.With[i])

@@ -184,7 +184,7 @@ func TestRayPagesAreReadAsVLLM(t *testing.T) {
 %[1]stime_to_first_token_seconds_count{WorkerId="w",engine="0",model_name="m"} %[2]d
 %[1]stime_to_first_token_seconds_sum{WorkerId="w",engine="0",model_name="m"} %[2]d
 `
-	for _, prefix := range []string{"ray_vllm_", "ray_vllm:", "vllm:"} {
+	for _, prefix := range []string{"ray_vllm_", "ray_vllm:", "vllm:", "vllm_"} {
 		client, clk := pages(t, fmt.Sprintf(page, prefix, 0), fmt.Sprintf(page, prefix, 30), fmt.Sprintf(page, prefix, 60))
 		got := readAll(t, client, clk.Now())
 		for id, want := range map[string]float64{"kv_usage": 0.97, "preemption_rate": 2, "ttft_p95": 0.975} {

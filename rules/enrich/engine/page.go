@@ -103,13 +103,13 @@ func (r *reader) read(body io.Reader) ([]point, error) {
 // line parses a series, or returns nil if it is unwanted. Quantiles of summaries are unwanted: they
 // cover one process since its start, so they cannot be combined.
 func (r *reader) line(text []byte, parser textparse.Parser) *line {
-	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[promql.WithoutRay(string(name))] {
+	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[promql.EngineName(string(name))] {
 		return nil
 	}
 	var ls labels.Labels
 	parser.Labels(&ls)
 	all := ls.Map()
-	metric := promql.WithoutRay(all[model.MetricNameLabel])
+	metric := promql.EngineName(all[model.MetricNameLabel])
 	if _, quantile := all["quantile"]; quantile || !r.wanted[metric] {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/rules/promql"
 	"paramedic/rules/signals"
 )
 
@@ -61,16 +62,19 @@ func compile(sig signals.Signal, scope scopeFilter) []*member {
 		if !scope.canHave(src) {
 			continue
 		}
-		id := sig.ID + "#" + strconv.Itoa(i)
-		m := &member{id: id, signal: sig, source: src, scope: scope, index: i,
-			pool: src.Per == signals.PerPool && sig.Per == signals.PerPod}
-		out = append(out, m)
-		if sig.Pooled && !m.pool && summable(src.Fn) {
-			pooled := &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true}
-			if m.isQuotient() && subset(pooled.labels(), m.labels()) {
-				pooled.pods = m
+		for n, spelling := range scope.spellingsOf(src) {
+			index := i*len(promql.Spellings) + n
+			id := sig.ID + "#" + strconv.Itoa(index)
+			m := &member{id: id, signal: sig, source: src.Spelled(spelling.Of), scope: scope, index: index,
+				pool: src.Per == signals.PerPool && sig.Per == signals.PerPod}
+			out = append(out, m)
+			if sig.Pooled && !m.pool && summable(src.Fn) {
+				pooled := &member{id: id + "#pool", signal: sig, source: m.source, scope: scope, index: index, pool: true}
+				if m.isQuotient() && subset(pooled.labels(), m.labels()) {
+					pooled.pods = m
+				}
+				out = append(out, pooled)
 			}
-			out = append(out, pooled)
 		}
 	}
 	return out

@@ -2,10 +2,12 @@ package prometheus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"paramedic/rules/enrich"
+	"paramedic/rules/promql"
 	"paramedic/rules/topology"
 	"paramedic/state"
 )
@@ -35,15 +37,29 @@ type firstSample struct {
 	first      time.Time
 }
 
-// firstScrapes returns the query for the first scrape of each engine. Its range is long enough to
-// recognize engines that existed an hour before the onset, at the usual scrape intervals.
-func firstScrapes(b builder, q enrich.Query) string {
+// firstScrapes returns the queries for the first scrape of each engine. Their range is long enough
+// to recognize engines that existed an hour before the onset, at the usual scrape intervals.
+func firstScrapes(q enrich.Query, in []string) []string {
 	subquery := fmt.Sprintf("[%ds:1m]", int((time.Hour + beginning + 2*time.Minute).Seconds()))
 	if ago := int(q.Now.Sub(q.Onset).Seconds()); ago > 0 { // Prometheus 2 refuses an offset of zero
 		subquery += fmt.Sprintf(" offset %ds", ago)
 	}
-	first := "timestamp(" + b.sel(b.src.Metric, b.src.Match) + ")" + subquery
-	return "min by (pod, model_name) (min_over_time(" + first + "))"
+	var out []string
+	for _, src := range q.Running.Sources {
+		if !slices.Contains(engines, src.Engine) {
+			continue
+		}
+		for _, s := range promql.Spellings {
+			spelled := src.Spelled(s.Of)
+			b := builder{sig: q.Running, src: spelled, matchers: in}
+			first := "timestamp(" + b.sel(spelled.Metric, spelled.Match) + ")" + subquery
+			part := marked("min by (pod, model_name) (min_over_time("+first+"))", firstMark+spelled.Metric)
+			if !slices.Contains(out, part) {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
 }
 
 // firstScrape returns the time of the first scrape of the scope's engines: of the pool's own pods

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"paramedic/rules/enrich"
 	"paramedic/rules/signals"
 	"paramedic/rules/topology"
+	"paramedic/state"
 )
 
 // A relay names the labels of the workers' series that hold their namespace and pod. If Prometheus
@@ -43,22 +43,14 @@ func (r relay) ofWorkers(src signals.Source, n scopeFilter) []string {
 }
 
 // relayed returns the discovery's parts for relayed engines.
-func relayed(q enrich.Query) []string {
-	var names, out []string
-	for _, src := range q.Running.Sources {
-		if slices.Contains(engines, src.Engine) && !slices.Contains(names, src.Metric) {
-			names = append(names, src.Metric)
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
+func relayed(names engineNames, scope state.Scope) []string {
+	var out []string
 	for i, r := range relays {
-		in := []string{"__name__=~" + strconv.Quote(strings.Join(names, "|")), r.pod + `!=""`, `pod!=""`}
-		if q.Scope.Namespace != "" {
-			in = append(in, r.namespace+"="+strconv.Quote(q.Scope.Namespace))
+		in := []string{r.pod + `!=""`, `pod!=""`}
+		if scope.Namespace != "" {
+			in = append(in, r.namespace+"="+strconv.Quote(scope.Namespace))
 		}
-		out = append(out, marked("max by (__name__, pod, "+r.pod+") ({"+strings.Join(in, ",")+"})", relayMark+strconv.Itoa(i)))
+		out = append(out, marked("max by (__name__, pod, "+r.pod+") ("+names.selector(in)+")", relayMark+strconv.Itoa(i)))
 	}
 	return out
 }
@@ -74,14 +66,19 @@ func isRelayed(labels map[string]string) bool {
 // whose names begin with the pool's, and whether there is an engine without a pod.
 type sighting struct {
 	engines map[string]bool
+	named   map[podName]bool
 	longer  bool // another pool's name begins with this one's
 	unnamed bool
 	any     bool
 }
 
 // add adds an engine.
-func (s *sighting) add(engine, pod, pool string) {
+func (s *sighting) add(name engineName, pod, pool string) {
 	s.any = true
+	if s.named == nil {
+		s.engines, s.named = map[string]bool{}, map[podName]bool{}
+	}
+	s.named[podName{name, pod}] = true
 	switch {
 	case pod == "":
 		s.unnamed = true // an engine with only an address may belong to the pool
@@ -90,10 +87,7 @@ func (s *sighting) add(engine, pod, pool string) {
 			s.longer = true
 			return
 		}
-		if s.engines == nil {
-			s.engines = map[string]bool{}
-		}
-		s.engines[engine] = true
+		s.engines[name.engine] = true
 	}
 }
 

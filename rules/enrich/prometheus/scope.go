@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"paramedic/rules/enrich"
+	"paramedic/rules/promql"
 	"paramedic/rules/signals"
 	"paramedic/state"
 )
@@ -25,6 +26,8 @@ type scopeFilter struct {
 	// if unknown.
 	began time.Time
 	relay relay // of the workers' pages
+	// spelled are the forms of each engine's names; its own if nil.
+	spelled map[string][]promql.Spelling
 }
 
 // canHave reports whether a source can have series. A pool of one engine has no series of another.
@@ -123,28 +126,19 @@ type discovery struct {
 // discover queries the engines, and the start of their samples if a signal is compared with the
 // past. It reports whether the answer was complete.
 func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Reading) (discovery, bool) {
-	named, compared := byName(q.Scope), comparing(q)
+	compared := comparing(q)
 	var in []string
 	if q.Scope.Namespace != "" {
 		in = []string{"namespace=" + strconv.Quote(q.Scope.Namespace)}
 	}
 	var parts []string
-	engineOf := map[string]string{} // by the name of its metric
-	for _, src := range q.Running.Sources {
-		b := builder{sig: q.Running, src: src, matchers: in}
-		if !slices.Contains(engines, src.Engine) {
-			continue
-		}
-		engineOf[src.Metric] = src.Engine
-		if named || compared {
-			parts = append(parts, marked("max by (pod, exported_pod, k8s_pod_name) ("+b.sel(src.Metric, nil)+")", src.Engine))
-		}
-		if compared {
-			parts = append(parts, marked(firstScrapes(b, q), src.Engine+divisorMark))
-		}
+	names := namesOf(q.Running)
+	if len(names) > 0 {
+		parts = append(parts, marked("max by (__name__, pod, exported_pod, k8s_pod_name) ("+names.selector(in)+")", engineMark))
+		parts = append(parts, relayed(names, q.Scope)...)
 	}
-	if len(parts) > 0 {
-		parts = append(parts, relayed(q)...)
+	if compared {
+		parts = append(parts, firstScrapes(q, in)...)
 	}
 	if len(q.Jobs) > 0 {
 		parts = append(parts, marked(earlierTargets(q, in), target))
@@ -158,24 +152,29 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 			Reason: "reading the oldest sample: " + enrich.Explain("Prometheus", got.err)})
 	}
 	var l discovery
-	through := make([]sighting, len(relays))
+	through, before := make([]sighting, len(relays)), map[podName]bool{}
 	for _, s := range got.series {
-		engine, first := strings.CutSuffix(s.labels[marker], divisorMark)
-		number, another := strings.CutPrefix(engine, relayMark)
+		mark, name := s.labels[marker], names[s.labels[model.MetricNameLabel]]
+		number, another := strings.CutPrefix(mark, relayMark)
+		earlier, first := strings.CutPrefix(mark, firstMark)
 		switch i, _ := strconv.Atoi(number); {
-		case engine == target:
+		case mark == target:
 			l.jobs = append(l.jobs, scrapedBy(q.Cluster, s.labels))
 		case first:
 			at := time.UnixMilli(int64(1000 * s.points[0].v)).UTC()
 			l.scraped = append(l.scraped, firstSample{s.labels["pod"], s.labels["model_name"], at})
+			before[podName{names[earlier], s.labels["pod"]}] = true
 		case another && isRelayed(s.labels):
-			through[i].add(engineOf[s.labels[model.MetricNameLabel]], s.labels[relays[i].pod], q.Scope.Pool)
-		case !another && !isRelayed(s.labels):
-			l.add(engine, s.labels["pod"], q.Scope.Pool)
+			through[i].add(name, s.labels[relays[i].pod], q.Scope.Pool)
+		case mark == engineMark && !isRelayed(s.labels):
+			l.add(name, s.labels["pod"], q.Scope.Pool)
 		}
 	}
 	if i := slices.IndexFunc(through, func(s sighting) bool { return s.any }); i >= 0 && !l.any {
 		l.sighting, l.relay = through[i], relays[i]
+	}
+	if !l.any { // all engines are gone
+		l.named = before
 	}
 	return l, got.err == nil && !got.partial
 }
@@ -200,8 +199,11 @@ const podSuffixes = "([a-z0-9]{6,10}-[a-z0-9]{5}|[0-9]{1,4}(-[0-9]{1,4})?|[a-z0-
 // expensive. Otherwise, the whole namespace is read.
 func filterFor(q enrich.Query, l discovery) scopeFilter {
 	scope := scopeFilter{Scope: q.Scope, began: firstScrape(l.scraped, q.Scope), relay: l.relay}
+	of := ""
 	if byName(q.Scope) && !l.unnamed && len(l.engines) > 0 {
 		scope.pods, scope.engines = l.podsOf(q.Scope.Pool), l.engines
+		of = q.Scope.Pool + "-"
 	}
+	scope.spelled = l.spellings(of)
 	return scope
 }

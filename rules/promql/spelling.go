@@ -12,26 +12,29 @@ func BaseName(metric string) string {
 	return metric
 }
 
-// OnRay are the prefixes that Ray gives to vLLM's metrics: its own name before vLLM's, and in later
-// releases an underscore in place of the colon.
-var OnRay = []string{"ray_vllm_", "ray_vllm:"}
+// A Spelling is a form in which a store holds the metrics of an engine.
+type Spelling struct {
+	before string // in front of the name
+	colon  string // in place of the colon
+}
 
-// WithoutRay returns vLLM's own name of a metric that Ray exports. Other metrics keep their names.
-func WithoutRay(metric string) string {
-	for _, prefix := range OnRay {
-		if name, ok := strings.CutPrefix(metric, prefix); ok {
-			return "vllm:" + name
-		}
-	}
-	return metric
+// Spellings are the forms in which stores hold an engine's metrics: the engine's own first, then
+// that of KServe's PodMonitors, of OpenMetrics without UTF-8 names and OpenTelemetry's collector,
+// and those of Ray, which had the colon in earlier releases.
+var Spellings = []Spelling{{"", ":"}, {"kserve_", ":"}, {"", "_"}, {"ray_", "_"}, {"ray_", ":"}}
+
+// Of returns the name of an engine's metric in this spelling.
+func (s Spelling) Of(metric string) string {
+	return s.before + strings.ReplaceAll(metric, ":", s.colon)
 }
 
 // VLLMName returns the metric in vLLM's spelling. Many articles and exporters replace the colon by
 // an underscore.
 func VLLMName(metric string) string {
-	metric = WithoutRay(metric)
-	if name, ok := strings.CutPrefix(metric, "vllm_"); ok {
-		return "vllm:" + name
+	for _, prefix := range []string{"vllm_", "ray_vllm_", "ray_vllm:"} {
+		if name, ok := strings.CutPrefix(metric, prefix); ok {
+			return "vllm:" + name
+		}
 	}
 	return metric
 }

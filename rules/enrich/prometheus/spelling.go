@@ -1,0 +1,93 @@
+package prometheus
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"paramedic/rules/promql"
+	"paramedic/rules/signals"
+)
+
+const (
+	// engineMark is the mark of the discovery's part for engines.
+	engineMark = "engines"
+	// firstMark precedes the name of a part for the first scrapes of engines.
+	firstMark = "first"
+)
+
+// An engineName is a form of the name that shows that an engine runs.
+type engineName struct {
+	engine   string
+	spelling int // in promql.Spellings
+}
+
+// A podName is a name that a pod's engine has.
+type podName struct {
+	engineName
+	pod string
+}
+
+// engineNames are the names that show that an engine runs, in all spellings.
+type engineNames map[string]engineName
+
+func namesOf(running signals.Signal) engineNames {
+	out := engineNames{}
+	for _, src := range running.Sources {
+		if !slices.Contains(engines, src.Engine) {
+			continue
+		}
+		for i, s := range slices.Backward(promql.Spellings) { // the preferred spelling of equal names
+			out[s.Of(src.Metric)] = engineName{src.Engine, i}
+		}
+	}
+	return out
+}
+
+// selector returns a selector of all names with more matchers.
+func (n engineNames) selector(in []string) string {
+	names := strings.Join(slices.Sorted(maps.Keys(n)), "|")
+	return "{" + strings.Join(append([]string{"__name__=~" + strconv.Quote(names)}, in...), ",") + "}"
+}
+
+// spellings returns the forms of each engine's names for pods whose names begin so, the preferred
+// first. A form is left out if all its pods have a preferred one, too: KServe scrapes a page twice.
+// Engines without a pod cannot be compared, so all their forms remain.
+func (s *sighting) spellings(prefix string) map[string][]promql.Spelling {
+	out, known := map[string][]promql.Spelling{}, map[podName]bool{}
+	for i, spelling := range promql.Spellings {
+		for name := range s.named {
+			of := podName{engineName{engine: name.engine}, name.pod}
+			if name.spelling != i || name.pod != "" && known[of] || !strings.HasPrefix(name.pod, prefix) {
+				continue
+			}
+			known[of] = true
+			if !slices.Contains(out[name.engine], spelling) {
+				out[name.engine] = append(out[name.engine], spelling)
+			}
+		}
+	}
+	return out
+}
+
+// spellingsOf returns the forms of a source's names in this scope. A process exports metrics on the
+// page of its engine, which KServe may rename as a whole.
+func (n scopeFilter) spellingsOf(src signals.Source) []promql.Spelling {
+	own := promql.Spellings[:1]
+	if found := n.spelled[src.Engine]; len(found) > 0 {
+		return found
+	}
+	if src.Engine != "process" {
+		return own
+	}
+	all := slices.Clone(own)
+	for _, engine := range engines {
+		for _, s := range n.spelled[engine] {
+			if !slices.ContainsFunc(all, func(other promql.Spelling) bool { return other.Of(src.Metric) == s.Of(src.Metric) }) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,90 @@
+package prometheus
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/rules/promql"
+	"paramedic/state"
+)
+
+// respelled gives the metrics of engines and processes another spelling.
+func respelled(s promql.Spelling) func(l map[string]string) {
+	return func(l map[string]string) {
+		if name := l["__name__"]; strings.HasPrefix(name, "vllm:") || strings.HasPrefix(s.Of("x"), "kserve_") && name != "up" {
+			l["__name__"] = s.Of(name)
+		}
+	}
+}
+
+// Ray, KServe and collectors give the engines' metrics other names.
+func TestOtherSpellingsAreDiagnosed(t *testing.T) {
+	hung := twoWorkers(false)[0]
+	for _, s := range promql.Spellings {
+		for _, known := range []fixed{twoWorkers(false), nil} {
+			d, ev := diagnosed(t, hungWorker(respelled(s)), known, "alertname", "VLLMRequestQueueBackup", "namespace", "llm", "pod", hung.Pod,
+				"job", "llm/vllm", "model_name", hung.Model)
+			if d.Cause != "engine_hang" || !slices.Equal(d.Scope.Pods, []string{hung.Pod}) {
+				t.Errorf("%s: %s (%.2f) of %+v", s.Of("vllm:x"), d.Cause, d.Confidence, d.Scope)
+			}
+			if got := measured(ev, "process_rss"); len(got) != 2 || len(ev.Workers) != 2 {
+				t.Errorf("%s: memory of %v, workers %+v", s.Of("vllm:x"), got, ev.Workers)
+			}
+		}
+	}
+}
+
+// KServe scrapes each page twice, once with other names. Only the engines' own names are queried.
+func TestSecondSpellingIsNotQueried(t *testing.T) {
+	w := hungWorker(func(map[string]string) {})
+	for k, s := range hungWorker(respelled(promql.Spellings[1])).series {
+		w.series[k] = s
+		w.keys = append(w.keys, k)
+	}
+	slices.Sort(w.keys)
+	f := &fakeAPI{t: t, store: w.store}
+	r := read(t, f, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
+	if x := find(r, "requests_running", twoWorkers(false)[0].Pod); x == nil || x.Value != 20 {
+		t.Errorf("%+v, want 20 running", x)
+	}
+	for _, q := range f.queries {
+		if strings.Contains(q, "kserve_vllm:num_requests_waiting") {
+			t.Errorf("queried twice: %s", q)
+		}
+	}
+}
+
+// Before a write, the names of the engines are looked up, too, also if the pods do not have the
+// pool's name.
+func TestFreshValuesOfOtherSpellings(t *testing.T) {
+	pod := twoWorkers(false)[0].Pod
+	for _, s := range promql.Spellings {
+		client := fresh(t, &fakeAPI{t: t, store: hungWorker(respelled(s)).store})
+		q := queryAll(t, state.Scope{Namespace: "llm", Pool: "chat", Pods: []string{pod}}, now.Add(-10*time.Minute), now)
+		q.Fresh = true
+		if x := find(client.Read(t.Context(), q), "requests_running", pod); x == nil || x.Value != 20 {
+			t.Errorf("%s: %+v, want 20 running", s.Of("vllm:x"), x)
+		}
+	}
+}
+
+// The spelling is known from the hour before, if all engines are gone.
+func TestGoneEnginesKeepTheirSpelling(t *testing.T) {
+	for _, s := range promql.Spellings {
+		w := hungWorker(respelled(s))
+		for _, series := range w.series {
+			series.points = slices.DeleteFunc(series.points, func(p tsPoint) bool { return p.at.After(now.Add(-10 * time.Minute)) })
+		}
+		client, err := New(Config{URL: (&fakeAPI{t: t, store: w.store}).serve().URL, Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-9*time.Minute), now)
+		r := client.Read(t.Context(), q)
+		if !slices.ContainsFunc(r.Gone, func(x state.Sample) bool { return x.Signal == "kv_usage" }) {
+			t.Errorf("%s: no chart of the engines that are gone: %d samples", s.Of("vllm:x"), len(r.Gone))
+		}
+	}
+}
