@@ -132,6 +132,7 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{
 			`sum(rate(sglang:realtime_tokens_total{mode="prefill_cache"}[5m])) / sum(rate(sglang:realtime_tokens_total{mode=~"prefill_.+"}[5m])) < 0.1`, "prefix_hit_low", ""},
 		{`sum(rate(sglang:realtime_tokens_total{mode="decode"}[5m])) < 100`, "throughput_drop", ""},
+		{`100 * (1 - sum(rate(kserve_vllm:request_success_total[5m])) / sum(rate(kserve_vllm:request_total[5m]))) > 5`, "error_rate", ""},
 		{`DCGM_FI_DEV_XID_ERRORS > 0`, "gpu_hardware", "sticky_xid"},
 		{`changes(DCGM_FI_DEV_XID_ERRORS[5m]) > 0`, "gpu_hardware", ""},
 		{`up{job="vllm"} == 0`, "target_down", ""},

@@ -52,19 +52,19 @@ func (n engineNames) selector(in []string) string {
 }
 
 // spellings returns the forms of each engine's names for pods whose names begin so, the preferred
-// first. A form is left out if all its pods have a preferred one, too: KServe scrapes a page twice.
-// Engines without a pod cannot be compared, so all their forms remain.
+// first. All of them are read: recording rules may give the preferred form to some metrics only.
 func (s *sighting) spellings(prefix string) map[string][]promql.Spelling {
-	out, known := map[string][]promql.Spelling{}, map[podName]bool{}
-	for i, spelling := range promql.Spellings {
-		for name := range s.named {
-			of := podName{engineName{engine: name.engine}, name.pod}
-			if name.spelling != i || name.pod != "" && known[of] || !strings.HasPrefix(name.pod, prefix) {
-				continue
-			}
-			known[of] = true
-			if !slices.Contains(out[name.engine], spelling) {
-				out[name.engine] = append(out[name.engine], spelling)
+	found := map[engineName]bool{}
+	for of := range s.named {
+		if strings.HasPrefix(of.pod, prefix) {
+			found[of.engineName] = true
+		}
+	}
+	out := map[string][]promql.Spelling{}
+	for _, engine := range engines {
+		for i, spelling := range promql.Spellings {
+			if found[engineName{engine, i}] {
+				out[engine] = append(out[engine], spelling)
 			}
 		}
 	}
