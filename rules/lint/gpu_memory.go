@@ -103,7 +103,7 @@ func (l *linter) filled(u promql.MetricUse, uses []promql.MetricUse) {
 // preallocates reports whether the fleet has an engine that allocates its GPU memory at the start.
 func (l *linter) preallocates() bool {
 	for name := range l.have.Metrics {
-		if f := family(name); f == "vllm:" || f == "sglang:" || f == "trtllm_" || f == "dynamo_" {
+		if f := family(promql.EngineName(name)); f == "vllm:" || f == "sglang:" || f == "trtllm_" || f == "dynamo_" {
 			return true
 		}
 	}

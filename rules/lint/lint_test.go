@@ -426,6 +426,21 @@ func TestLintSuggestsRenamingSeries(t *testing.T) {
 	}
 }
 
+// A rule may name a series as another fleet has it. The proposal is an expression that fires.
+func TestLintProposesExpressionsThatFire(t *testing.T) {
+	for expr, want := range map[string]string{
+		`kserve_vllm:num_requests_waiting > 20`:       "use `vllm:num_requests_waiting`",
+		`vllm:request_queue_time_seconds > 5`:         "use `histogram_quantile(0.95, sum by (le) (rate(ray_vllm_request_queue_time_seconds_bucket[5m])))`",
+		`kserve_vllm:time_to_first_token_seconds > 5`: "use `histogram_quantile(0.95, ",
+	} {
+		fleet := Exported{Metrics: map[string]bool{"up": true, "vllm:num_requests_waiting": true, "vllm:time_to_first_token_seconds_bucket": true,
+			"ray_vllm_request_queue_time_seconds_bucket": true}}
+		if got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, fleet); len(got) != 1 || !strings.Contains(got[0].Fix, want) {
+			t.Errorf("%s: %+v", expr, got)
+		}
+	}
+}
+
 // A router that re-exports the engines' gauges doubles them. A rule that selects the engines has no
 // finding.
 func TestLintReportsRouterDoubleCounting(t *testing.T) {

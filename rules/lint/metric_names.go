@@ -140,29 +140,23 @@ func (l *linter) missing(name string) {
 				quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
 		return
 	}
+	for _, spelling := range promql.SpellingsOf(name) {
+		if use := l.usable(spelling.Of(name)); use != "" {
+			l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here, but %s is", name, spelling.Of(name)),
+				fmt.Sprintf("rename the series to %s in the scrape configuration (deploy/prometheus/README.md), or use `%s`. "+
+					"The diagnosis reads both", name, use))
+			return
+		}
+	}
+	if l.proposes(name, promql.EngineName(name)) {
+		return
+	}
 	if family(name) == "" {
 		l.misspelt(name)
 		return
 	}
-	for _, spelling := range promql.Spellings {
-		if other := spelling.Of(name); other != name && (l.have.Metrics[other] || l.have.Metrics[other+"_bucket"]) {
-			l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here, but %s is", name, other),
-				fmt.Sprintf("rename the series to %s in the scrape configuration (deploy/prometheus/README.md), or use `%s`. "+
-					"The diagnosis reads both", name, other))
-			return
-		}
-	}
-	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), promql.VLLMName(name),
-		strings.Replace(name, "sglang_", "sglang:", 1)} {
-		if near != name && (l.have.Metrics[near] || l.have.Metrics[near+"_bucket"]) {
-			use := near
-			if !l.have.Metrics[near] {
-				use = quantileOf("0.95", near+"_bucket", "rate("+near+"_bucket[5m])")
-			}
-			l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here, but %s is", name, near),
-				fmt.Sprintf("use `%s`", use))
-			return
-		}
+	if l.proposes(name, name+"_total") || l.proposes(name, strings.TrimSuffix(name, "_total")) {
+		return
 	}
 	if meant := l.like(name); meant != "" {
 		l.report(state.Warning, fmt.Sprintf("does not fire: %s is not exported here, but %s is", name, meant),
@@ -180,6 +174,27 @@ func (l *linter) missing(name string) {
 		msg += " (or it has counted nothing yet)"
 	}
 	l.report(state.Warning, msg, "look on the engine's /metrics page for the metrics of its version")
+}
+
+// proposes reports a metric that is not exported, if the other one is.
+func (l *linter) proposes(name, other string) bool {
+	use := l.usable(other)
+	if use != "" {
+		l.report(state.Critical, fmt.Sprintf("never fires: %s is not exported here, but %s is", name, other), fmt.Sprintf("use `%s`", use))
+	}
+	return use != ""
+}
+
+// usable returns the expression of a metric that is exported here: its name, or a quantile of a
+// histogram. It returns "" if the metric is not exported.
+func (l *linter) usable(name string) string {
+	switch {
+	case l.have.Metrics[name]:
+		return name
+	case l.have.Metrics[name+"_bucket"]:
+		return quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])")
+	}
+	return ""
 }
 
 // never states that no series has the name, or has had it in the last week if that is known.

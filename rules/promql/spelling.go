@@ -23,10 +23,21 @@ type Spelling struct {
 // and those of Ray, which had the colon in earlier releases.
 var Spellings = []Spelling{{"", ":"}, {"kserve_", ":"}, {"", "_"}, {"ray_", "_"}, {"ray_", ":"}}
 
+// SpellingsOf returns the forms of an engine's metric. Only names with a colon have several.
+func SpellingsOf(metric string) []Spelling {
+	if strings.Contains(metric, ":") {
+		return Spellings
+	}
+	return Spellings[:1]
+}
+
 // Of returns the name of an engine's metric in this spelling.
 func (s Spelling) Of(metric string) string {
 	return s.before + strings.ReplaceAll(metric, ":", s.colon)
 }
+
+// IsOfPages reports whether all metrics of a page have this form, not only those of the engine.
+func (s Spelling) IsOfPages() bool { return s.before == "kserve_" }
 
 // VLLMName returns the metric in vLLM's spelling. Many articles and exporters replace the colon by
 // an underscore.

@@ -51,13 +51,13 @@ func newPastCache() (*pastCache, error) {
 // A discoveryKey identifies a discovery of engines.
 type discoveryKey struct {
 	namespace, pool string
-	named, compared bool
+	compared        bool
 	onset           time.Time
 	jobs            string
 }
 
 func discoveryKeyOf(q enrich.Query) discoveryKey {
-	return discoveryKey{q.Scope.Namespace, q.Scope.Pool, byName(q.Scope), comparing(q), q.Onset.Round(0).UTC(),
+	return discoveryKey{q.Scope.Namespace, q.Scope.Pool, comparing(q), q.Onset.Round(0).UTC(),
 		strings.Join(q.Jobs, "\n")}
 }
 

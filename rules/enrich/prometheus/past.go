@@ -33,6 +33,7 @@ func (g *gathering) hasShortPast() bool {
 
 // A firstSample is an engine with the time of its first sample in the searched range.
 type firstSample struct {
+	engineName
 	pod, model string
 	first      time.Time
 }
@@ -49,17 +50,24 @@ func firstScrapes(q enrich.Query, in []string) []string {
 		if !slices.Contains(engines, src.Engine) {
 			continue
 		}
-		for _, s := range promql.Spellings {
+		for _, s := range promql.SpellingsOf(src.Metric) {
 			spelled := src.Spelled(s.Of)
 			b := builder{sig: q.Running, src: spelled, matchers: in}
 			first := "timestamp(" + b.sel(spelled.Metric, spelled.Match) + ")" + subquery
-			part := marked("min by (pod, model_name) (min_over_time("+first+"))", firstMark+spelled.Metric)
-			if !slices.Contains(out, part) {
-				out = append(out, part)
-			}
+			out = append(out, marked("min by (pod, model_name) (min_over_time("+first+"))", firstMark+spelled.Metric))
 		}
 	}
 	return out
+}
+
+// preferred returns the samples without those of engines that also have a preferred name. Their
+// values are read by that, so their past begins with it.
+func preferred(all []firstSample) []firstSample {
+	return slices.DeleteFunc(slices.Clone(all), func(s firstSample) bool {
+		return slices.ContainsFunc(all, func(o firstSample) bool {
+			return o.engine == s.engine && o.pod == s.pod && o.model == s.model && o.spelling < s.spelling
+		})
+	})
 }
 
 // firstScrape returns the time of the first scrape of the scope's engines: of the pool's own pods

@@ -228,12 +228,18 @@ var errPartial = errors.New("a store behind it did not answer, so the answer is 
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	var out enrich.Reading
-	l, ahead := c.past.takeDiscovery(q)
-	if !ahead {
-		l, _ = c.discover(ctx, q, &out)
+	l, whole := c.past.takeDiscovery(q)
+	if !whole {
+		l, whole = c.discover(ctx, q, &out)
 	}
 	g := &gathering{query: q, scope: filterFor(q, l), samples: map[sampleKey]*sample{},
 		scraped: map[enrich.Scraped]bool{}}
+	if q.Fresh && !whole { // some engines may be missing, or their names
+		for _, j := range g.queries() {
+			j.recordFailure(&out, "the engines were not found: the server refused, or a store behind it did not answer")
+		}
+		return out
+	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	ask := func(j plannedQuery) {

@@ -75,10 +75,7 @@ type sighting struct {
 // add adds an engine.
 func (s *sighting) add(name engineName, pod, pool string) {
 	s.any = true
-	if s.named == nil {
-		s.engines, s.named = map[string]bool{}, map[podName]bool{}
-	}
-	s.named[podName{name, pod}] = true
+	s.name(podName{name, pod})
 	switch {
 	case pod == "":
 		s.unnamed = true // an engine with only an address may belong to the pool
@@ -86,6 +83,9 @@ func (s *sighting) add(name engineName, pod, pool string) {
 		if of := topology.PoolOf(pod); of != "" && of != pool && topology.PoolOf(of) != pool {
 			s.longer = true
 			return
+		}
+		if s.engines == nil {
+			s.engines = map[string]bool{}
 		}
 		s.engines[name.engine] = true
 	}

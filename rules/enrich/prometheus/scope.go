@@ -124,35 +124,42 @@ type discovery struct {
 }
 
 // discover queries the engines, and the start of their samples if a signal is compared with the
-// past. It reports whether the answer was complete.
+// past. It reports whether the answer was complete. If the server refuses the query, it asks again
+// for what it needs most: which engines there are.
 func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Reading) (discovery, bool) {
-	compared := comparing(q)
 	var in []string
 	if q.Scope.Namespace != "" {
 		in = []string{"namespace=" + strconv.Quote(q.Scope.Namespace)}
 	}
-	var parts []string
 	names := namesOf(q.Running)
-	if len(names) > 0 {
-		parts = append(parts, marked("max by (__name__, pod, exported_pod, k8s_pod_name) ("+names.selector(in)+")", engineMark))
-		parts = append(parts, relayed(names, q.Scope)...)
-	}
-	if compared {
-		parts = append(parts, firstScrapes(q, in)...)
-	}
-	if len(q.Jobs) > 0 {
-		parts = append(parts, marked(earlierTargets(q, in), target))
-	}
-	if len(parts) == 0 {
+	if len(names) == 0 && len(q.Jobs) == 0 {
 		return discovery{}, true
 	}
-	got := c.ask(ctx, plannedQuery{query: unionOf(parts), at: q.Now})
-	if got.err != nil && compared {
+	var present []string
+	if len(names) > 0 {
+		present = append(present, marked("max by (__name__, pod, exported_pod, k8s_pod_name) ("+names.selector(in)+")", engineMark))
+		present = append(present, relayed(names, q.Scope)...)
+	}
+	if len(q.Jobs) > 0 {
+		present = append(present, marked(earlierTargets(q, in), target))
+	}
+	if !comparing(q) {
+		got := c.ask(ctx, plannedQuery{query: unionOf(present), at: q.Now})
+		return discovered(q, names, got), got.err == nil && !got.partial
+	}
+	got := c.ask(ctx, plannedQuery{query: unionOf(slices.Concat(present, firstScrapes(q, in))), at: q.Now})
+	if got.err != nil {
 		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline),
 			Reason: "reading the oldest sample: " + enrich.Explain("Prometheus", got.err)})
+		return discovered(q, names, c.ask(ctx, plannedQuery{query: unionOf(present), at: q.Now})), false
 	}
+	return discovered(q, names, got), !got.partial
+}
+
+// discovered reads the answer of a discovery.
+func discovered(q enrich.Query, names engineNames, got answer) discovery {
 	var l discovery
-	through, before := make([]sighting, len(relays)), map[podName]bool{}
+	through := make([]sighting, len(relays))
 	for _, s := range got.series {
 		mark, name := s.labels[marker], names[s.labels[model.MetricNameLabel]]
 		number, another := strings.CutPrefix(mark, relayMark)
@@ -162,8 +169,7 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 			l.jobs = append(l.jobs, scrapedBy(q.Cluster, s.labels))
 		case first:
 			at := time.UnixMilli(int64(1000 * s.points[0].v)).UTC()
-			l.scraped = append(l.scraped, firstSample{s.labels["pod"], s.labels["model_name"], at})
-			before[podName{names[earlier], s.labels["pod"]}] = true
+			l.scraped = append(l.scraped, firstSample{names[earlier], s.labels["pod"], s.labels["model_name"], at})
 		case another && isRelayed(s.labels):
 			through[i].add(name, s.labels[relays[i].pod], q.Scope.Pool)
 		case mark == engineMark && !isRelayed(s.labels):
@@ -173,10 +179,9 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 	if i := slices.IndexFunc(through, func(s sighting) bool { return s.any }); i >= 0 && !l.any {
 		l.sighting, l.relay = through[i], relays[i]
 	}
-	if !l.any { // all engines are gone
-		l.named = before
-	}
-	return l, got.err == nil && !got.partial
+	l.scraped = preferred(l.scraped)
+	l.addGone(l.scraped)
+	return l
 }
 
 // comparing reports whether a query includes signals that are compared with the past.

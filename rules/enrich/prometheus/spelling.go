@@ -38,7 +38,7 @@ func namesOf(running signals.Signal) engineNames {
 		if !slices.Contains(engines, src.Engine) {
 			continue
 		}
-		for i, s := range slices.Backward(promql.Spellings) { // the preferred spelling of equal names
+		for i, s := range promql.SpellingsOf(src.Metric) {
 			out[s.Of(src.Metric)] = engineName{src.Engine, i}
 		}
 	}
@@ -53,6 +53,7 @@ func (n engineNames) selector(in []string) string {
 
 // spellings returns the forms of each engine's names for pods whose names begin so, the preferred
 // first. All of them are read: recording rules may give the preferred form to some metrics only.
+// Values of a whole pool are those of the preferred form, also while its workers have several.
 func (s *sighting) spellings(prefix string) map[string][]promql.Spelling {
 	found := map[engineName]bool{}
 	for of := range s.named {
@@ -71,23 +72,40 @@ func (s *sighting) spellings(prefix string) map[string][]promql.Spelling {
 	return out
 }
 
-// spellingsOf returns the forms of a source's names in this scope. A process exports metrics on the
-// page of its engine, which KServe may rename as a whole.
+// addGone adds the names of engines that existed before, and whose pods have no engine now.
+func (s *sighting) addGone(before []firstSample) {
+	living := map[string]bool{}
+	for of := range s.named {
+		living[of.pod] = of.pod != ""
+	}
+	for _, f := range before {
+		if !living[f.pod] {
+			s.name(podName{f.engineName, f.pod})
+		}
+	}
+}
+
+func (s *sighting) name(of podName) {
+	if s.named == nil {
+		s.named = map[podName]bool{}
+	}
+	s.named[of] = true
+}
+
+// spellingsOf returns the forms of a source's names in this scope, the preferred first. KServe
+// renames whole pages: those of engines, with their processes, and those of routers.
 func (n scopeFilter) spellingsOf(src signals.Source) []promql.Spelling {
 	own := promql.Spellings[:1]
 	if found := n.spelled[src.Engine]; len(found) > 0 {
 		return found
 	}
-	if src.Engine != "process" {
+	if src.Engine != "process" && src.Engine != "epp" {
 		return own
 	}
-	all := slices.Clone(own)
 	for _, engine := range engines {
-		for _, s := range n.spelled[engine] {
-			if !slices.ContainsFunc(all, func(other promql.Spelling) bool { return other.Of(src.Metric) == s.Of(src.Metric) }) {
-				all = append(all, s)
-			}
+		if i := slices.IndexFunc(n.spelled[engine], promql.Spelling.IsOfPages); i >= 0 {
+			return append([]promql.Spelling{n.spelled[engine][i]}, own...)
 		}
 	}
-	return all
+	return own
 }
