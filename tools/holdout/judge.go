@@ -56,6 +56,9 @@ func (r *run) judge(res *result) error {
 			return err
 		}
 	}
+	if res.Outcome == "silent" && res.Alerts > 0 {
+		res.Outcome = "unknown" // alerts fired, and no verdict is about the fault
+	}
 	res.trace = b.String()
 	return r.triage.err
 }
@@ -102,12 +105,16 @@ func (r *result) count(d state.Diagnosis, about bool) {
 // look keeps what open incidents advise, whether their verdict is the last or not.
 func (r *run) look() {
 	for _, in := range r.Board.Incidents() {
-		if in.DiagnosedAt.IsZero() || !in.Open() || !r.about(&in) {
+		if in.DiagnosedAt.IsZero() || !in.Open() {
 			continue
 		}
+		advised := r.advised
+		if !r.about(&in) {
+			advised = r.beside
+		}
 		for _, t := range r.advice.Given(&in, r.At) {
-			if !slices.Contains(r.advised[in.Cause()], t) {
-				r.advised[in.Cause()] = append(r.advised[in.Cause()], t)
+			if !slices.Contains(advised[in.Cause()], t) {
+				advised[in.Cause()] = append(advised[in.Cause()], t)
 			}
 		}
 	}
@@ -135,6 +142,11 @@ func (r *run) harm(truth, played string) []string {
 	for cause, given := range r.advised {
 		if string(cause) != played {
 			out = append(out, r.advice.Harmful(cause, given, truth)...)
+		}
+	}
+	for cause, given := range r.beside {
+		if string(cause) != truth { // the fault may reach a neighbour on the same node
+			out = append(out, r.advice.Harmful(cause, given, string(state.BenignAlert))...)
 		}
 	}
 	slices.Sort(out)

@@ -60,6 +60,7 @@ type run struct {
 	scraper *engine.Client // nil: evidence comes through PromQL
 
 	advised map[state.Cause][]string // the treatments that verdicts advised, at any time
+	beside  map[state.Cause][]string // those of verdicts about healthy fleets
 	load    load
 
 	evidence bool // describe incidents with their evidence
@@ -74,7 +75,7 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 		return res, err
 	}
 	res.Story, res.Told = s.Story, s.Name
-	r, err := newRun(k, s, t.seed, t.convention)
+	r, err := newRun(k, s, t)
 	if err != nil {
 		return res, err
 	}
@@ -86,13 +87,17 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	return res, r.judge(&res)
 }
 
-func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, error) {
+func newRun(k *knowledge, s lab.Scenario, t task) (*run, error) {
+	c, seed := t.convention, t.seed
 	rec := &recorder{Rules: rules.Rules{Catalog: k.catalog}, verdicts: map[state.IncidentID][]recorded{}}
 	bot, err := score.NewBot(rec)
 	if err != nil {
 		return nil, fmt.Errorf("bot: %w", err)
 	}
 	loaded := rulesOf(c, cmp.Or(s.Config.Kind, lab.VLLM))
+	if s.Nervous {
+		loaded = append(loaded, nervousRules(cmp.Or(s.Config.Kind, lab.VLLM))...)
+	}
 	want := wanted(k.signals, loaded)
 	s.Config.Only = want
 	fleet, err := s.Build()
@@ -105,7 +110,7 @@ func newRun(k *knowledge, s lab.Scenario, seed uint64, c convention) (*run, erro
 	}
 	a := newAPI(w.store)
 	r := &run{evidence: k.evidence, Bot: bot, triage: rec, advice: k.advice, world: w, ruler: newRuler(loaded, a, dresser(c, seed)),
-		advised: map[state.Cause][]string{}}
+		advised: map[state.Cause][]string{}, beside: map[state.Cause][]string{}}
 	r.At = fleet.Start()
 	sources := enrich.Cluster{}
 	if c["kubernetes"] != "none" {

@@ -38,11 +38,7 @@ var names = map[lab.Kind]map[string]string{
 // rulesOf returns the alert rules of the convention.
 func rulesOf(c convention, kind lab.Kind) []rule {
 	if c["rules"] == "lab" {
-		var out []rule
-		for _, r := range alerting.Rules(kind) {
-			out = append(out, rule{r.Name, r.Expr, r.For, r.Severity})
-		}
-		return out
+		return ofLab(alerting.Rules(kind))
 	}
 	n, ok := names[kind]
 	if !ok {
@@ -57,6 +53,17 @@ func rulesOf(c convention, kind lab.Kind) []rule {
 	out := slices.Clone(rules)
 	for i := range out {
 		out[i].expr = replace.Replace(out[i].expr)
+	}
+	return out
+}
+
+// nervousRules returns rules that fire on healthy fleets.
+func nervousRules(kind lab.Kind) []rule { return ofLab(alerting.NervousRules(kind)) }
+
+func ofLab(rules []alerting.Rule) []rule {
+	var out []rule
+	for _, r := range rules {
+		out = append(out, rule{r.Name, r.Expr, r.For, r.Severity})
 	}
 	return out
 }
