@@ -26,7 +26,7 @@ var impactSignals = [][]string{
 	{"itl_p95"},
 	{"requests_waiting", "queue_time_p95"},
 	{"error_rate", "gateway_error_ratio"},
-	{"preemption_rate"},
+	{"preemption_rate", "requests_paused"},
 }
 
 // ratedAs names the signal whose threshold applies to a signal without one. The first token comes
@@ -35,8 +35,8 @@ var ratedAs = map[string]string{"ttft_p95": "ttft_p99", "queue_time_p95": "ttft_
 
 // floors holds the value that a signal has to exceed to be unusual. Signals that are missing here
 // are not compared with their baselines: a share of failures is judged by itself, and a p99 has no
-// baseline.
-var floors = map[string]float64{"ttft_p95": 0, "itl_p95": 0, "requests_waiting": shortQueue, "preemption_rate": 0}
+// baseline. Published guides call a first token after 0.3 s and 30 ms between tokens normal.
+var floors = map[string]float64{"ttft_p95": 0.3, "itl_p95": 0.03, "requests_waiting": shortQueue, "preemption_rate": 0}
 
 // impact returns the effect on the users of the pool that the alerts mean, or of all the pools that
 // they can mean. It is unknown if the alerts do not name them: the health of a guessed pool is no
@@ -178,8 +178,11 @@ func rate(signal string, now, before condition.Number) (unhealthy, rises bool) {
 	unhealthy = !slices.Contains([]health.Status{health.Healthy, health.Unknown}, health.Rate(rated, now.V))
 	floor, compared := floors[signal]
 	rises = compared && before.OK && now.V > floor && now.V > unusual*before.V
-	if signal == "preemption_rate" {
+	switch signal {
+	case "preemption_rate":
 		return unhealthy && (!before.OK || rises), false
+	case "requests_paused":
+		return now.V > 0, false
 	}
 	return unhealthy, rises
 }

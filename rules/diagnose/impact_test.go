@@ -55,19 +55,27 @@ func TestImpactNeedsEverythingThatUsersFeel(t *testing.T) {
 		change func(*users)
 		want   state.Impact
 	}{
-		"healthy":             {func(*users) {}, none},
-		"no first tokens":     {func(u *users) { u.drop("", "ttft_p99"); u.drop("", "ttft_p95") }, unknown},
-		"first tokens by p95": {func(u *users) { u.drop("", "ttft_p99") }, none},
-		"no token gaps":       {func(u *users) { u.drop("", "itl_p95") }, unknown},
-		"no queue":            {func(u *users) { u.drop("", "requests_waiting") }, unknown},
-		"time in the queue":   {func(u *users) { u.drop("", "requests_waiting"); u.add("queue_time_p95", 0.1) }, none},
-		"long in the queue":   {func(u *users) { u.add("queue_time_p95", 3) }, felt},
-		"no failures counted": {func(u *users) { u.drop("", "error_rate") }, unknown},
-		"the gateway counts":  {func(u *users) { u.drop("", "error_rate"); u.add("gateway_error_ratio", 0) }, none},
-		"the gateway fails":   {func(u *users) { u.add("gateway_error_ratio", 0.02) }, felt},
-		"no preemptions":      {func(u *users) { u.drop("", "preemption_rate") }, unknown},
-		"not a number":        {func(u *users) { u.set("", "itl_p95", math.NaN()) }, unknown},
-		"one worker silent":   {func(u *users) { u.drop("chat-1", "requests_waiting") }, unknown},
+		"healthy":                            {func(*users) {}, none},
+		"no first tokens":                    {func(u *users) { u.drop("", "ttft_p99"); u.drop("", "ttft_p95") }, unknown},
+		"first tokens by p95":                {func(u *users) { u.drop("", "ttft_p99") }, none},
+		"no token gaps":                      {func(u *users) { u.drop("", "itl_p95") }, unknown},
+		"no queue":                           {func(u *users) { u.drop("", "requests_waiting") }, unknown},
+		"time in the queue":                  {func(u *users) { u.drop("", "requests_waiting"); u.add("queue_time_p95", 0.1) }, none},
+		"long in the queue":                  {func(u *users) { u.add("queue_time_p95", 3) }, felt},
+		"no failures counted":                {func(u *users) { u.drop("", "error_rate") }, unknown},
+		"the gateway counts":                 {func(u *users) { u.drop("", "error_rate"); u.add("gateway_error_ratio", 0) }, none},
+		"the gateway fails":                  {func(u *users) { u.add("gateway_error_ratio", 0.02) }, felt},
+		"no preemptions":                     {func(u *users) { u.drop("", "preemption_rate") }, unknown},
+		"no preemptions, but pauses counted": {func(u *users) { u.drop("", "preemption_rate"); u.add("requests_paused", 0) }, none},
+		"paused":                             {func(u *users) { u.drop("", "preemption_rate"); u.add("requests_paused", 1) }, felt},
+		"tokens that no reader waits for": {func(u *users) {
+			u.of("", "itl_p95", func(s *state.Sample) { *s.Baseline, s.Value = 0.005, 0.011 })
+		}, none},
+		"first tokens that no reader waits for": {func(u *users) {
+			u.of("", "ttft_p95", func(s *state.Sample) { *s.Baseline, s.Value = 0.08, 0.2 })
+		}, none},
+		"not a number":      {func(u *users) { u.set("", "itl_p95", math.NaN()) }, unknown},
+		"one worker silent": {func(u *users) { u.drop("chat-1", "requests_waiting") }, unknown},
 		"one worker no number": {func(u *users) {
 			u.set("chat-1", "error_rate", math.NaN())
 		}, unknown},
