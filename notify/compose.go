@@ -153,11 +153,11 @@ func title(in *state.Incident) string {
 }
 
 // where returns the scope in words, widest first.
-func where(in *state.Incident) string { return scopeText(in, in.Scope) }
+func where(in *state.Incident) string { return scopeText(in, in.Place()) }
 
 // place returns the scope in short.
 func place(in *state.Incident) string {
-	s := in.Scope
+	s := in.Place()
 	if s.Pool != "" {
 		s.Model = ""
 	}
@@ -194,7 +194,7 @@ func scopeText(in *state.Incident, s state.Scope) string {
 
 // subject returns the incident's pool, or else its model or scope, for a sentence.
 func subject(in *state.Incident) string {
-	switch s := in.Scope; {
+	switch s := in.Place(); {
 	case s.Pool != "":
 		return line(strings.Trim(s.Namespace+"/"+s.Pool, "/"), 120)
 	case s.Model != "":

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"paramedic/state"
 )
@@ -127,8 +128,24 @@ func isQuiet(in *state.Incident, named bool) bool {
 }
 
 // routed returns the channels of the first route that matches, and whether that route names the
-// incident's cause.
+// incident's cause. If the cause shows in several pools, the routes of all of them count.
 func (r *Router) routed(in *state.Incident) (channels []state.Channel, named bool) {
+	channels, named = r.routedAs(in)
+	for _, pool := range in.Pools {
+		there := *in
+		there.Scope.Namespace, there.Scope.Pool, _ = strings.Cut(pool, "/")
+		if there.Scope.Namespace == in.Scope.Namespace && there.Scope.Pool == in.Scope.Pool {
+			continue
+		}
+		there.Scope.Model = ""
+		more, also := r.routedAs(&there)
+		channels, named = append(slices.Clone(channels), more...), named || also
+	}
+	return channels, named
+}
+
+// routedAs does so for the incident's own pool.
+func (r *Router) routedAs(in *state.Incident) (channels []state.Channel, named bool) {
 	for _, route := range r.routes {
 		if route.matches(in) {
 			return route.Channels, len(route.Cause) > 0

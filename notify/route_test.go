@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,24 @@ func TestRoutesMatchInOrder(t *testing.T) {
 	}
 	if got := r.Channels(&batch); !cmp.Equal(got, []state.Channel{"console"}) {
 		t.Errorf("batch: %v", got)
+	}
+}
+
+// A gateway's failure reaches the people of every pool behind it.
+func TestRoutesOfAllPoolsCount(t *testing.T) {
+	r, err := NewRouter([]Route{{Pool: "search", Channels: []state.Channel{state.ChannelPagerDuty}},
+		{Channels: []state.Channel{state.ChannelSlack}}}, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := state.Incident{Severity: state.Warning, Scope: state.Scope{Namespace: "llm", Pool: "chat"},
+		Diagnosis: state.Diagnosis{Cause: state.GatewayFailure}}
+	if got := r.Channels(&in); !slices.Equal(got, []state.Channel{state.ChannelSlack}) {
+		t.Errorf("one pool: %v", got)
+	}
+	in.Pools = []string{"llm/chat", "llm/search"}
+	if got := r.Channels(&in); !slices.Equal(got, []state.Channel{state.ChannelPagerDuty, state.ChannelSlack}) {
+		t.Errorf("two pools: %v", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -83,6 +84,13 @@ type Scope struct {
 	Pods      []string `json:"pods"`
 	Nodes     []string `json:"nodes"`
 	GPUs      []string `json:"gpus"`
+}
+
+// FilledFrom returns the scope with another one's names where it has none.
+func (s Scope) FilledFrom(o Scope) Scope {
+	s.Cluster, s.Namespace = cmp.Or(s.Cluster, o.Cluster), cmp.Or(s.Namespace, o.Namespace)
+	s.Model, s.Pool = cmp.Or(s.Model, o.Model), cmp.Or(s.Pool, o.Pool)
+	return s
 }
 
 // A Sign is an alert as the rules classify it.

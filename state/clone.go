@@ -14,6 +14,7 @@ func (in *Incident) Clone() Incident {
 		c.Symptoms[i] = s.clone()
 	}
 	c.Absorbed = slices.Clone(in.Absorbed)
+	c.Pools = slices.Clone(in.Pools)
 	c.Feedback, c.RuledOut, c.Over = slices.Clone(in.Feedback), slices.Clone(in.RuledOut), slices.Clone(in.Over)
 	c.Actions = slices.Clone(in.Actions)
 	c.External = slices.Clone(in.External)

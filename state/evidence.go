@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -99,6 +100,14 @@ type Worker struct {
 	Routes []string `json:"routes,omitempty"`
 	// Jobs lists the scrape jobs that read its metrics, now or in the last hours.
 	Jobs []ScrapeJob `json:"jobs,omitempty"`
+}
+
+// Equal reports whether the workers have the same fields.
+func (w Worker) Equal(o Worker) bool {
+	lists := slices.Equal(w.GPUs, o.GPUs) && slices.Equal(w.Routes, o.Routes) && slices.Equal(w.Jobs, o.Jobs)
+	return lists && w.Group == o.Group && w.Role == o.Role && w.Owner == o.Owner && w.OwnerKind == o.OwnerKind &&
+		w.Namespace == o.Namespace && w.Pod == o.Pod && w.UID == o.UID && w.Pool == o.Pool && w.PoolKind == o.PoolKind &&
+		w.Model == o.Model && w.Node == o.Node && w.Instance == o.Instance && w.Engine == o.Engine && w.Ready == o.Ready
 }
 
 // A ScrapeJob is Prometheus's name for a group of targets. For a PodMonitor it is namespace/name.
@@ -273,4 +282,17 @@ type Caution struct {
 	Cause     Cause     `json:"cause,omitempty"` // a possible cause that it makes worse, which a person has to rule out first
 	Sign      string    `json:"sign,omitempty"`  // the strongest sign of that cause that was not seen, as a noun phrase
 	Until     time.Time `json:"until,omitzero"`  // the verdict is too young until then
+}
+
+// Lacks reports whether no sample has the signal for the pod, or for any pod if pod is empty,
+// although the signal was queried or the worker exists.
+func (e *Evidence) Lacks(signal, pod string) bool {
+	of := func(s Sample) bool {
+		return s.Signal == signal && (pod == "" || s.Entity.Pod == pod || s.Entity.Pod == "")
+	}
+	if slices.ContainsFunc(e.Samples, of) {
+		return false
+	}
+	return slices.ContainsFunc(e.Missing, func(m Missing) bool { return m.Signal == signal }) ||
+		slices.ContainsFunc(e.Workers, func(w Worker) bool { return w.Pod == pod })
 }

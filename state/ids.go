@@ -33,6 +33,10 @@ const (
 	Unknown Cause = "unknown"
 	// BenignAlert is the cause of an alert rule that fires on a healthy engine. It never pages.
 	BenignAlert Cause = "benign_alert"
+	// GatewayFailure is the cause of a router or gateway that fails in front of healthy engines.
+	GatewayFailure Cause = "gateway_failure"
+	// MonitoringGap is the cause of missing metrics of workers that serve.
+	MonitoringGap Cause = "monitoring_gap"
 	// GPUUnderutilization is the cause of idle GPUs that are paid for. It waits for working hours.
 	GPUUnderutilization Cause = "gpu_underutilization"
 )
@@ -87,3 +91,6 @@ func Hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:12])
 }
+
+// IsShared reports whether the cause is in a part that several pools share: a gateway, a scraper.
+func (c Cause) IsShared() bool { return c == GatewayFailure || c == MonitoringGap }

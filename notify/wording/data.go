@@ -161,7 +161,7 @@ func (v escaper) incident(in *state.Incident, m notify.Message) Incident {
 		Severity:  string(m.Severity),
 		Diagnosed: m.Diagnosed, Cause: v(string(m.Cause)), Verdict: v(m.Verdict()), Confidence: m.Confidence,
 		Title: v(m.Title), Where: v(m.Where),
-		Cluster: v(in.Cluster), Namespace: v(in.Scope.Namespace), Model: v(in.Scope.Model), Pool: v(in.Scope.Pool),
+		Cluster: v(in.Cluster), Namespace: v(in.Place().Namespace), Model: v(in.Place().Model), Pool: v(in.Place().Pool),
 		Pods: v.list(in.Scope.Pods), Nodes: v.list(in.Scope.Nodes), GPUs: v.list(in.Scope.GPUs),
 		What: v(m.What), Why: v(m.Why), Else: v(m.Else), Time: v(m.Time), Do: v.list(m.Do), Avoid: v.list(m.Avoid),
 		Missing:  v.list(m.Missing),

@@ -84,7 +84,8 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	chains := 0
 	for _, a := range c.Causes() {
 		for _, b := range c.Causes() {
-			if correlate.Absorbs(c, at(a, 1), at(b, 2)) {
+			oneGateway := a == b && a.ID.IsShared() // or one scraper
+			if correlate.Absorbs(c, at(a, 1), at(b, 2)) && !oneGateway {
 				t.Errorf("%s is taken to lead to %s in another pool, on another machine, of another model", a.ID, b.ID)
 			}
 			near := at(b, 1)

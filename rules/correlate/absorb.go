@@ -23,6 +23,9 @@ func Absorbs(c *catalog.Catalog, root, other *state.Incident) bool {
 	if besideGap(root, other) {
 		return true
 	}
+	if ofSharedPart(root, other) {
+		return older(root, other)
+	}
 	if !overlaps(c, root, other) || elsewhere(c, root, other) || localElsewhere(c, root, other) {
 		return false
 	}
@@ -52,10 +55,17 @@ const gapWindow = 15 * time.Minute
 // root's workers, such as a router's. The evidence covers workers, so they have no verdict of their
 // own.
 func besideGap(root, other *state.Incident) bool {
-	return root.Cause() == "monitoring_gap" && other.Cause() == state.Unknown && len(other.Symptoms) > 0 &&
+	return root.Cause() == state.MonitoringGap && other.Cause() == state.Unknown && len(other.Symptoms) > 0 &&
 		root.Scope.Namespace != "" && root.Scope.Namespace == other.Scope.Namespace &&
 		other.StartedAt.Sub(root.StartedAt).Abs() <= gapWindow &&
 		!slices.ContainsFunc(other.Symptoms, func(s state.SymptomCount) bool { return s.Symptom != "target_down" })
+}
+
+// ofSharedPart reports whether two pools have the same trouble since about the same time, and its
+// cause is in a part that they share: one gateway leads to several pools, and one scraper reads
+// them.
+func ofSharedPart(root, other *state.Incident) bool {
+	return root.Cause() == other.Cause() && root.Cause().IsShared() && other.StartedAt.Sub(root.StartedAt).Abs() <= gapWindow
 }
 
 // consequenceOf reports whether the cause is known to lead to the other incident's cause, and the

@@ -82,10 +82,8 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 			}
 		}
 	}
-	if d.Title != "" {
-		in.Title = oneLine(d.Title)
-	}
-	in.Scope = mergeScope(d.Scope, in.Scope)
+	in.Scope = d.Scope.FilledFrom(in.Scope)
+	x.titlePools(in)
 	x.indexScope(in)
 	switch {
 	case in.Cause() == state.Unknown:
@@ -118,6 +116,14 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 	x.notifyChannels(in)
 }
 
+// titlePools sets the incident's pools, and its title by the verdict.
+func (x *step) titlePools(in *state.Incident) {
+	in.Pools = x.poolsOf(in)
+	if in.Diagnosis.Title != "" {
+		in.Title = oneLine(in.Diagnosis.Title + in.AlsoIn())
+	}
+}
+
 func intersect(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
@@ -138,7 +144,7 @@ func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
 // merged into an older root.
 func (x *step) joinOthers(in *state.Incident) *state.Incident {
 	others := x.nearby(in.Cluster, in.Scope)
-	if keys := append(x.benignKeys(in), scrapeKeys(in)...); len(keys) > 0 {
+	if keys := slices.Concat(x.benignKeys(in), scrapeKeys(in), sharedKeys(in)); len(keys) > 0 {
 		others = x.appendCandidates(others, keys)
 	}
 	for _, other := range others {
@@ -179,6 +185,7 @@ func (x *step) merge(root, other *state.Incident) {
 	for _, s := range other.Symptoms {
 		root.MergeSymptom(s)
 	}
+	x.titlePools(root)
 	// The acknowledgement of a warning does not hold for a critical incident.
 	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() && other.Severity == root.Severity {
 		root.AckedAt, root.AckedBy = other.AckedAt, ackedElsewhere(other.AckedBy)
@@ -255,31 +262,3 @@ func verdictText(d state.Diagnosis) string {
 
 // percentText writes a confidence, 99 % at most. No verdict is certain.
 func percentText(share float64) string { return fmt.Sprintf("%.0f %%", min(99, 100*share)) }
-
-// mergeScope returns the verdict's scope, with the names that only the alerts have.
-func mergeScope(verdict, alerts state.Scope) state.Scope {
-	s := verdict
-	for _, f := range []struct {
-		to   *string
-		from string
-	}{{&s.Cluster, alerts.Cluster}, {&s.Namespace, alerts.Namespace}, {&s.Model, alerts.Model}, {&s.Pool,
-		alerts.Pool}} {
-		if *f.to == "" {
-			*f.to = f.from
-		}
-	}
-	return s
-}
-
-// isMissing reports whether no sample has the signal for the pod, or for any pod if pod is empty,
-// although the signal was queried or the worker exists.
-func isMissing(e *state.Evidence, signal, pod string) bool {
-	of := func(s state.Sample) bool {
-		return s.Signal == signal && (pod == "" || s.Entity.Pod == pod || s.Entity.Pod == "")
-	}
-	if slices.ContainsFunc(e.Samples, of) {
-		return false
-	}
-	return slices.ContainsFunc(e.Missing, func(m state.Missing) bool { return m.Signal == signal }) ||
-		slices.ContainsFunc(e.Workers, func(w state.Worker) bool { return w.Pod == pod })
-}

@@ -738,7 +738,7 @@ func TestIncidentIsFoundByOwnerAndRoute(t *testing.T) {
 	}
 	changed := worker
 	changed.Routes = []string{"InferencePool/other"}
-	if sameWorker(worker, changed) || !sameWorker(worker, worker) {
+	if worker.Equal(changed) || !worker.Equal(worker) {
 		t.Error("a worker that is routed to by another pool is not the same record")
 	}
 }

@@ -48,13 +48,14 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 	return slices.Compact(keys)
 }
 
-// An incident about an unknown rule is also found by that rule, as is a benign one, and one about a
-// scrape by its job and its namespace.
-// An incident without a place is found by noPlaceKey.
+// An incident about an unknown rule is also found by that rule, as is a benign one, one about a
+// scrape by its job and its namespace, and one about a part that pools share by its cause. An
+// incident without a place is found by noPlaceKey.
 const (
 	ruleKey    = "rule"
 	jobKey     = "job"
 	scrapeKey  = "scrape"
+	sharedKey  = "shared"
 	noPlaceKey = "nowhere:"
 
 	targetDown state.Symptom = "target_down"
@@ -63,7 +64,7 @@ const (
 // namesPlace reports whether a key names a place.
 func namesPlace(key string) bool {
 	kind, _, _ := strings.Cut(key, ":")
-	return key != noPlaceKey && kind != ruleKey && kind != jobKey && kind != scrapeKey
+	return key != noPlaceKey && kind != ruleKey && kind != jobKey && kind != scrapeKey && kind != sharedKey
 }
 
 // signKeys returns the index keys of an alert's incident.
@@ -130,7 +131,46 @@ func (b *Board) scopeKeys(in *state.Incident) []string {
 		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod},
 			"")...)
 	}
-	return append(keys, b.benignKeys(in)...)
+	return append(append(keys, b.benignKeys(in)...), sharedKeys(in)...)
+}
+
+// sharedKeys returns the index key of an incident whose cause is in a part that pools share.
+func sharedKeys(in *state.Incident) []string {
+	if !in.Cause().IsShared() {
+		return nil
+	}
+	return []string{sharedKey + ":" + string(in.Cause())}
+}
+
+// poolsOf returns the pools in which the incident's cause shows, as namespace/name, if there are
+// several: its own, and those of the alerts' workers, if they are on a broken node or pools share
+// the cause. Then those of merged incidents with the same cause count, too.
+func (b *Board) poolsOf(in *state.Incident) []string {
+	var out []string
+	add := func(namespace, pool string) {
+		if name := namespace + "/" + pool; pool != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	add(in.Scope.Namespace, in.Scope.Pool)
+	shared := in.Cause().IsShared()
+	for _, s := range in.Symptoms {
+		for _, e := range s.Entities {
+			if w := b.workerOf(e); w != nil && (shared || slices.Contains(in.Diagnosis.Scope.Nodes, w.Worker.Node)) {
+				add(w.Worker.Namespace, w.Worker.Pool)
+			}
+		}
+	}
+	for _, id := range in.Absorbed {
+		if merged := b.incidents[id]; shared && merged != nil && merged.Cause() == in.Cause() {
+			add(merged.Scope.Namespace, merged.Scope.Pool)
+		}
+	}
+	if len(out) < 2 {
+		return nil
+	}
+	slices.Sort(out)
+	return out
 }
 
 // benignKeys returns the index keys of a benign incident's rules. The rule is at fault, and may
@@ -237,7 +277,7 @@ func (b *Board) rememberWorkers(cluster string, workers []state.Worker, at time.
 	n := 0
 	for _, w := range workers {
 		key := ownKey(cluster, w)
-		if old := b.workers[key]; old != nil && at.Sub(old.At) < workerKept/2 && sameWorker(old.Worker, w) {
+		if old := b.workers[key]; old != nil && at.Sub(old.At) < workerKept/2 && old.Worker.Equal(w) {
 			continue
 		}
 		if n++; n > maxLearned {
@@ -246,14 +286,6 @@ func (b *Board) rememberWorkers(cluster string, workers []state.Worker, at time.
 		b.putWorker(&workerRecord{Cluster: cluster, Worker: w, At: at})
 		b.touch(kindWorker, key)
 	}
-}
-
-func sameWorker(x, y state.Worker) bool {
-	lists := slices.Equal(x.GPUs, y.GPUs) && slices.Equal(x.Routes, y.Routes) && slices.Equal(x.Jobs, y.Jobs)
-	return lists && x.Group == y.Group && x.Role == y.Role && x.Owner == y.Owner && x.OwnerKind == y.OwnerKind &&
-		x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool &&
-		x.PoolKind == y.PoolKind &&
-		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
 }
 
 // workerKept is the time that a worker is stored after the last evidence about it.

@@ -40,7 +40,7 @@ func (x *step) split(in *state.Incident, ev state.Evidence) {
 		x.moveAlert(rec, in, other)
 	}
 	x.recountSymptoms(in)
-	in.Scope = mergeScope(in.Diagnosis.Scope, in.Scope)
+	in.Scope = in.Diagnosis.Scope.FilledFrom(in.Scope)
 	x.updateStatus(other)
 	x.record(other, state.Entry{Kind: "split", Quiet: true, Text: fmt.Sprintf("split off %s: %s", in.ID, in.Title)})
 	x.diagnose(other, ev)

@@ -150,7 +150,7 @@ func (x *step) restsOnMissing(in *state.Incident, d state.Diagnosis) bool {
 	unread := 0.0
 	for _, f := range in.Diagnosis.Findings {
 		if f.Weight > 0 &&
-			slices.ContainsFunc(f.Reads, func(signal string) bool { return isMissing(ev, signal, f.Pod) }) {
+			slices.ContainsFunc(f.Reads, func(signal string) bool { return ev.Lacks(signal, f.Pod) }) {
 			unread += f.Weight
 		}
 	}

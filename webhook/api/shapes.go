@@ -204,7 +204,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	d := in.Diagnosis
 	out := IncidentJSON{
 		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
-		Cause: in.Cause(), Confidence: d.Confidence, Impact: cmp.Or(d.Impact, state.ImpactUnknown), Title: in.Title, Scope: in.Scope,
+		Cause: in.Cause(), Confidence: d.Confidence, Impact: cmp.Or(d.Impact, state.ImpactUnknown), Title: in.Title, Scope: in.Place(),
 		Alternatives: []AlternativeJSON{}, Likely: d.Likely, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: listOrEmpty(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
 		StartedAt: timeOrNull(in.StartedAt), OpenedAt: timeOrNull(in.OpenedAt), DiagnosedAt: timeOrNull(in.DiagnosedAt),

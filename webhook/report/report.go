@@ -95,11 +95,13 @@ func (b *report) impact(in state.Incident, now time.Time, titles state.Titles) {
 		end = now
 	}
 	b.item("Lasted", end.Sub(in.StartedAt).Round(time.Second).String())
-	b.item("Model", Markdown(in.Scope.Model))
-	if in.Scope.Pool == "" {
-		b.item("Namespace", Markdown(in.Scope.Namespace))
+	place := in.Place()
+	b.item("Model", Markdown(place.Model))
+	b.item("Pools", codes(in.Pools))
+	if place.Pool == "" {
+		b.item("Namespace", Markdown(place.Namespace))
 	} else {
-		b.item("Pool", Markdown(strings.Trim(in.Scope.Namespace+"/"+in.Scope.Pool, "/")))
+		b.item("Pool", Markdown(strings.Trim(place.Namespace+"/"+place.Pool, "/")))
 	}
 	b.item("Cluster", Markdown(in.Scope.Cluster))
 	b.item("Pods", codes(in.Scope.Pods))

@@ -117,8 +117,7 @@ func MarkUnmeasured(pools []health.Pool) []health.Pool {
 func openTrouble(incidents []state.Incident, p health.Pool) health.Status {
 	worst := health.Unknown
 	for _, in := range incidents {
-		if !in.Open() || in.Cause() == state.BenignAlert || in.Cluster != p.Cluster ||
-			in.Scope.Namespace != p.Namespace || in.Scope.Pool == "" || in.Scope.Pool != p.Pool {
+		if !in.Open() || in.Cause() == state.BenignAlert || in.Cluster != p.Cluster || !in.ShowsIn(p.Namespace, p.Pool) {
 			continue
 		}
 		switch in.Severity {
