@@ -112,6 +112,15 @@ func TestUnknownStoryListsTheOthers(t *testing.T) {
 	}
 }
 
+// A rule that fits one way in which a cause shows would be right by chance.
+func TestEveryFaultHasThreeStories(t *testing.T) {
+	for _, fault := range lab.Faults() {
+		if n := len(story.Of(fault)); n < 3 {
+			t.Errorf("%s has %d stories", fault, n)
+		}
+	}
+}
+
 func TestStoriesAreNamedOnceAndDescribed(t *testing.T) {
 	ids := map[string]bool{}
 	for _, st := range story.All() {
