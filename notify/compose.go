@@ -182,6 +182,9 @@ func scopeText(in *state.Incident, s state.Scope) string {
 		add("", s.Namespace)
 		add("", s.Pool)
 	}
+	if s.Pool == "" {
+		add("", few(in.PoolNames()))
+	}
 	add("model ", s.Model)
 	add("node ", few(s.Nodes))
 	add("GPU ", few(s.GPUs))

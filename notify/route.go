@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"paramedic/state"
 )
@@ -131,13 +130,9 @@ func isQuiet(in *state.Incident, named bool) bool {
 // incident's cause. If the cause shows in several pools, the routes of all of them count.
 func (r *Router) routed(in *state.Incident) (channels []state.Channel, named bool) {
 	channels, named = r.routedAs(in)
-	for _, pool := range in.Pools {
+	for _, p := range in.Pools {
 		there := *in
-		there.Scope.Namespace, there.Scope.Pool, _ = strings.Cut(pool, "/")
-		if there.Scope.Namespace == in.Scope.Namespace && there.Scope.Pool == in.Scope.Pool {
-			continue
-		}
-		there.Scope.Model = ""
+		there.Scope.Namespace, there.Scope.Pool, there.Scope.Model = p.Namespace, p.Pool, p.Model
 		more, also := r.routedAs(&there)
 		channels, named = append(slices.Clone(channels), more...), named || also
 	}

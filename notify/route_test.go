@@ -134,7 +134,7 @@ func TestRoutesMatchInOrder(t *testing.T) {
 
 // A gateway's failure reaches the people of every pool behind it.
 func TestRoutesOfAllPoolsCount(t *testing.T) {
-	r, err := NewRouter([]Route{{Pool: "search", Channels: []state.Channel{state.ChannelPagerDuty}},
+	r, err := NewRouter([]Route{{Model: "bge-m3", Channels: []state.Channel{state.ChannelPagerDuty}},
 		{Channels: []state.Channel{state.ChannelSlack}}}, known)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestRoutesOfAllPoolsCount(t *testing.T) {
 	if got := r.Channels(&in); !slices.Equal(got, []state.Channel{state.ChannelSlack}) {
 		t.Errorf("one pool: %v", got)
 	}
-	in.Pools = []string{"llm/chat", "llm/search"}
+	in.Pools = []state.PoolName{{Namespace: "llm", Pool: "chat"}, {Namespace: "llm", Pool: "search", Model: "bge-m3"}}
 	if got := r.Channels(&in); !slices.Equal(got, []state.Channel{state.ChannelPagerDuty, state.ChannelSlack}) {
 		t.Errorf("two pools: %v", got)
 	}

@@ -86,6 +86,11 @@ type Scope struct {
 	GPUs      []string `json:"gpus"`
 }
 
+// Entity returns the entity with the scope's names.
+func (s Scope) Entity() Entity {
+	return Entity{Cluster: s.Cluster, Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
+}
+
 // FilledFrom returns the scope with another one's names where it has none.
 func (s Scope) FilledFrom(o Scope) Scope {
 	s.Cluster, s.Namespace = cmp.Or(s.Cluster, o.Cluster), cmp.Or(s.Namespace, o.Namespace)

@@ -1,11 +1,6 @@
 package state
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-	"time"
-)
+import "time"
 
 // Status is an incident's place in its life cycle.
 type Status string
@@ -73,8 +68,8 @@ type Incident struct {
 	MergedInto IncidentID   `json:"merged_into,omitempty"`
 	Relapses   int          `json:"relapses,omitempty"` // how often the trouble came back soon after its end
 	Absorbed   []IncidentID `json:"absorbed,omitempty"`
-	// Pools are those in which the cause shows, as namespace/name, if it shows in several.
-	Pools    []string   `json:"pools,omitempty"`
+	// Pools lists the pools in which the cause shows, if it shows in several.
+	Pools    []PoolName `json:"pools,omitempty"`
 	Feedback []Feedback `json:"feedback,omitempty"`
 	Actions  []ActionID `json:"actions,omitempty"`
 	External []External `json:"external,omitempty"` // incidents of other tools about the same trouble
@@ -239,37 +234,3 @@ type Entry struct {
 
 // RefCause is the key in a note's Outcome.Ref that holds the cause written in the note.
 const RefCause = "cause"
-
-// Place returns the scope as people see it. If the cause shows in several pools, it names none of
-// them, and no namespace that not all of them have.
-func (in *Incident) Place() Scope {
-	s := in.Scope
-	if len(in.Pools) < 2 {
-		return s
-	}
-	s.Pool, s.Model = "", ""
-	for _, pool := range in.Pools {
-		if namespace, _, _ := strings.Cut(pool, "/"); namespace != s.Namespace {
-			s.Namespace = ""
-		}
-	}
-	return s
-}
-
-// AlsoIn names the other pools in which a cause that pools share shows, as the end of a title.
-func (in *Incident) AlsoIn() string {
-	own := in.Scope.Namespace + "/" + in.Scope.Pool
-	others := slices.DeleteFunc(slices.Clone(in.Pools), func(p string) bool { return p == own })
-	if !in.Cause().IsShared() || len(others) == 0 {
-		return ""
-	}
-	if more := len(others) - 2; more > 1 {
-		others = append(others[:2], fmt.Sprintf("%d more", more))
-	}
-	return " (also " + strings.Join(others, ", ") + ")"
-}
-
-// ShowsIn reports whether the incident is about a pool, or its cause shows there.
-func (in *Incident) ShowsIn(namespace, pool string) bool {
-	return pool != "" && (in.Scope.Namespace == namespace && in.Scope.Pool == pool || slices.Contains(in.Pools, namespace+"/"+pool))
-}

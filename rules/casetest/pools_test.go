@@ -67,7 +67,7 @@ func TestNodeOfThreePoolsNamesNone(t *testing.T) {
 	alerts, ev := loadCase(t, c, "node_failure_three_pools")
 	s := newStorm(t, c)
 	s.run(alerts, ev)
-	if in := s.open()[0]; in.Place().Pool != "" || !slices.Equal(in.Pools, []string{"chat/vllm-qwen", "llm/vllm-llama", "search/sglang-embed"}) {
+	if in := s.open()[0]; in.Place().Pool != "" || !slices.Equal(in.PoolNames(), []string{"chat/vllm-qwen", "llm/vllm-llama", "search/sglang-embed"}) {
 		t.Errorf("%+v, pools %v", in.Place(), in.Pools)
 	}
 }

@@ -362,6 +362,9 @@ func overlaps(c *catalog.Catalog, root, other *state.Incident) bool {
 			}
 		}
 	}
+	if root.ShowsIn(o.Namespace, o.Pool) && len(root.Pools) > 1 {
+		return true
+	}
 	if topology.Conflict(r.Namespace, o.Namespace) || topology.Conflict(r.Pool, o.Pool) ||
 		topology.Conflict(strings.ToLower(r.Model), strings.ToLower(o.Model)) {
 		return false

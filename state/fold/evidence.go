@@ -83,7 +83,7 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 		}
 	}
 	in.Scope = d.Scope.FilledFrom(in.Scope)
-	x.titlePools(in)
+	x.titlePools(in, before == in.Cause())
 	x.indexScope(in)
 	switch {
 	case in.Cause() == state.Unknown:
@@ -116,12 +116,17 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 	x.notifyChannels(in)
 }
 
-// titlePools sets the incident's pools, and its title by the verdict.
-func (x *step) titlePools(in *state.Incident) {
-	in.Pools = x.poolsOf(in)
+// titlePools sets the incident's pools, and its title by the verdict. It returns the number of the
+// pools. Those of the same cause stay, also after the records that name them are erased.
+func (x *step) titlePools(in *state.Incident, same bool) int {
+	if !same {
+		in.Pools = nil
+	}
+	in.Pools = x.poolsOf(in, in.Pools)
 	if in.Diagnosis.Title != "" {
 		in.Title = oneLine(in.Diagnosis.Title + in.AlsoIn())
 	}
+	return len(in.Pools)
 }
 
 func intersect(a, b []string) bool {
@@ -130,7 +135,7 @@ func intersect(a, b []string) bool {
 
 // nearby returns the incidents that may concern a scope.
 func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
-	out := x.appendCandidates(nil, x.entityKeys(scopeEntity(s), ""))
+	out := x.appendCandidates(nil, x.entityKeys(s.Entity(), ""))
 	for _, pod := range s.Pods {
 		out = x.appendCandidates(out, x.entityKeys(state.Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod}, ""))
 	}
@@ -144,7 +149,11 @@ func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
 // merged into an older root.
 func (x *step) joinOthers(in *state.Incident) *state.Incident {
 	others := x.nearby(in.Cluster, in.Scope)
-	if keys := slices.Concat(x.benignKeys(in), scrapeKeys(in), sharedKeys(in)); len(keys) > 0 {
+	keys := slices.Concat(x.benignKeys(in), scrapeKeys(in), sharedKeys(in))
+	for _, p := range in.Pools {
+		keys = append(keys, x.entityKeys(state.Entity{Cluster: in.Cluster, Namespace: p.Namespace, Pool: p.Pool}, "")...)
+	}
+	if len(keys) > 0 {
 		others = x.appendCandidates(others, keys)
 	}
 	for _, other := range others {
@@ -185,7 +194,10 @@ func (x *step) merge(root, other *state.Incident) {
 	for _, s := range other.Symptoms {
 		root.MergeSymptom(s)
 	}
-	x.titlePools(root)
+	if known := len(root.Pools); x.titlePools(root, true) > known {
+		root.SilencedUntil = time.Time{} // the silence and the acknowledgement are not about this pool
+		x.forgetAck(root)
+	}
 	// The acknowledgement of a warning does not hold for a critical incident.
 	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() && other.Severity == root.Severity {
 		root.AckedAt, root.AckedBy = other.AckedAt, ackedElsewhere(other.AckedBy)

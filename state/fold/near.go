@@ -99,10 +99,6 @@ func scrapeKeys(in *state.Incident) []string {
 	return appendScrapeKey(nil, in.Scope.Namespace)
 }
 
-func scopeEntity(s state.Scope) state.Entity {
-	return state.Entity{Cluster: s.Cluster, Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
-}
-
 // index adds the incident to the lists of keys.
 func (b *Board) index(in *state.Incident, keys []string) {
 	own, known := b.keysOf[in.ID]
@@ -123,7 +119,7 @@ func (b *Board) index(in *state.Incident, keys []string) {
 func (b *Board) indexScope(in *state.Incident) { b.index(in, b.scopeKeys(in)) }
 
 func (b *Board) scopeKeys(in *state.Incident) []string {
-	keys := b.entityKeys(scopeEntity(in.Scope), "")
+	keys := b.entityKeys(in.Scope.Entity(), "")
 	for _, node := range in.Scope.Nodes {
 		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Node: node}, "")...)
 	}
@@ -139,38 +135,30 @@ func sharedKeys(in *state.Incident) []string {
 	if !in.Cause().IsShared() {
 		return nil
 	}
-	return []string{sharedKey + ":" + string(in.Cause())}
+	return []string{sharedKey + ":" + in.Cluster + "/" + string(in.Cause())}
 }
 
-// poolsOf returns the pools in which the incident's cause shows, as namespace/name, if there are
-// several: its own, and those of the alerts' workers, if they are on a broken node or pools share
-// the cause. Then those of merged incidents with the same cause count, too.
-func (b *Board) poolsOf(in *state.Incident) []string {
-	var out []string
-	add := func(namespace, pool string) {
-		if name := namespace + "/" + pool; pool != "" && !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	add(in.Scope.Namespace, in.Scope.Pool)
-	shared := in.Cause().IsShared()
+// poolsOf returns the pools in which the incident's cause shows, if there are several: those known,
+// its own, and those of the alerts' workers, if they are on a broken node or pools share the cause.
+// Then those of merged incidents with the same cause count, too.
+func (b *Board) poolsOf(in *state.Incident, known []state.PoolName) []state.PoolName {
+	out := state.AddPool(slices.Clone(known), in.Scope.PoolName())
+	shared, named := in.Cause().IsShared(), in.Cause() != state.Unknown
 	for _, s := range in.Symptoms {
 		for _, e := range s.Entities {
-			if w := b.workerOf(e); w != nil && (shared || slices.Contains(in.Diagnosis.Scope.Nodes, w.Worker.Node)) {
-				add(w.Worker.Namespace, w.Worker.Pool)
+			if w := b.workerOf(e); w != nil && (shared || named && slices.Contains(in.Diagnosis.Scope.Nodes, w.Worker.Node)) {
+				out = state.AddPool(out, w.Worker.PoolName())
 			}
 		}
 	}
 	for _, id := range in.Absorbed {
 		if merged := b.incidents[id]; shared && merged != nil && merged.Cause() == in.Cause() {
-			add(merged.Scope.Namespace, merged.Scope.Pool)
+			for _, p := range append(merged.Pools, merged.Scope.PoolName()) {
+				out = state.AddPool(out, p)
+			}
 		}
 	}
-	if len(out) < 2 {
-		return nil
-	}
-	slices.Sort(out)
-	return out
+	return state.Several(out)
 }
 
 // benignKeys returns the index keys of a benign incident's rules. The rule is at fault, and may

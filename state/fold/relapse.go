@@ -87,7 +87,7 @@ func sameTrouble(old, in *state.Incident) bool {
 	if a.Cause != b.Cause && !slices.Contains(a.LeadsTo, b.Cause) && !slices.Contains(b.LeadsTo, a.Cause) {
 		return false
 	}
-	if intersect(a.Scope.Nodes, b.Scope.Nodes) {
+	if intersect(a.Scope.Nodes, b.Scope.Nodes) || a.Cause.IsShared() && old.ShowsIn(in.Scope.Namespace, in.Scope.Pool) {
 		return true
 	}
 	differ := func(x, y string) bool { return x != "" && y != "" && x != y }

@@ -41,6 +41,7 @@ func (x *step) split(in *state.Incident, ev state.Evidence) {
 	}
 	x.recountSymptoms(in)
 	in.Scope = in.Diagnosis.Scope.FilledFrom(in.Scope)
+	x.titlePools(in, false)
 	x.updateStatus(other)
 	x.record(other, state.Entry{Kind: "split", Quiet: true, Text: fmt.Sprintf("split off %s: %s", in.ID, in.Title)})
 	x.diagnose(other, ev)

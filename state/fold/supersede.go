@@ -21,6 +21,9 @@ func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 	if in.Cause() == state.Unknown {
 		return true
 	}
+	if len(in.Pools) > 1 && in.Cause().IsShared() {
+		return false // the evidence of one pool does not speak for the others
+	}
 	if in.Cause() == state.BenignAlert && d.Cause == state.Unknown {
 		return hasUnexplainedAlert(in)
 	}

@@ -9,16 +9,19 @@ import (
 
 // IncidentJSON is an incident in the API. Lists are never null; a time that has not come is null.
 type IncidentJSON struct {
-	ID              state.IncidentID  `json:"id"`
-	Number          int               `json:"number"`
-	Name            string            `json:"name"` // #42, or #prod-42 if the bot has several clusters
-	Status          state.Status      `json:"status"`
-	Severity        state.Severity    `json:"severity"`
-	Cause           state.Cause       `json:"cause"`
-	Confidence      float64           `json:"confidence"`
-	Impact          state.Impact      `json:"impact"`
-	Title           string            `json:"title"`
-	Scope           state.Scope       `json:"scope"`
+	ID         state.IncidentID `json:"id"`
+	Number     int              `json:"number"`
+	Name       string           `json:"name"` // #42, or #prod-42 if the bot has several clusters
+	Status     state.Status     `json:"status"`
+	Severity   state.Severity   `json:"severity"`
+	Cause      state.Cause      `json:"cause"`
+	Confidence float64          `json:"confidence"`
+	Impact     state.Impact     `json:"impact"`
+	Title      string           `json:"title"`
+	Scope      state.Scope      `json:"scope"`
+	// Pools lists the pools in which the cause shows, if it shows in several. The scope then names
+	// none of them.
+	Pools           []state.PoolName  `json:"pools,omitempty"`
 	Alternatives    []AlternativeJSON `json:"alternatives"`
 	Likely          *state.Likely     `json:"likely"` // null unless the cause is unknown and one candidate leads
 	Symptoms        []SymptomJSON     `json:"symptoms"`
@@ -204,7 +207,8 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	d := in.Diagnosis
 	out := IncidentJSON{
 		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
-		Cause: in.Cause(), Confidence: d.Confidence, Impact: cmp.Or(d.Impact, state.ImpactUnknown), Title: in.Title, Scope: in.Place(),
+		Cause: in.Cause(), Confidence: d.Confidence, Impact: cmp.Or(d.Impact, state.ImpactUnknown), Title: in.Title,
+		Scope: in.Place(), Pools: in.Pools,
 		Alternatives: []AlternativeJSON{}, Likely: d.Likely, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: listOrEmpty(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
 		StartedAt: timeOrNull(in.StartedAt), OpenedAt: timeOrNull(in.OpenedAt), DiagnosedAt: timeOrNull(in.DiagnosedAt),

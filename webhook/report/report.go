@@ -97,7 +97,7 @@ func (b *report) impact(in state.Incident, now time.Time, titles state.Titles) {
 	b.item("Lasted", end.Sub(in.StartedAt).Round(time.Second).String())
 	place := in.Place()
 	b.item("Model", Markdown(place.Model))
-	b.item("Pools", codes(in.Pools))
+	b.item("Pools", codes(in.PoolNames()))
 	if place.Pool == "" {
 		b.item("Namespace", Markdown(place.Namespace))
 	} else {
