@@ -41,6 +41,7 @@ type Incident struct {
 	Title, Where                    string
 	Cluster, Namespace, Model, Pool string
 	Pods, Nodes, GPUs               []string
+	Pools                           []string // as namespace/pool, if the cause shows in several
 	What, Why, Else, Time           string
 	Do, Avoid, Evidence, Missing    []string
 	Symptoms                        []string
@@ -162,7 +163,7 @@ func (v escaper) incident(in *state.Incident, m notify.Message) Incident {
 		Diagnosed: m.Diagnosed, Cause: v(string(m.Cause)), Verdict: v(m.Verdict()), Confidence: m.Confidence,
 		Title: v(m.Title), Where: v(m.Where),
 		Cluster: v(in.Cluster), Namespace: v(in.Place().Namespace), Model: v(in.Place().Model), Pool: v(in.Place().Pool),
-		Pods: v.list(in.Scope.Pods), Nodes: v.list(in.Scope.Nodes), GPUs: v.list(in.Scope.GPUs),
+		Pods: v.list(in.Scope.Pods), Nodes: v.list(in.Scope.Nodes), GPUs: v.list(in.Scope.GPUs), Pools: v.list(in.PoolNames()),
 		What: v(m.What), Why: v(m.Why), Else: v(m.Else), Time: v(m.Time), Do: v.list(m.Do), Avoid: v.list(m.Avoid),
 		Missing:  v.list(m.Missing),
 		Symptoms: v.list(m.Symptoms), AlertCount: in.AlertCount, ActiveAlerts: in.ActiveAlerts,
