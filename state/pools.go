@@ -23,7 +23,8 @@ func (s Scope) PoolName() PoolName { return PoolName{s.Namespace, s.Pool, s.Mode
 // PoolName returns the worker's pool.
 func (w Worker) PoolName() PoolName { return PoolName{w.Namespace, w.Pool, w.Model} }
 
-// AddPool returns the sorted pools with one more. A pool without a name is none.
+// AddPool returns the sorted pools with one more. A pool without a name is none. It may change the
+// given list, as append does.
 func AddPool(pools []PoolName, p PoolName) []PoolName {
 	i := slices.IndexFunc(pools, func(o PoolName) bool { return o.String() == p.String() })
 	switch {

@@ -153,7 +153,7 @@ func (b *Board) poolsOf(in *state.Incident, known []state.PoolName) []state.Pool
 	}
 	for _, id := range in.Absorbed {
 		if merged := b.incidents[id]; shared && merged != nil && merged.Cause() == in.Cause() {
-			for _, p := range append(merged.Pools, merged.Scope.PoolName()) {
+			for _, p := range slices.Concat(merged.Pools, []state.PoolName{merged.Scope.PoolName()}) {
 				out = state.AddPool(out, p)
 			}
 		}
