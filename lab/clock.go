@@ -13,7 +13,7 @@ type Clock struct {
 	start   time.Time // simulated time of the last look
 	speed   float64
 	waiting map[*time.Timer]time.Time // simulated times at which they fire
-	maxJump time.Duration             // real time that may pass between two looks; 0: any
+	end     time.Time                 // the clock stops here until RunFor moves it; zero: it never stops
 }
 
 // NewClock starts a clock at a simulated moment, speed times as fast as real time.
@@ -30,23 +30,24 @@ func (c *Clock) Now() time.Time {
 
 func (c *Clock) now() time.Time {
 	real := time.Now()
-	passed := real.Sub(c.from)
-	if c.maxJump > 0 {
-		passed = min(passed, c.maxJump)
+	c.start, c.from = c.start.Add(time.Duration(float64(real.Sub(c.from))*c.speed)).UTC(), real
+	if !c.end.IsZero() && c.start.After(c.end) {
+		c.start = c.end
 	}
-	c.start, c.from = c.start.Add(time.Duration(float64(passed)*c.speed)).UTC(), real
 	return c.start
 }
 
-// LimitJumps counts at most this much real time between two looks at the clock. A caller that
-// looks often uses it for a busy machine: a process that does not run for seconds then continues
-// where it stopped, and no simulated minutes are lost.
-func (c *Clock) LimitJumps(most time.Duration) {
+// RunFor lets the clock run for at most this much real time from now. It then stands still until
+// the next call. A simulation calls it after each step. A busy machine then slows the simulated
+// time down, and no reader of the clock is ahead of the simulation.
+func (c *Clock) RunFor(most time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now()
-	c.maxJump = most
+	c.end = c.now().Add(time.Duration(float64(most) * c.speed))
 }
+
+// look is the real time between two looks of a waiter at a clock that stands still.
+const look = 5 * time.Millisecond
 
 // After sends the simulated time once d of it has passed. A caller that no longer waits has nothing
 // to stop.
@@ -59,8 +60,8 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		now := c.now()
-		if left := c.real(c.waiting[t].Sub(now)); left > 0 { // the clock has slowed down since
-			t.Reset(left)
+		if left := c.real(c.waiting[t].Sub(now)); left > 0 { // the clock has slowed down or stopped since
+			t.Reset(max(left, look))
 			return
 		}
 		delete(c.waiting, t)

@@ -85,7 +85,9 @@ func (d *Demo) Run(ctx context.Context) error {
 		"as fast as real time.\nThe fault: %s\n\n", kind.Title(), d.Speed, scenario.Story)
 	begin := fleet.Start().Add(5*time.Minute - score.HealthyShown)
 	fleet.Advance(begin)
-	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.Speed))
+	clock := lab.NewClock(begin, d.Speed)
+	clock.RunFor(0) // until the bot is up and the world runs
+	return d.play(ctx, scenario, fleet, clock)
 }
 
 // loadLasts is the simulated duration of the overload. First aid that is approved at once is
