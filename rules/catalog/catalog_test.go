@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -207,6 +208,31 @@ func TestEveryWeightHasAReason(t *testing.T) {
 				t.Errorf("%s (%s): evidence %d, %+g dB, does not say why so much: %s", cause.ID, cause.File, i+1, e.Weight, e.When)
 			case n > 220:
 				t.Errorf("%s (%s): why of evidence %d has %d characters, too many to be read at night", cause.ID, cause.File, i+1, n)
+			}
+		}
+	}
+}
+
+// A person redoes the sum of an incident in the head, so every weight is a whole number.
+func TestWeightsAreWholeDecibans(t *testing.T) {
+	c, _, err := catalog.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := func(cause *catalog.Cause, what string, weight float64) {
+		if weight != math.Round(weight) {
+			t.Errorf("%s (%s): %s is %+g dB", cause.ID, cause.File, what, weight)
+		}
+	}
+	for _, cause := range c.Causes() {
+		whole(cause, "prior", cause.Prior)
+		for symptom, weight := range cause.Explains {
+			whole(cause, string(symptom), weight)
+		}
+		for _, e := range cause.Evidence {
+			whole(cause, e.When, e.Weight)
+			if e.Else != nil {
+				whole(cause, "else of "+e.When, e.Else.Weight)
 			}
 		}
 	}
