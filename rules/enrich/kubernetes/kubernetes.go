@@ -107,7 +107,8 @@ type snapshot struct {
 // The signals that each kind of object gives. If reading it fails, these are missing.
 var (
 	podSignals = []string{"pod_node", "pod_restarts", "pod_last_terminated", "pod_exit_code", "pod_last_error",
-		"pod_waiting_reason", "pod_unscheduled", "pod_ready", "pod_age", "max_num_seqs", "container_memory_limit"}
+		"pod_waiting_reason", "pod_unscheduled", "pod_ready", "pod_age", "pod_image", "max_num_seqs",
+		"container_memory_limit"}
 	poolSignals   = []string{"replicas_desired", "replicas_ready", "rollout_in_progress", "rollout_image"}
 	ageSignals    = []string{"rollout_age"}
 	budgetSignals = []string{"disruptions_allowed"}

@@ -258,6 +258,7 @@ func TestReadReportsWorkerEvents(t *testing.T) {
 		"replicas_desired": {Value: 3},
 		"replicas_ready":   {Value: 2}, "rollout_in_progress": {Value: 1}, "rollout_age": {Value: 600}, "rollout_image": {Value: 1,
 			Text: "vllm/vllm-openai:v0.11.0"},
+		"pod_image":           {Value: 1, Text: "vllm/vllm-openai:v0.11.0"},
 		"disruptions_allowed": {Value: 1}, "node_ready": {Value: 1}, "node_unschedulable": {Value: 1}, "node_bad_condition": {Value: 1,
 			Text: "GpuUnhealthy=True"}, "kube_event": {Value: 7, Text: "BackOff"},
 	} {

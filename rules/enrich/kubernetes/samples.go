@@ -126,6 +126,9 @@ func (b *builder) podSamples() {
 		}
 		b.containers(p, e)
 		c, _ := engineContainer(p.Spec)
+		if c.Image != "" {
+			b.add("pod_image", e, 1, c.Image)
+		}
 		if n, ok := MaxNumSeqs(c); ok {
 			b.add("max_num_seqs", e, float64(n*enginesOf(c)), "")
 		} else if n := b.served(p, object{p.Namespace, w.PoolKind, w.Pool}).seqs; n > 0 {

@@ -58,35 +58,43 @@ func TestSeriesOfOneScrapeAreCombined(t *testing.T) {
 	}
 }
 
-// The Deployment has five ReplicaSets and goes back to one that is days old. Nothing but the
-// replicas of the ReplicaSets shows when. Another Deployment was scaled from zero, which is no
-// rollout, and a third one has an old ReplicaSet that never changed.
+// A Deployment has five ReplicaSets and goes back to one that is days old. Nothing but the replicas
+// of the ReplicaSets shows when, also hours later, and if its strategy ends the old pods first. A
+// Deployment that is scaled from zero begins no rollout, whether it was rolled out in these hours or
+// not. Another one has an old ReplicaSet that never changed.
 func TestRollbackBeginsWithReplicasOfOldReplicaSet(t *testing.T) {
-	back, restart := now.Add(-10*time.Minute), now.Add(-20*time.Minute)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	type set struct {
 		age      time.Duration
 		replicas func(at time.Time) float64
 	}
 	never := func(time.Time) float64 { return 0 }
-	until := func(end time.Time) func(time.Time) float64 {
+	between := func(begin, end time.Time) func(time.Time) float64 {
 		return func(at time.Time) float64 {
-			if at.Before(end) {
-				return 3
+			if at.Before(begin) || !at.Before(end) {
+				return 0
 			}
-			return 0
+			return 3
 		}
 	}
-	from := func(begin time.Time) func(time.Time) float64 {
-		return func(at time.Time) float64 { return 3 - until(begin)(at) }
-	}
+	until := func(end time.Time) func(time.Time) float64 { return between(time.Time{}, end) }
+	from := func(begin time.Time) func(time.Time) float64 { return between(begin, now.Add(time.Hour)) }
+	rolled, slept, woke := ago(5*time.Hour), ago(4*time.Hour), ago(20*time.Minute)
 	sets := map[string]set{
-		"vllm-llama-5f6d4c9b8": {2 * time.Hour, until(back)}, "vllm-llama-7d9f8b6c5": {90 * time.Hour, from(back)},
+		"vllm-llama-5f6d4c9b8": {2 * time.Hour, until(ago(10 * time.Minute))},
+		"vllm-llama-7d9f8b6c5": {90 * time.Hour, from(ago(10 * time.Minute))},
 		"vllm-llama-9cc48d7b6": {240 * time.Hour, never}, "vllm-llama-6c5d4f8b7": {400 * time.Hour, never},
-		"vllm-llama-8b7c6d5f4": {500 * time.Hour, never}, "vllm-qwen-5f6d4c9b8": {50 * time.Hour, from(restart)},
-		"vllm-qwen-7d9f8b6c5": {300 * time.Hour, never}, "vllm-phi-5f6d4c9b8": {80 * time.Hour, until(now.Add(time.Hour))},
+		"vllm-llama-8b7c6d5f4": {500 * time.Hour, never},
+		"vllm-gemma-5f6d4c9b8": {7 * time.Hour, until(ago(4 * time.Hour))}, "vllm-gemma-7d9f8b6c5": {90 * time.Hour, from(ago(4 * time.Hour))},
+		"vllm-mixtral-5f6d4c9b8": {7 * time.Hour, until(ago(125 * time.Minute))},
+		"vllm-mixtral-7d9f8b6c5": {90 * time.Hour, from(ago(2 * time.Hour))},
+		"vllm-qwen-5f6d4c9b8":    {50 * time.Hour, from(woke)}, "vllm-qwen-7d9f8b6c5": {300 * time.Hour, never},
+		"vllm-yi-5f6d4c9b8":  {50 * time.Hour, until(rolled)},
+		"vllm-yi-7d9f8b6c5":  {60 * time.Hour, func(at time.Time) float64 { return between(rolled, slept)(at) + from(woke)(at) }},
+		"vllm-phi-5f6d4c9b8": {80 * time.Hour, until(now.Add(time.Hour))},
 	}
 	s := fleet()
-	for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+	for at := ago(7 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
 		for name, rs := range sets {
 			for _, page := range []string{"10.0.1.1:8080", "10.0.1.2:8080"} { // two shards with the same series
 				l := func(metric string) map[string]string {
@@ -105,11 +113,34 @@ func TestRollbackBeginsWithReplicasOfOldReplicaSet(t *testing.T) {
 			ages[sm.Entity.Pool] = sm.Value
 		}
 	}
-	if age := ages["vllm-llama"]; age < 600 || age > 720 {
-		t.Errorf("the rollback ten minutes ago has the age %g", age)
+	for pool, want := range map[string]float64{"vllm-llama": 600, "vllm-gemma": 4 * 3600, "vllm-mixtral": 2 * 3600} {
+		if age := ages[pool]; age < want || age > want+120 {
+			t.Errorf("the rollback of %s %g s ago has the age %g", pool, want, age)
+		}
+		delete(ages, pool)
 	}
-	delete(ages, "vllm-llama")
-	if d := cmp.Diff(map[string]float64{"vllm-qwen": 180000, "vllm-phi": 288000}, ages); d != "" {
+	if d := cmp.Diff(map[string]float64{"vllm-qwen": 180000, "vllm-yi": 180000, "vllm-phi": 288000}, ages); d != "" {
+		t.Error(d)
+	}
+}
+
+// During a rollout the images tell old workers from new ones. Sidecars have images too.
+func TestImagesOfWorkersAreRead(t *testing.T) {
+	s := fleet()
+	images := map[string]string{"vllm-llama-7d9f8b6c5-aaaa0": "vllm/vllm-openai:v0.10.2", "vllm-llama-7d9f8b6c5-aaaa1": "vllm/vllm-openai:v0.11.0"}
+	for pod, image := range images {
+		for container, image := range map[string]string{"vllm": image, "istio-proxy": "istio/proxyv2:1.27.1"} {
+			s.add(map[string]string{"__name__": "kube_pod_container_info", "namespace": "llm", "pod": pod, "container": container,
+				"image": image, "job": "kube-state-metrics"}, now, 1)
+		}
+	}
+	got := map[string]string{}
+	for _, sm := range read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}).Samples {
+		if sm.Signal == "pod_image" {
+			got[sm.Entity.Pod] += sm.Text
+		}
+	}
+	if d := cmp.Diff(images, got); d != "" {
 		t.Error(d)
 	}
 }
