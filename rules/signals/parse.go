@@ -82,7 +82,7 @@ var (
 	engines = []string{"vllm", "sglang", "dynamo", "trtllm", "dcgm", "cadvisor", "kube_state", "process", "target",
 		"epp", "ingress", "client", "slo"}
 	// windowed and instant are the functions with and without a window.
-	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnNews, FnQuantile, FnMean, FnRatio, FnRest,
+	windowed = []Fn{FnAvg, FnMax, FnMin, FnRise, FnRate, FnIncrease, FnChanges, FnNews, FnQuantile, FnMean, FnRatio, FnRest,
 		FnSlope, FnFlow, FnRollout}
 	instant = []Fn{FnLast, FnShare, FnLess, FnTotal, FnExcess, FnAge}
 )
@@ -164,8 +164,8 @@ func (r rawSource) source() (Source, error) {
 	if (s.Fn == FnQuantile) != (s.Q > 0 && s.Q < 1) {
 		errs = append(errs, errors.New("q, between 0 and 1, is for quantile, which needs it"))
 	}
-	if len(s.With) > 0 && !slices.Contains([]Fn{FnFlow, FnMin, FnTotal, FnExcess, FnRatio}, s.Fn) {
-		errs = append(errs, errors.New("with is for flow, min, total, excess and ratio"))
+	if len(s.With) > 0 && !slices.Contains([]Fn{FnFlow, FnMin, FnRise, FnTotal, FnExcess, FnRatio}, s.Fn) {
+		errs = append(errs, errors.New("with is for flow, min, rise, total, excess and ratio"))
 	}
 	var err error
 	if s.Match, err = parseMatchers(r.Match); err != nil {

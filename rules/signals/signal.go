@@ -44,6 +44,7 @@ const (
 	FnAvg      Fn = "avg"      // the mean over the window
 	FnMax      Fn = "max"      // the highest over the window
 	FnMin      Fn = "min"      // the lowest over the window
+	FnRise     Fn = "rise"     // the newest point minus the lowest over the window
 	FnRate     Fn = "rate"     // a counter's increase per second, corrected for resets
 	FnIncrease Fn = "increase" // a counter's increase over the window, corrected for resets
 	FnChanges  Fn = "changes"  // the number of times that a gauge changed its value
@@ -136,8 +137,8 @@ type Source struct {
 	// own matchers (Match if empty).
 	Over      string
 	OverMatch []Matcher
-	// With are gauges: flow adds their growth, total and excess add their values, and min counts
-	// only points at which they are zero. For ratio they are counters that Over does not include,
+	// With are gauges: flow adds their growth, total and excess add their values, and min and rise
+	// count only points at which they are zero. For ratio they are counters that Over does not include,
 	// with the same matchers.
 	With  []string
 	Match []Matcher
@@ -256,7 +257,7 @@ func (s Signal) Compared() bool {
 	}
 	for _, src := range s.Sources {
 		switch src.Fn {
-		case FnSlope, FnChanges, FnNews, FnIncrease, FnMax, FnMin, FnShare, FnLess, FnAge, FnRollout:
+		case FnSlope, FnChanges, FnNews, FnIncrease, FnMax, FnMin, FnRise, FnShare, FnLess, FnAge, FnRollout:
 			continue
 		}
 		if src.Engine != "kube_state" || s.Seasonal {

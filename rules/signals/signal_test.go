@@ -17,9 +17,9 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 	contract := `kv_usage requests_waiting requests_running requests_running_low waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95 itl_p50 itl_p95
 		e2e_p95 queue_time_p95 prefill_time_p95 decode_time_p95 arrival_rate finish_rate abort_rate error_rate prompt_tokens_rate
 		generation_tokens_rate prompt_length_p95 prompt_length_mean output_length_mean prefix_hit_ratio prefix_query_rate kv_blocks_total
-		kv_block_size max_num_seqs kv_idle_usage process_rss container_memory container_memory_limit container_memory_slope up engine_health
+		kv_block_size max_num_seqs kv_idle_usage kv_idle_rise process_rss container_memory container_memory_limit container_memory_slope up engine_health
 		gpu_util gpu_power gpu_temp gpu_sm_clock gpu_fb_used_ratio gpu_tensor_active gpu_dram_active gpu_xid gpu_xid_changes gpu_xid_count
-		gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_unscheduled pod_ready pod_age replicas_desired
+		gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_unscheduled pod_ready pod_age pod_image replicas_desired
 		replicas_ready rollout_in_progress rollout_age rollout_image disruptions_allowed node_ready node_unschedulable node_bad_condition kube_event`
 	for id := range strings.FieldsSeq(contract) {
 		if _, ok := byID[id]; !ok {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -91,9 +92,9 @@ func (e *evaluation) run(targets []*target) values {
 		out = e.flow(targets)
 	case signals.FnNews:
 		out = e.news(targets)
-	case signals.FnMin:
+	case signals.FnMin, signals.FnRise:
 		if len(s.With) > 0 {
-			out = e.minimumWhileIdle(targets)
+			out = e.whileIdle(targets)
 			break
 		}
 		fallthrough
@@ -280,6 +281,11 @@ func (e *evaluation) one(t *target, i int, fn signals.Fn) (float64, bool) {
 			return labelValue(t.history.series[i].labels[e.source.Value])
 		}
 		return last, alive
+	case signals.FnRise:
+		if !alive {
+			return 0, false
+		}
+		return over(fn, t.points(i, e.to, e.source.Window), e.source.Window)
 	case signals.FnSlope:
 		points := t.points(i, e.to, e.source.Window)
 		if !alive || len(points) < slopePoints {
@@ -368,17 +374,17 @@ func (e *evaluation) quantiles(targets []*target) values {
 	return out
 }
 
-// minimumWhileIdle returns the lowest value of the window, among the pages on which all gauges of
-// With are zero.
-func (e *evaluation) minimumWhileIdle(targets []*target) values {
-	out := values{}
+// whileIdle applies the source's function to the pages of the window on which all gauges of With
+// are zero.
+func (e *evaluation) whileIdle(targets []*target) values {
+	courses := map[string][]at{}
 	for _, t := range targets {
 		for _, r := range t.history.between(e.to.Add(-e.source.Window), e.to) {
-			at := *e
-			at.to = r.at
-			now := at.collect([]*target{t}, e.source.Metric, e.source.Match, e.signal.Combine, signals.FnLast)
+			then := *e
+			then.to = r.at
+			now := then.collect([]*target{t}, e.source.Metric, e.source.Match, e.signal.Combine, signals.FnLast)
 			for _, gauge := range e.source.With {
-				busy := at.collect([]*target{t}, gauge, e.source.Match, signals.CombineSum, signals.FnLast)
+				busy := then.collect([]*target{t}, gauge, e.source.Match, signals.CombineSum, signals.FnLast)
 				for k := range now {
 					if n, ok := busy[k]; !ok || n != 0 {
 						delete(now, k)
@@ -386,10 +392,19 @@ func (e *evaluation) minimumWhileIdle(targets []*target) values {
 				}
 			}
 			for k, v := range now {
-				if have, ok := out[k]; !ok || v < have {
-					out[k] = v
-				}
+				courses[k] = append(courses[k], at{r.at.Sub(e.to).Seconds(), v})
 			}
+		}
+	}
+	current := e.collect(targets, e.source.Metric, e.source.Match, e.signal.Combine, signals.FnLast)
+	out := values{}
+	for k, course := range courses {
+		if _, ok := current[k]; !ok && e.source.Fn == signals.FnRise {
+			continue // hours without a worker are no sign of it
+		}
+		slices.SortFunc(course, func(a, b at) int { return cmp.Compare(a.seconds, b.seconds) })
+		if v, ok := over(e.source.Fn, course, e.source.Window); ok {
+			out[k] = v
 		}
 	}
 	return out

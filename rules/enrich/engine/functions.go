@@ -45,6 +45,8 @@ func over(fn signals.Fn, points []at, window time.Duration) (float64, bool) {
 		return low, true
 	case signals.FnMax:
 		return high, true
+	case signals.FnRise:
+		return points[len(points)-1].value - low, true
 	}
 	return 0, false
 }

@@ -223,8 +223,13 @@ func (b builder) at(sel string) string { return sel + b.offset() }
 func (b builder) over(sel, w string) string { return sel + "[" + w + "]" + b.offset() }
 
 // steps returns the range of a subquery. Exporters are scraped every 15 to 60 s (kube-prometheus'
-// default is 30), so a step of 15 s misses no scrape.
-func (builder) steps(w string) string { return "[" + w + ":15s]" }
+// default is 30), so a step of 15 s misses no scrape. Over hours that would read too many samples.
+func (b builder) steps(w string) string {
+	if b.src.Window > time.Hour {
+		return "[" + w + ":1m]"
+	}
+	return "[" + w + ":15s]"
+}
 
 func (b builder) offset() string {
 	if b.ago == 0 {
@@ -267,6 +272,8 @@ func (b builder) build() string {
 		return b.agg(op, "max_over_time("+b.over(one, w)+")")
 	case signals.FnMin:
 		return b.minimum(w)
+	case signals.FnRise:
+		return b.rise(w)
 	case signals.FnRate:
 		return b.agg(op, "rate("+b.over(one, w)+")")
 	case signals.FnIncrease:
@@ -365,11 +372,27 @@ func (b builder) minimum(w string) string {
 		// The minimum of a series that ended remains for the window, so only current ones count.
 		return b.agg(string(b.sig.Combine), "min_over_time("+b.over(one, w)+") and "+b.at(one))
 	}
-	expr := b.agg(string(b.sig.Combine), b.at(one))
-	for _, gauge := range s.With {
-		expr += " and (" + b.agg("sum", b.at(b.sel(gauge, s.Match))) + " == 0)"
+	return "min_over_time(" + b.idle(w) + ")"
+}
+
+// rise returns the newest value minus the lowest over the window, of series that are current. With
+// has the same meaning as for minimum.
+func (b builder) rise(w string) string {
+	one, op := b.sel(b.src.Metric, b.src.Match), string(b.sig.Combine)
+	if len(b.src.With) == 0 {
+		return b.agg(op, b.at(one)+" - min_over_time("+b.over(one, w)+")")
 	}
-	return "min_over_time((" + expr + ")" + b.steps(w) + ")"
+	idle := b.idle(w)
+	return "(last_over_time(" + idle + ") - min_over_time(" + idle + ") and " + b.agg(op, b.at(one)) + ")"
+}
+
+// idle returns the values of the window at the times at which all gauges of With were zero.
+func (b builder) idle(w string) string {
+	expr := b.agg(string(b.sig.Combine), b.at(b.sel(b.src.Metric, b.src.Match)))
+	for _, gauge := range b.src.With {
+		expr += " and (" + b.agg("sum", b.at(b.sel(gauge, b.src.Match))) + " == 0)"
+	}
+	return "(" + expr + ")" + b.steps(w)
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

@@ -71,7 +71,7 @@ func (p part) cost() int {
 	switch s := p.members[0].source; s.Fn {
 	case signals.FnQuantile:
 		return 8
-	case signals.FnRest, signals.FnFlow, signals.FnMin, signals.FnTotal, signals.FnExcess:
+	case signals.FnRest, signals.FnFlow, signals.FnMin, signals.FnRise, signals.FnTotal, signals.FnExcess:
 		return 3
 	case signals.FnRatio, signals.FnMean:
 		return 2 + len(s.With)
