@@ -1,12 +1,8 @@
 package keeper
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"paramedic/state"
@@ -98,31 +94,6 @@ func (k *Keeper) Halted(cluster string) (halt state.Halt, ok bool) {
 		return ok
 	})
 	return halt, ok
-}
-
-// Timeline reads an incident's timeline, oldest first.
-func (k *Keeper) Timeline(ctx context.Context, id state.IncidentID) ([]state.Entry, error) {
-	in, ok := k.Incident(id)
-	if !ok {
-		return nil, fmt.Errorf("no incident %s", id)
-	}
-	if entries, ok := k.recent.timeline(in); ok {
-		return entries, nil
-	}
-	records, err := k.cfg.Store.List(ctx, k.cfg.Store.Partition(in.Cluster), state.TimelinePrefix+"."+string(id))
-	if err != nil {
-		return nil, fmt.Errorf("reading the timeline of %s: %w", id, err)
-	}
-	entries := make([]state.Entry, 0, len(records))
-	for _, r := range records {
-		var e state.Entry
-		if err := json.Unmarshal(r.Value, &e); err != nil {
-			return nil, fmt.Errorf("reading timeline entry %s: %w", r.Key, err)
-		}
-		entries = append(entries, e)
-	}
-	slices.SortFunc(entries, func(x, y state.Entry) int { return cmp.Compare(x.N, y.N) })
-	return entries, nil
 }
 
 // subscription is the number of entries that a subscriber may lag behind before it loses some.
