@@ -25,12 +25,9 @@ demo: build ## run the bot beside a simulated fleet with a fault, until it is re
 	./bin/paramedic demo
 
 # Many tests wait for a server or a simulated fleet, so more packages and tests than cores run at a
-# time. The demos follow the real clock and starve beside others, so they run alone. "make lint"
-# vets.
+# time. "make lint" vets.
 test: ## run unit and story tests (needs only Go)
-	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -p 4 -parallel 4 -timeout 20m \
-		$$($(GO) list ./... | grep -v /cmd/paramedic/demo)
-	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -parallel 4 -timeout 20m ./cmd/paramedic/demo
+	CGO_ENABLED=0 $(GO) test -vet=off -count=1 -p 4 -parallel 4 -timeout 20m ./...
 
 CONCURRENT := ./cmd/paramedic/service/... ./notify/... ./remediate/... ./rules/enrich/... \
 	./state/jetstream ./state/keeper ./state/outbox ./webhook/...

@@ -13,7 +13,7 @@ type Clock struct {
 	start   time.Time // simulated time of the last look
 	speed   float64
 	waiting map[*time.Timer]time.Time // simulated times at which they fire
-	end     time.Time                 // the clock stops here until RunFor moves it; zero: it never stops
+	end     time.Time                 // the clock stops here until RunUntil moves it; zero: it never stops
 }
 
 // NewClock starts a clock at a simulated moment, speed times as fast as real time.
@@ -37,13 +37,18 @@ func (c *Clock) now() time.Time {
 	return c.start
 }
 
-// RunFor lets the clock run for at most this much real time from now. It then stands still until
-// the next call. A simulation calls it after each step. A busy machine then slows the simulated
-// time down, and no reader of the clock is ahead of the simulation.
-func (c *Clock) RunFor(most time.Duration) {
+// RunUntil lets the clock run until a simulated moment plus some real time at the present speed. It
+// then stands still until the next call. A simulation calls it after each step with the moment that
+// it has reached. A busy machine then slows the simulated time down, and no reader of the clock is
+// further ahead of the simulation.
+func (c *Clock) RunUntil(reached time.Time, ahead time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end = c.now().Add(time.Duration(float64(most) * c.speed))
+	now, end := c.now(), reached.Add(time.Duration(float64(ahead)*c.speed))
+	if end.Before(now) {
+		end = now // time never goes back
+	}
+	c.end = end
 }
 
 // look is the real time between two looks of a waiter at a clock that stands still.

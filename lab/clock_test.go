@@ -29,13 +29,17 @@ func TestClockWaitsForTheSimulation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 		c := NewClock(begin, 60)
-		c.RunFor(250 * time.Millisecond)
+		c.RunUntil(begin, 250*time.Millisecond)
 		woken := c.After(time.Minute)
 		time.Sleep(10 * time.Second)
 		if got := c.Now().Sub(begin); got != 15*time.Second {
 			t.Errorf("%s of simulated time passed while the simulation stood still", got)
 		}
-		c.RunFor(time.Second)
+		c.RunUntil(begin, 100*time.Millisecond)
+		if got := c.Now().Sub(begin); got != 15*time.Second {
+			t.Errorf("the clock went back to %s", got)
+		}
+		c.RunUntil(begin.Add(time.Minute), 0)
 		if at := <-woken; at.Sub(begin) != time.Minute {
 			t.Errorf("woken after %s of simulated time", at.Sub(begin))
 		}

@@ -1,6 +1,7 @@
 package playbooks
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -227,32 +228,44 @@ func (a *Answer) words(samples []state.Sample) {
 		a.State = StateOK
 	}
 	var bad, rest []string
+	names := map[string][]string{} // by text
 	for _, s := range samples {
-		text := s.Text
-		if text == "" {
-			text = "nothing"
+		text, name := cmp.Or(s.Text, "nothing"), entityName(s.Entity)
+		if have, ok := names[text]; ok {
+			names[text] = append(have, name)
+			continue
 		}
-		if name := entityName(s.Entity); name != "" {
-			text += " on " + name
-		}
+		names[text] = []string{name}
 		if !isBad(s) {
 			rest = append(rest, text)
 			continue
 		}
 		if a.State != StateBad {
-			a.State, a.Pod, a.At = StateBad, entityName(s.Entity), s.At
+			a.State, a.Pod, a.At = StateBad, name, s.At
 		}
 		bad = append(bad, text)
 	}
 	if a.At.IsZero() {
 		a.At = samples[0].At
 	}
-	all := append(bad, rest...)
-	const most = 3
-	a.Text = strings.Join(all[:min(len(all), most)], "; ")
-	if len(all) > most {
-		a.Text += fmt.Sprintf("; and %d more", len(all)-most)
+	var all []string
+	for _, text := range append(bad, rest...) {
+		if on := slices.DeleteFunc(names[text], func(name string) bool { return name == "" }); len(on) > 0 {
+			text += " on " + firstOf(on, ", ")
+		}
+		all = append(all, text)
 	}
+	a.Text = firstOf(all, "; ")
+}
+
+// firstOf joins the first three words, and counts the others.
+func firstOf(words []string, separator string) string {
+	const most = 3
+	out := strings.Join(words[:min(len(words), most)], separator)
+	if more := len(words) - most; more > 0 {
+		out += fmt.Sprintf("%sand %d more", separator, more)
+	}
+	return out
 }
 
 // state returns the state of a value under the check's thresholds.

@@ -69,8 +69,9 @@ func (w *World) Run(ctx context.Context, c *lab.Clock) {
 		case <-ctx.Done():
 			return
 		case <-beat.C:
-			w.Advance(ctx, c.Now())
-			c.RunFor(ahead)
+			now := c.Now()
+			w.Advance(ctx, now)
+			c.RunUntil(now, ahead)
 		}
 	}
 }

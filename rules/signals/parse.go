@@ -167,6 +167,9 @@ func (r rawSource) source() (Source, error) {
 	if len(s.With) > 0 && !slices.Contains([]Fn{FnFlow, FnMin, FnRise, FnTotal, FnExcess, FnRatio}, s.Fn) {
 		errs = append(errs, errors.New("with is for flow, min, rise, total, excess and ratio"))
 	}
+	if s.Fn == FnRise && (len(s.With) == 0 || s.Window <= time.Hour) {
+		errs = append(errs, errors.New("rise needs with, and a window of more than an hour"))
+	}
 	var err error
 	if s.Match, err = parseMatchers(r.Match); err != nil {
 		errs = append(errs, err)

@@ -44,7 +44,7 @@ const (
 	FnAvg      Fn = "avg"      // the mean over the window
 	FnMax      Fn = "max"      // the highest over the window
 	FnMin      Fn = "min"      // the lowest over the window
-	FnRise     Fn = "rise"     // the newest point minus the lowest over the window
+	FnRise     Fn = "rise"     // the lowest of the last hour minus the lowest over the window
 	FnRate     Fn = "rate"     // a counter's increase per second, corrected for resets
 	FnIncrease Fn = "increase" // a counter's increase over the window, corrected for resets
 	FnChanges  Fn = "changes"  // the number of times that a gauge changed its value

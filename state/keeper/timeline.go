@@ -11,7 +11,7 @@ import (
 )
 
 // Timeline reads an incident's timeline, oldest first. A note is in the place of entries that the
-// store has lost.
+// store has lost, unless they are the newest: those may not be committed yet.
 func (k *Keeper) Timeline(ctx context.Context, id state.IncidentID) ([]state.Entry, error) {
 	in, ok := k.Incident(id)
 	if !ok {
@@ -33,25 +33,21 @@ func (k *Keeper) Timeline(ctx context.Context, id state.IncidentID) ([]state.Ent
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(x, y state.Entry) int { return cmp.Compare(x.N, y.N) })
-	return withLosses(in, entries), nil
+	return withLosses(entries), nil
 }
 
-// withLosses adds a note in the place of entries that the incident had and the list lacks. A NATS
-// server with a damaged file drops messages without an error.
-func withLosses(in state.Incident, entries []state.Entry) []state.Entry {
+// withLosses adds a note in the place of missing entries before an entry. Commits go in order, so
+// these were written: a NATS server with a damaged file drops messages without an error.
+func withLosses(entries []state.Entry) []state.Entry {
 	var out []state.Entry
-	next, at := 1, in.OpenedAt
-	upTo := func(n int) {
-		if next < n {
-			out = append(out, state.Entry{Incident: in.ID, N: next, At: at, Kind: "note", Quiet: true,
-				Text: fmt.Sprintf("The store has lost %d of the %d entries of this timeline here", n-next, in.Entries)})
-		}
-	}
+	next := 1
 	for _, e := range entries {
-		upTo(e.N)
+		if lost := e.N - next; lost > 0 {
+			out = append(out, state.Entry{Incident: e.Incident, N: next, At: e.At, Kind: "note", Quiet: true,
+				Text: fmt.Sprintf("The store has lost %d entries of this timeline here", lost)})
+		}
 		out = append(out, e)
-		next, at = e.N+1, e.At
+		next = e.N + 1
 	}
-	upTo(in.Entries + 1)
 	return out
 }

@@ -49,10 +49,10 @@ func TestLostTimelineEntriesAreReported(t *testing.T) {
 		lost  func(n int) bool
 		notes []int // numbers of the notes
 	}{
-		"none":         {func(int) bool { return false }, nil},
-		"between":      {func(n int) bool { return n == 2 || n == 3 }, []int{2}},
-		"at both ends": {func(n int) bool { return n == 1 || n == len(whole) }, []int{1, len(whole)}},
-		"all":          {func(int) bool { return true }, []int{1}},
+		"none":                              {func(int) bool { return false }, nil},
+		"between":                           {func(n int) bool { return n == 2 || n == 3 }, []int{2}},
+		"the first and the last":            {func(n int) bool { return n == 1 || n == len(whole) }, []int{1}},
+		"all, as if nothing were committed": {func(int) bool { return true }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: dir, Retain: time.Hour, Logger: slog.New(slog.DiscardHandler)})

@@ -86,7 +86,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	begin := fleet.Start().Add(5*time.Minute - score.HealthyShown)
 	fleet.Advance(begin)
 	clock := lab.NewClock(begin, d.Speed)
-	clock.RunFor(0) // until the bot is up and the world runs
+	clock.RunUntil(begin, 0) // until the bot is up and the world runs
 	return d.play(ctx, scenario, fleet, clock)
 }
 

@@ -92,7 +92,9 @@ func (e *evaluation) run(targets []*target) values {
 		out = e.flow(targets)
 	case signals.FnNews:
 		out = e.news(targets)
-	case signals.FnMin, signals.FnRise:
+	case signals.FnRise:
+		out = e.whileIdle(targets)
+	case signals.FnMin:
 		if len(s.With) > 0 {
 			out = e.whileIdle(targets)
 			break
@@ -281,11 +283,6 @@ func (e *evaluation) one(t *target, i int, fn signals.Fn) (float64, bool) {
 			return labelValue(t.history.series[i].labels[e.source.Value])
 		}
 		return last, alive
-	case signals.FnRise:
-		if !alive {
-			return 0, false
-		}
-		return over(fn, t.points(i, e.to, e.source.Window), e.source.Window)
 	case signals.FnSlope:
 		points := t.points(i, e.to, e.source.Window)
 		if !alive || len(points) < slopePoints {

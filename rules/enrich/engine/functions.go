@@ -46,7 +46,13 @@ func over(fn signals.Fn, points []at, window time.Duration) (float64, bool) {
 	case signals.FnMax:
 		return high, true
 	case signals.FnRise:
-		return points[len(points)-1].value - low, true
+		lately := math.Inf(1)
+		for _, p := range points {
+			if p.seconds > -time.Hour.Seconds() {
+				lately = math.Min(lately, p.value)
+			}
+		}
+		return lately - low, !math.IsInf(lately, 1)
 	}
 	return 0, false
 }

@@ -14,7 +14,7 @@ func TestRiseLooksBackOverIdleMoments(t *testing.T) {
 		switch n {
 		case 20:
 			running, kv = 0, 0.05
-		case 200:
+		case 300:
 			running, kv = 0, 0.4
 		}
 		list = append(list, fmt.Sprintf("vllm:kv_cache_usage_perc{model_name=\"m\"} %g\nvllm:num_requests_running{model_name=\"m\"} %d\n"+
@@ -28,10 +28,10 @@ func TestRiseLooksBackOverIdleMoments(t *testing.T) {
 	if s, ok := got["kv_idle_usage"]; ok {
 		t.Errorf("a worker that was busy for five minutes held %g while idle", s.Value)
 	}
-	if s := got["gpu_fb_rise pool"]; s.Value != 1100 {
-		t.Errorf("GPU memory rose by %g MiB, want 1100", s.Value)
-	}
-	if s := got["gpu_fb_steps pool"]; s.Value != 11 {
-		t.Errorf("GPU memory changed %g times, want 11", s.Value)
+	for id, want := range map[string]float64{"gpu_fb_low_6h pool": 70000, "gpu_fb_low_3h pool": 70000, "gpu_fb_low pool": 70600,
+		"gpu_fb_changes_6h pool": 11} {
+		if s, ok := got[id]; !ok || s.Value != want {
+			t.Errorf("%s is %g (%v), want %g", id, s.Value, ok, want)
+		}
 	}
 }

@@ -223,9 +223,13 @@ func (b builder) at(sel string) string { return sel + b.offset() }
 func (b builder) over(sel, w string) string { return sel + "[" + w + "]" + b.offset() }
 
 // steps returns the range of a subquery. Exporters are scraped every 15 to 60 s (kube-prometheus'
-// default is 30), so a step of 15 s misses no scrape. Over hours that would read too many samples.
+// default is 30), so a step of 15 s misses no scrape. Over an hour or more that would read too many
+// samples.
 func (b builder) steps(w string) string {
-	if b.src.Window > time.Hour {
+	switch {
+	case b.src.Window > time.Hour:
+		return "[" + w + ":2m]"
+	case b.src.Window == time.Hour:
 		return "[" + w + ":1m]"
 	}
 	return "[" + w + ":15s]"
@@ -375,15 +379,14 @@ func (b builder) minimum(w string) string {
 	return "min_over_time(" + b.idle(w) + ")"
 }
 
-// rise returns the newest value minus the lowest over the window, of series that are current. With
-// has the same meaning as for minimum.
+// rise returns the lowest value of the last hour minus the lowest over the window, of series that
+// are current. With has the same meaning as for minimum.
 func (b builder) rise(w string) string {
-	one, op := b.sel(b.src.Metric, b.src.Match), string(b.sig.Combine)
-	if len(b.src.With) == 0 {
-		return b.agg(op, b.at(one)+" - min_over_time("+b.over(one, w)+")")
-	}
-	idle := b.idle(w)
-	return "(last_over_time(" + idle + ") - min_over_time(" + idle + ") and " + b.agg(op, b.at(one)) + ")"
+	lately := b
+	lately.src.Window = time.Hour
+	one := b.sel(b.src.Metric, b.src.Match)
+	return "(clamp_min(min_over_time(" + lately.idle(window(time.Hour)) + ") - min_over_time(" + b.idle(w) + "), 0) and " +
+		b.agg(string(b.sig.Combine), b.at(one)) + ")"
 }
 
 // idle returns the values of the window at the times at which all gauges of With were zero.

@@ -69,9 +69,9 @@ func marked(expr, mark string) string {
 // entity. tools/evidence measured it for 64 workers.
 func (p part) cost() int {
 	switch s := p.members[0].source; s.Fn {
-	case signals.FnQuantile:
+	case signals.FnQuantile, signals.FnRise, signals.FnRollout:
 		return 8
-	case signals.FnRest, signals.FnFlow, signals.FnMin, signals.FnRise, signals.FnTotal, signals.FnExcess:
+	case signals.FnRest, signals.FnFlow, signals.FnMin, signals.FnTotal, signals.FnExcess:
 		return 3
 	case signals.FnRatio, signals.FnMean:
 		return 2 + len(s.With)

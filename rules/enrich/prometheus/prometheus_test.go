@@ -267,12 +267,14 @@ func TestChartCountsDuplicateScrapesOnce(t *testing.T) {
 }
 
 func TestFailedQueryIsMissingEvidence(t *testing.T) {
+	const pod = "vllm-llama-7d9f8b6c5-aaaa1"
 	r := read(t, &fakeAPI{t: t, store: fleet(), refuse: "DCGM_FI_DEV_POWER_USAGE"}, state.Scope{}, Config{})
 	if why := r.Failed["gpu_power"]; !strings.Contains(why, "too many samples") {
 		t.Errorf("gpu_power failed with %q", why)
 	}
-	if asked := len(builtIn(t)); len(r.Failed) > asked*3/4 { // a union has a third of the signals, and some are in several
-		t.Errorf("%d of %d signals failed with the union of one", len(r.Failed), asked)
+	others := []string{"kv_usage", "requests_running", "preemption_rate", "finish_rate"} // some may be in the same union
+	if !slices.ContainsFunc(others, func(id string) bool { return find(r, id, pod) != nil }) {
+		t.Error("a bad union took another's signals with it")
 	}
 	r = read(t, &fakeAPI{t: t, store: fleet(), refuse: "vllm:kv_cache_usage_perc{"}, state.Scope{Namespace: "llm", Pool: "vllm-llama"},
 		Config{})

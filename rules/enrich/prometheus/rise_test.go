@@ -27,7 +27,7 @@ func TestRiseLooksBackOverIdleMoments(t *testing.T) {
 		switch n / 4 { // two minutes
 		case 20:
 			running, kv = 0, 0.05
-		case 90:
+		case 140:
 			running, kv = 0, 0.4
 		}
 		page(pod, at, kv, running, float64(70000+100*(n/60)))
@@ -42,12 +42,12 @@ func TestRiseLooksBackOverIdleMoments(t *testing.T) {
 	if got := find(r, "kv_idle_usage", pod); got != nil {
 		t.Errorf("a worker that was busy for five minutes held %g while idle", got.Value)
 	}
-	for id, want := range map[string]float64{"gpu_fb_rise": 900, "gpu_fb_steps": 9} {
+	for id, want := range map[string]float64{"gpu_fb_low_6h": 70000, "gpu_fb_low_3h": 70400, "gpu_fb_low": 70800, "gpu_fb_changes_6h": 9} {
 		if got := find(r, id, pod); got == nil || got.Value != want {
 			t.Errorf("%s is %+v, want %g", id, got, want)
 		}
 	}
-	for _, id := range []string{"kv_idle_rise", "gpu_fb_rise"} {
+	for _, id := range []string{"kv_idle_rise", "gpu_fb_low_6h"} {
 		if got := find(r, id, gone); got != nil {
 			t.Errorf("%s of a worker that is gone is %g", id, got.Value)
 		}

@@ -8,7 +8,7 @@ const (
 	seenLate = 60
 	// recreates is the longest time in seconds between the end of a ReplicaSet and the first
 	// replicas of the next one, if the Deployment's strategy is Recreate: its pods end first.
-	recreates = 600
+	recreates = 1800
 )
 
 // rollout returns the seconds since ReplicaSets began to roll out. A new one begins when it is

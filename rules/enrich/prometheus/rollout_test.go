@@ -124,15 +124,20 @@ func TestRollbackBeginsWithReplicasOfOldReplicaSet(t *testing.T) {
 	}
 }
 
-// During a rollout the images tell old workers from new ones. Sidecars have images too.
+// During a rollout the images tell old workers from new ones. Sidecars have images too. The status of
+// a container may name its image by a digest; older exporters have nothing else.
 func TestImagesOfWorkersAreRead(t *testing.T) {
 	s := fleet()
 	images := map[string]string{"vllm-llama-7d9f8b6c5-aaaa0": "vllm/vllm-openai:v0.10.2", "vllm-llama-7d9f8b6c5-aaaa1": "vllm/vllm-openai:v0.11.0"}
-	for pod, image := range images {
-		for container, image := range map[string]string{"vllm": image, "istio-proxy": "istio/proxyv2:1.27.1"} {
-			s.add(map[string]string{"__name__": "kube_pod_container_info", "namespace": "llm", "pod": pod, "container": container,
-				"image": image, "job": "kube-state-metrics"}, now, 1)
-		}
+	add := func(pod, container, image, spec string) {
+		s.add(map[string]string{"__name__": "kube_pod_container_info", "namespace": "llm", "pod": pod, "container": container,
+			"image": image, "image_spec": spec, "job": "kube-state-metrics"}, now, 1)
+	}
+	add("vllm-llama-7d9f8b6c5-aaaa0", "vllm", "vllm/vllm-openai:v0.10.2", "")
+	add("vllm-llama-7d9f8b6c5-aaaa1", "vllm", "sha256:4c1e997385b8fb4ad4d1d3c7e5af7ff3f882e94d07cf5b78de9e889bc60830e6",
+		"vllm/vllm-openai:v0.11.0")
+	for pod := range images {
+		add(pod, "istio-proxy", "istio/proxyv2:1.27.1", "istio/proxyv2:1.27.1")
 	}
 	got := map[string]string{}
 	for _, sm := range read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}).Samples {
