@@ -262,6 +262,18 @@ func TestTextSignalsAreJudgedByText(t *testing.T) {
 	}
 }
 
+// A new image behind many old ones is as visible as they are.
+func TestWorkersWithOneWordAreListedTogether(t *testing.T) {
+	c := Check{ID: "image", Signal: "pod_image"}
+	s := func(pod, text string) state.Sample {
+		return state.Sample{Signal: c.Signal, Text: text, Value: 1, Entity: state.Entity{Pod: pod}}
+	}
+	a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "v1"), s("b", "v1"), s("c", "v1"), s("d", "v1"), s("e", "v2")}})
+	if want := "v1 on a, b, c, and 1 more; v2 on e"; a.Text != want {
+		t.Errorf("got %q, want %q", a.Text, want)
+	}
+}
+
 func TestHostileNamesNeverReachACommand(t *testing.T) {
 	pb, _ := library(t).Get("gpu_fault")
 	in := state.Incident{Scope: state.Scope{Namespace: "x; rm -rf /", Pool: "$(reboot)", Nodes: []string{"n`id`"}, Pods: []string{"--all"}}}
