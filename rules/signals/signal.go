@@ -138,8 +138,8 @@ type Source struct {
 	Over      string
 	OverMatch []Matcher
 	// With are gauges: flow adds their growth, total and excess add their values, and min and rise
-	// count only points at which they are zero. For ratio they are counters that Over does not include,
-	// with the same matchers.
+	// count only points at which they are zero. For ratio they are counters that Over does not
+	// include, with the same matchers.
 	With  []string
 	Match []Matcher
 	// Label names the label whose value becomes the sample's Text, with Suffix behind it. Value

@@ -60,8 +60,8 @@ func TestSeriesOfOneScrapeAreCombined(t *testing.T) {
 
 // A Deployment has five ReplicaSets and goes back to one that is days old. Nothing but the replicas
 // of the ReplicaSets shows when, also hours later, and if its strategy ends the old pods first. A
-// Deployment that is scaled from zero begins no rollout, whether it was rolled out in these hours or
-// not. Another one has an old ReplicaSet that never changed.
+// Deployment that is scaled from zero begins no rollout, whether it was rolled out in these hours
+// or not. Another one has an old ReplicaSet that never changed.
 func TestRollbackBeginsWithReplicasOfOldReplicaSet(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	type set struct {
@@ -124,8 +124,8 @@ func TestRollbackBeginsWithReplicasOfOldReplicaSet(t *testing.T) {
 	}
 }
 
-// During a rollout the images tell old workers from new ones. Sidecars have images too. The status of
-// a container may name its image by a digest; older exporters have nothing else.
+// During a rollout the images tell old workers from new ones. Sidecars have images too. The status
+// of a container may name its image by a digest; older exporters have nothing else.
 func TestImagesOfWorkersAreRead(t *testing.T) {
 	s := fleet()
 	images := map[string]string{"vllm-llama-7d9f8b6c5-aaaa0": "vllm/vllm-openai:v0.10.2", "vllm-llama-7d9f8b6c5-aaaa1": "vllm/vllm-openai:v0.11.0"}
