@@ -62,7 +62,7 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 				for _, k := range namedIncidents(t, c, file) {
 					for what, ev := range Lacking(c, k.in, &k.ev, !testing.Short()) {
 						asked.Add(1)
-						was, now := k.in.Diagnosis.Cause, diagnose.Diagnose(c, k.in, ev, rulestest.Now).Cause
+						was, now := k.in.Diagnosis.Cause, diagnose.Name(c, k.in, ev)
 						try := k.name + " without " + what
 						untold := slices.ContainsFunc(untold, func(u lookAlike) bool {
 							return (u.of == k.name || u.of == string(was)) && u.called == now && strings.Contains(what, u.without)
