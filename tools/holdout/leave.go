@@ -55,9 +55,10 @@ func (left convention) drawAround(seed uint64, share float64) convention {
 // weights to them, and plays them where the left-out values occur. All that it needs to continue is
 // in its folder.
 type leaveOut struct {
-	dir  string
-	plan plan
-	out  io.Writer
+	dir   string
+	cases string // folder of the written cases; empty: none
+	plan  plan
+	out   io.Writer
 }
 
 // A plan holds the options of a folder's runs. Runs with other options belong in another folder.
@@ -85,6 +86,7 @@ func leaveCommand(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("holdout leave", flag.ContinueOnError)
 	l := leaveOut{out: out}
 	f.StringVar(&l.dir, "dir", "", "folder of the results; a run that was interrupted continues there")
+	f.StringVar(&l.cases, "cases", writtenCases, "folder of written cases that keep their verdicts; empty: none, which saves minutes a fit")
 	f.IntVar(&l.plan.Train, "train", 200, "training runs of each group")
 	f.IntVar(&l.plan.Test, "test", 340, "test runs of each group; most have the left-out value of a dimension")
 	f.Uint64Var(&l.plan.First, "first", 10_000_000, "seed of the first run")
@@ -125,8 +127,8 @@ func (l *leaveOut) play(ctx context.Context) error {
 		weights := filepath.Join(l.dir, fmt.Sprintf("weights-%d.json", g))
 		if _, err := os.Stat(weights); err != nil {
 			began := cpuTime()
-			if cases == nil {
-				if cases, err = guard(writtenCases); err != nil {
+			if cases == nil && l.cases != "" {
+				if cases, err = guard(l.cases); err != nil {
 					return err
 				}
 			}
