@@ -70,7 +70,7 @@ HOLDOUT ?= /tmp/paramedic-holdout
 holdout: ## leave one convention out, each in turn: fit the weights without it, play it
 	cd tools/holdout && CGO_ENABLED=0 $(GO) run . leave -dir $(HOLDOUT)
 
-holdout-smoke: ## the same with few runs, in minutes
+holdout-smoke: ## the same with few runs and without the written cases, in minutes
 	cd tools/holdout && CGO_ENABLED=0 $(GO) run . leave -dir "$$(mktemp -d)" -train 22 -test 11 -cases ''
 
 artifacts: build ## test what is shipped: the image with its bill of materials, the chart, the manifests

@@ -53,10 +53,10 @@ func (w *World) follow(ctx context.Context, to time.Time) {
 	}
 }
 
-// beat is the real time between two moments at which a running World catches up with its clock.
-// The clock may be ahead of the world by this much real time, no more.
 const (
-	beat  = 50 * time.Millisecond
+	// beat is the real time between two moments at which a running World catches up with its clock.
+	beat = 50 * time.Millisecond
+	// ahead is the most real time by which the clock runs ahead of the world.
 	ahead = 5 * beat
 )
 

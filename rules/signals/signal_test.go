@@ -42,6 +42,8 @@ func TestSignalsAreDecodedStrictly(t *testing.T) {
 			"signals.yaml:1: a signal has no key colour"},
 		"wrong kinds": {"version: 1\nsignals:\n- {id: a, by: probe, title: A, unit: s, per: rack}\n- {sources: [{q: half}]}",
 			"signals.yaml:3: by must be a list, not \"probe\"\nsignals.yaml:4: q must be a number, not \"half\"\nsignal \"a\": per \"rack\""},
+		"a rise without gauges": {"version: 1\nsignals:\n- {id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: rise, window: 6h}]}",
+			"rise needs with, and a window of more than an hour"},
 		"two documents": {"version: 1\n---\nversion: 1", "signals.yaml:2: only the first document"},
 		"version":       {`{version: 2, signals: []}`, "version 2"},
 		"no entity":     {`{version: 1, signals: [{id: a, title: A, unit: s, per: rack, by: [probe]}]}`, `per "rack"`},

@@ -126,9 +126,7 @@ func (b *builder) podSamples() {
 		}
 		b.containers(p, e)
 		c, _ := engineContainer(p.Spec)
-		if c.Image != "" {
-			b.add("pod_image", e, 1, c.Image)
-		}
+		b.image("pod_image", e, p.Spec)
 		if n, ok := MaxNumSeqs(c); ok {
 			b.add("max_num_seqs", e, float64(n*enginesOf(c)), "")
 		} else if n := b.served(p, object{p.Namespace, w.PoolKind, w.Pool}).seqs; n > 0 {
@@ -195,7 +193,7 @@ func (b *builder) poolSamples() {
 				rolling := s.Status.ObservedGeneration < s.Generation ||
 					s.Status.UpdateRevision != s.Status.CurrentRevision && s.Status.UpdatedReplicas < want
 				b.replicas(e, int64(want), int64(s.Status.ReadyReplicas), rolling)
-				b.image(e, s.Spec.Template.Spec)
+				b.image("rollout_image", e, s.Spec.Template.Spec)
 				b.revision(p.key, e)
 			}
 		}
@@ -217,9 +215,9 @@ func (b *builder) replicas(e state.Entity, want, ready int64, rolling bool) {
 	b.add("rollout_in_progress", e, truth(rolling), "")
 }
 
-func (b *builder) image(e state.Entity, spec corev1.PodSpec) {
+func (b *builder) image(signal string, e state.Entity, spec corev1.PodSpec) {
 	if c, _ := engineContainer(spec); c.Image != "" {
-		b.add("rollout_image", e, 1, c.Image)
+		b.add(signal, e, 1, c.Image)
 	}
 }
 
@@ -227,7 +225,7 @@ func (b *builder) deployment(d *appsv1.Deployment, e state.Entity) {
 	want, st := replicas(d.Spec.Replicas), d.Status
 	b.replicas(e, int64(want), int64(st.ReadyReplicas), st.ObservedGeneration < d.Generation ||
 		st.UpdatedReplicas < want || st.Replicas > st.UpdatedReplicas)
-	b.image(e, d.Spec.Template.Spec)
+	b.image("rollout_image", e, d.Spec.Template.Spec)
 	b.age(b.rolledOut(object{d.Namespace, "Deployment", d.Name}), e)
 }
 
@@ -279,7 +277,7 @@ func (b *builder) leaderWorkerSet(u *unstructured.Unstructured, key object, e st
 	if !ok { // without a leader template, the leader is like a worker
 		spec, _ = templateOf(u, "spec", "leaderWorkerTemplate", "workerTemplate", "spec")
 	}
-	b.image(e, spec)
+	b.image("rollout_image", e, spec)
 	b.revision(key, e)
 }
 

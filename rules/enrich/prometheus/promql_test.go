@@ -351,8 +351,6 @@ func rangeFunction(name string, p []tsPoint, t time.Time, w time.Duration) (floa
 			sum += x.v
 		}
 		return sum / float64(len(p)), true
-	case "last_over_time":
-		return p[len(p)-1].v, true
 	case "min_over_time":
 		return slices.MinFunc(p, func(a, b tsPoint) int { return int(math.Copysign(1, a.v-b.v)) }).v, true
 	case "max_over_time":
