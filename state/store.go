@@ -24,8 +24,8 @@ type Decoder func(Record) (any, error)
 // It rises if an older Paramedic would read a store wrongly. Fields that an older one may ignore
 // need no new format. A store without a format is of format 1. Since format 2 a position of the log
 // can hold several inputs, and the record of a partition's position other records. Since format 3
-// the values of an embedded store are compressed.
-const Format = 3
+// the values of an embedded store are compressed. Since format 4 its position names links.
+const Format = 4
 
 // A Fence is the version of a partition that a reader has loaded. A commit with an old fence is
 // refused.
@@ -45,6 +45,9 @@ type Fence struct {
 //     records are not those that were committed.
 type Store interface {
 	Log
+	// CommitRecords returns how many records a commit should have at most. A larger one is
+	// possible, and costs more.
+	CommitRecords() int
 	// Partitions returns the number of partitions. They are numbered from 0.
 	Partitions() int
 	// Partition returns the partition of a cluster's inputs.

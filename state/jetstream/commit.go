@@ -31,12 +31,14 @@ type position struct {
 	Log     uint64     `json:"log,omitempty"`     // the log goes at least to here
 	Draft   *draft     `json:"draft,omitempty"`   // its records may not be at their places yet; Sum includes them
 	Partial bool       `json:"partial,omitempty"` // the records are being written anew; Position and Sum are the old ones
+	Links   []link     `json:"links,omitempty"`   // the oldest first; their records are not at their places yet; Sum includes them
 
-	inline []state.Record // not at their places yet; Sum includes them
+	inline []state.Record // not at their places yet, and newer than those of the links; Sum includes them
 }
 
 // Commit writes the records and the position, all or none, if the fence is the partition's newest.
-// A small commit keeps its records in the position. One of more than MaxRecords is written twice.
+// A small commit keeps its records in the position, a larger one in a link. Where there are no
+// links, one of more than MaxRecords is written twice.
 func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64,
 	records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
@@ -49,7 +51,7 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	if err != nil {
 		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
 	}
-	pos := position{Position: to}
+	pos := position{Position: to, Links: waiting.links}
 	sum, changes, known := s.sums.sumAfter(partition, fence.Rev, records)
 	if known {
 		pos.Sum = &sum
@@ -61,7 +63,9 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	// new partition.
 	case fence.Position > 0 && s.mayWait(all):
 		pos.inline = all.records
-		rev, err = s.commit(ctx, partition, fence, pos, nil)
+		rev, err = s.commitAndPlace(ctx, partition, fence, pos)
+	case fence.Position > 0 && s.mayLink(all) && !(all.agedOut() && len(all.links) == 0 && len(all.records) <= MaxRecords):
+		rev, err = s.commitLinked(ctx, partition, fence, pos, all.records)
 	case len(all.records) <= MaxRecords:
 		rev, err = s.commit(ctx, partition, fence, pos, all.records)
 	default:
@@ -105,7 +109,7 @@ func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, po
 		rev, err = s.confirmCommit(partition, pos.Commit, err)
 	}
 	if err == nil {
-		s.keepWaiting(partition, rev, pos.inline)
+		s.keepWaiting(partition, rev, pos)
 	}
 	return rev, err
 }

@@ -2,44 +2,17 @@ package jetstream
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
 	"paramedic/state"
-	"paramedic/state/jetstream/connect"
 	"paramedic/state/jetstream/natstest"
+	"paramedic/state/jetstream/wire"
 )
-
-var embeddedStore = &Store{server: &connect.Embedded{}}
-
-// FuzzDecompress feeds damaged values to decompress, and checks that compress is undone.
-func FuzzDecompress(f *testing.F) {
-	for line := range bytes.Lines(samples) {
-		f.Add(line)
-		f.Add(embeddedStore.compress(line))
-	}
-	f.Add([]byte{})
-	f.Add([]byte{compressed})
-	f.Add([]byte{compressed, 0xff, 0xff, 0xff, 0xff, 0x0f})
-	f.Fuzz(func(t *testing.T, value []byte) {
-		if got, err := decompress(value); err == nil && len(got) > maxDecompressed {
-			t.Errorf("%d bytes", len(got))
-		}
-		for _, s := range []*Store{embeddedStore, {}} {
-			if got, err := decompress(s.compress(value)); err != nil || !bytes.Equal(got, value) {
-				t.Errorf("%q became %q: %v", value, got, err)
-			}
-		}
-	})
-}
 
 func wordyInput() state.Input {
 	return state.Input{ID: "in-1", Cluster: "prod", Alerts: &state.AlertBatch{Receiver: "paramedic",
@@ -50,7 +23,7 @@ func wordyInput() state.Input {
 func TestEmbeddedStoreCompresses(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	s.inlineBytes = 0 // records are written to their places
+	s.limits = limits{} // records are written to their places
 	record := state.Record{Key: "incident.a", Value: bytes.Repeat([]byte(`{"title":"KV cache exhausted"}`), 20)}
 	entry := state.Record{Key: state.TimelinePrefix + ".a.1", Value: bytes.Repeat([]byte(`{"kind":"opened"}`), 20)}
 	in := wordyInput()
@@ -66,12 +39,12 @@ func TestEmbeddedStoreCompresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Data[0] != compressed || len(m.Data) > most {
+		if m.Data[0] != wire.Compressed || len(m.Data) > most {
 			t.Errorf("%s is stored in %d bytes: %q", subject, len(m.Data), m.Data[:10])
 		}
 	}
 	m, err := s.in.GetLastMsgForSubject(t.Context(), inputSubject(p))
-	if err != nil || m.Data[0] != compressed || len(m.Data) > 400 {
+	if err != nil || m.Data[0] != wire.Compressed || len(m.Data) > 400 {
 		t.Errorf("the input is stored as %q: %v", m.Data, err)
 	}
 	values, _, err := s.Load(t.Context(), p, func(r state.Record) (any, error) { return r, nil })
@@ -125,12 +98,12 @@ func TestExternalStoreStaysPlain(t *testing.T) {
 func TestBrokenCompressionIsDamage(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	s.inlineBytes = 0
+	s.limits = limits{}
 	p := s.Partition("prod")
 	if _, err := s.Commit(t.Context(), p, state.Fence{}, 1, []state.Record{{Key: "incident.a", Value: []byte("{}")}}); err != nil {
 		t.Fatal(err)
 	}
-	broken := []byte{compressed, 0x20, 0x01}
+	broken := []byte{wire.Compressed, 0x20, 0x01}
 	for _, subject := range []string{recordSubject(p, "incident.a"), inputSubject(p)} {
 		if _, err := s.js.PublishMsg(t.Context(), &nats.Msg{Subject: subject, Data: broken}); err != nil {
 			t.Fatal(err)
@@ -153,49 +126,4 @@ func TestBrokenCompressionIsDamage(t *testing.T) {
 func errorIs[E error](err error) bool {
 	var want E
 	return errors.As(err, &want)
-}
-
-// BenchmarkCompress compresses values that the samples resemble more and less. size-% is the
-// compressed size in percent of the plain one.
-func BenchmarkCompress(b *testing.B) {
-	noise := rand.NewChaCha8([32]byte{1})
-	word := func() string { return strconv.FormatUint(noise.Uint64(), 36) }
-	alert := func(labels int, text string) []byte {
-		a := state.Alert{Fingerprint: state.Fingerprint(word()), Status: state.Firing, Labels: map[string]string{"alertname": word()},
-			Annotations: map[string]string{"description": text}, GeneratorURL: "https://" + word() + "/graph?g0.expr=" + word()}
-		for range labels {
-			a.Labels[word()] = word()
-		}
-		raw, err := json.Marshal(state.AlertRecord{Alert: a})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return raw
-	}
-	like := bytes.Split(samples, []byte{'\n'})
-	for name, value := range map[string][]byte{
-		"a-sample-with-other-numbers": bytes.Map(func(r rune) rune {
-			if r >= '0' && r <= '9' {
-				return '0' + rune(noise.Uint64()%10)
-			}
-			return r
-		}, like[len(like)-2]),
-		"unknown-labels": alert(12, "Der Dienst "+word()+" antwortet nicht mehr, seit "+word()+" neu verteilt wurde."),
-		"random-text":    alert(1, randomText(noise, 900)),
-	} {
-		b.Run(name, func(b *testing.B) {
-			size := 0
-			for b.Loop() {
-				size = len(embeddedStore.compress(value))
-			}
-			b.ReportMetric(float64(len(value)), "bytes")
-			b.ReportMetric(100*float64(size)/float64(len(value)), "size-%")
-		})
-	}
-}
-
-func randomText(noise *rand.ChaCha8, n int) string {
-	raw := make([]byte, n)
-	_, _ = noise.Read(raw) // it never fails
-	return base64.StdEncoding.EncodeToString(raw)
 }

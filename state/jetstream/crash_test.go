@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ const victimEnv = "PARAMEDIC_TEST_VICTIM"
 const (
 	victimWriters = 4
 	recordsEach   = 40 // records in one of the victim's commits
+
+	// Each third commit of the victim has a large record, and goes to a link. A few links fit.
+	largeRecord, linksOfVictim = 80 << 10, 400 << 10
 )
 
 func isUnavailable(err error) bool { return errors.Is(err, state.ErrUnavailable) }
@@ -40,6 +44,8 @@ func victim(dir string) {
 	fail(err)
 	_, fence, err := s.Load(ctx, 0, statetest.Raw)
 	fail(err)
+	jetstream.LimitLinks(s, linksOfVictim)
+	noise := rand.NewChaCha8([32]byte{}) // which does not compress
 	fmt.Println("ready")
 	var wg sync.WaitGroup
 	for w := range victimWriters {
@@ -56,11 +62,16 @@ func victim(dir string) {
 		})
 	}
 	for n := fence.Position + 1; ; n++ {
-		records := make([]state.Record, recordsEach, recordsEach+1)
+		records := make([]state.Record, recordsEach, recordsEach+2)
 		for i := range records {
 			records[i] = state.Record{Key: fmt.Sprintf("part.%d", i), Value: fmt.Append(nil, n)}
 		}
 		records = append(records, state.Record{Key: fmt.Sprintf("timeline.INC-1.%d", n), Value: fmt.Append(nil, n)})
+		if n%3 == 0 {
+			value := make([]byte, largeRecord)
+			_, _ = noise.Read(value) // it never fails
+			records = append(records, state.Record{Key: "large.1", Value: append(fmt.Appendf(nil, "%d ", n), value...)})
+		}
 		fence, err = s.Commit(ctx, 0, fence, n, records)
 		fail(err)
 		fmt.Println("commit", n)
@@ -137,13 +148,20 @@ func inspect(t *testing.T, dir string, acked map[string]int, committed uint64) {
 	if fence.Position < committed || fence.Position > committed+3 {
 		t.Errorf("the position is %d, and commit %d was acknowledged", fence.Position, committed)
 	}
-	if fence.Position > 0 && len(records) != recordsEach {
-		t.Errorf("%d records, want %d", len(records), recordsEach)
+	want := map[string]uint64{}
+	for i := range recordsEach {
+		want[fmt.Sprintf("part.%d", i)] = fence.Position
+	}
+	if last := fence.Position - fence.Position%3; last > 0 {
+		want["large.1"] = last
+	}
+	if fence.Position > 0 && len(records) != len(want) {
+		t.Errorf("%d records, want %d", len(records), len(want))
 	}
 	for _, v := range records {
 		r := v.(state.Record)
-		if string(r.Value) != fmt.Sprint(fence.Position) {
-			t.Errorf("torn commit: %s is %s at position %d", r.Key, r.Value, fence.Position)
+		if n, _, _ := bytes.Cut(r.Value, []byte(" ")); string(n) != fmt.Sprint(want[r.Key]) {
+			t.Errorf("torn commit: %s is of %s at position %d", r.Key, n, fence.Position)
 		}
 	}
 	timeline, err := s.List(t.Context(), 0, "timeline.INC-1")

@@ -90,7 +90,7 @@ func TestLostTombstonesExpireNoRecords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openIn(t, dir)
-	s.tombstones, s.inlineBytes = time.Second, 0
+	s.tombstones, s.limits = time.Second, limits{}
 	some := func(prefix string, value []byte) (list []state.Record) {
 		for i := range 20 {
 			list = append(list, state.Record{Key: fmt.Sprintf("%s.%d", prefix, i), Value: value})
@@ -116,7 +116,7 @@ func TestLostTombstonesExpireNoRecords(t *testing.T) {
 
 	s = openIn(t, dir)
 	defer closeIt(t, s)
-	s.tombstones, s.inlineBytes = time.Second, 0
+	s.tombstones, s.limits = time.Second, limits{}
 	_, fence, err = s.Load(t.Context(), 0, statetest.Raw)
 	if err != nil {
 		t.Fatal(err)

@@ -8,13 +8,16 @@
 //	                 paramedic.tl.<partition>.<key>  the same for timelines; not loaded
 //	                 paramedic.pos.<partition>       {"position":17,"commit":"…","sum":…}
 //	                 paramedic.pos.<partition>-live-<n>  the names of the live records
+//	                 paramedic.draft.<partition>.<id>.link  records not at their places yet
 //
-// A commit is one atomic batch: the records, and last the position. The position is the sequence of
-// the last message whose inputs are applied. Its expected last sequence is the fence. The records
-// are therefore the snapshot. A start reads the live records and the inputs after the position, for
-// a log of any length. The records of a small commit are in the position's message, until a larger
-// one writes them to their places (docs/decisions, 0043). Inputs that wait share a message (0042).
-// An embedded store compresses inputs and records (0048).
+// A commit moves the position, and its expected last sequence is the fence. The position is the
+// sequence of the last message whose inputs are applied. The records of a small commit are in the
+// position's message (docs/decisions, 0043), those of a larger one in a link that the position
+// names (0053). Later commits write them to their places, in an atomic batch with the position. The
+// records are therefore the snapshot. A start reads the live records and the inputs after the
+// position, for a log of any length. On an external server there are no links, and a large commit
+// is a batch. Inputs that wait share a message (0042). An embedded store compresses inputs and
+// records (0048).
 //
 // The position also has the sum of the live records. If a load finds another sum, it returns a
 // [state.DamagedError], because a server drops unreadable messages silently.

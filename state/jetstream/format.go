@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/wire"
 )
 
 // Metadata of both streams.
@@ -23,6 +24,15 @@ const (
 // plainFormat is the format of a store on an external server, whose values are not compressed. So
 // an older replica can start while others are upgraded.
 const plainFormat = 2
+
+// compress returns the form in which the store writes a value. On an external server it stays as it
+// is: while replicas are upgraded, an older one may have to read it.
+func (s *Store) compress(value []byte) []byte {
+	if s.server == nil {
+		return wire.Plain(value)
+	}
+	return wire.Compress(value)
+}
 
 // metadata returns the metadata of the streams that this Paramedic writes.
 func (c *Config) metadata() map[string]string {

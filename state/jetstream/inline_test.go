@@ -94,7 +94,7 @@ func TestWaitingRecordsAreRead(t *testing.T) {
 		var fence state.Fence
 		next := 0
 		for round := range 60 {
-			s.inlineBytes = []int{0, 4 << 10, 16 << 10}[r.IntN(3)]
+			s.limits = []limits{{}, {inline: 4 << 10}, {inline: 16 << 10, links: 1}, {links: 4 << 10}, {4 << 10, 16 << 10}}[r.IntN(5)]
 			records := randomRecords(r, m, &next)
 			var err error
 			if fence, err = s.Commit(t.Context(), 0, fence, uint64(round), records); err != nil {

@@ -108,7 +108,7 @@ func TestReaderBufferIsBoundedInBytes(t *testing.T) {
 func TestFollowerStoresNoLiveSet(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	s.inlineBytes = 0
+	s.limits = limits{}
 	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")}, {Key: "a.2", Value: []byte("y")}, {Key: "a.3", Value: []byte("z")}})
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestTombstonesExpire(t *testing.T) {
 	}
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	s.tombstones, s.inlineBytes = time.Second, 0
+	s.tombstones, s.limits = time.Second, limits{}
 	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")},
 		{Key: "a.2", Value: []byte("x")}})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/wire"
 )
 
 // A draft names the records of a commit that is larger than one batch. The records are written
@@ -144,7 +145,7 @@ func draftRecord(m natsjs.Msg) (state.Record, error) {
 	if m.Headers().Get(deletedHeader) != "" {
 		return r, nil
 	}
-	value, err := decompress(m.Data())
+	value, err := wire.Decompress(m.Data())
 	r.Value = slices.Concat([]byte{}, value) // not nil, which would delete
 	return r, err
 }

@@ -3,8 +3,6 @@ package jetstream
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/wire"
 )
 
 const (
@@ -51,48 +50,12 @@ func (l *liveSet) has(key string, seq uint64) bool {
 	if seq > l.rev {
 		return true
 	}
-	_, found := slices.BinarySearch(l.names, liveName(key))
+	_, found := slices.BinarySearch(l.names, wire.Name(key))
 	return found
-}
-
-// liveName returns the name of a key in a live set: 48 bits of its hash. They are part of the
-// stored form. If a deleted record has the name of a live one, the sum of the records detects it.
-func liveName(key string) uint64 {
-	h := sha256.Sum256([]byte(key))
-	return binary.BigEndian.Uint64(h[:8]) >> 16
 }
 
 func liveSubject(partition, chunk int) string {
 	return positionSubject(partition) + "-live-" + strconv.Itoa(chunk)
-}
-
-// encodeNames returns sorted names in chunks. Each name is a varint: its distance to the one
-// before, or in the beginning of a chunk the name itself.
-func encodeNames(names []uint64) [][]byte {
-	chunks := [][]byte{{}}
-	before := uint64(0)
-	for _, n := range names {
-		last := len(chunks) - 1
-		if len(chunks[last]) >= liveChunk-binary.MaxVarintLen64 {
-			chunks, before, last = append(chunks, nil), 0, last+1
-		}
-		chunks[last] = binary.AppendUvarint(chunks[last], n-before)
-		before = n
-	}
-	return chunks
-}
-
-// decodeNames appends the names of a chunk.
-func decodeNames(names []uint64, chunk []byte) ([]uint64, error) {
-	for before := uint64(0); len(chunk) > 0; {
-		d, n := binary.Uvarint(chunk)
-		if n <= 0 {
-			return nil, errors.New("it does not end in a whole number")
-		}
-		before, chunk = before+d, chunk[n:]
-		names = append(names, before)
-	}
-	return names, nil
 }
 
 // liveSet reads a partition's live set. Without a readable one it returns a set that knows nothing:
@@ -139,7 +102,7 @@ func (s *Store) readLive(ctx context.Context, partition int, head *natsjs.RawStr
 				return nil, fmt.Errorf("%s is missing or of another set", liveSubject(partition, i))
 			}
 		}
-		if set.names, err = decodeNames(set.names, m.Data); err != nil {
+		if set.names, err = wire.DecodeNames(set.names, m.Data); err != nil {
 			return nil, fmt.Errorf("%s is damaged: %w", m.Subject, err)
 		}
 	}
@@ -199,7 +162,7 @@ func (s *Store) saveLive(ctx context.Context, partition int) error {
 		return unavailable("reading the names of the live records", err)
 	}
 	id := rand.Text()
-	chunks := encodeNames(names)
+	chunks := wire.EncodeNames(names, liveChunk)
 	msgs := make([]*nats.Msg, len(chunks))
 	for i, chunk := range chunks {
 		msgs[i] = nats.NewMsg(liveSubject(partition, i))

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream/connect"
+	"paramedic/state/jetstream/wire"
 	"paramedic/state/statetest"
 )
 
@@ -55,7 +55,7 @@ func TestDeletedRecordsStayDeleted(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
 	defer closeIt(t, s)
-	s.tombstones, s.inlineBytes = time.Second, 0
+	s.tombstones, s.limits = time.Second, limits{}
 	some := func(from, to int, value string) (list []state.Record) {
 		for i := from; i < to; i++ {
 			r := state.Record{Key: fmt.Sprintf("a.%d", i)}
@@ -162,28 +162,6 @@ func TestDamagedLiveSetIsIgnored(t *testing.T) {
 	}
 }
 
-// Names come back in chunks of any number.
-func TestLiveNamesSurviveEncoding(t *testing.T) {
-	for _, n := range []int{0, 1, 250_000} {
-		names := make([]uint64, n)
-		for i := range names {
-			names[i] = liveName(fmt.Sprint(i))
-		}
-		slices.Sort(names)
-		var got []uint64
-		chunks := encodeNames(names)
-		for _, c := range chunks {
-			var err error
-			if got, err = decodeNames(got, c); err != nil || len(c) > liveChunk {
-				t.Fatalf("%d names: a chunk of %d bytes, %v", n, len(c), err)
-			}
-		}
-		if !slices.Equal(got, names) {
-			t.Errorf("%d names came back as %d in %d chunks", n, len(got), len(chunks))
-		}
-	}
-}
-
 // BenchmarkSaveLive writes the live set of a partition, which happens at most once a minute. The
 // lock that commits wait for is held for lock-ms of it.
 func BenchmarkSaveLive(b *testing.B) {
@@ -196,7 +174,7 @@ func BenchmarkSaveLive(b *testing.B) {
 			defer func() { _ = s.Close(context.Background()) }()
 			parts := make(map[uint64]part, records)
 			for i := range records {
-				parts[uint64(i)] = part{name: liveName(fmt.Sprint(i))}
+				parts[uint64(i)] = part{name: wire.Name(fmt.Sprint(i))}
 			}
 			var locked time.Duration
 			for rev := uint64(1); b.Loop(); rev++ {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"runtime"
 	"sync"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/wire"
 )
 
 // Load reads the partition's live records without the timelines, and the fence of their commit. It
@@ -93,9 +95,14 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if unread != nil {
 		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, unread)
 	}
-	if err := l.takeWaiting(partition, rev, pos.inline); err != nil {
+	if err := s.takeLinks(ctx, partition, rev, pos.Links, l); err != nil {
+		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
+	}
+	waiting, err := l.decodeWaiting(partition, rev, pos.inline)
+	if err != nil {
 		return nil, state.Fence{}, err
 	}
+	maps.Copy(l.newest, waiting)
 	values, found := l.live()
 	if pos.Sum != nil && *pos.Sum != found.sum {
 		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, difference(*pos.Sum, found.sum))
@@ -106,7 +113,7 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	}
 	found.rev = rev
 	s.sums.set(partition, found)
-	s.keepWaiting(partition, rev, pos.inline)
+	s.keepWaiting(partition, rev, pos)
 	return values, state.Fence{Position: pos.Position, Rev: rev}, nil
 }
 
@@ -246,8 +253,24 @@ func (l *loading) take(batch []arrived) {
 	}
 }
 
-// takeWaiting adds the records that wait in the position. They are newer than all others.
-func (l *loading) takeWaiting(partition int, rev uint64, records []state.Record) error {
+// takeLinks adds the records of links, and names their keys. They are newer than those at their
+// places.
+func (s *Store) takeLinks(ctx context.Context, partition int, rev uint64, links []link, l *loading) error {
+	parts := make([]map[string]decoded, len(links))
+	err := s.readLinks(ctx, partition, rev, links, func(i int, records []state.Record) (err error) {
+		links[i].name(records)
+		parts[i], err = l.decodeWaiting(partition, rev, records)
+		return err
+	})
+	for _, p := range parts {
+		maps.Copy(l.newest, p)
+	}
+	return err
+}
+
+// decodeWaiting decodes records that wait in a position or in a link, by subject.
+func (l *loading) decodeWaiting(partition int, rev uint64, records []state.Record) (map[string]decoded, error) {
+	out := make(map[string]decoded, len(records))
 	for _, r := range records {
 		subject := recordSubject(partition, r.Key)
 		if isTimeline(subject) {
@@ -258,12 +281,12 @@ func (l *loading) takeWaiting(partition int, rev uint64, records []state.Record)
 			d.part = r.Hash()
 			var err error
 			if d.value, err = l.decode(r); err != nil {
-				return fmt.Errorf("reading record %s: %w", r.Key, err)
+				return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
 			}
 		}
-		l.newest[subject] = d
+		out[subject] = d
 	}
-	return nil
+	return out, nil
 }
 
 // live returns the decoded live records, and their sum.
@@ -278,7 +301,7 @@ func (l *loading) live() ([]any, ledger) {
 		values = append(values, p.value)
 		found.sum.Add(p.part)
 		key := recordKey(subject)
-		found.parts[maphash.String(l.seed, key)] = part{p.part, liveName(key)}
+		found.parts[maphash.String(l.seed, key)] = part{p.part, wire.Name(key)}
 	}
 	if l.set.rev == 0 { // written by an older version, whose tombstones have expired
 		found.gone++

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/wire"
 )
 
 // The server syncs the disk once for each message, and several times for a batch. So inputs that
@@ -91,7 +92,7 @@ func (s *Store) messages(packs []*packed) []*nats.Msg {
 // none. A Paramedic that reads format 1 only may still be the active one while replicas are
 // upgraded, and would set such a message aside. So only the active one writes them.
 func (s *Store) packLimit() int {
-	if s.lease != nil && !s.lease.held() {
+	if !s.Held() {
 		return 0
 	}
 	return min(packBytes, int(s.appending.MaxPayload()/4))
@@ -100,7 +101,7 @@ func (s *Store) packLimit() int {
 // unpack decodes the inputs of a message. An input that cannot be decoded gets an error, and the
 // others are unharmed.
 func unpack(stored []byte, seq uint64, subject string) []read {
-	m, err := decompress(stored)
+	m, err := wire.Decompress(stored)
 	if err != nil {
 		out := []read{{err: &state.UnreadableError{Seq: seq, Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, subject, err)}}}
 		out[0].at(seq, 0, 1)

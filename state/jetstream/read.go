@@ -13,6 +13,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/wire"
 )
 
 // retryPause is the delay before a read is repeated because of a concurrent commit.
@@ -90,7 +91,13 @@ func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state
 
 func (s *Store) list(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
 	// First those that wait: if they are written to their places meanwhile, they are there, too.
-	waiting, err := s.newestWaiting(ctx, partition)
+	waits, err := s.newestWaiting(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := s.waitingRecords(ctx, partition, waits, func(key string) bool {
+		return key == prefix || strings.HasPrefix(key, prefix+".")
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +107,8 @@ func (s *Store) list(ctx context.Context, partition int, prefix string) ([]state
 			return nil, err
 		}
 	}
-	for i, r := range waiting.records {
-		if r.Key != prefix && !strings.HasPrefix(r.Key, prefix+".") {
-			continue
-		}
-		p := decoded{seq: waiting.rev, first: waiting.rev, deleted: r.Value == nil, order: i, value: r}
+	for i, r := range waiting {
+		p := decoded{seq: waits.rev, first: waits.rev, deleted: r.Value == nil, order: i, value: r}
 		placed := recordSubject(partition, r.Key)
 		if old, ok := newest[placed]; ok && !old.deleted {
 			p.first = old.first
@@ -212,7 +216,7 @@ func (s *Store) lastOf(ctx context.Context, filters []string) (uint64, error) {
 // record never returns a nil value, which would mean deletion, but for an error.
 func record(subject string, stored []byte) (state.Record, error) {
 	r := state.Record{Key: recordKey(subject), Value: []byte{}}
-	value, err := decompress(stored)
+	value, err := wire.Decompress(stored)
 	if err != nil {
 		return state.Record{Key: r.Key}, fmt.Errorf("%w: the record %s cannot be read: %w", state.ErrDamaged, r.Key, err)
 	}

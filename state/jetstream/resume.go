@@ -32,10 +32,10 @@ func (s *Store) Resume(ctx context.Context, partition int, fence state.Fence) (s
 	if err != nil {
 		return state.Fence{}, fmt.Errorf("resuming partition %d: %w", partition, err)
 	}
-	whole := !pos.Partial && pos.Draft == nil && pos.Sum != nil
+	whole := !pos.Partial && pos.Draft == nil && len(pos.Links) == 0 && pos.Sum != nil
 	if !whole || pos.Position != fence.Position || !s.sums.resume(partition, fence.Rev, rev, *pos.Sum) {
 		return state.Fence{}, fmt.Errorf("resuming partition %d: %w", partition, state.ErrFenced)
 	}
-	s.keepWaiting(partition, rev, pos.inline)
+	s.keepWaiting(partition, rev, pos)
 	return state.Fence{Position: pos.Position, Rev: rev}, nil
 }

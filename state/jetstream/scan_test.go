@@ -42,7 +42,7 @@ func storeOf(t *testing.T, records int) (*Store, *syncBuffer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeIt(t, s) })
-	s.inlineBytes = 0
+	s.limits = limits{}
 	var fence state.Fence
 	for n := 0; n < records; {
 		batch := make([]state.Record, 0, MaxRecords)

@@ -18,6 +18,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream/connect"
+	"paramedic/state/jetstream/lease"
 )
 
 const (
@@ -108,12 +109,12 @@ type Store struct {
 	in        natsjs.Stream
 	st        natsjs.Stream
 
-	lease *lease // nil: embedded, or not for a bot
+	lease *lease.Lease // nil: embedded, or not for a bot
 	queue *queue
 	sums  sums
-	// waitlists has the records in the newest known position of each partition. Nil: none was read.
-	waitlists   [partitions]atomic.Pointer[waitlist]
-	inlineBytes int // the most bytes of records in a position
+	// waitlists has what waits in the newest known position of each partition. Nil: none was read.
+	waitlists [partitions]atomic.Pointer[waitlist]
+	limits    limits
 	// tombstones is the time after which the server removes a tombstone.
 	tombstones time.Duration
 	lost       atomic.Uint64 // lost inputs
@@ -138,7 +139,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue(), sums: sums{seed: maphash.MakeSeed()},
-		tombstones: tombstoneTime, inlineBytes: inlineBytes, pulse: pulse{sick: map[string]failures{}}}
+		tombstones: tombstoneTime, limits: limits{inline: inlineBytes, links: linkBytes}, pulse: pulse{sick: map[string]failures{}}}
 	err := s.connect(ctx, cfg)
 	if err == nil {
 		err = s.prepare(ctx, cfg)
@@ -153,8 +154,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if s.server != nil {
 		s.readers.Go(s.watch)
 	} else if cfg.Purpose == Run {
-		s.lease = newLease(s)
-		s.readers.Go(s.lease.run)
+		s.lease = s.newLease()
+		s.readers.Go(func() { s.lease.Run(s.closed) })
 	}
 	return s, nil
 }
@@ -199,6 +200,15 @@ func wait(ctx context.Context, wg *sync.WaitGroup) error {
 	case <-ctx.Done():
 		return fmt.Errorf("writing the inputs already taken: %w", ctx.Err())
 	}
+}
+
+// CommitRecords returns how many records a commit should have at most. On an external server, one
+// of more than MaxRecords is written twice.
+func (s *Store) CommitRecords() int {
+	if s.server != nil {
+		return maxLinked
+	}
+	return MaxRecords / 2 // the changes of one more input fit
 }
 
 // Partitions returns the number of partitions.

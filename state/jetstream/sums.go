@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/wire"
 )
 
 // sums holds the sum of the live records of each partition, so that a commit can store its new sum.
@@ -74,7 +75,7 @@ func (l *ledger) after(partition int, seed maphash.Seed, records []state.Record)
 			sum.Remove(old.hash)
 		}
 		if !c.gone {
-			c.part = part{r.Hash(), liveName(r.Key)}
+			c.part = part{r.Hash(), wire.Name(r.Key)}
 			sum.Add(c.part.hash)
 		}
 		changes = append(changes, c)

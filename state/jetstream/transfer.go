@@ -12,6 +12,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/wire"
 )
 
 // A Logged is an input as the log has it. Its sequence is part of its meaning: IDs of incidents and
@@ -56,7 +57,7 @@ func (s *Store) EachInput(ctx context.Context, visit func(Logged) error) error {
 		if err != nil || checkPartition(partition) != nil {
 			return fmt.Errorf("input %d is in the unknown partition %s", seq, m.Subject())
 		}
-		data, err := decompress(m.Data())
+		data, err := wire.Decompress(m.Data())
 		if err != nil {
 			return fmt.Errorf("input %d: %w", seq, err)
 		}
@@ -78,19 +79,24 @@ func (s *Store) EachInput(ctx context.Context, visit func(Logged) error) error {
 // EachRecord calls visit for every live record of a partition, timelines included, in the order of
 // their last write.
 func (s *Store) EachRecord(ctx context.Context, partition int, visit func(state.Record) error) error {
-	waiting, err := s.newestWaiting(ctx, partition)
+	waits, err := s.newestWaiting(ctx, partition)
 	if err != nil {
 		return err
 	}
+	waiting, err := s.waitingRecords(ctx, partition, waits, func(string) bool { return true })
+	if err != nil {
+		return err
+	}
+	newer := newWaitlist(waiting).index
 	if err := s.eachPlaced(ctx, partition, func(r state.Record) error {
-		if waiting.has(r.Key) {
+		if _, ok := newer[r.Key]; ok {
 			return nil
 		}
 		return visit(r)
 	}); err != nil {
 		return err
 	}
-	for _, r := range waiting.records {
+	for _, r := range waiting {
 		if r.Value == nil {
 			continue
 		}

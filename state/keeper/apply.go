@@ -36,6 +36,19 @@ type group struct {
 	done  chan struct{} // closed when fence and err are known
 }
 
+// writing reports whether the group's commit is on its way.
+func (g *group) writing() bool {
+	if g == nil {
+		return false
+	}
+	select {
+	case <-g.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // apply applies one input and those that wait behind it, and commits. It applies the inputs of the
 // next commit while a full one is written, for at most maxInARow commits. It returns the number of
 // inputs.
@@ -79,7 +92,7 @@ func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.Inp
 	}
 	from := p.fence.Position
 	for row := 1; err == nil; row++ {
-		g, failed := k.applyGroup(ctx, p, reader, in, from)
+		g, failed := k.applyGroup(ctx, p, reader, in, from, writing)
 		if err := end(); err != nil {
 			return committed, err
 		}
@@ -103,9 +116,10 @@ func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.Inp
 	return committed, err
 }
 
-// applyGroup applies an input and those that wait behind it, until they have many changes. Inputs
-// up to a position are on the board already.
-func (k *Keeper) applyGroup(ctx context.Context, p *partition, reader state.InputReader, in state.Input, from uint64) (*group, error) {
+// applyGroup applies an input and those that wait behind it, until they have many changes. It goes
+// on while the group before is being written. Inputs up to a position are on the board already.
+func (k *Keeper) applyGroup(ctx context.Context, p *partition, reader state.InputReader, in state.Input, from uint64,
+	before *group) (*group, error) {
 	g, yielded := &group{last: from, done: make(chan struct{})}, time.Time{}
 	for {
 		if in.Seq > from {
@@ -125,7 +139,8 @@ func (k *Keeper) applyGroup(ctx context.Context, p *partition, reader state.Inpu
 			g.last = in.Seq
 			g.inputs++
 		}
-		g.full = p.board.Changes() >= maxUncommitted
+		changes := p.board.Changes()
+		g.full = changes >= maxUncommitted && (!before.writing() || changes >= k.cfg.Store.CommitRecords())
 		if !in.More && (g.full || reader.Buffered() == 0 || !p.active && in.Seq >= p.committed) {
 			break
 		}

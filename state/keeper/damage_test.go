@@ -216,7 +216,7 @@ func copyOf(t *testing.T, from string) (dir string) {
 }
 
 // damage inverts 16 bytes in a file of the stream: in its oldest file, or at a place in its newest.
-// In the newest file of the state it meets the newest record, which is live. A server that was
+// In the newest file of the state it meets the newest message with records. A server that was
 // killed reads its files anew. One that was stopped trusts its index.
 func damage(t *testing.T, dir, stream, where string, killed bool) {
 	t.Helper()
@@ -231,7 +231,9 @@ func damage(t *testing.T, dir, stream, where string, killed bool) {
 	}
 	at := len(data) / 2
 	if where == "newest" && stream == records {
-		at = bytes.LastIndex(data, []byte("paramedic.st."))
+		for _, subject := range []string{"paramedic.st.", "paramedic.draft.", "paramedic.pos."} {
+			at = max(at, bytes.LastIndex(data, []byte(subject)))
+		}
 	}
 	if where == "end of the newest" {
 		at = len(data) - 60
@@ -375,7 +377,7 @@ func TestDamageOfBothStreamsIsReported(t *testing.T) {
 		if b.Loading() == nil {
 			t.Error("a partition that cannot be loaded is not missing")
 		}
-		return err != nil && strings.Contains(err.Error(), "records are missing (stream PARAMEDIC_STATE)") &&
+		return err != nil && strings.Contains(err.Error(), "records of a commit cannot be read (stream PARAMEDIC_STATE") &&
 			strings.Contains(err.Error(), "inputs of stream PARAMEDIC_INPUT are lost; restore the state")
 	})
 	_, _, err := b.store.Load(t.Context(), b.store.Partition("prod"), func(r state.Record) (any, error) { return r, nil })

@@ -34,6 +34,7 @@ type memoryStore struct {
 }
 
 func (m *memoryStore) Partitions() int                        { return 1 }
+func (m *memoryStore) CommitRecords() int                     { return 999 }
 func (m *memoryStore) Partition(string) int                   { return 0 }
 func (m *memoryStore) Received(context.Context) (bool, error) { return true, nil }
 func (m *memoryStore) Ready(context.Context) error            { return nil }

@@ -1,4 +1,6 @@
-package jetstream
+// Package wire has the stored form of values: compressed, as lists of records, and as sets of
+// names. It is part of the format of the store.
+package wire
 
 import (
 	_ "embed"
@@ -9,19 +11,14 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// Inputs and records are JSON with the same names again and again. An embedded store writes them as
-// S2 blocks with a dictionary, mostly at a third to a half of their size (BenchmarkCompress). So
-// the disk and the server's buffers have less to do. A store on an external server writes them as
-// they are: while replicas are upgraded, an older one may have to read them.
-//
-// A compressed value begins with its kind. JSON never begins with that byte.
-const compressed = 0x01
+// Compressed is the first byte of a compressed value. JSON never begins with it.
+const Compressed = 0x01
 
 const (
 	// compressFrom is the least number of bytes that is compressed.
 	compressFrom = 128
 	// maxDecompressed bounds the bytes of a value, so that a damaged one cannot fill the memory. It
-	// is far above MaxValue and packBytes.
+	// is far above what a NATS server takes.
 	maxDecompressed = 64 << 20
 )
 
@@ -38,10 +35,17 @@ var errTooLarge = errors.New("it is too large")
 // scratch holds buffers in which values are compressed.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// compress returns the form in which the store writes a value, or the value itself.
-func (s *Store) compress(value []byte) []byte {
-	ambiguous := len(value) > 0 && value[0] == compressed
-	if !ambiguous && (s.server == nil || len(value) < compressFrom) {
+// Compress returns a value as an S2 block with a dictionary, or the value itself if that is not
+// smaller. Inputs and records are JSON with the same names again and again, and mostly become a
+// third to a half of their size (BenchmarkCompress).
+func Compress(value []byte) []byte { return compress(value, len(value) >= compressFrom) }
+
+// Plain returns a value as it is, unless it looks like a compressed one.
+func Plain(value []byte) []byte { return compress(value, false) }
+
+func compress(value []byte, smaller bool) []byte {
+	ambiguous := len(value) > 0 && value[0] == Compressed
+	if !ambiguous && !smaller {
 		return value
 	}
 	buffer := scratch.Get().(*[]byte)
@@ -53,12 +57,12 @@ func (s *Store) compress(value []byte) []byte {
 	if !ambiguous && len(block) >= len(value) {
 		return value
 	}
-	return append(append(make([]byte, 0, len(block)+1), compressed), block...)
+	return append(append(make([]byte, 0, len(block)+1), Compressed), block...)
 }
 
-// decompress returns the value that compress was given.
-func decompress(stored []byte) ([]byte, error) {
-	if len(stored) == 0 || stored[0] != compressed {
+// Decompress returns the value that [Compress] or [Plain] was given.
+func Decompress(stored []byte) ([]byte, error) {
+	if len(stored) == 0 || stored[0] != Compressed {
 		return stored, nil
 	}
 	n, err := s2.DecodedLen(stored[1:])

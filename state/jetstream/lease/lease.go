@@ -1,42 +1,53 @@
-package jetstream
+// Package lease elects the active one of the processes on an external store.
+package lease
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"log/slog"
 	"sync"
 	"time"
 
-	"crypto/rand"
-	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
 )
 
 const (
-	leaseSubject = "paramedic.lease.active"
-	// leaseTime is the time for which a written lease is held. Another process takes it over if it
-	// has seen no renewal for takeoverTime.
-	leaseTime    = 5 * time.Second
-	takeoverTime = 6 * time.Second
-	leaseRenew   = 2 * time.Second
-	// leaseLook is the time between two looks of a process without the lease.
-	leaseLook = 500 * time.Millisecond
+	subject = "paramedic.lease.active"
+	// heldFor is the time for which a written lease is held. Another process takes it over if it
+	// has seen no renewal for takeover.
+	heldFor  = 5 * time.Second
+	takeover = 6 * time.Second
+	renew    = 2 * time.Second
+	// look is the time between two looks of a process without the lease.
+	look = 500 * time.Millisecond
 )
 
-// A lease is held by one of the processes on an external store: the active one. It is a record
+// Config is what a lease needs of its store.
+type Config struct {
+	Stream natsjs.Stream // holds the lease
+	// Write publishes a record of a subject whose last revision is known, and returns the new one.
+	// It returns state.ErrFenced if the record has another revision.
+	Write func(ctx context.Context, subject string, revision uint64, data []byte) (uint64, error)
+	// Watch calls back for each message of a subject that is written from now on.
+	Watch  func(ctx context.Context, subject string, visit func(natsjs.Msg)) (natsjs.ConsumeContext, error)
+	Logger *slog.Logger
+}
+
+// A Lease is held by one of the processes on an external store: the active one. It is a record
 // that its holder renews by compare-and-set. No two clocks are compared. The holder counts from
 // before it writes a renewal, another process from after it has read one, so the holder gives up
 // first. Clocks that stand still, as in a suspended machine, break this; the position's fence then
 // still refuses the commits of the old holder.
-type lease struct {
-	s  *Store
-	me string
+type Lease struct {
+	cfg Config
+	me  string
 
-	// Used by run's own goroutine only.
+	// Used by Run's own goroutine only.
 	revision uint64 // of the record that this process wrote last; 0: it does not hold the lease
 	seen     uint64 // revision of another's record
 	seenAt   time.Time
@@ -44,7 +55,7 @@ type lease struct {
 	released  chan struct{} // receives a value when another process has released the lease
 	resigned  chan struct{} // closed when this process gives it up for good
 	resigning sync.Once
-	over      chan struct{} // closed when run has returned
+	over      chan struct{} // closed when Run has returned
 
 	mu      sync.Mutex
 	until   time.Time // with the monotonic clock, which goes on in a stopped process
@@ -57,62 +68,54 @@ type holder struct {
 	Process string `json:"process"` // empty: it was released
 }
 
-func newLease(s *Store) *lease {
-	return &lease{s: s, me: rand.Text(), changed: make(chan struct{}), released: make(chan struct{}, 1),
+// New returns a lease. It is not held before Run.
+func New(cfg Config) *Lease {
+	return &Lease{cfg: cfg, me: rand.Text(), changed: make(chan struct{}), released: make(chan struct{}, 1),
 		resigned: make(chan struct{}), over: make(chan struct{})}
 }
 
-// Held reports whether this process is the one that commits and delivers. That of an embedded store
-// always is.
-func (s *Store) Held() bool { return s.lease == nil || s.lease.held() }
-
-// Changed returns a channel that is closed when Held changes. It is nil for an embedded store.
-func (s *Store) Changed() <-chan struct{} {
-	if s.lease == nil {
-		return nil
-	}
-	s.lease.mu.Lock()
-	defer s.lease.mu.Unlock()
-	return s.lease.changed
+// Changed returns a channel that is closed when Held changes.
+func (l *Lease) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
 }
 
-func (l *lease) held() bool {
+// Held reports whether this process is the active one.
+func (l *Lease) Held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Now().Before(l.until)
 }
 
 // Resign releases the lease for good, so that another process takes it over at once. It returns
-// when the release is written, or when the context ends. The store still takes inputs.
-func (s *Store) Resign(ctx context.Context) {
-	if s.lease == nil {
-		return
-	}
-	s.lease.resigning.Do(func() { close(s.lease.resigned) })
+// when the release is written, or when the context ends.
+func (l *Lease) Resign(ctx context.Context) {
+	l.resigning.Do(func() { close(l.resigned) })
 	select {
-	case <-s.lease.over:
+	case <-l.over:
 	case <-ctx.Done():
 	}
 }
 
-// run takes and renews the lease until this process resigns or the store closes, and then releases
-// it.
-func (l *lease) run() {
+// Run takes and renews the lease until this process resigns or the channel is closed, and then
+// releases it.
+func (l *Lease) Run(closed <-chan struct{}) {
 	defer close(l.over)
 	go l.watch()
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
+		ctx, cancel := context.WithTimeout(context.Background(), renew)
 		if err := l.step(ctx); err != nil && !errors.Is(err, state.ErrFenced) {
-			l.s.log.WarnContext(ctx, "the lease of the active bot cannot be read or renewed", "err", err)
+			l.cfg.Logger.WarnContext(ctx, "the lease of the active bot cannot be read or renewed", "err", err)
 		}
 		cancel()
-		wait := leaseLook
+		wait := look
 		if l.revision > 0 {
-			wait = leaseRenew
+			wait = renew
 		}
 		l.announce()
 		select {
-		case <-l.s.closed:
+		case <-closed:
 			l.release()
 			return
 		case <-l.resigned:
@@ -124,8 +127,8 @@ func (l *lease) run() {
 	}
 }
 
-// watch reports releases of the lease by other processes, until run has returned.
-func (l *lease) watch() {
+// watch reports releases of the lease by other processes, until Run has returned.
+func (l *Lease) watch() {
 	for {
 		watching, err := l.consume()
 		if err == nil {
@@ -133,25 +136,20 @@ func (l *lease) watch() {
 			watching.Stop()
 			return
 		}
-		l.s.log.Debug("the lease cannot be watched", "err", err)
+		l.cfg.Logger.Debug("the lease cannot be watched", "err", err)
 		select {
 		case <-l.over:
 			return
-		case <-time.After(leaseRenew):
+		case <-time.After(renew):
 		}
 	}
 }
 
 // consume calls back for each record of the lease that is written from now on.
-func (l *lease) consume() (natsjs.ConsumeContext, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
+func (l *Lease) consume() (natsjs.ConsumeContext, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), renew)
 	defer cancel()
-	cons, err := l.s.js.OrderedConsumer(ctx, stateStream, natsjs.OrderedConsumerConfig{FilterSubjects: []string{leaseSubject},
-		DeliverPolicy: natsjs.DeliverNewPolicy, MaxResetAttempts: consumerTries})
-	if err != nil {
-		return nil, err
-	}
-	return cons.Consume(func(m natsjs.Msg) {
+	return l.cfg.Watch(ctx, subject, func(m natsjs.Msg) {
 		var by holder
 		if json.Unmarshal(m.Data(), &by) == nil && by.Process == "" {
 			select {
@@ -159,13 +157,11 @@ func (l *lease) consume() (natsjs.ConsumeContext, error) {
 			default:
 			}
 		}
-	}, natsjs.PullHeartbeat(consumerHeartbeat), natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
-		l.s.log.Debug("watching the lease", "err", err)
-	}))
+	})
 }
 
 // step renews the lease, or takes it if it is free.
-func (l *lease) step(ctx context.Context) error {
+func (l *Lease) step(ctx context.Context) error {
 	if l.revision > 0 {
 		err := l.write(ctx, l.revision, l.me)
 		if err != nil {
@@ -173,16 +169,16 @@ func (l *lease) step(ctx context.Context) error {
 		}
 		return err
 	}
-	m, err := l.s.st.GetLastMsgForSubject(ctx, leaseSubject)
+	m, err := l.cfg.Stream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, natsjs.ErrMsgNotFound) {
 		return l.write(ctx, 0, l.me)
 	}
 	if err != nil {
-		return unavailable("reading the lease", err)
+		return fmt.Errorf("reading the lease: %w", err)
 	}
 	var by holder
 	if err := json.Unmarshal(m.Data, &by); err != nil {
-		return fmt.Errorf("the lease is corrupt (stream %s, sequence %d): %w", stateStream, m.Sequence, err)
+		return fmt.Errorf("the lease is corrupt (stream %s, sequence %d): %w", l.cfg.Stream.CachedInfo().Config.Name, m.Sequence, err)
 	}
 	if by.Process != l.me {
 		l.lose() // also if another process held it in between, and has released it
@@ -192,36 +188,33 @@ func (l *lease) step(ctx context.Context) error {
 		return l.write(ctx, m.Sequence, l.me)
 	case m.Sequence != l.seen:
 		l.seen, l.seenAt = m.Sequence, now
-	case now.Sub(l.seenAt) >= takeoverTime:
+	case now.Sub(l.seenAt) >= takeover:
 		return l.write(ctx, m.Sequence, l.me)
 	}
 	return nil
 }
 
 // write stores the holder if the record still has a revision.
-func (l *lease) write(ctx context.Context, revision uint64, process string) error {
+func (l *Lease) write(ctx context.Context, revision uint64, process string) error {
 	data, err := json.Marshal(holder{process})
 	if err != nil {
 		return fmt.Errorf("encoding the lease: %w", err)
 	}
-	m := nats.NewMsg(leaseSubject)
-	m.Data = data
-	m.Header.Set(expectLastHeader, strconv.FormatUint(revision, 10))
 	began := time.Now()
-	rev, err := l.s.send(ctx, []*nats.Msg{m})
+	rev, err := l.cfg.Write(ctx, subject, revision, data)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if process == l.me {
-		l.revision, l.until = rev, began.Add(leaseTime)
+		l.revision, l.until = rev, began.Add(heldFor)
 	}
 	return nil
 }
 
 // announce closes the channel of Changed if the answer of Held has changed.
-func (l *lease) announce() {
+func (l *Lease) announce() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now().Before(l.until)
@@ -234,7 +227,7 @@ func (l *lease) announce() {
 }
 
 // lose ends the time of the lease, and announces that.
-func (l *lease) lose() {
+func (l *Lease) lose() {
 	l.mu.Lock()
 	l.until = time.Time{}
 	l.mu.Unlock()
@@ -242,14 +235,14 @@ func (l *lease) lose() {
 }
 
 // release gives the lease up, so that another process takes it at once.
-func (l *lease) release() {
+func (l *Lease) release() {
 	l.lose()
 	if l.revision == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
+	ctx, cancel := context.WithTimeout(context.Background(), renew)
 	defer cancel()
 	if err := l.write(ctx, l.revision, ""); err != nil {
-		l.s.log.WarnContext(ctx, "the lease could not be released, another bot takes it over in some seconds", "err", err)
+		l.cfg.Logger.WarnContext(ctx, "the lease could not be released, another bot takes it over in some seconds", "err", err)
 	}
 }

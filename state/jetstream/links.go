@@ -1,0 +1,262 @@
+package jetstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"paramedic/state"
+	"paramedic/state/jetstream/wire"
+)
+
+// A link is a message with the records of one commit. They wait there until later commits write
+// them to their places, the oldest link first. The position names the links, so that it makes a
+// commit of any size durable with two messages instead of a batch. Only an embedded store has
+// links: an older replica would not read them.
+type link struct {
+	Seq     uint64 `json:"seq"`
+	Records int    `json:"records"`
+	Bytes   int    `json:"bytes"` // of the message
+
+	keys  []string // of its records
+	since time.Time
+}
+
+const (
+	// linkBytes and linkRecords bound what waits in the links of a partition. Beyond, each commit
+	// also writes the oldest records to their places. A start reads the links, and their keys are
+	// in memory.
+	linkBytes   = 8 << 20
+	linkRecords = 50_000
+	// maxLinked bounds the records of a commit, for which readers of the partition wait.
+	maxLinked = 2000
+	// maxLink bounds the records of one link, before their compression.
+	maxLink = 1 << 20
+)
+
+// mayLink reports whether a commit may write its records to links.
+func (s *Store) mayLink(w *waitlist) bool {
+	return s.server != nil && s.limits.links > 0 || len(w.links) > 0
+}
+
+// writeLinks writes records to new links. No reader looks at them before a position names them.
+func (s *Store) writeLinks(ctx context.Context, partition int, records []state.Record) ([]link, error) {
+	if err := s.checkRecords(records); err != nil {
+		return nil, err
+	}
+	var links []link
+	for len(records) > 0 {
+		n, bytes := 0, 0
+		for _, r := range records {
+			if bytes += len(r.Key) + len(r.Value); n > 0 && bytes > maxLink {
+				break
+			}
+			n++
+		}
+		m := nats.NewMsg(draftSubject(partition, rand.Text()+".link"))
+		m.Data = s.compress(wire.AppendRecords(make([]byte, 0, bytes+n*wire.RecordRoom), records[:n]))
+		l := link{Records: n, Bytes: len(m.Data)}
+		l.name(records[:n])
+		var err error
+		if l.Seq, err = s.writeOne(ctx, m); err != nil {
+			return nil, err
+		}
+		links, records = append(links, l), records[n:]
+	}
+	return links, nil
+}
+
+func (s *Store) writeOne(ctx context.Context, m *nats.Msg) (uint64, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return s.publish(ctx, []*nats.Msg{m})
+}
+
+// readLink returns the records of a link.
+func (s *Store) readLink(ctx context.Context, l *link) ([]state.Record, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	m, err := s.st.GetMsg(ctx, l.Seq)
+	var api *natsjs.APIError
+	if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) && !errors.As(err, &api) {
+		return nil, unavailable("reading a link", err)
+	}
+	var records []state.Record
+	if err == nil {
+		var data []byte
+		if data, err = wire.Decompress(m.Data); err == nil {
+			records, err = wire.DecodeRecords(data)
+		}
+	}
+	if err == nil && len(records) != l.Records {
+		err = fmt.Errorf("it has %d records", len(records))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the %d records of a commit cannot be read (stream %s, sequence %d): %w", state.ErrDamaged,
+			l.Records, stateStream, l.Seq, err)
+	}
+	return records, nil
+}
+
+// readLinks calls visit for each link of the position with the revision, concurrently. It returns
+// the first error in the order of the links, or errMoved if another commit has removed one
+// meanwhile.
+func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links []link,
+	visit func(i int, records []state.Record) error) error {
+	errs := make([]error, len(links))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range links {
+		group.Go(func() error {
+			records, err := s.readLink(ctx, &links[i])
+			if err == nil {
+				err = visit(i, records)
+			}
+			errs[i] = err
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	err := cmp.Or(errs...)
+	if errors.Is(err, state.ErrDamaged) {
+		switch _, now, failed := s.boundedPosition(ctx, partition); {
+		case failed != nil:
+			return failed
+		case now != rev:
+			return errMoved
+		}
+	}
+	return err
+}
+
+// nameKeys sets the keys of links that another process has written.
+func (s *Store) nameKeys(ctx context.Context, partition int, rev uint64, links []link) error {
+	return s.readLinks(ctx, partition, rev, links, func(i int, records []state.Record) error {
+		links[i].name(records)
+		return nil
+	})
+}
+
+// name sets the keys of a link's records.
+func (l *link) name(records []state.Record) {
+	l.keys, l.since = make([]string, len(records)), time.Now()
+	for i, r := range records {
+		l.keys[i] = r.Key
+	}
+}
+
+// waitingRecords returns the newest value of each waiting record whose key matches, in the order of
+// their first write.
+func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist,
+	match func(key string) bool) ([]state.Record, error) {
+	with := slices.DeleteFunc(slices.Clone(w.links), func(l link) bool { return !slices.ContainsFunc(l.keys, match) })
+	parts := make([][]state.Record, len(with), len(with)+1)
+	err := s.readLinks(ctx, partition, w.rev, with, func(i int, records []state.Record) error {
+		parts[i] = records
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := newWaitlist(nil)
+	for _, records := range append(parts, w.records) {
+		found.add(slices.DeleteFunc(slices.Clone(records), func(r state.Record) bool { return !match(r.Key) }))
+	}
+	return found.records, nil
+}
+
+// commitLinked commits the position with new links for the records.
+func (s *Store) commitLinked(ctx context.Context, partition int, fence state.Fence, pos position,
+	records []state.Record) (uint64, error) {
+	links, err := s.writeLinks(ctx, partition, records)
+	if err != nil {
+		return 0, err
+	}
+	pos.Links = slices.Concat(pos.Links, links)
+	return s.commitAndPlace(ctx, partition, fence, pos)
+}
+
+// commitAndPlace commits the position. If too many records wait in its links, or if they have
+// waited for a minute, it also writes the oldest of them to their places.
+func (s *Store) commitAndPlace(ctx context.Context, partition int, fence state.Fence, pos position) (uint64, error) {
+	records, left, err := s.oldest(ctx, partition, fence.Rev, pos)
+	if err != nil {
+		return 0, err
+	}
+	for len(records) > MaxRecords { // the first position makes the commit durable
+		if fence.Rev, err = s.commit(ctx, partition, fence, pos, records[:MaxRecords]); err != nil {
+			return 0, err
+		}
+		records = records[MaxRecords:]
+	}
+	linked := len(pos.Links) > 0
+	pos.Links = left
+	rev, err := s.commit(ctx, partition, fence, pos, records)
+	if err == nil && linked && len(left) == 0 {
+		s.purgeBefore(ctx, partition, rev)
+	}
+	return rev, err
+}
+
+// oldest returns the records of the oldest links to write to their places now, and the links that
+// are left. It leaves out records that wait again in a later link or in the position.
+func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos position) ([]state.Record, []link, error) {
+	n := s.due(pos.Links)
+	if n == 0 {
+		return nil, pos.Links, nil
+	}
+	newest := map[string]uint64{} // the sequence of the newest link of each key
+	for i, l := range pos.Links {
+		for _, key := range l.keys {
+			if _, ok := newest[key]; ok || i < n {
+				newest[key] = l.Seq
+			}
+		}
+	}
+	for _, r := range pos.inline {
+		delete(newest, r.Key)
+	}
+	parts := make([][]state.Record, n)
+	err := s.readLinks(ctx, partition, rev, pos.Links[:n], func(i int, records []state.Record) error {
+		parts[i] = slices.DeleteFunc(records, func(r state.Record) bool { return newest[r.Key] != pos.Links[i].Seq })
+		return nil
+	})
+	return slices.Concat(parts...), pos.Links[n:], err
+}
+
+// due returns how many of the oldest links are due. If any is, then so many that they fill a batch.
+func (s *Store) due(links []link) (n int) {
+	bytes, count := 0, 0
+	for _, l := range links {
+		bytes, count = bytes+l.Bytes, count+l.Records
+	}
+	over := func() bool { return bytes > s.limits.links || count > linkRecords }
+	if len(links) == 0 || !over() && time.Since(links[0].since) < inlineTime {
+		return 0
+	}
+	for size := 0; n < len(links) && (over() || size+links[n].Records <= MaxRecords || n == 0); n++ {
+		bytes, count = bytes-links[n].Bytes, count-links[n].Records
+		size += links[n].Records
+	}
+	return n
+}
+
+// purgeBefore removes all links and drafts before a position that names none. A commit that is
+// still on its way and names one of them is refused, because the position is newer.
+func (s *Store) purgeBefore(ctx context.Context, partition int, rev uint64) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	err := s.st.Purge(ctx, natsjs.WithPurgeSubject(draftSubject(partition, ">")), natsjs.WithPurgeSequence(rev))
+	if err != nil { // the next time removes them
+		s.log.WarnContext(ctx, "the links of earlier commits could not be removed", "partition", partition, "err", err)
+	}
+}

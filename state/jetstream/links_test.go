@@ -1,0 +1,167 @@
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state"
+	"paramedic/state/statetest"
+)
+
+// manyRecords returns records of one commit, more than one batch takes.
+func manyRecords(prefix, value string) []state.Record {
+	records := make([]state.Record, 2*MaxRecords+500)
+	for i := range records {
+		records[i] = state.Record{Key: fmt.Sprintf("%s.%d", prefix, i), Value: []byte(value)}
+	}
+	return records
+}
+
+// committer returns a function that commits to a store, with a first record at its place.
+func committer(t *testing.T, s *Store) func(...state.Record) state.Fence {
+	t.Helper()
+	var fence state.Fence
+	commit := func(records ...state.Record) state.Fence {
+		t.Helper()
+		var err error
+		if fence, err = s.Commit(t.Context(), 0, fence, fence.Position+1, records); err != nil {
+			t.Fatal(err)
+		}
+		return fence
+	}
+	commit(state.Record{Key: "first.1", Value: []byte("x")})
+	return commit
+}
+
+// placed returns how many records the partition has at their places, and in links and drafts.
+func placed(t *testing.T, s *Store) (places, links int) {
+	t.Helper()
+	info, err := s.st.Info(t.Context(), natsjs.WithSubjectFilter(">"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for subject := range info.State.Subjects {
+		switch {
+		case strings.HasPrefix(subject, "paramedic.st."):
+			places++
+		case strings.HasPrefix(subject, "paramedic.draft."):
+			links++
+		}
+	}
+	return places, links
+}
+
+// A commit of any size is durable with its link and its position, and the next start reads it.
+func TestLinkedCommitOutlivesItsBot(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	commit := committer(t, s)
+	commit(manyRecords("a", "old")...)
+	fence := commit(manyRecords("a", "new")[:MaxRecords+7]...)
+	if places, links := placed(t, s); places != 1 || links != 2 {
+		t.Errorf("%d records are at their places, and %d links are there", places, links)
+	}
+	closeIt(t, s)
+	s = openIn(t, dir)
+	defer closeIt(t, s)
+	values, at, err := s.Load(t.Context(), 0, statetest.Raw)
+	if err != nil || at != fence || len(values) != 2*MaxRecords+501 {
+		t.Fatalf("loaded %d records at %+v, %v", len(values), at, err)
+	}
+	newer := 0
+	for _, v := range values {
+		if r := v.(state.Record); string(r.Value) == "new" {
+			newer++
+		}
+	}
+	if newer != MaxRecords+7 {
+		t.Errorf("%d records have their newest value", newer)
+	}
+}
+
+// A link that is lost before its records are at their places is damage.
+func TestLostLinkIsDamage(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	commit := committer(t, s)
+	commit(manyRecords("a", "x")...)
+	lost := s.waitlists[0].Load().links[0]
+	if err := s.st.DeleteMsg(t.Context(), lost.Seq); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := s.Load(t.Context(), 0, statetest.Raw)
+	var damage *state.DamagedError
+	if !errors.As(err, &damage) || !strings.Contains(damage.Wrong, fmt.Sprintf("the %d records of a commit cannot be read", lost.Records)) {
+		t.Errorf("load: %v", err)
+	}
+}
+
+// Beyond their limit, the oldest links are written to their places, without the records that wait
+// again. At the end no link is left on disk.
+func TestOldestLinksArePlaced(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	s.limits = limits{links: 1}
+	commit := committer(t, s)
+	commit(state.Record{Key: "a.1", Value: []byte("x")}, state.Record{Key: "a.2", Value: []byte("x")})
+	if places, links := placed(t, s); places != 3 || links != 0 {
+		t.Errorf("beyond the limit %d records are at their places, and %d links are there", places, links)
+	}
+	s.limits.links = linkBytes
+	for range 3 {
+		commit(state.Record{Key: "a.3", Value: []byte("x")}, state.Record{Key: "a.4", Value: []byte("x")})
+	}
+	if places, links := placed(t, s); places != 3 || links != 3 {
+		t.Errorf("below the limit %d records are at their places, and %d links are there", places, links)
+	}
+	s.limits.links = 1
+	before, err := s.st.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(state.Record{Key: "a.1"})
+	after, err := s.st.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The new link, the newest a.3 and a.4, the deleted a.1, and the position.
+	if wrote := after.State.LastSeq - before.State.LastSeq; wrote != 5 {
+		t.Errorf("the commit wrote %d messages", wrote)
+	}
+	s.limits.links = linkBytes
+	commit(state.Record{Key: "a.5", Value: []byte("x")})
+	for i := range s.waitlists[0].Load().links {
+		s.waitlists[0].Load().links[i].since = time.Now().Add(-inlineTime)
+	}
+	commit()
+	if places, links := placed(t, s); places != 6 || links != 0 { // a.1 is a tombstone
+		t.Errorf("after a minute %d records are at their places, and %d links are there", places, links)
+	}
+	if values, _, err := s.Load(t.Context(), 0, statetest.Raw); err != nil || len(values) != 5 {
+		t.Errorf("loaded %d records, %v", len(values), err)
+	}
+}
+
+// A link that no position names, because the process died in between, changes nothing and is
+// removed with the others.
+func TestUnnamedLinkIsIgnored(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	commit := committer(t, s)
+	if _, err := s.writeLinks(t.Context(), 0, []state.Record{{Key: "first.1", Value: []byte("y")}}); err != nil {
+		t.Fatal(err)
+	}
+	if values, _, err := s.Load(t.Context(), 0, statetest.Raw); err != nil || string(values[0].(state.Record).Value) != "x" {
+		t.Errorf("loaded %v, %v", values, err)
+	}
+	s.limits = limits{links: 1}
+	commit(state.Record{Key: "a.1", Value: []byte("x")})
+	if _, links := placed(t, s); links != 0 {
+		t.Errorf("%d links are left", links)
+	}
+}
