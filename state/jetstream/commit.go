@@ -56,26 +56,29 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	if known {
 		pos.Sum = &sum
 	}
-	var rev uint64
+	rev, placed := uint64(0), []state.Record(nil)
 	all := waiting.with(records)
 	switch {
 	// A partition always has a record at its place. Without one, a lost position would look like a
 	// new partition.
 	case fence.Position > 0 && s.mayWait(all):
 		pos.inline = all.records
-		rev, err = s.commitAndPlace(ctx, partition, fence, pos)
+		rev, placed, err = s.commitAndPlace(ctx, partition, fence, pos)
 	case fence.Position > 0 && s.mayLink(all) && !(all.agedOut() && len(all.links) == 0 && len(all.records) <= MaxRecords):
-		rev, err = s.commitLinked(ctx, partition, fence, pos, all.records)
+		rev, placed, err = s.commitLinked(ctx, partition, fence, pos, all.records)
 	case len(all.records) <= MaxRecords:
-		rev, err = s.commit(ctx, partition, fence, pos, all.records)
+		placed = s.sums.withoutUnplaced(partition, fence.Rev, all.records)
+		rev, err = s.commit(ctx, partition, fence, pos, placed)
 	default:
-		rev, err = s.commitLarge(ctx, partition, fence, pos, waiting.records, all.records)
+		placed = all.records
+		rev, err = s.commitLarge(ctx, partition, fence, pos, waiting.records, placed)
 	}
 	if err != nil {
 		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
 	}
 	if known {
 		s.sums.commit(partition, fence.Rev, rev, sum, changes)
+		s.sums.place(partition, rev, placed)
 	}
 	return state.Fence{Position: to, Rev: rev}, nil
 }

@@ -154,7 +154,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 			return state.Fence{}, err
 		}
 	}
-	s.sums.set(partition, ledger{rev: rev, gone: 1})
+	s.sums.set(partition, s.newLedger(ledger{rev: rev, gone: 1}))
 	for {
 		n := min(len(records), MaxRecords)
 		batch, pos := records[:n], mark
@@ -171,6 +171,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 			return state.Fence{}, err
 		}
 		s.sums.commit(partition, rev, next, sum, changes)
+		s.sums.place(partition, next, batch)
 		if rev = next; len(records) == 0 {
 			return state.Fence{Position: to, Rev: rev}, nil
 		}

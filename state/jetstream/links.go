@@ -176,39 +176,42 @@ func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist,
 
 // commitLinked commits the position with new links for the records.
 func (s *Store) commitLinked(ctx context.Context, partition int, fence state.Fence, pos position,
-	records []state.Record) (uint64, error) {
+	records []state.Record) (rev uint64, placed []state.Record, err error) {
 	links, err := s.writeLinks(ctx, partition, records)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	pos.Links = slices.Concat(pos.Links, links)
 	return s.commitAndPlace(ctx, partition, fence, pos)
 }
 
 // commitAndPlace commits the position. If too many records wait in its links, or if they have
-// waited for a minute, it also writes the oldest of them to their places.
-func (s *Store) commitAndPlace(ctx context.Context, partition int, fence state.Fence, pos position) (uint64, error) {
-	records, left, err := s.oldest(ctx, partition, fence.Rev, pos)
+// waited for a minute, it also writes the oldest of them to their places, and returns those.
+func (s *Store) commitAndPlace(ctx context.Context, partition int, fence state.Fence,
+	pos position) (rev uint64, placed []state.Record, err error) {
+	placed, left, err := s.oldest(ctx, partition, fence.Rev, pos)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	for len(records) > MaxRecords { // the first position makes the commit durable
-		if fence.Rev, err = s.commit(ctx, partition, fence, pos, records[:MaxRecords]); err != nil {
-			return 0, err
+	rest := placed
+	for len(rest) > MaxRecords { // the first position makes the commit durable
+		if fence.Rev, err = s.commit(ctx, partition, fence, pos, rest[:MaxRecords]); err != nil {
+			return 0, nil, err
 		}
-		records = records[MaxRecords:]
+		rest = rest[MaxRecords:]
 	}
 	linked := len(pos.Links) > 0
 	pos.Links = left
-	rev, err := s.commit(ctx, partition, fence, pos, records)
+	rev, err = s.commit(ctx, partition, fence, pos, rest)
 	if err == nil && linked && len(left) == 0 {
 		s.purgeBefore(ctx, partition, rev)
 	}
-	return rev, err
+	return rev, placed, err
 }
 
 // oldest returns the records of the oldest links to write to their places now, and the links that
-// are left. It leaves out records that wait again in a later link or in the position.
+// are left. It leaves out records that wait again in a later link or in the position, and deletions
+// of what has never been at its place.
 func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos position) ([]state.Record, []link, error) {
 	n := s.due(pos.Links)
 	if n == 0 {
@@ -230,7 +233,7 @@ func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos posit
 		parts[i] = slices.DeleteFunc(records, func(r state.Record) bool { return newest[r.Key] != pos.Links[i].Seq })
 		return nil
 	})
-	return slices.Concat(parts...), pos.Links[n:], err
+	return s.sums.withoutUnplaced(partition, rev, slices.Concat(parts...)), pos.Links[n:], err
 }
 
 // due returns how many of the oldest links are due. If any is, then so many that they fill a batch.

@@ -3,6 +3,7 @@ package jetstream
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,10 @@ func manyRecords(prefix, value string) []state.Record {
 // committer returns a function that commits to a store, with a first record at its place.
 func committer(t *testing.T, s *Store) func(...state.Record) state.Fence {
 	t.Helper()
-	var fence state.Fence
+	_, fence, err := s.Load(t.Context(), 0, statetest.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
 	commit := func(records ...state.Record) state.Fence {
 		t.Helper()
 		var err error
@@ -163,5 +167,40 @@ func TestUnnamedLinkIsIgnored(t *testing.T) {
 	commit(state.Record{Key: "a.1", Value: []byte("x")})
 	if _, links := placed(t, s); links != 0 {
 		t.Errorf("%d links are left", links)
+	}
+}
+
+// A record that is deleted before it was ever at its place leaves no tombstone, which the server
+// would have to expire and sync. One that was there before does, also if it came back meanwhile.
+func TestUnplacedRecordLeavesNoTombstone(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	commit := committer(t, s)
+	x := []byte("x")
+	s.limits = limits{links: linkBytes}
+	commit(state.Record{Key: "short.1", Value: x}, state.Record{Key: "first.1"})
+	commit(state.Record{Key: "short.1"}, state.Record{Key: "first.1", Value: x})
+	commit(state.Record{Key: "first.1"})
+	s.limits.links = 1
+	commit(state.Record{Key: "short.2", Value: x})
+	commit(state.Record{Key: "short.2"}, state.Record{Key: "short.3", Value: x})
+	tombstones := map[string]bool{}
+	info, err := s.st.Info(t.Context(), natsjs.WithSubjectFilter("paramedic.st.>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for subject := range info.State.Subjects {
+		m, err := s.st.GetLastMsgForSubject(t.Context(), subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tombstones[recordKey(subject)] = m.Header.Get(deletedHeader) != ""
+	}
+	if want := map[string]bool{"first.1": true, "short.2": true, "short.3": false}; !maps.Equal(tombstones, want) {
+		t.Errorf("the places have %v, want %v", tombstones, want)
+	}
+	values, _, err := s.Load(t.Context(), 0, statetest.Raw)
+	if err != nil || len(values) != 1 || values[0].(state.Record).Key != "short.3" {
+		t.Errorf("loaded %v, %v", values, err)
 	}
 }

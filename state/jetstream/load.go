@@ -104,6 +104,8 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	}
 	maps.Copy(l.newest, waiting)
 	values, found := l.live()
+	found = s.newLedger(found)
+	l.owe(found.owed, rev)
 	if pos.Sum != nil && *pos.Sum != found.sum {
 		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, difference(*pos.Sum, found.sum))
 		if named := s.stallReason(ctx, filter, wrong); errors.Is(named, state.ErrDamaged) {
@@ -309,6 +311,16 @@ func (l *loading) live() ([]any, ledger) {
 	return values, found
 }
 
+// owe adds the deletions that wait in the position of a revision and its links. Any of them may be
+// of a record at its place.
+func (l *loading) owe(owed map[uint64]bool, rev uint64) {
+	for subject, p := range l.newest {
+		if p.deleted && p.seq == rev && owed != nil {
+			owed[maphash.String(l.seed, recordKey(subject))] = true
+		}
+	}
+}
+
 // empty returns an error if a partition without a position has records. A server with damaged files
 // starts with what it could read. A fresh start on that would forget incidents and page for them
 // again.
@@ -320,7 +332,7 @@ func (s *Store) empty(ctx context.Context, partition int) error {
 		return unavailable("asking the state stream", err)
 	}
 	if len(info.State.Subjects) == 0 {
-		s.sums.set(partition, ledger{})
+		s.sums.set(partition, s.newLedger(ledger{}))
 		return nil
 	}
 	switch _, rev, err := s.position(ctx, partition); {

@@ -22,12 +22,28 @@ type ledger struct {
 	rev   uint64
 	sum   state.Sum
 	parts map[uint64]part
-	gone  int    // deletions that the stored live set may not know
-	dead  []dead // deleted records to remove again
+	owed  map[uint64]bool // deleted records that may still be at their places; embedded only
+	gone  int             // deletions that the stored live set may not know
+	dead  []dead          // deleted records to remove again
 }
 
-// A part holds a record's share of the sum, and its name in a live set.
+// newLedger returns the ledger as this store keeps it. On an external server other processes write
+// to the places, too.
+func (s *Store) newLedger(l ledger) ledger {
+	if s.server != nil {
+		l.owed = map[uint64]bool{}
+	}
+	return l
+}
+
+// A part holds a record's share of the sum, and its name in a live set, which has 48 bits.
 type part struct{ hash, name uint64 }
+
+// unplaced is set in the name of a record that has never been at its place, as far as this process
+// knows. Its deletion needs no tombstone.
+const unplaced = 1 << 63
+
+func (p part) placed() bool { return p.name&unplaced == 0 }
 
 // A dead message holds a record that was deleted.
 type dead struct {
@@ -40,6 +56,7 @@ type change struct {
 	key  uint64
 	part part
 	gone bool
+	owed bool // it was deleted, and may be at its place
 }
 
 // set stores what a load has found.
@@ -71,13 +88,19 @@ func (l *ledger) after(partition int, seed maphash.Seed, records []state.Record)
 			continue
 		}
 		c := change{key: maphash.String(seed, r.Key), gone: r.Value == nil}
-		if old, ok := l.parts[c.key]; ok {
+		old, ok := l.parts[c.key]
+		if ok {
 			sum.Remove(old.hash)
 		}
+		placed := l.owed == nil || l.owed[c.key] || ok && old.placed()
 		if !c.gone {
 			c.part = part{r.Hash(), wire.Name(r.Key)}
 			sum.Add(c.part.hash)
+			if !placed {
+				c.part.name |= unplaced
+			}
 		}
+		c.owed = c.gone && placed
 		changes = append(changes, c)
 	}
 	return sum, changes
@@ -108,8 +131,51 @@ func (l *ledger) take(sum state.Sum, changes []change) (gone int) {
 		} else {
 			l.parts[c.key] = c.part
 		}
+		if l.owed == nil {
+			continue
+		}
+		if delete(l.owed, c.key); c.owed {
+			l.owed[c.key] = true
+		}
 	}
 	return gone
+}
+
+// withoutUnplaced leaves out the deletions of records that have never been at their places.
+func (s *sums) withoutUnplaced(partition int, rev uint64, records []state.Record) []state.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of[partition]
+	if l.rev != rev || l.owed == nil {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), func(r state.Record) bool {
+		if r.Value != nil || isTimeline(recordSubject(partition, r.Key)) {
+			return false
+		}
+		key := maphash.String(s.seed, r.Key)
+		old, live := l.parts[key]
+		return !l.owed[key] && !(live && old.placed())
+	})
+}
+
+// place notes that records were written to their places, up to a revision.
+func (s *sums) place(partition int, rev uint64, records []state.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of[partition]
+	if l.rev != rev || l.owed == nil {
+		return
+	}
+	for _, r := range records {
+		key := maphash.String(s.seed, r.Key)
+		if r.Value == nil {
+			delete(l.owed, key)
+		} else if p, ok := l.parts[key]; ok {
+			p.name &^= unplaced
+			l.parts[key] = p
+		}
+	}
 }
 
 // follow changes the ledger of a revision by records that another process has committed since. The
@@ -154,7 +220,7 @@ func (s *sums) unsortedNames(partition int) (rev uint64, names []uint64, gone in
 	}
 	names = make([]uint64, 0, len(l.parts))
 	for _, p := range l.parts {
-		names = append(names, p.name)
+		names = append(names, p.name&^unplaced)
 	}
 	return l.rev, names, l.gone
 }
