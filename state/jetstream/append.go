@@ -64,7 +64,7 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 
 func (s *Store) encode(inputs []state.Input) ([]encoded, error) {
 	out := make([]encoded, len(inputs))
-	most := min(s.appending.MaxPayload(), MaxValue)
+	most := min(s.mostPayload(), MaxValue)
 	for i := range inputs {
 		data, err := json.Marshal(&inputs[i])
 		if err != nil {

@@ -123,7 +123,7 @@ func (s *Store) checkRecords(records []state.Record) error {
 		if !validKey(r.Key) {
 			return fmt.Errorf("record key %q: want dot-separated tokens of letters, digits, '-' and '_'", r.Key)
 		}
-		if most := min(s.nc.MaxPayload(), MaxValue); int64(len(r.Value)) > most {
+		if most := min(s.mostPayload(), MaxValue); int64(len(r.Value)) > most {
 			return fmt.Errorf("record %s has %d bytes, and the store takes at most %d", r.Key, len(r.Value), most)
 		}
 	}

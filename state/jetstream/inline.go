@@ -104,7 +104,7 @@ func (s *Store) keepWaiting(partition int, rev uint64, pos position) *waitlist {
 
 // mayWait reports whether the records of a commit may wait in its position.
 func (s *Store) mayWait(w *waitlist) bool {
-	return w.bytes <= min(s.limits.inline, int(s.nc.MaxPayload()/4)) && len(w.records) <= inlineRecords && !w.agedOut()
+	return w.bytes <= min(s.limits.inline, int(s.mostPayload()/4)) && len(w.records) <= inlineRecords && !w.agedOut()
 }
 
 // newestWaiting returns what waits in the partition's newest position.

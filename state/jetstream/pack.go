@@ -95,7 +95,7 @@ func (s *Store) packLimit() int {
 	if !s.Held() {
 		return 0
 	}
-	return min(packBytes, int(s.appending.MaxPayload()/4))
+	return min(packBytes, int(s.mostPayload()/4))
 }
 
 // unpack decodes the inputs of a message. An input that cannot be decoded gets an error, and the

@@ -41,6 +41,15 @@ func (s *Store) connect(ctx context.Context, cfg Config) error {
 	return err
 }
 
+// mostPayload returns the most bytes of a message. The connection knows it, too, but asking waits for
+// its writes to the embedded server.
+func (s *Store) mostPayload() int64 {
+	if s.server != nil {
+		return maxPayload
+	}
+	return s.nc.MaxPayload()
+}
+
 // login returns what authenticates the bot at an external server.
 func (c *Config) login() connect.Login {
 	return connect.Login{CredentialsFile: c.CredentialsFile, TLS: c.TLS}
