@@ -160,7 +160,7 @@ func (b *Board) lookup(c change) any {
 		return orNil(b.incidents[state.IncidentID(c.id)])
 	case kindAlert:
 		if rec := b.alerts[state.Fingerprint(c.id)]; rec != nil {
-			return rec.full()
+			return rec.stored()
 		}
 	case kindAction:
 		return orNil(b.actions[state.ActionID(c.id)])

@@ -1,32 +1,59 @@
 package fold
 
 import (
-	"encoding/binary"
 	"maps"
-	"slices"
-	"strings"
+	"time"
 
 	json "github.com/go-json-experiment/json/v1"
 
 	"paramedic/state"
+	"paramedic/state/fold/textmap"
 )
 
 // An alertRecord is an alert on the board, in little memory: its labels and annotations are packed.
 // The labels of the embedded record have the rule's name only, and it has no annotations.
 type alertRecord struct {
 	state.AlertRecord
-	labels, annotations packed
+	labels, annotations textmap.Map
 }
 
-// full returns the record as it is stored.
+// full returns the record with its labels and annotations.
 func (r *alertRecord) full() *state.AlertRecord {
 	out := r.AlertRecord
-	out.Alert.Labels, out.Alert.Annotations = r.labels.unpack(), r.annotations.unpack()
+	out.Alert.Labels, out.Alert.Annotations = r.labels.Unpack(), r.annotations.Unpack()
 	return &out
 }
 
+// A storedAlert has the JSON of [state.AlertRecord].
+type storedAlert struct {
+	Alert struct {
+		Fingerprint  state.Fingerprint `json:"fingerprint"`
+		Status       state.AlertStatus `json:"status"`
+		Labels       textmap.Map       `json:"labels"`
+		Annotations  textmap.Map       `json:"annotations,omitzero"`
+		StartsAt     time.Time         `json:"starts_at"`
+		EndsAt       time.Time         `json:"ends_at,omitzero"`
+		GeneratorURL string            `json:"generator_url,omitempty"`
+	} `json:"alert"`
+	Sign     state.Sign       `json:"sign"`
+	Incident state.IncidentID `json:"incident,omitempty"`
+	Active   bool             `json:"active"`
+	FirstAt  time.Time        `json:"first_at"`
+	LastAt   time.Time        `json:"last_at"`
+	Episodes int              `json:"episodes"`
+}
+
+// stored returns the form in which the record is stored.
+func (r *alertRecord) stored() *storedAlert {
+	s := &storedAlert{Sign: r.Sign, Incident: r.Incident, Active: r.Active, FirstAt: r.FirstAt, LastAt: r.LastAt, Episodes: r.Episodes}
+	a, from := &s.Alert, &r.Alert
+	a.Fingerprint, a.Status, a.Labels, a.Annotations = from.Fingerprint, from.Status, r.labels, r.annotations
+	a.StartsAt, a.EndsAt, a.GeneratorURL = from.StartsAt, from.EndsAt, from.GeneratorURL
+	return s
+}
+
 // MarshalJSON returns the JSON of the record as it is stored.
-func (r *alertRecord) MarshalJSON() ([]byte, error) { return json.Marshal(r.full()) }
+func (r *alertRecord) MarshalJSON() ([]byte, error) { return json.Marshal(r.stored()) }
 
 // packRecord returns a record as the board holds it.
 func packRecord(rec state.AlertRecord) *alertRecord {
@@ -36,35 +63,40 @@ func packRecord(rec state.AlertRecord) *alertRecord {
 }
 
 func decodeAlert(value []byte) (*alertRecord, error) {
-	r := &alertRecord{}
-	err := json.Unmarshal(value, &r.AlertRecord)
-	r.pack()
-	return r, err
+	var s storedAlert
+	if err := json.Unmarshal(value, &s); err != nil {
+		return nil, err
+	}
+	a := &s.Alert
+	r := &alertRecord{labels: a.Labels, annotations: a.Annotations, AlertRecord: state.AlertRecord{Sign: s.Sign,
+		Incident: s.Incident, Active: s.Active, FirstAt: s.FirstAt, LastAt: s.LastAt, Episodes: s.Episodes,
+		Alert: state.Alert{Fingerprint: a.Fingerprint, Status: a.Status, StartsAt: a.StartsAt, EndsAt: a.EndsAt,
+			GeneratorURL: a.GeneratorURL}}}
+	r.name()
+	return r, nil
 }
 
 // pack moves the labels and annotations out of the alert.
 func (r *alertRecord) pack() {
-	a := &r.Alert
-	r.labels, r.annotations = pack(a.Labels), pack(a.Annotations)
-	name, named := a.Labels[ruleLabel]
-	if a.Labels, a.Annotations = nil, nil; named {
-		a.Labels = map[string]string{ruleLabel: name}
+	r.labels, r.annotations = textmap.Of(r.Alert.Labels), textmap.Of(r.Alert.Annotations)
+	r.Alert.Annotations = nil
+	r.name()
+}
+
+// name leaves the rule's name in the alert's labels, and lets the entity use the memory of the
+// packed ones.
+func (r *alertRecord) name() {
+	r.Alert.Labels = nil
+	if name, named := r.labels.Get(ruleLabel); named {
+		r.Alert.Labels = map[string]string{ruleLabel: name}
 	}
 	e := &r.Sign.Entity
 	for _, s := range []*string{&e.Pod, &e.Instance, &e.Pool, &e.Node, &e.Model, &e.Namespace, &e.GPU, &e.Job, &e.Service} {
-		*s = within(r.labels.values, *s)
+		*s = r.labels.Within(*s)
 	}
 }
 
 const ruleLabel = "alertname"
-
-// within returns the equal part of text if it has one, so that both use the same memory.
-func within(text, s string) string {
-	if i := strings.Index(text, s); i >= 0 {
-		return text[i : i+len(s)]
-	}
-	return strings.Clone(s) // it may be a part of a longer text
-}
 
 // share makes a record use the memory of the rule's alert before it, where both are equal.
 func (b *Board) share(r *alertRecord) {
@@ -78,8 +110,8 @@ func (b *Board) share(r *alertRecord) {
 		return
 	}
 	x, y := &r.Sign, &last.Sign
-	for _, s := range [][2]*string{{&r.labels.names, &last.labels.names}, {&r.labels.values, &last.labels.values},
-		{&r.annotations.names, &last.annotations.names}, {&r.annotations.values, &last.annotations.values},
+	for _, s := range [][2]*string{{&r.labels.Names, &last.labels.Names}, {&r.labels.Values, &last.labels.Values},
+		{&r.annotations.Names, &last.annotations.Names}, {&r.annotations.Values, &last.annotations.Values},
 		{&r.Alert.GeneratorURL, &last.Alert.GeneratorURL}, {(*string)(&r.Incident), (*string)(&last.Incident)},
 		{(*string)(&r.Alert.Status), (*string)(&last.Alert.Status)}, {(*string)(&x.Symptom), (*string)(&y.Symptom)},
 		{(*string)(&x.Severity), (*string)(&y.Severity)}, {&x.By, &y.By}, {&x.Entity.Cluster, &y.Entity.Cluster},
@@ -98,62 +130,3 @@ func (b *Board) share(r *alertRecord) {
 
 // maxShared bounds the rules whose last alert is known.
 const maxShared = 4096
-
-// A packed is a map of strings as two lists: its sorted names, and their values. Each list is one
-// string: the number of entries, and each entry after its length. The zero value is a nil map.
-type packed struct{ names, values string }
-
-func pack(m map[string]string) packed {
-	if m == nil {
-		return packed{}
-	}
-	var few [32]string
-	var small [512]byte
-	names := few[:0]
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	list := func(of func(name string) string) string {
-		out := binary.AppendUvarint(small[:0], uint64(len(names)))
-		for _, name := range names {
-			s := of(name)
-			out = append(binary.AppendUvarint(out, uint64(len(s))), s...)
-		}
-		return string(out)
-	}
-	return packed{names: list(func(name string) string { return name }), values: list(func(name string) string { return m[name] })}
-}
-
-// unpack returns the map. Its strings use the memory of the lists.
-func (p packed) unpack() map[string]string {
-	if p.names == "" {
-		return nil
-	}
-	names, n := cutNumber(p.names)
-	values, _ := cutNumber(p.values)
-	m := make(map[string]string, n)
-	for range n {
-		var name, value string
-		name, names = cutText(names)
-		value, values = cutText(values)
-		m[name] = value
-	}
-	return m
-}
-
-func cutNumber(s string) (rest string, n int) {
-	for shift := 0; ; shift += 7 {
-		c := s[0]
-		s = s[1:]
-		n |= int(c&0x7f) << shift
-		if c < 0x80 {
-			return s, n
-		}
-	}
-}
-
-func cutText(s string) (text, rest string) {
-	s, n := cutNumber(s)
-	return s[:n], s[n:]
-}

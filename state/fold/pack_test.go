@@ -39,7 +39,10 @@ func TestPackedAlertIsReadAsItWasSent(t *testing.T) {
 			GeneratorURL: text("http://"), StartsAt: time.Unix(int64(r.IntN(9)), 0).UTC(), Status: state.Firing},
 			Sign: state.Sign{Symptom: state.Symptom(text("s")), Hints: texts("h"),
 				Entity: state.Entity{Pod: text("v"), Pool: text("v"), Model: text("m"), Namespace: text("v"), Cluster: text("c")}},
-			Incident: state.IncidentID(text("INC-")), Active: r.IntN(2) == 0}
+			Incident: state.IncidentID(text("INC-")), Active: r.IntN(2) == 0, Episodes: r.IntN(3), FirstAt: time.Unix(9, 0).UTC()}
+		if r.IntN(2) == 0 {
+			rec.Alert.EndsAt, rec.LastAt = time.Unix(10, 0).UTC(), time.Unix(11, 5).UTC()
+		}
 		sent = append(sent, rec)
 		p := packRecord(*rec)
 		b.share(p)
@@ -54,8 +57,31 @@ func TestPackedAlertIsReadAsItWasSent(t *testing.T) {
 		if read := p.full(); !reflect.DeepEqual(sent[i], read) {
 			t.Fatalf("sent %+v, read %+v", sent[i], read)
 		}
+		loaded, err := decodeAlert(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := json.Marshal(loaded.full()); err != nil || string(again) != string(want) {
+			t.Fatalf("stored %s, loaded %s: %v", want, again, err)
+		}
 		if p.Alert.Name() != sent[i].Alert.Name() {
 			t.Fatalf("rule %q, want %q", p.Alert.Name(), sent[i].Alert.Name())
+		}
+	}
+}
+
+// Every field of an alert is stored.
+func TestStoredAlertHasEveryField(t *testing.T) {
+	var stored storedAlert
+	for _, pair := range [][2]reflect.Type{{reflect.TypeFor[state.AlertRecord](), reflect.TypeOf(stored)},
+		{reflect.TypeFor[state.Alert](), reflect.TypeOf(stored.Alert)}} {
+		for i := range pair[0].NumField() {
+			want := pair[0].Field(i)
+			got, ok := pair[1].FieldByName(want.Name)
+			name := func(f reflect.StructField) string { n, _, _ := strings.Cut(f.Tag.Get("json"), ","); return n }
+			if !ok || name(got) != name(want) {
+				t.Errorf("%s.%s is not stored as %q", pair[0], want.Name, name(want))
+			}
 		}
 	}
 }

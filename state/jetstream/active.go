@@ -29,7 +29,7 @@ func (s *Store) watchLease(ctx context.Context, subject string, visit func(natsj
 		return nil, err
 	}
 	return cons.Consume(visit, natsjs.PullHeartbeat(consumerHeartbeat),
-		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) { s.log.Debug("watching the lease", "err", err) }))
+		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) { s.log.DebugContext(ctx, "watching the lease", "err", err) }))
 }
 
 // Held reports whether this process is the one that commits and delivers. That of an embedded store

@@ -56,7 +56,8 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	if known {
 		pos.Sum = &sum
 	}
-	rev, placed := uint64(0), []state.Record(nil)
+	var rev uint64
+	var placed []state.Record
 	all := waiting.with(records)
 	switch {
 	// A partition always has a record at its place. Without one, a lost position would look like a

@@ -48,9 +48,9 @@ func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 		stream = inputStream
 	}
 	if !errors.Is(err, context.Canceled) {
-		s.pulse.record(stream, err)
+		s.pulse.Record(stream, err)
 	}
-	return seq, s.pulse.diagnose(err)
+	return seq, s.pulse.Diagnose(err)
 }
 
 // send writes the messages to one stream, all or none, and returns the sequence of the last. It

@@ -5,91 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
-
-	"paramedic/state"
 )
 
 const (
-	// The store is checked every recoverEvery. If it takes no writes for failingFor, it is opened
+	// The store is checked every recoverEvery. If it takes no writes for some seconds, it is opened
 	// again, at most once per recoverPause. If it fails again within recoverAgain, its files are
 	// read anew.
 	recoverEvery = time.Second
-	failingFor   = 3 * time.Second
 	recoverPause = 15 * time.Second
 	recoverAgain = 5 * time.Minute
 	// roomProbe is the file size that must fit on the disk before the store is opened again.
 	roomProbe = 4 << 20
 )
-
-// A pulse records the results of the writes to each stream.
-type pulse struct {
-	mu   sync.Mutex
-	sick map[string]failures
-	disk error // why the disk takes no writes; nil: it does, or was not tried
-}
-
-// failures counts a stream's failures since its last successful write.
-type failures struct {
-	first, last time.Time
-	err         error // the last error
-}
-
-// record adds the result of a write.
-func (p *pulse) record(stream string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !errors.Is(err, state.ErrUnavailable) { // the server answered
-		if delete(p.sick, stream); len(p.sick) == 0 {
-			p.disk = nil
-		}
-		return
-	}
-	f, now := p.sick[stream], time.Now()
-	if f.first.IsZero() {
-		f.first = now
-	}
-	f.last, f.err = now, err
-	p.sick[stream] = f
-}
-
-// failing returns the last error if writes to a stream have failed for long enough.
-func (p *pulse) failing() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, f := range p.sick {
-		if f.last.Sub(f.first) >= failingFor {
-			return f.err
-		}
-	}
-	return nil
-}
-
-// diagnose adds what is wrong with the disk to the error of a write.
-func (p *pulse) diagnose(err error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.disk == nil || !errors.Is(err, state.ErrUnavailable) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, p.disk)
-}
-
-// tried records whether the disk takes writes, and returns whether that is news.
-func (p *pulse) tried(err error) (changed bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	changed = (p.disk == nil) != (err == nil)
-	p.disk = err
-	return changed
-}
-
-func (p *pulse) reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.sick)
-}
 
 // watch opens the embedded server again if its writes keep failing although the disk has room.
 // After a failed write, for instance on a full disk, a JetStream stream takes no other until then.
@@ -103,12 +31,12 @@ func (s *Store) watch() {
 			return
 		case <-tick.C:
 		}
-		cause := s.pulse.failing()
+		cause := s.pulse.Failing()
 		if cause == nil || time.Since(opened) < recoverPause {
 			continue
 		}
 		err := checkRoom(s.server.Dir())
-		if news := s.pulse.tried(err); err != nil {
+		if news := s.pulse.Tried(err); err != nil {
 			if news {
 				s.log.Error("the state takes no writes, because the disk is full or read-only: it continues when the disk "+
 					"takes writes", "err", cause, "disk", err)
@@ -127,7 +55,7 @@ func (s *Store) watch() {
 		} else {
 			s.reopened.Add(1)
 		}
-		s.pulse.reset()
+		s.pulse.Reset()
 		opened = time.Now()
 	}
 }

@@ -41,8 +41,8 @@ func (s *Store) connect(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// mostPayload returns the most bytes of a message. The connection knows it, too, but asking waits for
-// its writes to the embedded server.
+// mostPayload returns the most bytes of a message. The connection knows it, too, but asking waits
+// for its writes to the embedded server.
 func (s *Store) mostPayload() int64 {
 	if s.server != nil {
 		return maxPayload

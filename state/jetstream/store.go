@@ -19,6 +19,7 @@ import (
 	"paramedic/state"
 	"paramedic/state/jetstream/connect"
 	"paramedic/state/jetstream/lease"
+	"paramedic/state/jetstream/pulse"
 )
 
 const (
@@ -118,7 +119,7 @@ type Store struct {
 	// tombstones is the time after which the server removes a tombstone.
 	tombstones time.Duration
 	lost       atomic.Uint64 // lost inputs
-	pulse      pulse
+	pulse      *pulse.Pulse
 	reopened   atomic.Uint64
 	logged     atomic.Uint64 // the newest input that this store has seen in the log
 	received   atomic.Uint64 // the newest input that a reader has received, or had applied when it was opened
@@ -139,7 +140,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue(), sums: sums{seed: maphash.MakeSeed()},
-		tombstones: tombstoneTime, limits: limits{inline: inlineBytes, links: linkBytes}, pulse: pulse{sick: map[string]failures{}}}
+		tombstones: tombstoneTime, limits: limits{inline: inlineBytes, links: linkBytes}, pulse: pulse.New()}
 	err := s.connect(ctx, cfg)
 	if err == nil {
 		err = s.prepare(ctx, cfg)
@@ -228,7 +229,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		return err
 	}
 	// A probe is small, and may find room where an input does not.
-	if err := s.pulse.failing(); err != nil && s.server != nil {
+	if err := s.pulse.Failing(); err != nil && s.server != nil {
 		return err
 	}
 	ctx, cancel := bounded(ctx)
