@@ -65,10 +65,10 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	case fence.Position > 0 && s.mayWait(all):
 		pos.inline = all.records
 		rev, placed, err = s.commitAndPlace(ctx, partition, fence, pos)
-	case fence.Position > 0 && s.mayLink(all) && !(all.agedOut() && len(all.links) == 0 && len(all.records) <= MaxRecords):
+	case fence.Position > 0 && s.mayLink(all):
 		rev, placed, err = s.commitLinked(ctx, partition, fence, pos, all.records)
 	case len(all.records) <= MaxRecords:
-		placed = s.sums.withoutUnplaced(partition, fence.Rev, all.records)
+		placed = s.sums.dropNeedlessDeletions(partition, fence.Rev, all.records)
 		rev, err = s.commit(ctx, partition, fence, pos, placed)
 	default:
 		placed = all.records
@@ -78,8 +78,7 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
 	}
 	if known {
-		s.sums.commit(partition, fence.Rev, rev, sum, changes)
-		s.sums.place(partition, rev, placed)
+		s.sums.commit(partition, fence.Rev, rev, sum, changes, placed)
 	}
 	return state.Fence{Position: to, Rev: rev}, nil
 }

@@ -170,8 +170,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 		if err != nil {
 			return state.Fence{}, err
 		}
-		s.sums.commit(partition, rev, next, sum, changes)
-		s.sums.place(partition, next, batch)
+		s.sums.commit(partition, rev, next, sum, changes, batch)
 		if rev = next; len(records) == 0 {
 			return state.Fence{Position: to, Rev: rev}, nil
 		}

@@ -67,18 +67,18 @@ func (s *Store) writeDraft(ctx context.Context, partition int, fence state.Fence
 		msgs[i] = d
 	}
 	for batch := range slices.Chunk(msgs, maxBatch) {
-		if err := s.writeBatch(ctx, batch); err != nil {
+		if _, err := s.writeAll(ctx, batch); err != nil {
 			return 0, err
 		}
 	}
 	return s.commit(ctx, partition, fence, pos, nil)
 }
 
-func (s *Store) writeBatch(ctx context.Context, msgs []*nats.Msg) error {
+// writeAll writes messages to places that no reader looks at yet.
+func (s *Store) writeAll(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	_, err := s.publish(ctx, msgs)
-	return err
+	return s.publish(ctx, msgs)
 }
 
 // placeDraft writes a draft's records to their places, and last the position without the draft. A

@@ -32,20 +32,26 @@ type link struct {
 }
 
 const (
-	// linkBytes and linkRecords bound what waits in the links of a partition. Beyond, each commit
-	// also writes the oldest records to their places. A start reads the links, and their keys are
-	// in memory.
+	// linkBytes, linkRecords and maxLinks bound what waits in the links of a partition. Beyond,
+	// each commit also writes the oldest records to their places. A start reads the links, their
+	// keys are in memory, and each position names them.
 	linkBytes   = 8 << 20
 	linkRecords = 50_000
+	maxLinks    = 256
 	// maxLinked bounds the records of a commit, for which readers of the partition wait.
 	maxLinked = 2000
 	// maxLink bounds the records of one link, before their compression.
 	maxLink = 1 << 20
 )
 
-// mayLink reports whether a commit may write its records to links.
+// mayLink reports whether a commit goes to a link. One that follows links must: its records are
+// newer than theirs. Records that have only waited for a minute go to their places at once.
 func (s *Store) mayLink(w *waitlist) bool {
-	return s.server != nil && s.limits.links > 0 || len(w.links) > 0
+	if len(w.links) > 0 {
+		return true
+	}
+	placeNow := w.agedOut() && len(w.records) <= MaxRecords
+	return s.server != nil && s.limits.links > 0 && !placeNow
 }
 
 // writeLinks writes records to new links. No reader looks at them before a position names them.
@@ -67,7 +73,7 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 		l := link{Records: n, Bytes: len(m.Data)}
 		l.name(records[:n])
 		var err error
-		if l.Seq, err = s.writeOne(ctx, m); err != nil {
+		if l.Seq, err = s.writeAll(ctx, []*nats.Msg{m}); err != nil {
 			return nil, err
 		}
 		links, records = append(links, l), records[n:]
@@ -75,19 +81,12 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 	return links, nil
 }
 
-func (s *Store) writeOne(ctx context.Context, m *nats.Msg) (uint64, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	return s.publish(ctx, []*nats.Msg{m})
-}
-
 // readLink returns the records of a link.
 func (s *Store) readLink(ctx context.Context, l *link) ([]state.Record, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	m, err := s.st.GetMsg(ctx, l.Seq)
-	var api *natsjs.APIError
-	if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) && !errors.As(err, &api) {
+	if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) { // the answer also for one that cannot be read
 		return nil, unavailable("reading a link", err)
 	}
 	var records []state.Record
@@ -186,7 +185,8 @@ func (s *Store) commitLinked(ctx context.Context, partition int, fence state.Fen
 }
 
 // commitAndPlace commits the position. If too many records wait in its links, or if they have
-// waited for a minute, it also writes the oldest of them to their places, and returns those.
+// waited for a minute, it also writes the oldest of them to their places, and returns those. After
+// an error the commit may be durable, and the caller must load again.
 func (s *Store) commitAndPlace(ctx context.Context, partition int, fence state.Fence,
 	pos position) (rev uint64, placed []state.Record, err error) {
 	placed, left, err := s.oldest(ctx, partition, fence.Rev, pos)
@@ -194,24 +194,42 @@ func (s *Store) commitAndPlace(ctx context.Context, partition int, fence state.F
 		return 0, nil, err
 	}
 	rest := placed
-	for len(rest) > MaxRecords { // the first position makes the commit durable
+	for len(rest) > MaxRecords { // the position of each batch but the last names all links still
 		if fence.Rev, err = s.commit(ctx, partition, fence, pos, rest[:MaxRecords]); err != nil {
 			return 0, nil, err
 		}
 		rest = rest[MaxRecords:]
 	}
-	linked := len(pos.Links) > 0
+	done := pos.Links[:len(pos.Links)-len(left)]
 	pos.Links = left
-	rev, err = s.commit(ctx, partition, fence, pos, rest)
-	if err == nil && linked && len(left) == 0 {
-		s.purgeBefore(ctx, partition, rev)
+	if rev, err = s.commit(ctx, partition, fence, pos, rest); err == nil {
+		s.removeLinks(ctx, partition, rev, done, left)
 	}
 	return rev, placed, err
 }
 
+// removeLinks removes links whose records are at their places. It does so if none is left, or if
+// those on disk have as many bytes as may wait: a list that reads one of them must begin anew.
+func (s *Store) removeLinks(ctx context.Context, partition int, rev uint64, done, left []link) {
+	bytes := &s.placedLinks[partition]
+	for _, l := range done {
+		bytes.Add(int64(l.Bytes))
+	}
+	switch {
+	case len(left) == 0 && bytes.Load() > 0:
+		s.purgeBefore(ctx, partition, rev)
+	case len(left) > 0 && bytes.Load() >= int64(s.limits.links):
+		s.purgeBefore(ctx, partition, left[0].Seq)
+	default:
+		return
+	}
+	bytes.Store(0)
+}
+
 // oldest returns the records of the oldest links to write to their places now, and the links that
-// are left. It leaves out records that wait again in a later link or in the position, and deletions
-// of what has never been at its place.
+// are left. They must be written with the commit that follows the revision. It leaves out records
+// of which a newer value waits in a later link or in the position, and deletions of records that
+// have never been at their places. It keeps every timeline record, so that it keeps its order.
 func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos position) ([]state.Record, []link, error) {
 	n := s.due(pos.Links)
 	if n == 0 {
@@ -230,19 +248,23 @@ func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos posit
 	}
 	parts := make([][]state.Record, n)
 	err := s.readLinks(ctx, partition, rev, pos.Links[:n], func(i int, records []state.Record) error {
-		parts[i] = slices.DeleteFunc(records, func(r state.Record) bool { return newest[r.Key] != pos.Links[i].Seq })
+		parts[i] = slices.DeleteFunc(records, func(r state.Record) bool {
+			return newest[r.Key] != pos.Links[i].Seq && !isTimeline(recordSubject(partition, r.Key))
+		})
 		return nil
 	})
-	return s.sums.withoutUnplaced(partition, rev, slices.Concat(parts...)), pos.Links[n:], err
+	merged := newWaitlist(slices.Concat(parts...)) // a timeline record may come twice
+	return s.sums.dropNeedlessDeletions(partition, rev, merged.records), pos.Links[n:], err
 }
 
-// due returns how many of the oldest links are due. If any is, then so many that they fill a batch.
+// due returns how many of the oldest links are due. If at least one is, it also counts younger ones
+// while all fit one batch.
 func (s *Store) due(links []link) (n int) {
 	bytes, count := 0, 0
 	for _, l := range links {
 		bytes, count = bytes+l.Bytes, count+l.Records
 	}
-	over := func() bool { return bytes > s.limits.links || count > linkRecords }
+	over := func() bool { return bytes > s.limits.links || count > linkRecords || len(links)-n > maxLinks }
 	if len(links) == 0 || !over() && time.Since(links[0].since) < inlineTime {
 		return 0
 	}
@@ -253,12 +275,13 @@ func (s *Store) due(links []link) (n int) {
 	return n
 }
 
-// purgeBefore removes all links and drafts before a position that names none. A commit that is
-// still on its way and names one of them is refused, because the position is newer.
-func (s *Store) purgeBefore(ctx context.Context, partition int, rev uint64) {
+// purgeBefore removes all links and drafts before a sequence. The newest position must name none of
+// them. A commit that is still on its way may name one, and is refused: the last sequence that it
+// expects is old.
+func (s *Store) purgeBefore(ctx context.Context, partition int, seq uint64) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	err := s.st.Purge(ctx, natsjs.WithPurgeSubject(draftSubject(partition, ">")), natsjs.WithPurgeSequence(rev))
+	err := s.st.Purge(ctx, natsjs.WithPurgeSubject(draftSubject(partition, ">")), natsjs.WithPurgeSequence(seq))
 	if err != nil { // the next time removes them
 		s.log.WarnContext(ctx, "the links of earlier commits could not be removed", "partition", partition, "err", err)
 	}

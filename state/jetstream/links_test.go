@@ -1,9 +1,11 @@
 package jetstream
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -203,4 +205,119 @@ func TestUnplacedRecordLeavesNoTombstone(t *testing.T) {
 	if err != nil || len(values) != 1 || values[0].(state.Record).Key != "short.3" {
 		t.Errorf("loaded %v, %v", values, err)
 	}
+}
+
+// The largest record that the store takes waits in a link, too.
+func TestLargestRecordIsLinked(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	commit := committer(t, s)
+	value := make([]byte, MaxValue)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(value) // it never fails
+	commit(state.Record{Key: "a.1", Value: value})
+	if _, links := placed(t, s); links != 1 {
+		t.Errorf("%d links are there", links)
+	}
+	values, _, err := s.Load(t.Context(), 0, statetest.Raw)
+	if err != nil || len(values) != 2 {
+		t.Fatalf("loaded %d records, %v", len(values), err)
+	}
+	for _, v := range values {
+		if r := v.(state.Record); r.Key == "a.1" && !bytes.Equal(r.Value, value) {
+			t.Error("the record has changed")
+		}
+	}
+}
+
+// Each position names all links, so there are few.
+func TestLinksAreFew(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	commit := committer(t, s)
+	s.limits = limits{links: linkBytes}
+	for i := range maxLinks + 10 {
+		commit(state.Record{Key: fmt.Sprintf("a.%d", i), Value: []byte("x")})
+	}
+	if n := len(s.waitlists[0].Load().links); n > maxLinks {
+		t.Errorf("%d links wait", n)
+	}
+}
+
+// A record that came back after its tombstone had expired, and was deleted again while it waited,
+// stays deleted although a killed server brings its first value back.
+func TestUnplacedRecordStaysDeleted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the server's own clock")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	defer closeIt(t, s)
+	s.tombstones, s.limits = time.Second, limits{}
+	commit := committer(t, s)
+	commit(state.Record{Key: "a.1", Value: []byte("old")})
+	commit(state.Record{Key: "a.1"})
+	awaitMessages(t, s, recordSubject(0, ">"), 1) // its tombstone has expired
+	s.limits.links = linkBytes
+	commit(state.Record{Key: "a.1", Value: []byte("new")})
+	if err := s.saveLive(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	commit(state.Record{Key: "a.1"})
+	s.limits.links = 1
+	fence := commit(state.Record{Key: "b.1", Value: []byte("x")})
+	killed := openIn(t, copyOf(t, dir))
+	defer closeIt(t, killed)
+	if values, at, err := killed.Load(t.Context(), 0, statetest.Raw); err != nil || at != fence || len(values) != 2 {
+		t.Errorf("loaded %v at %v, %v", values, at, err)
+	}
+}
+
+// Under steady load some links always wait. Those that were placed do not stay on disk.
+func TestPlacedLinksAreRemoved(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	commit := committer(t, s)
+	s.limits = limits{links: 64 << 10}
+	noise := rand.NewChaCha8([32]byte{})
+	most := 0
+	for i := range 60 {
+		var records []state.Record
+		for k := range MaxRecords - 10 {
+			value := make([]byte, 16)
+			_, _ = noise.Read(value) // it never fails
+			records = append(records, state.Record{Key: fmt.Sprintf("a.%d", (i*1000+k)%3000), Value: value})
+		}
+		commit(records...)
+		_, links := placed(t, s)
+		most = max(most, links)
+	}
+	if most > 10 {
+		t.Errorf("%d links were on disk", most)
+	}
+}
+
+// A timeline record that is written again while it waits keeps its place in the order.
+func TestWaitingTimelineKeepsItsOrder(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	commit := committer(t, s)
+	s.limits = limits{links: linkBytes}
+	commit(state.Record{Key: "timeline.i.1", Value: []byte("x")}, state.Record{Key: "timeline.i.2", Value: []byte("x")})
+	commit(state.Record{Key: "timeline.i.1", Value: []byte("y")})
+	check := func(when string) {
+		t.Helper()
+		list, err := s.List(t.Context(), 0, "timeline.i")
+		if err != nil || len(list) != 2 || list[0].Key != "timeline.i.1" || string(list[0].Value) != "y" {
+			t.Errorf("%s: %s, %v", when, list, err)
+		}
+	}
+	check("both wait")
+	s.waitlists[0].Load().links[0].since = time.Now().Add(-inlineTime)
+	s.limits.links = s.waitlists[0].Load().links[1].Bytes + 1000
+	commit(manyRecords("a", "x")...)
+	check("the first is placed")
+	s.limits.links = 1
+	commit(state.Record{Key: "z.1", Value: []byte("x")})
+	check("both are placed")
 }

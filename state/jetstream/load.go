@@ -105,7 +105,7 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	maps.Copy(l.newest, waiting)
 	values, found := l.live()
 	found = s.newLedger(found)
-	l.owe(found.owed, rev)
+	l.addLeftovers(found.leftovers, rev)
 	if pos.Sum != nil && *pos.Sum != found.sum {
 		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, difference(*pos.Sum, found.sum))
 		if named := s.stallReason(ctx, filter, wrong); errors.Is(named, state.ErrDamaged) {
@@ -264,10 +264,13 @@ func (s *Store) takeLinks(ctx context.Context, partition int, rev uint64, links 
 		parts[i], err = l.decodeWaiting(partition, rev, records)
 		return err
 	})
+	if err != nil {
+		return err
+	}
 	for _, p := range parts {
 		maps.Copy(l.newest, p)
 	}
-	return err
+	return nil
 }
 
 // decodeWaiting decodes records that wait in a position or in a link, by subject.
@@ -311,12 +314,12 @@ func (l *loading) live() ([]any, ledger) {
 	return values, found
 }
 
-// owe adds the deletions that wait in the position of a revision and its links. Any of them may be
-// of a record at its place.
-func (l *loading) owe(owed map[uint64]bool, rev uint64) {
+// addLeftovers adds the deletions that wait in the position of a revision and its links. Any of
+// them may be of a record at its place.
+func (l *loading) addLeftovers(leftovers map[uint64]bool, rev uint64) {
 	for subject, p := range l.newest {
-		if p.deleted && p.seq == rev && owed != nil {
-			owed[maphash.String(l.seed, recordKey(subject))] = true
+		if p.deleted && p.seq == rev && leftovers != nil {
+			leftovers[maphash.String(l.seed, recordKey(subject))] = true
 		}
 	}
 }

@@ -2,10 +2,9 @@ package jetstream
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
+
+	"paramedic/state/jetstream/pulse"
 )
 
 const (
@@ -15,8 +14,6 @@ const (
 	recoverEvery = time.Second
 	recoverPause = 15 * time.Second
 	recoverAgain = 5 * time.Minute
-	// roomProbe is the file size that must fit on the disk before the store is opened again.
-	roomProbe = 4 << 20
 )
 
 // watch opens the embedded server again if its writes keep failing although the disk has room.
@@ -35,7 +32,7 @@ func (s *Store) watch() {
 		if cause == nil || time.Since(opened) < recoverPause {
 			continue
 		}
-		err := checkRoom(s.server.Dir())
+		err := pulse.CheckRoom(s.server.Dir())
 		if news := s.pulse.Tried(err); err != nil {
 			if news {
 				s.log.Error("the state takes no writes, because the disk is full or read-only: it continues when the disk "+
@@ -62,17 +59,3 @@ func (s *Store) watch() {
 
 // Reopened returns how often the embedded server was opened again because it took no writes.
 func (s *Store) Reopened() uint64 { return s.reopened.Load() }
-
-// checkRoom returns an error unless a file of roomProbe bytes fits on the disk.
-func checkRoom(dir string) (err error) {
-	path := filepath.Join(dir, "ROOM")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("trying the disk: %w", err)
-	}
-	_, err = f.Write(make([]byte, roomProbe))
-	if err = errors.Join(err, f.Sync(), f.Close(), os.Remove(path)); err != nil {
-		return fmt.Errorf("trying the disk: %w", err)
-	}
-	return nil
-}

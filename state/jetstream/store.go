@@ -116,6 +116,8 @@ type Store struct {
 	// waitlists has what waits in the newest known position of each partition. Nil: none was read.
 	waitlists [partitions]atomic.Pointer[waitlist]
 	limits    limits
+	// placedLinks has the bytes of the links on disk that no position names any more.
+	placedLinks [partitions]atomic.Int64
 	// tombstones is the time after which the server removes a tombstone.
 	tombstones time.Duration
 	lost       atomic.Uint64 // lost inputs
@@ -203,13 +205,14 @@ func wait(ctx context.Context, wg *sync.WaitGroup) error {
 	}
 }
 
-// CommitRecords returns how many records a commit should have at most. On an external server, one
-// of more than MaxRecords is written twice.
+// CommitRecords returns how many records a commit should have at most: a link can have any number,
+// but readers of the partition wait for it. On an external server a commit of more than MaxRecords
+// is written twice, and the changes of one more input and the records that wait must fit, too.
 func (s *Store) CommitRecords() int {
 	if s.server != nil {
 		return maxLinked
 	}
-	return MaxRecords / 2 // the changes of one more input fit
+	return MaxRecords / 3
 }
 
 // Partitions returns the number of partitions.

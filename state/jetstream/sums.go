@@ -22,16 +22,18 @@ type ledger struct {
 	rev   uint64
 	sum   state.Sum
 	parts map[uint64]part
-	owed  map[uint64]bool // deleted records that may still be at their places; embedded only
-	gone  int             // deletions that the stored live set may not know
-	dead  []dead          // deleted records to remove again
+	// leftovers are deleted records that may still be at their places, and need a tombstone there.
+	// Nil on an external server: there every record counts as placed.
+	leftovers map[uint64]bool
+	gone      int    // deletions that the stored live set may not know
+	dead      []dead // deleted records to remove again
 }
 
 // newLedger returns the ledger as this store keeps it. On an external server other processes write
 // to the places, too.
 func (s *Store) newLedger(l ledger) ledger {
 	if s.server != nil {
-		l.owed = map[uint64]bool{}
+		l.leftovers = map[uint64]bool{}
 	}
 	return l
 }
@@ -56,7 +58,7 @@ type change struct {
 	key  uint64
 	part part
 	gone bool
-	owed bool // it was deleted, and may be at its place
+	left bool // it was deleted, and may be at its place
 }
 
 // set stores what a load has found.
@@ -92,7 +94,7 @@ func (l *ledger) after(partition int, seed maphash.Seed, records []state.Record)
 		if ok {
 			sum.Remove(old.hash)
 		}
-		placed := l.owed == nil || l.owed[c.key] || ok && old.placed()
+		placed := l.leftovers == nil || l.leftovers[c.key] || ok && old.placed()
 		if !c.gone {
 			c.part = part{r.Hash(), wire.Name(r.Key)}
 			sum.Add(c.part.hash)
@@ -100,14 +102,15 @@ func (l *ledger) after(partition int, seed maphash.Seed, records []state.Record)
 				c.part.name |= unplaced
 			}
 		}
-		c.owed = c.gone && placed
+		c.left = c.gone && placed
 		changes = append(changes, c)
 	}
 	return sum, changes
 }
 
-// commit stores the result of sumAfter, unless another commit came first.
-func (s *sums) commit(partition int, was, rev uint64, sum state.Sum, changes []change) {
+// commit stores the result of sumAfter, unless another commit came first, and which records were
+// written to their places. A live set of this revision is made of both.
+func (s *sums) commit(partition int, was, rev uint64, sum state.Sum, changes []change, placed []state.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of[partition]
@@ -116,6 +119,7 @@ func (s *sums) commit(partition int, was, rev uint64, sum state.Sum, changes []c
 	}
 	l.rev = rev
 	l.gone += l.take(sum, changes)
+	l.notePlaced(s.seed, placed)
 }
 
 // take changes the ledger, and returns how many records were deleted.
@@ -131,22 +135,23 @@ func (l *ledger) take(sum state.Sum, changes []change) (gone int) {
 		} else {
 			l.parts[c.key] = c.part
 		}
-		if l.owed == nil {
+		if l.leftovers == nil {
 			continue
 		}
-		if delete(l.owed, c.key); c.owed {
-			l.owed[c.key] = true
+		if delete(l.leftovers, c.key); c.left {
+			l.leftovers[c.key] = true
 		}
 	}
 	return gone
 }
 
-// withoutUnplaced leaves out the deletions of records that have never been at their places.
-func (s *sums) withoutUnplaced(partition int, rev uint64, records []state.Record) []state.Record {
+// dropNeedlessDeletions leaves out the deletions of records that have never been at their places.
+// The revision is that before the commit. Timelines are not left out.
+func (s *sums) dropNeedlessDeletions(partition int, rev uint64, records []state.Record) []state.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of[partition]
-	if l.rev != rev || l.owed == nil {
+	if l.rev != rev || l.leftovers == nil {
 		return records
 	}
 	return slices.DeleteFunc(slices.Clone(records), func(r state.Record) bool {
@@ -155,22 +160,19 @@ func (s *sums) withoutUnplaced(partition int, rev uint64, records []state.Record
 		}
 		key := maphash.String(s.seed, r.Key)
 		old, live := l.parts[key]
-		return !l.owed[key] && !(live && old.placed())
+		return !l.leftovers[key] && !(live && old.placed())
 	})
 }
 
-// place notes that records were written to their places, up to a revision.
-func (s *sums) place(partition int, rev uint64, records []state.Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := &s.of[partition]
-	if l.rev != rev || l.owed == nil {
+// notePlaced records that a commit has written records to their places.
+func (l *ledger) notePlaced(seed maphash.Seed, records []state.Record) {
+	if l.leftovers == nil {
 		return
 	}
 	for _, r := range records {
-		key := maphash.String(s.seed, r.Key)
+		key := maphash.String(seed, r.Key)
 		if r.Value == nil {
-			delete(l.owed, key)
+			delete(l.leftovers, key)
 		} else if p, ok := l.parts[key]; ok {
 			p.name &^= unplaced
 			l.parts[key] = p
@@ -203,8 +205,8 @@ func (s *sums) resume(partition int, was, rev uint64, sum state.Sum) bool {
 	return true
 }
 
-// live returns the sorted names of the live records with their revision, and the number of
-// deletions that the stored live set may not know.
+// live returns the sorted names of the records at their places with their revision, and the number
+// of deletions that the stored live set may not know.
 func (s *sums) live(partition int) (rev uint64, names []uint64, gone int) {
 	rev, names, gone = s.unsortedNames(partition)
 	slices.Sort(names) // without the lock, for which every commit waits
@@ -220,7 +222,10 @@ func (s *sums) unsortedNames(partition int) (rev uint64, names []uint64, gone in
 	}
 	names = make([]uint64, 0, len(l.parts))
 	for _, p := range l.parts {
-		names = append(names, p.name&^unplaced)
+		// The place of an unplaced record may have an older message of its subject, which is dead.
+		if p.placed() {
+			names = append(names, p.name)
+		}
 	}
 	return l.rev, names, l.gone
 }

@@ -14,8 +14,10 @@ const (
 	// inputs wait. With the changes of a usual input it stays under the 999 records of a JetStream
 	// batch. A larger commit is written twice.
 	maxUncommitted = 300
-	// maxInARow is the number of commits for which readers wait while inputs wait.
+	// maxInARow is the number of commits for which readers wait while inputs wait, and rowTime the
+	// time after which no other begins.
 	maxInARow = 8
+	rowTime   = 150 * time.Millisecond
 	// yieldEvery is the time after which others that wait for a processor go first. An answer to a
 	// webhook takes several turns of goroutines, and Go ends a turn only after 10 ms.
 	yieldEvery = time.Millisecond
@@ -90,7 +92,7 @@ func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.Inp
 		committed = append(committed, g)
 		return nil
 	}
-	from := p.fence.Position
+	from, began := p.fence.Position, time.Now()
 	for row := 1; err == nil; row++ {
 		g, failed := k.applyGroup(ctx, p, reader, in, from, writing)
 		if err := end(); err != nil {
@@ -101,7 +103,7 @@ func (k *Keeper) applyInARow(ctx context.Context, p *partition, reader state.Inp
 		}
 		k.beginCommit(ctx, p, g)
 		writing, from = g, g.last
-		if !p.active || !g.full || row == maxInARow || reader.Buffered() == 0 {
+		if !p.active || !g.full || row == maxInARow || time.Since(began) > rowTime || reader.Buffered() == 0 {
 			break
 		}
 		in, err = k.next(ctx, p, reader)

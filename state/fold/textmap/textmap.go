@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+	json "github.com/go-json-experiment/json/v1"
 )
 
 // A Map is a map of strings as two lists: its sorted names, and their values. Each list is one
@@ -190,7 +191,13 @@ func readText(from *jsontext.Decoder, buffer []byte) ([]byte, error) {
 	case 'n':
 		return buffer, nil
 	case '"':
-		return jsontext.AppendUnquote(buffer, raw)
+		text, err := jsontext.AppendUnquote(buffer, raw)
+		if err != nil { // invalid UTF-8, which is replaced in other texts
+			var s string
+			err = json.Unmarshal(raw, &s)
+			return append(buffer, s...), err
+		}
+		return text, nil
 	}
 	return nil, fmt.Errorf("%s instead of a string", raw.Kind())
 }

@@ -51,7 +51,7 @@ func TestMapsAreStoredAsGoMaps(t *testing.T) {
 // Names in any order, names that come twice and nulls are read as into a Go map.
 func TestUnsortedMapsAreRead(t *testing.T) {
 	for _, text := range []string{`{"b":"1","a":"2"}`, `{"a":"1","c":"2","b":"3","d":"4"}`, `{"a":"1","a":"2"}`, `{"a":null}`, `null`,
-		` { } `, `{"\u0061":"\u00fc"}`} {
+		` { } `, `{"\u0061":"\u00fc"}`, "{\"a\":\"\xff\"}", `{"\ud800":"x"}`} {
 		var want map[string]string
 		if err := json.Unmarshal([]byte(text), &want); err != nil {
 			t.Fatal(err)

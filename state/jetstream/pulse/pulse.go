@@ -4,6 +4,8 @@ package pulse
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -83,4 +85,21 @@ func (p *Pulse) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.sick)
+}
+
+// roomProbe is the size of the file that must fit on the disk.
+const roomProbe = 4 << 20
+
+// CheckRoom returns an error unless a file of roomProbe bytes fits on the disk.
+func CheckRoom(dir string) (err error) {
+	path := filepath.Join(dir, "ROOM")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("trying the disk: %w", err)
+	}
+	_, err = f.Write(make([]byte, roomProbe))
+	if err = errors.Join(err, f.Sync(), f.Close(), os.Remove(path)); err != nil {
+		return fmt.Errorf("trying the disk: %w", err)
+	}
+	return nil
 }
