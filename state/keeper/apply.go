@@ -11,8 +11,7 @@ import (
 
 const (
 	// maxUncommitted is the number of changed records at which the keeper commits although more
-	// inputs wait. With the changes of a usual input it stays under the 999 records of a JetStream
-	// batch. A larger commit is written twice.
+	// inputs wait. While a commit is on its way, it goes on up to the store's CommitRecords.
 	maxUncommitted = 300
 	// maxInARow is the number of commits for which readers wait while inputs wait, and rowTime the
 	// time after which no other begins.
