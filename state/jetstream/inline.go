@@ -41,7 +41,7 @@ func newWaitlist(records []state.Record) *waitlist {
 	return w
 }
 
-// add keeps the newest value of each record in the position.
+// add adds records to those in the position, and keeps the newest value of each key.
 func (w *waitlist) add(records []state.Record) {
 	for _, r := range records {
 		if i, ok := w.index[r.Key]; ok {
@@ -82,10 +82,7 @@ func (s *Store) waiting(ctx context.Context, partition int, rev uint64) (*waitli
 	if now != rev {
 		return nil, fmt.Errorf("%w: at revision %d, not %d", state.ErrFenced, now, rev)
 	}
-	if err := s.nameKeys(ctx, partition, rev, pos.Links); err != nil {
-		return nil, err
-	}
-	return s.keepWaiting(partition, rev, pos), nil
+	return s.keepRead(ctx, partition, rev, pos)
 }
 
 // keepWaiting stores what waits in a position. Records wait since an earlier position had some.
@@ -119,10 +116,7 @@ func (s *Store) newestWaiting(ctx context.Context, partition int) (*waitlist, er
 	if w := s.waitlists[partition].Load(); w != nil && w.rev == rev {
 		return w, nil
 	}
-	if err := s.nameKeys(ctx, partition, rev, pos.Links); err != nil {
-		return nil, err
-	}
-	return s.keepWaiting(partition, rev, pos), nil
+	return s.keepRead(ctx, partition, rev, pos)
 }
 
 // encode returns the position as JSON, and its records in a second line.

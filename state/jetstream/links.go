@@ -34,11 +34,13 @@ type link struct {
 const (
 	// linkBytes, linkRecords and maxLinks bound what waits in the links of a partition. Beyond,
 	// each commit also writes the oldest records to their places. A start reads the links, their
-	// keys are in memory, and each position names them.
+	// keys are in memory, and each position names them. With three times as many, triage of a
+	// storm was 8 % faster (docs/decisions, 0053).
 	linkBytes   = 8 << 20
 	linkRecords = 50_000
 	maxLinks    = 256
-	// maxLinked bounds the records of a commit, for which readers of the partition wait.
+	// maxLinked bounds the records of a commit, for which readers of the partition wait
+	// (look-up-max-ms of BenchmarkServe).
 	maxLinked = 2000
 	// maxLink bounds the records of one link, before their compression.
 	maxLink = 1 << 20
@@ -117,10 +119,9 @@ func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links 
 	for i := range links {
 		group.Go(func() error {
 			records, err := s.readLink(ctx, &links[i])
-			if err == nil {
-				err = visit(i, records)
+			if errs[i] = err; err == nil {
+				errs[i] = visit(i, records)
 			}
-			errs[i] = err
 			return nil
 		})
 	}
@@ -137,12 +138,15 @@ func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links 
 	return err
 }
 
-// nameKeys sets the keys of links that another process has written.
-func (s *Store) nameKeys(ctx context.Context, partition int, rev uint64, links []link) error {
-	return s.readLinks(ctx, partition, rev, links, func(i int, records []state.Record) error {
-		links[i].name(records)
+// keepRead stores what waits in a position that was read, with the keys of its links.
+func (s *Store) keepRead(ctx context.Context, partition int, rev uint64, pos position) (*waitlist, error) {
+	if err := s.readLinks(ctx, partition, rev, pos.Links, func(i int, records []state.Record) error {
+		pos.Links[i].name(records)
 		return nil
-	})
+	}); err != nil {
+		return nil, err
+	}
+	return s.keepWaiting(partition, rev, pos), nil
 }
 
 // name sets the keys of a link's records.

@@ -317,8 +317,11 @@ func (l *loading) live() ([]any, ledger) {
 // addLeftovers adds the deletions that wait in the position of a revision and its links. Any of
 // them may be of a record at its place.
 func (l *loading) addLeftovers(leftovers map[uint64]bool, rev uint64) {
+	if leftovers == nil {
+		return
+	}
 	for subject, p := range l.newest {
-		if p.deleted && p.seq == rev && leftovers != nil {
+		if p.deleted && p.seq == rev {
 			leftovers[maphash.String(l.seed, recordKey(subject))] = true
 		}
 	}

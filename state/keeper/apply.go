@@ -14,7 +14,7 @@ const (
 	// inputs wait. While a commit is on its way, it goes on up to the store's CommitRecords.
 	maxUncommitted = 300
 	// maxInARow is the number of commits for which readers wait while inputs wait, and rowTime the
-	// time after which no other begins.
+	// time after which no other begins (look-up-max-ms of BenchmarkServe).
 	maxInARow = 8
 	rowTime   = 150 * time.Millisecond
 	// yieldEvery is the time after which others that wait for a processor go first. An answer to a

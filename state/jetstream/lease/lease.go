@@ -22,12 +22,13 @@ const (
 	// has seen no renewal for takeover.
 	heldFor  = 5 * time.Second
 	takeover = 6 * time.Second
-	renew    = 2 * time.Second
+	// renew is the time between two renewals by the holder. A request takes at most as long.
+	renew = 2 * time.Second
 	// look is the time between two looks of a process without the lease.
 	look = 500 * time.Millisecond
 )
 
-// Config is what a lease needs of its store.
+// Config gives a lease access to its store.
 type Config struct {
 	Stream natsjs.Stream // holds the lease
 	// Write publishes a record of a subject whose last revision is known, and returns the new one.
