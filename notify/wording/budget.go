@@ -27,7 +27,7 @@ const (
 	maxOutput = 64 << 10
 )
 
-// maxTime bounds the time of one rendering. Tests of the other bounds raise it.
+// maxTime bounds the time of one rendering. Tests raise it.
 var maxTime = 2 * time.Second
 
 // The errors of exceeding them.
