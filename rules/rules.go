@@ -37,8 +37,8 @@ func (r Rules) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) s
 }
 
 // SplitOff returns the alerts of an incident that have another cause than its verdict names.
-func (r Rules) SplitOff(in *state.Incident, alerts []*state.AlertRecord, ev *state.Evidence) []*state.AlertRecord {
-	return diagnose.SplitOff(r.Catalog, in, alerts, ev)
+func (r Rules) SplitOff(in *state.Incident, firing func() []*state.AlertRecord, ev *state.Evidence) []*state.AlertRecord {
+	return diagnose.SplitOff(r.Catalog, in, firing, ev)
 }
 
 // Absorbs reports whether all of the other incident is a consequence of the root's cause.

@@ -12,8 +12,9 @@ type Triage interface {
 	// Diagnose weighs the evidence. It always returns a verdict, which may be Unknown.
 	Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis
 	// SplitOff returns the incident's alerts that belong to another trouble than its verdict, or
-	// none. Of their labels and annotations, the alerts have the rule's name only.
-	SplitOff(in *Incident, alerts []*AlertRecord, ev *Evidence) []*AlertRecord
+	// none. It calls firing only if it needs the incident's firing alerts. Of their labels and
+	// annotations, they have the rule's name only.
+	SplitOff(in *Incident, firing func() []*AlertRecord, ev *Evidence) []*AlertRecord
 	// Absorbs reports whether all of the other incident is a consequence of the root's cause.
 	Absorbs(root, other *Incident) bool
 }

@@ -120,7 +120,7 @@ func (slowTriage) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time)
 	return state.Diagnosis{Cause: state.Unknown, At: now, Scope: in.Scope}
 }
 
-func (slowTriage) SplitOff(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+func (slowTriage) SplitOff(*state.Incident, func() []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
 	return nil
 }
 func (slowTriage) Absorbs(_, _ *state.Incident) bool        { return false }

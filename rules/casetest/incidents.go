@@ -48,6 +48,8 @@ func newTrouble(number int, at time.Time) *caseIncident {
 	}}
 }
 
+func (t *caseIncident) firing() []*state.AlertRecord { return t.alerts }
+
 func (t *caseIncident) take(rec *state.AlertRecord) {
 	t.alerts = append(t.alerts, rec)
 	t.in.Count(rec, false, rec.Alert.StartsAt)
@@ -57,7 +59,7 @@ func (t *caseIncident) take(rec *state.AlertRecord) {
 // an incident of its own, which is diagnosed after it.
 func (k *caseRun) judge(t *caseIncident) {
 	k.diagnose(t)
-	moved := diagnose.SplitOff(k.cat, t.in, t.alerts, &k.ev)
+	moved := diagnose.SplitOff(k.cat, t.in, t.firing, &k.ev)
 	if len(moved) == 0 {
 		return
 	}

@@ -96,7 +96,7 @@ d llm vllm-llama-7d9f8b6c5-ddddd vllm-llama llama-70b node-3 2,3
 	tr.in.Diagnosis = state.Diagnosis{Cause: "gpu_fault",
 		Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{ev.Workers[0].Pod}, Nodes: []string{"node-1"},
 			GPUs: []string{"1"}}}
-	for _, a := range diagnose.SplitOff(c, tr.in, tr.alerts, ev) {
+	for _, a := range diagnose.SplitOff(c, tr.in, tr.firing, ev) {
 		t.Errorf("%s of %s is split off", a.Alert.Name(), a.Sign.Entity.Pod)
 	}
 }

@@ -17,7 +17,7 @@ const maxSplitPlaces = 8
 // SplitOff returns the alerts of a second problem in an incident. They are about a worker or node
 // outside the verdict, and the evidence there names an independent cause. Alerts alone do not
 // suffice: a neighbour's load fills a cache just as a leak does.
-func SplitOff(c *catalog.Catalog, in *state.Incident, alerts []*state.AlertRecord, ev *state.Evidence) []*state.AlertRecord {
+func SplitOff(c *catalog.Catalog, in *state.Incident, firing func() []*state.AlertRecord, ev *state.Evidence) []*state.AlertRecord {
 	root := c.CauseTable()[in.Cause()]
 	if root == nil || !root.Local() {
 		return nil
@@ -27,6 +27,7 @@ func SplitOff(c *catalog.Catalog, in *state.Incident, alerts []*state.AlertRecor
 	top.Learn(ev.Workers)
 	verdict := state.Beside{Incident: in.ID, Cause: in.Cause(), Scope: in.Diagnosis.Scope}
 	broken := evidence.Broken(c, top, []state.Beside{verdict})
+	alerts := firing()
 	places := alertsByPlace(top, alerts, broken)
 	if len(places) > maxSplitPlaces {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/packed"
 )
 
 // applyAlerts applies a webhook payload.
@@ -55,65 +56,67 @@ func (x *step) applyAlert(a state.Alert) *state.Incident {
 	if state.ForNoPerson(a.Labels) {
 		return nil
 	}
-	rec := x.Board.alerts[a.Fingerprint]
+	known := x.Board.alerts[a.Fingerprint]
 	if a.Status == state.Resolved {
-		return x.resolveAlert(rec, a)
+		return x.resolveAlert(known, a)
 	}
-	if rec == nil {
-		rec = &alertRecord{AlertRecord: state.AlertRecord{FirstAt: x.now}}
-		x.Board.alerts[a.Fingerprint] = rec
+	x.touch(kindAlert, string(a.Fingerprint))
+	rec := state.AlertRecord{FirstAt: x.now}
+	var old *state.Incident
+	wasActive := false
+	if known != nil {
+		if known.Active() && a.StartsAt.Before(known.StartsAt().Add(haSkew)) {
+			known.SetLastAt(x.now)
+			return nil // a repeat, or the same alert from the other Prometheus or Alertmanager of an HA pair
+		}
+		rec.FirstAt, rec.Incident, rec.Episodes = known.FirstAt(), known.Incident(), known.Episodes()
+		old = x.root(rec.Incident)
+		wasActive = known.Active() && old != nil && old.Open()
 	}
-	defer x.touch(kindAlert, string(a.Fingerprint))
-	again := rec.Active && a.StartsAt.Before(rec.Alert.StartsAt.Add(haSkew))
-	rec.LastAt = x.now
-	if again {
-		return nil // a repeat, or the same alert from the other Prometheus or Alertmanager of an HA pair
-	}
-	old := x.root(rec.Incident)
-	wasActive := rec.Active && old != nil && old.Open()
-	rec.Alert, rec.Active = a, true
+	rec.Alert, rec.Active, rec.LastAt = a, true, x.now
 	rec.Sign = x.Triage.Classify(a, x.in.Cluster)
 	rec.Episodes++
 	in := old
 	if old == nil || !old.Open() {
-		in = x.attach(&rec.AlertRecord)
-	} else if countsEverywhere(old, &rec.AlertRecord) {
-		clearPlace(&rec.AlertRecord)
+		in = x.attach(&rec)
+	} else if countsEverywhere(old, &rec) {
+		clearPlace(&rec)
 	}
-	rec.pack()
-	x.share(rec)
-	x.count(in, &rec.AlertRecord, wasActive)
+	stored := packed.Of(&rec)
+	x.shared.Share(stored)
+	x.Board.alerts[a.Fingerprint] = stored
+	rec.Sign.Entity = stored.Entity() // its texts may be parts of longer ones
+	x.count(in, &rec, wasActive)
 	return in
 }
 
-func (x *step) resolveAlert(rec *alertRecord, a state.Alert) *state.Incident {
+func (x *step) resolveAlert(rec *packed.Alert, a state.Alert) *state.Incident {
+	x.touch(kindAlert, string(a.Fingerprint))
 	if rec == nil {
 		// Resolved before it was ever seen firing. It is stored for later questions, and opens
 		// nothing.
-		x.Board.alerts[a.Fingerprint] = packRecord(state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
+		x.Board.alerts[a.Fingerprint] = packed.Of(&state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
 			FirstAt: x.now, LastAt: x.now})
-		x.touch(kindAlert, string(a.Fingerprint))
 		return nil
 	}
-	rec.LastAt = x.now
-	x.touch(kindAlert, string(a.Fingerprint))
-	if older := a.StartsAt.Before(rec.Alert.StartsAt) && !a.EndsAt.After(rec.Alert.StartsAt); older || !rec.Active {
+	rec.SetLastAt(x.now)
+	older := a.StartsAt.Before(rec.StartsAt()) && !a.EndsAt.After(rec.StartsAt())
+	if older || !rec.Active() {
 		return nil // already resolved, or the late end of an older episode
 	}
-	rec.Alert.Status, rec.Alert.EndsAt = state.Resolved, a.EndsAt
-	return x.endEpisode(&rec.AlertRecord)
+	return x.endEpisode(rec, a.EndsAt)
 }
 
 // endEpisode ends an alert's episode.
-func (x *step) endEpisode(rec *state.AlertRecord) *state.Incident {
-	rec.Active = false
-	x.touch(kindAlert, string(rec.Alert.Fingerprint))
-	in := x.root(rec.Incident)
+func (x *step) endEpisode(rec *packed.Alert, at time.Time) *state.Incident {
+	rec.Resolve(at)
+	x.touch(kindAlert, string(rec.Fingerprint()))
+	in := x.root(rec.Incident())
 	if in == nil || !in.Open() {
 		return nil
 	}
 	in.ActiveAlerts--
-	if c := in.Symptom(rec.Sign.Symptom); c != nil {
+	if c := in.Symptom(rec.Symptom()); c != nil {
 		c.Active--
 	}
 	x.changedIncident(in)
@@ -141,7 +144,7 @@ func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 		delete(x.held[rec.Incident], rec.Alert.Fingerprint)
 	}
 	rec.Incident = in.ID
-	x.attachAlert(rec)
+	x.attachAlert(rec.Incident, rec.Alert.Fingerprint)
 	x.index(in, keys)
 	return in
 }

@@ -13,13 +13,14 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 
 	"paramedic/state"
+	"paramedic/state/fold/packed"
 )
 
 // A Board holds the state of one partition in memory. Only a [Fold] changes it. The board notes its
 // changes, so that a commit writes only those. It is not safe for concurrent use.
 type Board struct {
 	incidents map[state.IncidentID]*state.Incident
-	alerts    map[state.Fingerprint]*alertRecord
+	alerts    map[state.Fingerprint]*packed.Alert
 	// held has the alerts of each incident, without those of incidents merged into it.
 	held              map[state.IncidentID]map[state.Fingerprint]bool
 	actions           map[state.ActionID]*state.Action
@@ -37,9 +38,9 @@ type Board struct {
 	everywhere map[string]*state.Incident    // open incidents that count one rule's alerts wherever they fire
 	ended      map[string][]*state.Incident  // named incidents that ended a short time ago, by cluster and cause
 	onNode     map[string]map[string]bool    // worker keys by cluster and node
-	lastOf     map[string]*alertRecord       // the last alert of each rule; see share
-	near       []*state.Incident             // the candidates of the last new alert
-	cursors    []cursor                      // reused by appendCandidates
+	shared     *packed.Sharer
+	near       []*state.Incident // the candidates of the last new alert
+	cursors    []cursor          // reused by appendCandidates
 	timers     timerHeap
 	dirty      map[string]change // records to write, or to delete, by key
 	touched    uint64            // number of changes to records
@@ -70,8 +71,8 @@ type workerRecord struct {
 func NewBoard() *Board {
 	return &Board{
 		incidents:         map[state.IncidentID]*state.Incident{},
-		alerts:            map[state.Fingerprint]*alertRecord{},
-		lastOf:            map[string]*alertRecord{},
+		alerts:            map[state.Fingerprint]*packed.Alert{},
+		shared:            packed.NewSharer(),
 		held:              map[state.IncidentID]map[state.Fingerprint]bool{},
 		actions:           map[state.ActionID]*state.Action{},
 		effects:           map[state.EffectID]*state.Effect{},
@@ -159,9 +160,7 @@ func (b *Board) lookup(c change) any {
 	case kindIncident:
 		return orNil(b.incidents[state.IncidentID(c.id)])
 	case kindAlert:
-		if rec := b.alerts[state.Fingerprint(c.id)]; rec != nil {
-			return rec.stored()
-		}
+		return orNil(b.alerts[state.Fingerprint(c.id)])
 	case kindAction:
 		return orNil(b.actions[state.ActionID(c.id)])
 	case kindEffect:
@@ -193,17 +192,17 @@ func (b *Board) touch(kind, id string) {
 	b.dirty[recordKey(kind, id)] = change{kind, id}
 }
 
-// attachAlert adds the alert to the alerts of its incident.
-func (b *Board) attachAlert(rec *state.AlertRecord) {
-	if rec.Incident == "" {
+// attachAlert adds an alert to the alerts of its incident, if it has one.
+func (b *Board) attachAlert(id state.IncidentID, f state.Fingerprint) {
+	if id == "" {
 		return
 	}
-	set := b.held[rec.Incident]
+	set := b.held[id]
 	if set == nil {
 		set = map[state.Fingerprint]bool{}
-		b.held[rec.Incident] = set
+		b.held[id] = set
 	}
-	set[rec.Alert.Fingerprint] = true
+	set[f] = true
 }
 
 // root returns the incident itself, or the one that it was merged into.

@@ -30,7 +30,7 @@ func (plainTriage) Diagnose(*state.Incident, *state.Evidence, time.Time) state.D
 	return state.Diagnosis{}
 }
 func (plainTriage) Absorbs(*state.Incident, *state.Incident) bool { return false }
-func (plainTriage) SplitOff(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+func (plainTriage) SplitOff(*state.Incident, func() []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
 	return nil
 }
 func (plainTriage) Channels(*state.Incident) []state.Channel {

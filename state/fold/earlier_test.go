@@ -3,11 +3,12 @@ package fold
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"paramedic/state"
 )

@@ -124,14 +124,14 @@ const (
 // end of silenced alerts. An alert that Alertmanager holds counts as reported.
 func (x *step) applyVanished(v state.Vanished) {
 	for _, fp := range v.Held[:min(len(v.Held), state.MaxHeld)] {
-		if rec := x.Board.alerts[fp]; rec != nil && rec.Active && v.At.After(rec.LastAt) {
-			rec.LastAt = v.At
+		if rec := x.Board.alerts[fp]; rec != nil && rec.Active() && v.At.After(rec.LastAt()) {
+			rec.SetLastAt(v.At)
 			x.touch(kindAlert, string(fp))
 		}
 	}
 	var gone []state.Fingerprint
 	for _, fp := range v.Fingerprints {
-		if rec := x.Board.alerts[fp]; rec != nil && rec.Active && v.At.Sub(rec.LastAt) > vanishedSlack {
+		if rec := x.Board.alerts[fp]; rec != nil && rec.Active() && v.At.Sub(rec.LastAt()) > vanishedSlack {
 			gone = append(gone, fp)
 		}
 	}
@@ -147,11 +147,10 @@ func (x *step) endAlerts(why string, gone []state.Fingerprint) {
 		if n == maxEndedAlerts || len(ended) == maxEndedIncidents {
 			break
 		}
-		rec.Alert.Status = state.Resolved
-		if in := x.endEpisode(&rec.AlertRecord); in != nil && !slices.Contains(ended, in) {
+		if in := x.endEpisode(rec, rec.EndsAt()); in != nil && !slices.Contains(ended, in) {
 			ended = append(ended, in)
 			x.record(in, state.Entry{Kind: "note", Quiet: true,
-				Text: fmt.Sprintf("%s: %s", orDash(rec.Alert.Name()), why)})
+				Text: fmt.Sprintf("%s: %s", orDash(rec.Rule()), why)})
 		}
 	}
 	for _, in := range ended {

@@ -37,7 +37,7 @@ func (x *step) applyForeign(fo state.Foreign) {
 	switch {
 	case fo.Event != "triggered" && fo.Event != "reopened" && fo.Event != "resolved":
 		return
-	case rec != nil && at.Before(later(rec.Alert.StartsAt, rec.Alert.EndsAt)):
+	case rec != nil && at.Before(later(rec.StartsAt(), rec.EndsAt())):
 		return
 	case rec == nil && x.Triage.Classify(a, x.in.Cluster).Symptom == state.Unclassified:
 		return // its text names no inference service
@@ -209,14 +209,14 @@ func (x *step) countActive(in *state.Incident) (keys []string) {
 	}
 	in.ActiveAlerts = 0
 	for _, rec := range x.alertsOf(in) {
-		if !rec.Active {
+		if !rec.Active() {
 			continue
 		}
 		in.ActiveAlerts++
-		if c := in.Symptom(rec.Sign.Symptom); c != nil {
+		if c := in.Symptom(rec.Symptom()); c != nil {
 			c.Active++
 		}
-		keys = append(keys, x.signKeys(rec)...)
+		keys = append(keys, x.alertKeys(rec)...)
 	}
 	x.changedIncident(in)
 	return keys

@@ -9,6 +9,7 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 
 	"paramedic/state"
+	"paramedic/state/fold/packed"
 )
 
 // LoadBoard returns the board of the records that [Board.Take] returned, without those that were
@@ -28,14 +29,14 @@ func LoadBoard(records []state.Record) (*Board, error) {
 // BoardOf returns the board of the values that [DecodeRecord] returned for a partition's records.
 func BoardOf(values []any) *Board {
 	b := NewBoard()
-	b.alerts = make(map[state.Fingerprint]*alertRecord, len(values)/2) // most records are alerts and effects
+	b.alerts = make(map[state.Fingerprint]*packed.Alert, len(values)/2) // most records are alerts and effects
 	for _, v := range values {
 		b.put(v)
 	}
 	// In order, so that each insertion is at the end of its lists.
 	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) {
 		for fp := range b.held[in.ID] {
-			b.share(b.alerts[fp])
+			b.shared.Share(b.alerts[fp])
 		}
 		in.Actions = slices.DeleteFunc(in.Actions, func(id state.ActionID) bool { return b.actions[id] == nil })
 		if in.Open() {
@@ -58,9 +59,9 @@ func (b *Board) put(v any) {
 	switch v := v.(type) {
 	case *state.Incident:
 		b.incidents[v.ID] = v
-	case *alertRecord:
-		b.alerts[v.Alert.Fingerprint] = v
-		b.attachAlert(&v.AlertRecord)
+	case *packed.Alert:
+		b.alerts[v.Fingerprint()] = v
+		b.attachAlert(v.Incident(), v.Fingerprint())
 	case *state.Action:
 		b.actions[v.ID] = v
 	case *state.Effect:
@@ -83,7 +84,7 @@ func DecodeRecord(r state.Record) (any, error) {
 	case kindIncident:
 		return decode[state.Incident](r.Value)
 	case kindAlert:
-		return decodeAlert(r.Value)
+		return packed.Decode(r.Value)
 	case kindAction:
 		return decodeAction(r), nil
 	case kindEffect:

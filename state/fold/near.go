@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/packed"
 )
 
 // entityKeys returns the index keys of an entity. A pod also has the keys of its pool and its node,
@@ -69,16 +70,24 @@ func namesPlace(key string) bool {
 
 // signKeys returns the index keys of an alert's incident.
 func (b *Board) signKeys(rec *state.AlertRecord) []string {
-	rule := ""
-	if rec.Sign.Symptom == state.Unclassified {
-		rule = rec.Alert.Name()
+	return b.keysOfSign(rec.Sign.Symptom, rec.Sign.Entity, rec.Alert.Name())
+}
+
+// alertKeys returns the same of an alert on the board.
+func (b *Board) alertKeys(a *packed.Alert) []string {
+	return b.keysOfSign(a.Symptom(), a.Entity(), a.Rule())
+}
+
+func (b *Board) keysOfSign(s state.Symptom, e state.Entity, rule string) []string {
+	if s != state.Unclassified {
+		rule = ""
 	}
-	keys := b.entityKeys(rec.Sign.Entity, rule)
+	keys := b.entityKeys(e, rule)
 	if !slices.ContainsFunc(keys, namesPlace) {
 		keys = append(keys, noPlaceKey)
 	}
-	if rec.Sign.Symptom == targetDown {
-		keys = appendScrapeKey(keys, rec.Sign.Entity.Namespace)
+	if s == targetDown {
+		keys = appendScrapeKey(keys, e.Namespace)
 	}
 	return keys
 }
@@ -179,7 +188,7 @@ func (b *Board) benignKeys(in *state.Incident) (keys []string) {
 // or one that was merged into it.
 func (b *Board) indexParts(in, part *state.Incident) {
 	for fp := range b.held[part.ID] {
-		b.index(in, b.signKeys(&b.alerts[fp].AlertRecord))
+		b.index(in, b.alertKeys(b.alerts[fp]))
 	}
 	b.index(in, b.scopeKeys(part))
 	for _, id := range part.Absorbed {

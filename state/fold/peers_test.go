@@ -561,7 +561,7 @@ func TestKeep6567AlertKeepsIdentityAcrossMerge(t *testing.T) {
 	root, consequence := s.lateRoot()
 	for _, fp := range []state.Fingerprint{"xid", state.Fingerprint(state.Hash("HighTTFT", "llama"))} {
 		rec := s.board.alerts[fp]
-		if rec == nil || !rec.Active || s.board.root(rec.Incident) != root {
+		if rec == nil || !rec.Active() || s.board.root(rec.Incident()) != root {
 			t.Fatalf("alert %s is not the root's: %+v", fp, rec)
 		}
 	}
@@ -601,13 +601,13 @@ func TestKeep5463MissingTopologyIsHandled(t *testing.T) {
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "late", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "PodGone", "symptom": "worker_down", "severity": "critical", "pod": "llama-1",
 			"node": "gpu-3"}}}}})
-	if rec := s.board.alerts["late"]; rec == nil || s.board.root(rec.Incident) == nil {
+	if rec := s.board.alerts["late"]; rec == nil || s.board.root(rec.Incident()) == nil {
 		t.Fatal("an alert of a worker that is gone has no incident")
 	}
 	for _, fp := range []state.Fingerprint{"xid", "late", state.Fingerprint(state.Hash("HighTTFT", "llama"))} {
 		if rec := s.board.alerts[fp]; rec != nil {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: fp, Status: state.Resolved,
-				StartsAt: rec.Alert.StartsAt, EndsAt: s.now}}}})
+				StartsAt: rec.StartsAt(), EndsAt: s.now}}}})
 		}
 	}
 	s.wait(3 * time.Minute)

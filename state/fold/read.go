@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/packed"
 )
 
 // A keeper reads a board with these methods. The records are the board's own: a caller must not
@@ -32,7 +33,7 @@ func (b *Board) About(in *state.Input) []state.IncidentID {
 	case in.Alerts != nil:
 		for i := range in.Alerts.Alerts {
 			if rec := b.alerts[in.Alerts.Alerts[i].Fingerprint]; rec != nil {
-				add(rec.Incident)
+				add(rec.Incident())
 			}
 		}
 	case in.Evidence != nil:
@@ -94,9 +95,9 @@ func changedOf[ID ~string](b *Board, kind string) iter.Seq[ID] {
 func (b *Board) Firing(cluster string) map[state.Fingerprint]time.Time {
 	out := map[state.Fingerprint]time.Time{}
 	for fp, rec := range b.alerts {
-		in := b.root(rec.Incident)
-		if rec.Active && in != nil && in.Cluster == cluster && !strings.HasPrefix(string(fp), "pagerduty-") {
-			out[fp] = rec.LastAt
+		in := b.root(rec.Incident())
+		if rec.Active() && in != nil && in.Cluster == cluster && !strings.HasPrefix(string(fp), "pagerduty-") {
+			out[fp] = rec.LastAt()
 		}
 	}
 	return out
@@ -107,18 +108,17 @@ func (b *Board) Firing(cluster string) map[state.Fingerprint]time.Time {
 func (b *Board) AlertsOf(in *state.Incident) []state.AlertRecord {
 	var out []state.AlertRecord
 	for _, rec := range b.alertsOf(in) {
-		out = append(out, *b.alerts[rec.Alert.Fingerprint].full())
+		out = append(out, rec.Full())
 	}
 	return out
 }
 
-// alertsOf returns the alerts of an incident and of those merged into it, the earliest first. Of
-// their labels, they have the rule's name only.
-func (b *Board) alertsOf(in *state.Incident) []*state.AlertRecord {
-	var out []*state.AlertRecord
+// alertsOf returns the alerts of an incident and of those merged into it, the earliest first.
+func (b *Board) alertsOf(in *state.Incident) []*packed.Alert {
+	var out []*packed.Alert
 	for queue := []*state.Incident{in}; len(queue) > 0; queue = queue[1:] {
 		for fp := range b.held[queue[0].ID] {
-			out = append(out, &b.alerts[fp].AlertRecord)
+			out = append(out, b.alerts[fp])
 		}
 		for _, id := range queue[0].Absorbed {
 			if merged := b.incidents[id]; merged != nil {
@@ -126,8 +126,8 @@ func (b *Board) alertsOf(in *state.Incident) []*state.AlertRecord {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *state.AlertRecord) int {
-		return cmp.Or(a.Alert.StartsAt.Compare(b.Alert.StartsAt), cmp.Compare(a.Alert.Fingerprint, b.Alert.Fingerprint))
+	slices.SortFunc(out, func(a, b *packed.Alert) int {
+		return cmp.Or(a.StartsAt().Compare(b.StartsAt()), cmp.Compare(a.Fingerprint(), b.Fingerprint()))
 	})
 	return out
 }

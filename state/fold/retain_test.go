@@ -53,7 +53,7 @@ func BenchmarkRetention(b *testing.B) {
 					in.Status, in.ResolvedAt, in.ResolvedBy = state.StatusResolved, now, byAlerts
 				}
 				for _, a := range board.alerts {
-					a.Active = false
+					a.Resolve(now)
 				}
 				now = now.Add(f.Settings.Retain + time.Hour)
 				b.StartTimer()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"paramedic/state"
+	"paramedic/state/fold/packed"
 )
 
 // otherVerdicts returns the verdicts of the other open incidents that concern the incident's scope.
@@ -31,11 +32,12 @@ func (x *step) split(in *state.Incident, ev state.Evidence) {
 	if in.Cause() == state.Unknown || in.ActiveAlerts < 2 || in.Everywhere != "" {
 		return
 	}
-	moved := x.Triage.SplitOff(in, x.firing(in), &ev)
+	moved := x.splitOff(in, &ev)
 	if len(moved) == 0 || len(moved) == in.ActiveAlerts || len(moved) > maxMoved {
 		return
 	}
-	other := x.openIncident(moved[0])
+	first := moved[0].Record()
+	other := x.openIncident(&first)
 	for _, rec := range moved {
 		x.moveAlert(rec, in, other)
 	}
@@ -51,20 +53,39 @@ func (x *step) split(in *state.Incident, ev state.Evidence) {
 	x.publish(in) // even if the next verdict is not applied
 }
 
-// move takes a firing alert from one incident to another.
-func (x *step) moveAlert(rec *state.AlertRecord, from, to *state.Incident) {
+// splitOff returns the incident's firing alerts that are about another problem.
+func (x *step) splitOff(in *state.Incident, ev *state.Evidence) []*packed.Alert {
+	firing := func() (out []*state.AlertRecord) {
+		for _, a := range x.alertsOf(in) {
+			if a.Active() {
+				rec := a.Record()
+				out = append(out, &rec)
+			}
+		}
+		return out
+	}
+	var out []*packed.Alert
+	for _, rec := range x.Triage.SplitOff(in, firing, ev) {
+		out = append(out, x.Board.alerts[rec.Alert.Fingerprint])
+	}
+	return out
+}
+
+// moveAlert takes a firing alert from one incident to another.
+func (x *step) moveAlert(a *packed.Alert, from, to *state.Incident) {
 	from.AlertCount--
 	from.ActiveAlerts--
-	if c := from.Symptom(rec.Sign.Symptom); c != nil {
+	if c := from.Symptom(a.Symptom()); c != nil {
 		c.Alerts--
 		c.Active--
 	}
-	delete(x.held[rec.Incident], rec.Alert.Fingerprint)
-	rec.Incident = to.ID
-	x.attachAlert(rec)
-	x.touch(kindAlert, string(rec.Alert.Fingerprint))
-	x.index(to, x.signKeys(rec))
-	x.count(to, rec, false)
+	delete(x.held[a.Incident()], a.Fingerprint())
+	a.SetIncident(to.ID)
+	x.attachAlert(to.ID, a.Fingerprint())
+	x.touch(kindAlert, string(a.Fingerprint()))
+	x.index(to, x.alertKeys(a))
+	rec := a.Record()
+	x.count(to, &rec, false)
 }
 
 // recountSymptoms recomputes the incident's symptoms from the alerts that it still has.
@@ -73,9 +94,10 @@ func (x *step) recountSymptoms(in *state.Incident) {
 	kept := make([]state.SymptomCount, 0, len(in.Symptoms))
 	for _, was := range in.Symptoms {
 		c := state.SymptomCount{Symptom: was.Symptom, Alerts: was.Alerts, Active: was.Active, Last: was.Last}
-		for _, rec := range alerts {
-			if rec.Sign.Symptom == was.Symptom {
-				c.Learn(rec)
+		for _, a := range alerts {
+			if a.Symptom() == was.Symptom {
+				rec := a.Record()
+				c.Learn(&rec)
 			}
 		}
 		if len(c.Entities) > 0 {
@@ -84,9 +106,4 @@ func (x *step) recountSymptoms(in *state.Incident) {
 	}
 	in.Symptoms = kept
 	x.changedIncident(in)
-}
-
-// firing returns the incident's active alerts.
-func (b *Board) firing(in *state.Incident) []*state.AlertRecord {
-	return slices.DeleteFunc(b.alertsOf(in), func(rec *state.AlertRecord) bool { return !rec.Active })
 }

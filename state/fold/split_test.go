@@ -13,8 +13,8 @@ import (
 // trouble.
 type twoTroubles struct{ simpleTriage }
 
-func (twoTroubles) SplitOff(in *state.Incident, alerts []*state.AlertRecord, _ *state.Evidence) []*state.AlertRecord {
-	return slices.DeleteFunc(slices.Clone(alerts), func(rec *state.AlertRecord) bool {
+func (twoTroubles) SplitOff(in *state.Incident, firing func() []*state.AlertRecord, _ *state.Evidence) []*state.AlertRecord {
+	return slices.DeleteFunc(firing(), func(rec *state.AlertRecord) bool {
 		return rec.Sign.Entity.Pod == "" || slices.Contains(in.Diagnosis.Scope.Pods, rec.Sign.Entity.Pod)
 	})
 }

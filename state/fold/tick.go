@@ -117,7 +117,7 @@ func (x *step) sweep() {
 	}
 	var old []state.Fingerprint
 	for fp, rec := range x.Board.alerts {
-		if rec.Incident == "" && !rec.Active && x.now.Sub(rec.LastAt) > 24*time.Hour {
+		if rec.Incident() == "" && !rec.Active() && x.now.Sub(rec.LastAt()) > 24*time.Hour {
 			old = append(old, fp)
 		}
 	}
@@ -146,7 +146,7 @@ func (x *step) staleAlerts() []state.Fingerprint {
 	}
 	var stale []state.Fingerprint
 	for fp, rec := range x.Board.alerts {
-		if rec.Active && x.now.Sub(rec.LastAt) > x.Settings.StaleAfter {
+		if rec.Active() && x.now.Sub(rec.LastAt()) > x.Settings.StaleAfter {
 			stale = append(stale, fp)
 		}
 	}
@@ -174,7 +174,7 @@ func (x *step) pastRetention() []*state.Incident {
 func (x *step) isUsed(in *state.Incident) bool {
 	if root := x.root(in.ID); root != nil && root != in && root.Open() {
 		for fp := range x.held[in.ID] {
-			if rec := x.Board.alerts[fp]; rec != nil && rec.Active {
+			if rec := x.Board.alerts[fp]; rec != nil && rec.Active() {
 				return true
 			}
 		}

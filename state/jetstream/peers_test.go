@@ -31,7 +31,7 @@ func (oneTrouble) Correlate(_ state.Sign, _ []state.Worker, open []*state.Incide
 func (oneTrouble) Diagnose(*state.Incident, *state.Evidence, time.Time) state.Diagnosis {
 	return state.Diagnosis{Cause: state.Unknown}
 }
-func (oneTrouble) SplitOff(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+func (oneTrouble) SplitOff(*state.Incident, func() []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
 	return nil
 }
 func (oneTrouble) Absorbs(_, _ *state.Incident) bool        { return false }

@@ -48,7 +48,7 @@ func (poolTriage) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time)
 	return state.Diagnosis{Cause: state.Unknown, At: now, Scope: in.Scope}
 }
 
-func (poolTriage) SplitOff(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+func (poolTriage) SplitOff(*state.Incident, func() []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
 	return nil
 }
 func (poolTriage) Absorbs(_, _ *state.Incident) bool { return false }

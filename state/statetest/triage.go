@@ -52,7 +52,7 @@ func (Triage) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) st
 }
 
 // SplitOff returns no alerts: an incident is never split.
-func (Triage) SplitOff(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+func (Triage) SplitOff(*state.Incident, func() []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
 	return nil
 }
 
