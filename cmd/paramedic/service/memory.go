@@ -27,10 +27,9 @@ const (
 	floorDivisor = 8
 )
 
-// keepMemory makes the garbage collector work harder near the container's memory limit (90 % of it,
-// or GOMEMLIMIT), before the kernel kills the process, and less while the heap is small. Until the
-// context ends, it gives memory back after storms.
-func keepMemory(ctx context.Context, log *slog.Logger) {
+// limitMemory makes the garbage collector work harder near the container's memory limit (90 % of
+// it, or GOMEMLIMIT), before the kernel kills the process.
+func limitMemory(ctx context.Context, log *slog.Logger) {
 	limit, err := memlimit.Set()
 	switch {
 	case err != nil:
@@ -38,6 +37,13 @@ func keepMemory(ctx context.Context, log *slog.Logger) {
 	case limit < math.MaxInt64:
 		log.InfoContext(ctx, "the memory is limited", "bytes", limit)
 	}
+}
+
+// keepMemory makes the garbage collector work less while the heap is small. Until the context ends,
+// it gives memory back after storms. It comes after all that is made once at a start: objects that
+// stay and are made between two late collections are spread over all the memory that these need,
+// and keep it (25 MB of an idle bot).
+func keepMemory(ctx context.Context) {
 	keepFloor(ctx, uint64(min(mostFloor, debug.SetMemoryLimit(-1)/floorDivisor)))
 	go (&memoryKeeper{}).run(ctx)
 }

@@ -55,9 +55,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 		}
 	}()
 	log.InfoContext(ctx, "listening", "address", config.Scheme(cfg)+"://"+listener.Addr().String())
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	keepMemory(watching, log)
+	limitMemory(ctx, log)
 	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: out}
 	return serveGenerations(ctx, path, read, cfg, deps, host)
 }
@@ -77,6 +75,9 @@ func serveGenerations(ctx context.Context, path string, read []byte, cfg config.
 	if err != nil {
 		return err
 	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	keepMemory(watching)
 	reloads := make(chan os.Signal, 1)
 	signal.Notify(reloads, syscall.SIGHUP)
 	defer signal.Stop(reloads)
