@@ -15,7 +15,8 @@ import (
 // the write. After the kill, the channel gets the state that the API had when the write was sent.
 func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, api.ActionJSON, <-chan state.ActionState) {
 	t.Helper()
-	// The bot is away for a part of the window, and takes five samples in the rest on a slow machine.
+	// The bot is away for a part of the window. It takes five samples in the rest, even on a slow
+	// machine.
 	s := setting(t, options{mode: "approve", engines: exhausted(), gated: true, window: "25s"})
 	s.alert("firing", exhaustion...)
 	s.diagnosed("kv_exhaustion")

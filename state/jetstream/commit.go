@@ -12,6 +12,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/link"
 )
 
 const (
@@ -31,7 +32,7 @@ type position struct {
 	Log     uint64     `json:"log,omitempty"`     // the log goes at least to here
 	Draft   *draft     `json:"draft,omitempty"`   // its records may not be at their places yet; Sum includes them
 	Partial bool       `json:"partial,omitempty"` // the records are being written anew; Position and Sum are the old ones
-	Links   []link     `json:"links,omitempty"`   // the oldest first; their records are not at their places yet; Sum includes them
+	Links   link.List  `json:"links,omitempty"`   // the oldest first; their records are not at their places yet; Sum includes them
 
 	inline []state.Record // not at their places yet, and newer than those of the links; Sum includes them
 }

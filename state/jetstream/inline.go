@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/link"
 	"paramedic/state/jetstream/wire"
 )
 
@@ -32,7 +33,7 @@ type waitlist struct {
 	index   map[string]int
 	bytes   int
 	since   time.Time // when the first of them began to wait; zero: none waits
-	links   []link    // the oldest first; their records are older than those in the position
+	links   link.List // the oldest first; their records are older than those in the position
 }
 
 func newWaitlist(records []state.Record) *waitlist {

@@ -1,44 +1,33 @@
 package jetstream
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/link"
 	"paramedic/state/jetstream/wire"
 )
 
-// A link is a message with the records of one commit. They wait there until later commits write
-// them to their places, the oldest link first. The position names the links, so that it makes a
-// commit of any size durable with two messages instead of a batch. Only an embedded store has
-// links: an older replica would not read them.
-type link struct {
-	Seq     uint64 `json:"seq"`
-	Records int    `json:"records"`
-	Bytes   int    `json:"bytes"` // of the message
-
-	keys  []string // of its records
-	since time.Time
-}
-
 const (
 	// linkBytes, linkRecords and maxLinks bound what waits in the links of a partition. Beyond,
-	// each commit also writes the oldest records to their places. A start reads the links, their
-	// keys are in memory, and each position names them. With three times as many, triage of a
-	// storm was 8 % faster (docs/decisions, 0053).
-	linkBytes   = 8 << 20
-	linkRecords = 50_000
-	maxLinks    = 256
+	// each commit also writes the oldest records to their places. A start reads the links, each of
+	// their keys has 16 bytes of memory, and each position has 11 bytes for each link. A storm of
+	// 100,000 alerts fits (docs/decisions, 0053).
+	linkBytes   = 64 << 20
+	linkRecords = 400_000
+	maxLinks    = 1024
+	// linkTime bounds how long a record waits in a link. A deleted record stays on disk so long.
+	linkTime = time.Hour
 	// maxLinked bounds the records of a commit, for which readers of the partition wait
 	// (look-up-max-ms of BenchmarkServe).
 	maxLinked = 2000
@@ -57,11 +46,11 @@ func (s *Store) mayLink(w *waitlist) bool {
 }
 
 // writeLinks writes records to new links. No reader looks at them before a position names them.
-func (s *Store) writeLinks(ctx context.Context, partition int, records []state.Record) ([]link, error) {
+func (s *Store) writeLinks(ctx context.Context, partition int, records []state.Record) (link.List, error) {
 	if err := s.checkRecords(records); err != nil {
 		return nil, err
 	}
-	var links []link
+	var links link.List
 	for len(records) > 0 {
 		n, bytes := 0, 0
 		for _, r := range records {
@@ -72,8 +61,8 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 		}
 		m := nats.NewMsg(draftSubject(partition, rand.Text()+".link"))
 		m.Data = s.compress(wire.AppendRecords(make([]byte, 0, bytes+n*wire.RecordRoom), records[:n]))
-		l := link{Records: n, Bytes: len(m.Data)}
-		l.name(records[:n])
+		l := link.Link{Records: n, Bytes: len(m.Data)}
+		l.Name(records[:n])
 		var err error
 		if l.Seq, err = s.writeAll(ctx, []*nats.Msg{m}); err != nil {
 			return nil, err
@@ -84,7 +73,7 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 }
 
 // readLink returns the records of a link.
-func (s *Store) readLink(ctx context.Context, l *link) ([]state.Record, error) {
+func (s *Store) readLink(ctx context.Context, l link.Link) ([]state.Record, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	m, err := s.st.GetMsg(ctx, l.Seq)
@@ -108,71 +97,80 @@ func (s *Store) readLink(ctx context.Context, l *link) ([]state.Record, error) {
 	return records, nil
 }
 
-// readLinks calls visit for each link of the position with the revision, concurrently. It returns
-// the first error in the order of the links, or errMoved if another commit has removed one
+// readLinks calls visit for each link of the position with the revision, the newest first. It reads
+// some ahead. It returns the first error, or errMoved if another commit has removed a link
 // meanwhile.
-func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links []link,
-	visit func(i int, records []state.Record) error) error {
-	errs := make([]error, len(links))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range links {
-		group.Go(func() error {
-			records, err := s.readLink(ctx, &links[i])
-			if errs[i] = err; err == nil {
-				errs[i] = visit(i, records)
+func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links link.List,
+	visit func(i int, records []state.Record)) error {
+	type answer struct {
+		records []state.Record
+		err     error
+	}
+	answers := make([]chan answer, len(links))
+	for i := range answers {
+		answers[i] = make(chan answer, 1)
+	}
+	ahead, ended := make(chan struct{}, 2*runtime.GOMAXPROCS(0)), make(chan struct{})
+	defer close(ended)
+	go func() {
+		for i, l := range slices.Backward(links) {
+			select {
+			case ahead <- struct{}{}:
+			case <-ended:
+				return
 			}
-			return nil
-		})
-	}
-	_ = group.Wait() // the errors are in errs
-	err := cmp.Or(errs...)
-	if errors.Is(err, state.ErrDamaged) {
-		switch _, now, failed := s.boundedPosition(ctx, partition); {
-		case failed != nil:
-			return failed
-		case now != rev:
-			return errMoved
+			go func() {
+				records, err := s.readLink(ctx, l)
+				answers[i] <- answer{records, err}
+			}()
 		}
+	}()
+	for i, came := range slices.Backward(answers) {
+		a := <-came
+		if errors.Is(a.err, state.ErrDamaged) {
+			switch _, now, err := s.boundedPosition(ctx, partition); {
+			case err != nil:
+				return err
+			case now != rev:
+				return errMoved
+			}
+		}
+		if a.err != nil {
+			return a.err
+		}
+		visit(i, a.records)
+		<-ahead
 	}
-	return err
+	return nil
 }
 
 // keepRead stores what waits in a position that was read, with the keys of its links.
 func (s *Store) keepRead(ctx context.Context, partition int, rev uint64, pos position) (*waitlist, error) {
-	if err := s.readLinks(ctx, partition, rev, pos.Links, func(i int, records []state.Record) error {
-		pos.Links[i].name(records)
-		return nil
+	if err := s.readLinks(ctx, partition, rev, pos.Links, func(i int, records []state.Record) {
+		pos.Links[i].Name(records)
 	}); err != nil {
 		return nil, err
 	}
 	return s.keepWaiting(partition, rev, pos), nil
 }
 
-// name sets the keys of a link's records.
-func (l *link) name(records []state.Record) {
-	l.keys, l.since = make([]string, len(records)), time.Now()
-	for i, r := range records {
-		l.keys[i] = r.Key
-	}
-}
-
-// waitingRecords returns the newest value of each waiting record whose key matches, in the order of
-// their first write.
-func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist,
-	match func(key string) bool) ([]state.Record, error) {
-	with := slices.DeleteFunc(slices.Clone(w.links), func(l link) bool { return !slices.ContainsFunc(l.keys, match) })
+// waitingRecords returns the newest value of each waiting record whose key starts with the tokens
+// of the prefix, in the order of their first write. An empty prefix means all.
+func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist, prefix string) ([]state.Record, error) {
+	with := slices.DeleteFunc(slices.Clone(w.links), func(l link.Link) bool { return prefix != "" && !l.Has(prefix) })
 	parts := make([][]state.Record, len(with), len(with)+1)
-	err := s.readLinks(ctx, partition, w.rev, with, func(i int, records []state.Record) error {
-		parts[i] = records
-		return nil
-	})
+	matching := func(records []state.Record) []state.Record {
+		return slices.DeleteFunc(slices.Clone(records), func(r state.Record) bool {
+			return prefix != "" && r.Key != prefix && !strings.HasPrefix(r.Key, prefix+".")
+		})
+	}
+	err := s.readLinks(ctx, partition, w.rev, with, func(i int, records []state.Record) { parts[i] = matching(records) })
 	if err != nil {
 		return nil, err
 	}
 	found := newWaitlist(nil)
-	for _, records := range append(parts, w.records) {
-		found.add(slices.DeleteFunc(slices.Clone(records), func(r state.Record) bool { return !match(r.Key) }))
+	for _, records := range append(parts, matching(w.records)) {
+		found.add(records)
 	}
 	return found.records, nil
 }
@@ -214,7 +212,7 @@ func (s *Store) commitAndPlace(ctx context.Context, partition int, fence state.F
 
 // removeLinks removes links whose records are at their places. It does so if none is left, or if
 // those on disk have as many bytes as may wait: a list that reads one of them must begin anew.
-func (s *Store) removeLinks(ctx context.Context, partition int, rev uint64, done, left []link) {
+func (s *Store) removeLinks(ctx context.Context, partition int, rev uint64, done, left link.List) {
 	bytes := &s.placedLinks[partition]
 	for _, l := range done {
 		bytes.Add(int64(l.Bytes))
@@ -234,28 +232,19 @@ func (s *Store) removeLinks(ctx context.Context, partition int, rev uint64, done
 // are left. They must be written with the commit that follows the revision. It leaves out records
 // of which a newer value waits in a later link or in the position, and deletions of records that
 // have never been at their places. It keeps every timeline record, so that it keeps its order.
-func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos position) ([]state.Record, []link, error) {
+func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos position) ([]state.Record, link.List, error) {
 	n := s.due(pos.Links)
 	if n == 0 {
 		return nil, pos.Links, nil
 	}
-	newest := map[string]uint64{} // the sequence of the newest link of each key
-	for i, l := range pos.Links {
-		for _, key := range l.keys {
-			if _, ok := newest[key]; ok || i < n {
-				newest[key] = l.Seq
+	stale := pos.Links.Stale(n, pos.inline)
+	parts := make([][]state.Record, n)
+	err := s.readLinks(ctx, partition, rev, pos.Links[:n], func(i int, records []state.Record) {
+		for j, r := range records {
+			if !stale[i][j] || isTimeline(recordSubject(partition, r.Key)) {
+				parts[i] = append(parts[i], r)
 			}
 		}
-	}
-	for _, r := range pos.inline {
-		delete(newest, r.Key)
-	}
-	parts := make([][]state.Record, n)
-	err := s.readLinks(ctx, partition, rev, pos.Links[:n], func(i int, records []state.Record) error {
-		parts[i] = slices.DeleteFunc(records, func(r state.Record) bool {
-			return newest[r.Key] != pos.Links[i].Seq && !isTimeline(recordSubject(partition, r.Key))
-		})
-		return nil
 	})
 	merged := newWaitlist(slices.Concat(parts...)) // a timeline record may come twice
 	return s.sums.dropNeedlessDeletions(partition, rev, merged.records), pos.Links[n:], err
@@ -263,13 +252,10 @@ func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos posit
 
 // due returns how many of the oldest links are due. If at least one is, it also counts younger ones
 // while all fit one batch.
-func (s *Store) due(links []link) (n int) {
-	bytes, count := 0, 0
-	for _, l := range links {
-		bytes, count = bytes+l.Bytes, count+l.Records
-	}
+func (s *Store) due(links link.List) (n int) {
+	bytes, count := links.Size()
 	over := func() bool { return bytes > s.limits.links || count > linkRecords || len(links)-n > maxLinks }
-	if len(links) == 0 || !over() && time.Since(links[0].since) < inlineTime {
+	if len(links) == 0 || !over() && time.Since(links[0].Since) < linkTime {
 		return 0
 	}
 	for size := 0; n < len(links) && (over() || size+links[n].Records <= MaxRecords || n == 0); n++ {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,6 +108,31 @@ func TestLostLinkIsDamage(t *testing.T) {
 	}
 }
 
+// A record that changed in many commits is decoded once.
+func TestLoadDecodesNewestValuesOnly(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	s.limits = limits{links: linkBytes}
+	commit := committer(t, s)
+	for i := range 9 {
+		commit(state.Record{Key: "a.1", Value: fmt.Append(nil, i)}, state.Record{Key: fmt.Sprint("b.", i), Value: []byte("x")},
+			state.Record{Key: fmt.Sprint("b.", i-1)})
+	}
+	var mu sync.Mutex
+	decoded := map[string]int{}
+	if _, _, err := s.Load(t.Context(), 0, func(r state.Record) (any, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		decoded[r.Key+"="+string(r.Value)]++
+		return r, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if decoded["a.1=8"] != 1 || decoded["a.1=7"] != 0 || decoded["b.8=x"] != 1 || decoded["b.7=x"] != 0 {
+		t.Errorf("decoded %v", decoded)
+	}
+}
+
 // Beyond their limit, the oldest links are written to their places, without the records that wait
 // again. At the end no link is left on disk.
 func TestOldestLinksArePlaced(t *testing.T) {
@@ -142,11 +168,11 @@ func TestOldestLinksArePlaced(t *testing.T) {
 	s.limits.links = linkBytes
 	commit(state.Record{Key: "a.5", Value: []byte("x")})
 	for i := range s.waitlists[0].Load().links {
-		s.waitlists[0].Load().links[i].since = time.Now().Add(-inlineTime)
+		s.waitlists[0].Load().links[i].Since = time.Now().Add(-linkTime)
 	}
 	commit()
 	if places, links := placed(t, s); places != 6 || links != 0 { // a.1 is a tombstone
-		t.Errorf("after a minute %d records are at their places, and %d links are there", places, links)
+		t.Errorf("after an hour %d records are at their places, and %d links are there", places, links)
 	}
 	if values, _, err := s.Load(t.Context(), 0, statetest.Raw); err != nil || len(values) != 5 {
 		t.Errorf("loaded %d records, %v", len(values), err)
@@ -313,7 +339,7 @@ func TestWaitingTimelineKeepsItsOrder(t *testing.T) {
 		}
 	}
 	check("both wait")
-	s.waitlists[0].Load().links[0].since = time.Now().Add(-inlineTime)
+	s.waitlists[0].Load().links[0].Since = time.Now().Add(-linkTime)
 	s.limits.links = s.waitlists[0].Load().links[1].Bytes + 1000
 	commit(manyRecords("a", "x")...)
 	check("the first is placed")

@@ -1,17 +1,21 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"maps"
 	"runtime"
+	"slices"
 	"sync"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/link"
 	"paramedic/state/jetstream/wire"
 )
 
@@ -256,21 +260,27 @@ func (l *loading) take(batch []arrived) {
 }
 
 // takeLinks adds the records of links, and names their keys. They are newer than those at their
-// places.
-func (s *Store) takeLinks(ctx context.Context, partition int, rev uint64, links []link, l *loading) error {
-	parts := make([]map[string]decoded, len(links))
-	err := s.readLinks(ctx, partition, rev, links, func(i int, records []state.Record) (err error) {
-		links[i].name(records)
-		parts[i], err = l.decodeWaiting(partition, rev, records)
-		return err
+// places. It decodes the newest value of each record only, on every processor.
+func (s *Store) takeLinks(ctx context.Context, partition int, rev uint64, links link.List, l *loading) error {
+	newer := map[string]bool{}
+	var decoding errgroup.Group
+	decoding.SetLimit(runtime.GOMAXPROCS(0))
+	err := s.readLinks(ctx, partition, rev, links, func(i int, records []state.Record) {
+		links[i].Name(records)
+		records = slices.DeleteFunc(records, func(r state.Record) bool {
+			known := newer[r.Key]
+			newer[r.Key] = true
+			return known
+		})
+		decoding.Go(func() error {
+			part, err := l.decodeWaiting(partition, rev, records)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			maps.Copy(l.newest, part)
+			return err
+		})
 	})
-	if err != nil {
-		return err
-	}
-	for _, p := range parts {
-		maps.Copy(l.newest, p)
-	}
-	return nil
+	return cmp.Or(err, decoding.Wait())
 }
 
 // decodeWaiting decodes records that wait in a position or in a link, by subject.

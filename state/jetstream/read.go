@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -95,9 +94,7 @@ func (s *Store) list(ctx context.Context, partition int, prefix string) ([]state
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := s.waitingRecords(ctx, partition, waits, func(key string) bool {
-		return key == prefix || strings.HasPrefix(key, prefix+".")
-	})
+	waiting, err := s.waitingRecords(ctx, partition, waits, prefix)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 
 	"paramedic/state"
 )
@@ -25,7 +24,7 @@ func AppendRecords(data []byte, records []state.Record) []byte {
 	return data
 }
 
-// DecodeRecords reverses AppendRecords.
+// DecodeRecords reverses AppendRecords. The values are parts of the data.
 func DecodeRecords(data []byte) (records []state.Record, err error) {
 	for len(data) > 0 {
 		key, left, ok := cutBytes(data, 0)
@@ -52,5 +51,5 @@ func cutBytes(data []byte, added uint64) (value, rest []byte, ok bool) {
 		return nil, nil, false
 	}
 	end := size + int(n-added) //nolint:gosec // at most len(data)
-	return slices.Clone(data[size:end:end]), data[end:], true
+	return data[size:end:end], data[end:], true
 }
