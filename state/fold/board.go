@@ -38,9 +38,9 @@ type Board struct {
 	everywhere map[string]*state.Incident    // open incidents that count one rule's alerts wherever they fire
 	ended      map[string][]*state.Incident  // named incidents that ended a short time ago, by cluster and cause
 	onNode     map[string]map[string]bool    // worker keys by cluster and node
-	shared     *packed.Sharer
-	near       []*state.Incident // the candidates of the last new alert
-	cursors    []cursor          // reused by appendCandidates
+	shared     *packed.Sharer                // of the alerts
+	near       []*state.Incident             // the candidates of the last new alert
+	cursors    []cursor                      // reused by appendCandidates
 	timers     timerHeap
 	dirty      map[string]change // records to write, or to delete, by key
 	touched    uint64            // number of changes to records

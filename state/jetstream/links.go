@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	// linkBytes, linkRecords and maxLinks bound what waits in the links of a partition. Beyond,
-	// each commit also writes the oldest records to their places. A start reads the links, each of
-	// their keys has 16 bytes of memory, and each position has 11 bytes for each link. A storm of
-	// 100,000 alerts fits (docs/decisions, 0053).
+	// linkBytes, linkRecords and maxLinks bound what waits in the links of a partition. A start
+	// reads the links, a key has 16 bytes of memory, and each position has 11 bytes for each link.
+	// A storm of 100,000 alerts fits (docs/decisions, 0053).
 	linkBytes   = 64 << 20
 	linkRecords = 400_000
 	maxLinks    = 1024
@@ -62,7 +61,7 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 		m := nats.NewMsg(draftSubject(partition, rand.Text()+".link"))
 		m.Data = s.compress(wire.AppendRecords(make([]byte, 0, bytes+n*wire.RecordRoom), records[:n]))
 		l := link.Link{Records: n, Bytes: len(m.Data)}
-		l.Name(records[:n])
+		l.Name(records[:n], time.Now())
 		var err error
 		if l.Seq, err = s.writeAll(ctx, []*nats.Msg{m}); err != nil {
 			return nil, err
@@ -72,16 +71,16 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 	return links, nil
 }
 
-// readLink returns the records of a link.
-func (s *Store) readLink(ctx context.Context, l link.Link) ([]state.Record, error) {
+// readLink returns the records of a link, and when it was written.
+func (s *Store) readLink(ctx context.Context, l link.Link) (records []state.Record, at time.Time, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	m, err := s.st.GetMsg(ctx, l.Seq)
 	if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) { // the answer also for one that cannot be read
-		return nil, unavailable("reading a link", err)
+		return nil, at, unavailable("reading a link", err)
 	}
-	var records []state.Record
 	if err == nil {
+		at = m.Time
 		var data []byte
 		if data, err = wire.Decompress(m.Data); err == nil {
 			records, err = wire.DecodeRecords(data)
@@ -91,19 +90,20 @@ func (s *Store) readLink(ctx context.Context, l link.Link) ([]state.Record, erro
 		err = fmt.Errorf("it has %d records", len(records))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: the %d records of a commit cannot be read (stream %s, sequence %d): %w", state.ErrDamaged,
+		return nil, at, fmt.Errorf("%w: the %d records of a commit cannot be read (stream %s, sequence %d): %w", state.ErrDamaged,
 			l.Records, stateStream, l.Seq, err)
 	}
-	return records, nil
+	return records, at, nil
 }
 
 // readLinks calls visit for each link of the position with the revision, the newest first. It reads
 // some ahead. It returns the first error, or errMoved if another commit has removed a link
 // meanwhile.
 func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links link.List,
-	visit func(i int, records []state.Record)) error {
+	visit func(i int, at time.Time, records []state.Record)) error {
 	type answer struct {
 		records []state.Record
+		at      time.Time
 		err     error
 	}
 	answers := make([]chan answer, len(links))
@@ -120,8 +120,8 @@ func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links 
 				return
 			}
 			go func() {
-				records, err := s.readLink(ctx, l)
-				answers[i] <- answer{records, err}
+				records, at, err := s.readLink(ctx, l)
+				answers[i] <- answer{records, at, err}
 			}()
 		}
 	}()
@@ -138,7 +138,7 @@ func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links 
 		if a.err != nil {
 			return a.err
 		}
-		visit(i, a.records)
+		visit(i, a.at, a.records)
 		<-ahead
 	}
 	return nil
@@ -146,8 +146,8 @@ func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links 
 
 // keepRead stores what waits in a position that was read, with the keys of its links.
 func (s *Store) keepRead(ctx context.Context, partition int, rev uint64, pos position) (*waitlist, error) {
-	if err := s.readLinks(ctx, partition, rev, pos.Links, func(i int, records []state.Record) {
-		pos.Links[i].Name(records)
+	if err := s.readLinks(ctx, partition, rev, pos.Links, func(i int, at time.Time, records []state.Record) {
+		pos.Links[i].Name(records, at)
 	}); err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist, 
 			return prefix != "" && r.Key != prefix && !strings.HasPrefix(r.Key, prefix+".")
 		})
 	}
-	err := s.readLinks(ctx, partition, w.rev, with, func(i int, records []state.Record) { parts[i] = matching(records) })
+	err := s.readLinks(ctx, partition, w.rev, with, func(i int, _ time.Time, records []state.Record) { parts[i] = matching(records) })
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (s *Store) commitLinked(ctx context.Context, partition int, fence state.Fen
 }
 
 // commitAndPlace commits the position. If too many records wait in its links, or if they have
-// waited for a minute, it also writes the oldest of them to their places, and returns those. After
+// waited for linkTime, it also writes the oldest of them to their places, and returns those. After
 // an error the commit may be durable, and the caller must load again.
 func (s *Store) commitAndPlace(ctx context.Context, partition int, fence state.Fence,
 	pos position) (rev uint64, placed []state.Record, err error) {
@@ -217,15 +217,14 @@ func (s *Store) removeLinks(ctx context.Context, partition int, rev uint64, done
 	for _, l := range done {
 		bytes.Add(int64(l.Bytes))
 	}
-	switch {
-	case len(left) == 0 && bytes.Load() > 0:
-		s.purgeBefore(ctx, partition, rev)
-	case len(left) > 0 && bytes.Load() >= int64(s.limits.links):
-		s.purgeBefore(ctx, partition, left[0].Seq)
-	default:
-		return
+	first, enough := rev, int64(1)
+	if len(left) > 0 {
+		first, enough = left[0].Seq, int64(s.limits.links)
 	}
-	bytes.Store(0)
+	if bytes.Load() >= enough {
+		s.purgeBefore(ctx, partition, first)
+		bytes.Store(0)
+	}
 }
 
 // oldest returns the records of the oldest links to write to their places now, and the links that
@@ -239,7 +238,7 @@ func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos posit
 	}
 	stale := pos.Links.Stale(n, pos.inline)
 	parts := make([][]state.Record, n)
-	err := s.readLinks(ctx, partition, rev, pos.Links[:n], func(i int, records []state.Record) {
+	err := s.readLinks(ctx, partition, rev, pos.Links[:n], func(i int, _ time.Time, records []state.Record) {
 		for j, r := range records {
 			if !stale[i][j] || isTimeline(recordSubject(partition, r.Key)) {
 				parts[i] = append(parts[i], r)
@@ -247,7 +246,7 @@ func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos posit
 		}
 	})
 	merged := newWaitlist(slices.Concat(parts...)) // a timeline record may come twice
-	return s.sums.dropNeedlessDeletions(partition, rev, merged.records), pos.Links[n:], err
+	return s.sums.dropNeedlessDeletions(partition, rev, merged.records), slices.Clone(pos.Links[n:]), err
 }
 
 // due returns how many of the oldest links are due. If at least one is, it also counts younger ones
@@ -265,9 +264,8 @@ func (s *Store) due(links link.List) (n int) {
 	return n
 }
 
-// purgeBefore removes all links and drafts before a sequence. The newest position must name none of
-// them. A commit that is still on its way may name one, and is refused: the last sequence that it
-// expects is old.
+// purgeBefore removes the links and drafts before a sequence. The newest position must name none of
+// them. A commit that is still on its way and names one is refused: it expects an old position.
 func (s *Store) purgeBefore(ctx context.Context, partition int, seq uint64) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

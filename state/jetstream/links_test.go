@@ -323,6 +323,43 @@ func TestPlacedLinksAreRemoved(t *testing.T) {
 	}
 }
 
+// A process that ends leaves placed links on disk. The next one removes them.
+func TestRestartRemovesPlacedLinks(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	s.limits = limits{links: 20_000}
+	commit, noise := committer(t, s), rand.NewChaCha8([32]byte{})
+	value := make([]byte, 15_000)
+	_, _ = noise.Read(value) // it never fails
+	commit(state.Record{Key: "a.1", Value: value})
+	var many []state.Record // too many for the batch that writes the first
+	for i := range MaxRecords + 1 {
+		many = append(many, state.Record{Key: fmt.Sprint("b.", i), Value: value[10*i : 10*i+8]})
+	}
+	commit(many...)
+	if _, links := placed(t, s); links != 2 {
+		t.Fatalf("%d links are on disk", links)
+	}
+	since := s.waitlists[0].Load().links[0].Since
+	closeIt(t, s)
+	s = openIn(t, dir)
+	defer closeIt(t, s)
+	s.limits = limits{links: 20_000}
+	_, fence, err := s.Load(t.Context(), 0, statetest.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := s.waitlists[0].Load().links[0].Since; again.Sub(since).Abs() > time.Second {
+		t.Errorf("the link waits since %s, after a restart since %s", since, again)
+	}
+	if _, err := s.Commit(t.Context(), 0, fence, fence.Position+1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, links := placed(t, s); links != 1 {
+		t.Errorf("%d links are on disk", links)
+	}
+}
+
 // A timeline record that is written again while it waits keeps its place in the order.
 func TestWaitingTimelineKeepsItsOrder(t *testing.T) {
 	s := openIn(t, t.TempDir())

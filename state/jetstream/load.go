@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
@@ -120,6 +121,9 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	found.rev = rev
 	s.sums.set(partition, found)
 	s.keepWaiting(partition, rev, pos)
+	if s.server != nil { // an earlier process may have left some
+		s.placedLinks[partition].Store(int64(s.limits.links))
+	}
 	return values, state.Fence{Position: pos.Position, Rev: rev}, nil
 }
 
@@ -262,25 +266,27 @@ func (l *loading) take(batch []arrived) {
 // takeLinks adds the records of links, and names their keys. They are newer than those at their
 // places. It decodes the newest value of each record only, on every processor.
 func (s *Store) takeLinks(ctx context.Context, partition int, rev uint64, links link.List, l *loading) error {
-	newer := map[string]bool{}
+	newer, parts := map[string]bool{}, make([]map[string]decoded, len(links))
 	var decoding errgroup.Group
 	decoding.SetLimit(runtime.GOMAXPROCS(0))
-	err := s.readLinks(ctx, partition, rev, links, func(i int, records []state.Record) {
-		links[i].Name(records)
+	err := s.readLinks(ctx, partition, rev, links, func(i int, at time.Time, records []state.Record) {
+		links[i].Name(records, at)
 		records = slices.DeleteFunc(records, func(r state.Record) bool {
 			known := newer[r.Key]
 			newer[r.Key] = true
 			return known
 		})
-		decoding.Go(func() error {
-			part, err := l.decodeWaiting(partition, rev, records)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			maps.Copy(l.newest, part)
+		decoding.Go(func() (err error) {
+			parts[i], err = l.decodeWaiting(partition, rev, records)
 			return err
 		})
 	})
-	return cmp.Or(err, decoding.Wait())
+	if err = cmp.Or(err, decoding.Wait()); err == nil {
+		for _, p := range parts {
+			maps.Copy(l.newest, p)
+		}
+	}
+	return err
 }
 
 // decodeWaiting decodes records that wait in a position or in a link, by subject.

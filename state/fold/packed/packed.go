@@ -14,7 +14,7 @@ import (
 // return one.
 type Alert struct {
 	kind                unique.Handle[kind]
-	place               *place // never nil, and never changed
+	place               *place // never nil; other alerts may have it, too
 	fingerprint         state.Fingerprint
 	labels, annotations string // the values of the text maps; the kind has their names
 	pod, instance, node string

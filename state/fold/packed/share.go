@@ -6,7 +6,8 @@ const (
 	maxPlaces = 4096
 )
 
-// A Sharer makes alerts share what is equal in them.
+// A Sharer makes alerts share what is equal in them. It keeps parts of some ended alerts in
+// memory.
 type Sharer struct {
 	last   map[string]*Alert // of each rule
 	places map[place]*place

@@ -13,16 +13,16 @@ import (
 	"paramedic/state"
 )
 
-// A Link is a message with the records of one commit. They wait there until later commits write
-// them to their places, the oldest link first. The position names the links, so that it makes a
-// commit of any size durable with two messages instead of a batch. Only an embedded store has
-// links: an older replica would not read them.
+// A Link is a message with the records of one commit, or with a part of them. They wait there until
+// later commits write them to their places, the oldest link first. The position names the links, so
+// that it makes a commit of any size durable with few messages instead of a batch. Only an embedded
+// store has links: an older replica would not read them.
 type Link struct {
 	Seq     uint64
 	Records int
 	Bytes   int // of the message
 
-	Since    time.Time // when this process wrote or read it
+	Since    time.Time // when it was written
 	keys     []uint64  // hashes of the records' keys, in their order
 	prefixes []uint64  // sorted hashes of the first tokens of the keys
 }
@@ -31,9 +31,9 @@ var seed = maphash.MakeSeed()
 
 func hash(key string) uint64 { return maphash.String(seed, key) }
 
-// Name notes the keys of the link's records.
-func (l *Link) Name(records []state.Record) {
-	l.Since, l.keys, l.prefixes = time.Now(), make([]uint64, len(records)), nil
+// Name notes the keys of the link's records, and when it was written.
+func (l *Link) Name(records []state.Record, at time.Time) {
+	l.Since, l.keys, l.prefixes = at, make([]uint64, len(records)), nil
 	for i, r := range records {
 		l.keys[i] = hash(r.Key)
 		for prefix := parent(r.Key); prefix != ""; prefix = parent(prefix) {

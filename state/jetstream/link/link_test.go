@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"paramedic/state"
 	"paramedic/state/jetstream/link"
@@ -16,7 +17,7 @@ func named(keys ...string) link.Link {
 	for i, key := range keys {
 		records[i].Key = key
 	}
-	l.Name(records)
+	l.Name(records, time.Now())
 	return l
 }
 

@@ -24,7 +24,7 @@ func AppendRecords(data []byte, records []state.Record) []byte {
 	return data
 }
 
-// DecodeRecords reverses AppendRecords. The values are parts of the data.
+// DecodeRecords reverses AppendRecords. The values are parts of the data, which must not change.
 func DecodeRecords(data []byte) (records []state.Record, err error) {
 	for len(data) > 0 {
 		key, left, ok := cutBytes(data, 0)
