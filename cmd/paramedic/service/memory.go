@@ -40,9 +40,9 @@ func limitMemory(ctx context.Context, log *slog.Logger) {
 }
 
 // keepMemory makes the garbage collector work less while the heap is small. Until the context ends,
-// it gives memory back after storms. It comes after all that is made once at a start: objects that
-// stay and are made between two late collections are spread over all the memory that these need,
-// and keep it (25 MB of an idle bot).
+// it gives memory back after storms. Call it when rules, templates and clients are made. They stay,
+// and with few collections they would lie between garbage and keep its memory: 25 MB of an idle
+// bot.
 func keepMemory(ctx context.Context) {
 	keepFloor(ctx, uint64(min(mostFloor, debug.SetMemoryLimit(-1)/floorDivisor)))
 	go (&memoryKeeper{}).run(ctx)

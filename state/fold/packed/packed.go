@@ -126,7 +126,7 @@ func (a *Alert) SetIncident(id state.IncidentID) { a.incident = id }
 // Active reports whether the alert counts as firing.
 func (a *Alert) Active() bool { return a.active }
 
-// StartsAt returns the begin of the last episode.
+// StartsAt returns the start of the last episode.
 func (a *Alert) StartsAt() time.Time { return a.time(startsAt) }
 
 // EndsAt returns the end of the last episode, or zero.

@@ -1,6 +1,7 @@
 package packed
 
-// The bounds of what a [Sharer] knows. It forgets all if there is more.
+// The bounds of what a [Sharer] knows: a few megabytes, more rules than the catalog has, and more
+// pools than most storms. It forgets all if there is more, and sharing begins anew.
 const (
 	maxRules  = 4096
 	maxPlaces = 4096
