@@ -279,7 +279,7 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 // (docs/decisions, 0018).
 const mostLines = 4000
 
-var larger = map[string]int{"lab": 5850, "state/jetstream": 4700}
+var larger = map[string]int{"lab": 5850, "state/jetstream": 4500}
 
 func TestPackagesStaySmall(t *testing.T) {
 	lines := map[string]int{}

@@ -13,11 +13,17 @@ type Record struct {
 	Value []byte
 }
 
+// Timeline reports whether the record is an entry of a timeline.
+func (r Record) Timeline() bool {
+	return len(r.Key) > len(TimelinePrefix) && r.Key[len(TimelinePrefix)] == '.' && r.Key[:len(TimelinePrefix)] == TimelinePrefix
+}
+
 // TimelinePrefix is the kind of timeline records. [Store.Load] leaves them out, because they are
 // read one incident at a time.
 const TimelinePrefix = "timeline"
 
-// A Decoder converts a record to the value that its reader keeps.
+// A Decoder converts a record to the value that its reader keeps. It MUST NOT keep a part of the
+// record's Value, whose memory is used again.
 type Decoder func(Record) (any, error)
 
 // Format is the version of the stored form: the inputs, the records, and how a store arranges them.

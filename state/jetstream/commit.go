@@ -53,7 +53,7 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
 	}
 	pos := position{Position: to, Links: waiting.links}
-	sum, changes, known := s.sums.sumAfter(partition, fence.Rev, records)
+	sum, changes, known := s.sums.SumAfter(partition, fence.Rev, records)
 	if known {
 		pos.Sum = &sum
 	}
@@ -69,7 +69,7 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	case fence.Position > 0 && s.mayLink(all):
 		rev, placed, err = s.commitLinked(ctx, partition, fence, pos, all.records)
 	case len(all.records) <= MaxRecords:
-		placed = s.sums.dropNeedlessDeletions(partition, fence.Rev, all.records)
+		placed = s.sums.DropNeedlessDeletions(partition, fence.Rev, all.records)
 		rev, err = s.commit(ctx, partition, fence, pos, placed)
 	default:
 		placed = all.records
@@ -79,7 +79,7 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
 	}
 	if known {
-		s.sums.commit(partition, fence.Rev, rev, sum, changes, placed)
+		s.sums.Commit(partition, fence.Rev, rev, sum, changes, placed)
 	}
 	return state.Fence{Position: to, Rev: rev}, nil
 }

@@ -154,12 +154,14 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 			return state.Fence{}, err
 		}
 	}
-	s.sums.set(partition, s.newLedger(ledger{rev: rev, gone: 1}))
+	written := s.newLedger(rev, len(records))
+	written.Gone = 1
+	s.sums.Set(partition, written)
 	for {
 		n := min(len(records), MaxRecords)
 		batch, pos := records[:n], mark
 		records = records[n:]
-		sum, changes, known := s.sums.sumAfter(partition, rev, batch)
+		sum, changes, known := s.sums.SumAfter(partition, rev, batch)
 		if !known {
 			return state.Fence{}, state.ErrFenced
 		}
@@ -170,7 +172,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 		if err != nil {
 			return state.Fence{}, err
 		}
-		s.sums.commit(partition, rev, next, sum, changes, batch)
+		s.sums.Commit(partition, rev, next, sum, changes, batch)
 		if rev = next; len(records) == 0 {
 			return state.Fence{Position: to, Rev: rev}, nil
 		}

@@ -140,6 +140,6 @@ func decodePosition(data []byte) (position, error) {
 		return position{}, fmt.Errorf("decoding the position: %w", err)
 	}
 	var err error
-	p.inline, err = wire.DecodeRecords(rest)
+	p.inline, err = wire.DecodeRecords(rest, 0)
 	return p, err
 }

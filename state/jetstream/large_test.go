@@ -24,7 +24,7 @@ func leaveDraft(t *testing.T, dir string) {
 	for i := range 2*MaxRecords + 500 {
 		records = append(records, state.Record{Key: fmt.Sprintf("a.%d", i), Value: []byte("new")})
 	}
-	sum, _, _ := s.sums.sumAfter(0, fence.Rev, records)
+	sum, _, _ := s.sums.SumAfter(0, fence.Rev, records)
 	pos := position{Position: 2, Sum: &sum, Draft: &draft{ID: "x", Records: uint64(len(records))}}
 	if _, err := s.writeDraft(t.Context(), 0, fence, pos, records); err != nil {
 		t.Fatal(err)

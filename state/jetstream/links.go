@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -71,40 +72,51 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 	return links, nil
 }
 
-// readLink returns the records of a link, and when it was written.
-func (s *Store) readLink(ctx context.Context, l link.Link) (records []state.Record, at time.Time, err error) {
+// An openLink has the records of a link, and the time when it was written. The records are parts of
+// the data.
+type openLink struct {
+	at      time.Time
+	records []state.Record
+	data    []byte
+}
+
+var linkBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// free gives the data back. The records must not be used any more.
+func (o openLink) free() { linkBuffers.Put(&o.data) }
+
+func (s *Store) readLink(ctx context.Context, l link.Link) (o openLink, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	m, err := s.st.GetMsg(ctx, l.Seq)
 	if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) { // the answer also for one that cannot be read
-		return nil, at, unavailable("reading a link", err)
+		return openLink{}, unavailable("reading a link", err)
 	}
 	if err == nil {
-		at = m.Time
-		var data []byte
-		if data, err = wire.Decompress(m.Data); err == nil {
-			records, err = wire.DecodeRecords(data)
-		}
+		o.at = m.Time
+		o.data, err = wire.DecompressTo(*linkBuffers.Get().(*[]byte), m.Data) //nolint:forcetypeassert // of New
 	}
-	if err == nil && len(records) != l.Records {
-		err = fmt.Errorf("it has %d records", len(records))
+	if err == nil {
+		o.records, err = wire.DecodeRecords(o.data, l.Records)
+	}
+	if err == nil && len(o.records) != l.Records {
+		err = fmt.Errorf("it has %d records", len(o.records))
 	}
 	if err != nil {
-		return nil, at, fmt.Errorf("%w: the %d records of a commit cannot be read (stream %s, sequence %d): %w", state.ErrDamaged,
+		return openLink{}, fmt.Errorf("%w: the %d records of a commit cannot be read (stream %s, sequence %d): %w", state.ErrDamaged,
 			l.Records, stateStream, l.Seq, err)
 	}
-	return records, at, nil
+	return o, nil
 }
 
 // readLinks calls visit for each link of the position with the revision, the newest first. It reads
 // some ahead. It returns the first error, or errMoved if another commit has removed a link
 // meanwhile.
 func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links link.List,
-	visit func(i int, at time.Time, records []state.Record)) error {
+	visit func(i int, o openLink)) error {
 	type answer struct {
-		records []state.Record
-		at      time.Time
-		err     error
+		openLink
+		err error
 	}
 	answers := make([]chan answer, len(links))
 	for i := range answers {
@@ -120,8 +132,8 @@ func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links 
 				return
 			}
 			go func() {
-				records, at, err := s.readLink(ctx, l)
-				answers[i] <- answer{records, at, err}
+				o, err := s.readLink(ctx, l)
+				answers[i] <- answer{o, err}
 			}()
 		}
 	}()
@@ -138,7 +150,7 @@ func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links 
 		if a.err != nil {
 			return a.err
 		}
-		visit(i, a.at, a.records)
+		visit(i, a.openLink)
 		<-ahead
 	}
 	return nil
@@ -146,8 +158,9 @@ func (s *Store) readLinks(ctx context.Context, partition int, rev uint64, links 
 
 // keepRead stores what waits in a position that was read, with the keys of its links.
 func (s *Store) keepRead(ctx context.Context, partition int, rev uint64, pos position) (*waitlist, error) {
-	if err := s.readLinks(ctx, partition, rev, pos.Links, func(i int, at time.Time, records []state.Record) {
-		pos.Links[i].Name(records, at)
+	if err := s.readLinks(ctx, partition, rev, pos.Links, func(i int, o openLink) {
+		pos.Links[i].Name(o.records, o.at)
+		o.free()
 	}); err != nil {
 		return nil, err
 	}
@@ -164,7 +177,7 @@ func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist, 
 			return prefix != "" && r.Key != prefix && !strings.HasPrefix(r.Key, prefix+".")
 		})
 	}
-	err := s.readLinks(ctx, partition, w.rev, with, func(i int, _ time.Time, records []state.Record) { parts[i] = matching(records) })
+	err := s.readLinks(ctx, partition, w.rev, with, func(i int, o openLink) { parts[i] = matching(o.records) })
 	if err != nil {
 		return nil, err
 	}
@@ -238,15 +251,15 @@ func (s *Store) oldest(ctx context.Context, partition int, rev uint64, pos posit
 	}
 	stale := pos.Links.Stale(n, pos.inline)
 	parts := make([][]state.Record, n)
-	err := s.readLinks(ctx, partition, rev, pos.Links[:n], func(i int, _ time.Time, records []state.Record) {
-		for j, r := range records {
-			if !stale[i][j] || isTimeline(recordSubject(partition, r.Key)) {
+	err := s.readLinks(ctx, partition, rev, pos.Links[:n], func(i int, o openLink) {
+		for j, r := range o.records {
+			if !stale[i][j] || r.Timeline() {
 				parts[i] = append(parts[i], r)
 			}
 		}
 	})
 	merged := newWaitlist(slices.Concat(parts...)) // a timeline record may come twice
-	return s.sums.dropNeedlessDeletions(partition, rev, merged.records), slices.Clone(pos.Links[n:]), err
+	return s.sums.DropNeedlessDeletions(partition, rev, merged.records), slices.Clone(pos.Links[n:]), err
 }
 
 // due returns how many of the oldest links are due. If at least one is, it also counts younger ones

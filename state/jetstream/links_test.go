@@ -108,12 +108,14 @@ func TestLostLinkIsDamage(t *testing.T) {
 	}
 }
 
-// A record that changed in many commits is decoded once.
+// A record that changed in many commits is decoded once, also if it is at its place.
 func TestLoadDecodesNewestValuesOnly(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	s.limits = limits{links: linkBytes}
 	commit := committer(t, s)
+	s.limits = limits{}
+	commit(state.Record{Key: "a.1", Value: []byte("placed")})
+	s.limits = limits{links: linkBytes}
 	for i := range 9 {
 		commit(state.Record{Key: "a.1", Value: fmt.Append(nil, i)}, state.Record{Key: fmt.Sprint("b.", i), Value: []byte("x")},
 			state.Record{Key: fmt.Sprint("b.", i-1)})
@@ -128,7 +130,7 @@ func TestLoadDecodesNewestValuesOnly(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if decoded["a.1=8"] != 1 || decoded["a.1=7"] != 0 || decoded["b.8=x"] != 1 || decoded["b.7=x"] != 0 {
+	if decoded["a.1=8"] != 1 || decoded["a.1=7"] != 0 || decoded["a.1=placed"] != 0 || decoded["b.8=x"] != 1 || decoded["b.7=x"] != 0 {
 		t.Errorf("decoded %v", decoded)
 	}
 }

@@ -143,7 +143,7 @@ func (s *Store) keepLive() {
 // saveLive writes a partition's live set if records were deleted since the last one. Another
 // process may have written a newer one.
 func (s *Store) saveLive(ctx context.Context, partition int) error {
-	rev, names, gone := s.sums.live(partition)
+	rev, names, gone := s.sums.Live(partition)
 	if gone == 0 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (s *Store) saveLive(ctx context.Context, partition int) error {
 	case err == nil:
 		was = head.Sequence
 		if set, _, err := liveHead(head); err == nil && set.rev >= rev {
-			s.sums.saved(partition, gone)
+			s.sums.Saved(partition, gone)
 			return nil
 		}
 	case !errors.Is(err, natsjs.ErrMsgNotFound):
@@ -178,23 +178,23 @@ func (s *Store) saveLive(ctx context.Context, partition int) error {
 		}
 		return err
 	}
-	s.sums.saved(partition, gone)
+	s.sums.Saved(partition, gone)
 	return nil
 }
 
 // sweep removes the deleted records that a load has found again.
 func (s *Store) sweep(ctx context.Context, partition int) error {
-	found := s.sums.takeDead(partition)
+	found := s.sums.TakeDead(partition)
 	for i, m := range found {
 		err := s.alive(ctx)
 		if err == nil {
 			purging, cancel := bounded(ctx)
-			err = s.st.Purge(purging, natsjs.WithPurgeSubject(m.subject), natsjs.WithPurgeSequence(m.seq+1))
+			err = s.st.Purge(purging, natsjs.WithPurgeSubject(m.Subject), natsjs.WithPurgeSequence(m.Seq+1))
 			cancel()
 		}
 		if err != nil {
-			s.sums.addDead(partition, found[i:])
-			return unavailable("removing "+m.subject, err)
+			s.sums.AddDead(partition, found[i:])
+			return unavailable("removing "+m.Subject, err)
 		}
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream/connect"
-	"paramedic/state/jetstream/wire"
 	"paramedic/state/statetest"
 )
 
@@ -84,9 +83,11 @@ func TestDeletedRecordsStayDeleted(t *testing.T) {
 	if err != nil || len(values) != 62 || got != fence {
 		t.Fatalf("loaded %d of 62 records at %+v, want %+v: %v", len(values), got, fence, err)
 	}
-	if n := len(again.sums.of[0].dead); n != 38 {
-		t.Errorf("%d deleted records came back, want all 38: the server has changed", n)
+	back := again.sums.TakeDead(0)
+	if len(back) != 38 {
+		t.Errorf("%d deleted records came back, want all 38: the server has changed", len(back))
 	}
+	again.sums.AddDead(0, back)
 	if err := again.sweep(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,9 @@ func TestOldLiveSetReplacesNoNewer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := s.sums.of[0]
+	old := s.newLedger(fence.Rev, 1)
+	old.Add("a.2", state.Record{Key: "a.2", Value: []byte("x")}.Hash())
+	old.Gone = 1
 	next, err := s.Commit(t.Context(), 0, fence, 3, []state.Record{{Key: "a.2"}, {Key: "a.3", Value: []byte("x")}})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +122,7 @@ func TestOldLiveSetReplacesNoNewer(t *testing.T) {
 	if err := s.saveLive(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	s.sums.set(0, old)
+	s.sums.Set(0, old)
 	if err := s.saveLive(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -172,21 +175,17 @@ func BenchmarkSaveLive(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer func() { _ = s.Close(context.Background()) }()
-			parts := make(map[uint64]part, records)
+			l := s.newLedger(0, records)
 			for i := range records {
-				parts[uint64(i)] = part{name: wire.Name(fmt.Sprint(i))}
+				l.Add(fmt.Sprint(i), 0)
 			}
-			var locked time.Duration
 			for rev := uint64(1); b.Loop(); rev++ {
-				s.sums.set(0, ledger{rev: rev, parts: parts, gone: 1})
-				began := time.Now()
-				s.sums.unsortedNames(0)
-				locked += time.Since(began)
+				l.Rev, l.Gone = rev, 1
+				s.sums.Set(0, l)
 				if err := s.saveLive(b.Context(), 0); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(locked.Microseconds())/1000/float64(b.N), "lock-ms")
 		})
 	}
 }

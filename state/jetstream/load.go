@@ -6,18 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/state"
-	"paramedic/state/jetstream/link"
-	"paramedic/state/jetstream/wire"
+	"paramedic/state/jetstream/ledger"
 )
 
 // Load reads the partition's live records without the timelines, and the fence of their commit. It
@@ -29,7 +26,7 @@ func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) (
 	}
 	var values []any
 	var fence state.Fence
-	l := newLoading(s.sums.seed, decode)
+	l := newLoading(decode)
 	err := s.retry(ctx, func() (err error) {
 		values, fence, err = s.load(ctx, partition, l)
 		var damage *state.DamagedError
@@ -38,7 +35,7 @@ func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) (
 			l.moved = true
 		// The tombstone of a deleted record may have expired before it was read.
 		case l.moved && errors.As(err, &damage):
-			*l, err = *newLoading(s.sums.seed, decode), errMoved
+			*l, err = *newLoading(decode), errMoved
 		}
 		return err
 	})
@@ -66,6 +63,9 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 		if l.set, err = s.liveSet(ctx, partition); err != nil {
 			return nil, state.Fence{}, err
 		}
+	}
+	if err := s.takeWaiting(ctx, partition, rev, pos, l); err != nil {
+		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
 	}
 	filter := []string{recordSubject(partition, ">")}
 	last, err := s.lastOf(ctx, filter)
@@ -100,26 +100,15 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if unread != nil {
 		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, unread)
 	}
-	if err := s.takeLinks(ctx, partition, rev, pos.Links, l); err != nil {
-		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, err)
-	}
-	waiting, err := l.decodeWaiting(partition, rev, pos.inline)
-	if err != nil {
-		return nil, state.Fence{}, err
-	}
-	maps.Copy(l.newest, waiting)
-	values, found := l.live()
-	found = s.newLedger(found)
-	l.addLeftovers(found.leftovers, rev)
-	if pos.Sum != nil && *pos.Sum != found.sum {
-		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, difference(*pos.Sum, found.sum))
+	values, found := l.live(s.newLedger(rev, len(l.placed)+len(l.waits)))
+	if pos.Sum != nil && *pos.Sum != found.Sum {
+		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, difference(*pos.Sum, found.Sum))
 		if named := s.stallReason(ctx, filter, wrong); errors.Is(named, state.ErrDamaged) {
 			wrong = named
 		}
 		return nil, state.Fence{}, s.asDamage(ctx, partition, pos, rev, wrong)
 	}
-	found.rev = rev
-	s.sums.set(partition, found)
+	s.sums.Set(partition, found)
 	s.keepWaiting(partition, rev, pos)
 	if s.server != nil { // an earlier process may have left some
 		s.placedLinks[partition].Store(int64(s.limits.links))
@@ -214,42 +203,102 @@ type loading struct {
 	moved  bool   // a commit happened meanwhile
 	set    *liveSet
 
+	// waits has the hashes of the keys that wait in the position or its links. Those records are
+	// newer than the ones at their places, which are not decoded.
+	waits  map[uint64]bool
+	waited [][]waitingRecord
+
 	mu     sync.Mutex
-	newest map[string]decoded
-	dead   []dead
+	placed map[string]decoded // by key: the newest message
+	dead   []ledger.Dead
 	read   uint64
 	err    error // for the first record that could not be decoded
 }
 
-func newLoading(seed maphash.Seed, decode state.Decoder) *loading {
-	return &loading{seed: seed, decode: decode, next: 1, newest: map[string]decoded{}}
+// A waitingRecord is decoded, or deleted.
+type waitingRecord struct {
+	key     string
+	value   any
+	part    uint64 // its part of the sum
+	deleted bool
 }
 
-// take decodes messages. Several goroutines call it at a time.
+func newLoading(decode state.Decoder) *loading {
+	return &loading{seed: maphash.MakeSeed(), decode: decode, next: 1, placed: map[string]decoded{}}
+}
+
+// takeWaiting decodes the newest value of each record that waits in a position and its links, on
+// every processor, and names the keys of the links.
+func (s *Store) takeWaiting(ctx context.Context, partition int, rev uint64, pos position, l *loading) error {
+	_, expected := pos.Links.Size()
+	l.waits, l.waited = make(map[uint64]bool, expected/2), make([][]waitingRecord, len(pos.Links)+1)
+	var decoding errgroup.Group
+	decoding.SetLimit(runtime.GOMAXPROCS(0))
+	take := func(i int, records []state.Record, free func()) {
+		records = slices.DeleteFunc(records, l.outdated)
+		decoding.Go(func() (err error) {
+			defer free()
+			l.waited[i], err = l.decodeWaiting(records)
+			return err
+		})
+	}
+	take(len(pos.Links), slices.Clone(pos.inline), func() {})
+	err := s.readLinks(ctx, partition, rev, pos.Links, func(i int, o openLink) {
+		pos.Links[i].Name(o.records, o.at)
+		take(i, o.records, o.free)
+	})
+	return cmp.Or(err, decoding.Wait())
+}
+
+// outdated reports whether a load does not need a waiting record: a timeline, or a record of which
+// a newer value waits. It must see the newest records first.
+func (l *loading) outdated(r state.Record) bool {
+	if r.Timeline() {
+		return true
+	}
+	key := maphash.String(l.seed, r.Key)
+	known := l.waits[key]
+	l.waits[key] = true
+	return known
+}
+
+func (l *loading) decodeWaiting(records []state.Record) ([]waitingRecord, error) {
+	out := make([]waitingRecord, len(records))
+	for i, r := range records {
+		out[i] = waitingRecord{key: r.Key, deleted: r.Value == nil}
+		if out[i].deleted {
+			continue
+		}
+		out[i].part = r.Hash()
+		var err error
+		if out[i].value, err = l.decode(r); err != nil {
+			return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
+		}
+	}
+	return out, nil
+}
+
+// take decodes messages of places. Several goroutines call it at a time.
 func (l *loading) take(batch []arrived) {
-	made := make([]decoded, len(batch))
+	made := make(map[string]decoded, len(batch))
 	var failed error
-	var back []dead
-	for i, m := range batch {
-		made[i] = place(m.Headers(), m.seq)
-		if made[i].deleted {
+	var back []ledger.Dead
+	for _, m := range batch {
+		key, d := recordKey(m.Subject()), place(m.Headers(), m.seq)
+		switch {
+		case d.deleted:
+		case !l.set.has(key, m.seq):
+			d.deleted = true
+			back = append(back, ledger.Dead{Subject: m.Subject(), Seq: m.seq})
+		case l.waits[maphash.String(l.seed, key)]:
 			continue
-		}
-		r, err := record(m.Subject(), m.Data())
-		if !l.set.has(r.Key, m.seq) {
-			made[i].deleted = true
-			back = append(back, dead{m.Subject(), m.seq})
-			continue
-		}
-		if err == nil {
-			made[i].part = r.Hash()
-			if made[i].value, err = l.decode(r); err != nil {
-				err = fmt.Errorf("reading record %s: %w", r.Key, err)
+		default:
+			var err error
+			if d.value, d.part, err = l.decodePlaced(m); failed == nil {
+				failed = err
 			}
 		}
-		if failed == nil {
-			failed = err
-		}
+		keepNewest(made, key, d)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,89 +307,57 @@ func (l *loading) take(batch []arrived) {
 	if l.err == nil {
 		l.err = failed
 	}
-	for i, m := range batch {
-		keepNewest(l.newest, m.Subject(), made[i])
+	for key, d := range made {
+		keepNewest(l.placed, key, d)
 	}
 }
 
-// takeLinks adds the records of links, and names their keys. They are newer than those at their
-// places. It decodes the newest value of each record only, on every processor.
-func (s *Store) takeLinks(ctx context.Context, partition int, rev uint64, links link.List, l *loading) error {
-	newer, parts := map[string]bool{}, make([]map[string]decoded, len(links))
-	var decoding errgroup.Group
-	decoding.SetLimit(runtime.GOMAXPROCS(0))
-	err := s.readLinks(ctx, partition, rev, links, func(i int, at time.Time, records []state.Record) {
-		links[i].Name(records, at)
-		records = slices.DeleteFunc(records, func(r state.Record) bool {
-			known := newer[r.Key]
-			newer[r.Key] = true
-			return known
-		})
-		decoding.Go(func() (err error) {
-			parts[i], err = l.decodeWaiting(partition, rev, records)
-			return err
-		})
-	})
-	if err = cmp.Or(err, decoding.Wait()); err == nil {
-		for _, p := range parts {
-			maps.Copy(l.newest, p)
+func (l *loading) decodePlaced(m natsjs.Msg) (value any, part uint64, err error) {
+	r, err := record(m.Subject(), m.Data())
+	if err == nil {
+		if value, err = l.decode(r); err != nil {
+			err = fmt.Errorf("reading record %s: %w", r.Key, err)
 		}
 	}
-	return err
+	return value, r.Hash(), err
 }
 
-// decodeWaiting decodes records that wait in a position or in a link, by subject.
-func (l *loading) decodeWaiting(partition int, rev uint64, records []state.Record) (map[string]decoded, error) {
-	out := make(map[string]decoded, len(records))
-	for _, r := range records {
-		subject := recordSubject(partition, r.Key)
-		if isTimeline(subject) {
+// newLedger returns a ledger with room for some records. On an external server other processes
+// write to the places, too.
+func (s *Store) newLedger(rev uint64, records int) ledger.Ledger {
+	return s.sums.New(rev, records, s.server == nil)
+}
+
+// live adds the live records to a ledger, and returns their decoded values.
+func (l *loading) live(found ledger.Ledger) ([]any, ledger.Ledger) {
+	values := make([]any, 0, len(l.placed)+len(l.waits))
+	found.Dead = l.dead
+	for key, p := range l.placed {
+		if l.waits[maphash.String(l.seed, key)] {
 			continue
 		}
-		d := decoded{seq: rev, first: rev, deleted: r.Value == nil}
-		if !d.deleted {
-			d.part = r.Hash()
-			var err error
-			if d.value, err = l.decode(r); err != nil {
-				return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
-			}
-		}
-		out[subject] = d
-	}
-	return out, nil
-}
-
-// live returns the decoded live records, and their sum.
-func (l *loading) live() ([]any, ledger) {
-	values := make([]any, 0, len(l.newest))
-	found := ledger{parts: make(map[uint64]part, len(l.newest)), dead: l.dead}
-	for subject, p := range l.newest {
 		if p.deleted {
-			found.gone++
+			found.Gone++
 			continue
 		}
 		values = append(values, p.value)
-		found.sum.Add(p.part)
-		key := recordKey(subject)
-		found.parts[maphash.String(l.seed, key)] = part{p.part, wire.Name(key)}
+		found.Add(key, p.part)
 	}
-	if l.set.rev == 0 { // written by an older version, whose tombstones have expired
-		found.gone++
-	}
-	return values, found
-}
-
-// addLeftovers adds the deletions that wait in the position of a revision and its links. Any of
-// them may be of a record at its place.
-func (l *loading) addLeftovers(leftovers map[uint64]bool, rev uint64) {
-	if leftovers == nil {
-		return
-	}
-	for subject, p := range l.newest {
-		if p.deleted && p.seq == rev {
-			leftovers[maphash.String(l.seed, recordKey(subject))] = true
+	for _, records := range l.waited {
+		for _, r := range records {
+			if r.deleted { // it may be at its place
+				found.Gone++
+				found.AddDeleted(r.key)
+				continue
+			}
+			values = append(values, r.value)
+			found.Add(r.key, r.part)
 		}
 	}
+	if l.set.rev == 0 { // written by an older version, whose tombstones have expired
+		found.Gone++
+	}
+	return values, found
 }
 
 // empty returns an error if a partition without a position has records. A server with damaged files
@@ -354,7 +371,7 @@ func (s *Store) empty(ctx context.Context, partition int) error {
 		return unavailable("asking the state stream", err)
 	}
 	if len(info.State.Subjects) == 0 {
-		s.sums.set(partition, s.newLedger(ledger{}))
+		s.sums.Set(partition, s.newLedger(0, 0))
 		return nil
 	}
 	switch _, rev, err := s.position(ctx, partition); {

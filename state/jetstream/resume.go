@@ -19,7 +19,7 @@ func (s *Store) Committed(ctx context.Context, partition int) (uint64, error) {
 // Follow keeps the sum of the records of a caller that another process is ahead of, for
 // [Store.Resume].
 func (s *Store) Follow(partition int, fence state.Fence, records []state.Record) {
-	s.sums.follow(partition, fence.Rev, records)
+	s.sums.Follow(partition, fence.Rev, records)
 }
 
 // Resume compares the sum of the caller's records with that of the newest commit. It reads the
@@ -33,7 +33,7 @@ func (s *Store) Resume(ctx context.Context, partition int, fence state.Fence) (s
 		return state.Fence{}, fmt.Errorf("resuming partition %d: %w", partition, err)
 	}
 	whole := !pos.Partial && pos.Draft == nil && len(pos.Links) == 0 && pos.Sum != nil
-	if !whole || pos.Position != fence.Position || !s.sums.resume(partition, fence.Rev, rev, *pos.Sum) {
+	if !whole || pos.Position != fence.Position || !s.sums.Resume(partition, fence.Rev, rev, *pos.Sum) {
 		return state.Fence{}, fmt.Errorf("resuming partition %d: %w", partition, state.ErrFenced)
 	}
 	s.keepWaiting(partition, rev, pos)

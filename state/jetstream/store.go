@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"hash/maphash"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"paramedic/state"
 	"paramedic/state/jetstream/connect"
 	"paramedic/state/jetstream/lease"
+	"paramedic/state/jetstream/ledger"
 	"paramedic/state/jetstream/pulse"
 )
 
@@ -112,7 +112,7 @@ type Store struct {
 
 	lease *lease.Lease // nil: embedded, or not for a bot
 	queue *queue
-	sums  sums
+	sums  *ledger.Book
 	// waitlists has what waits in the newest known position of each partition. Nil: none was read.
 	waitlists [partitions]atomic.Pointer[waitlist]
 	limits    limits
@@ -141,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue(), sums: sums{seed: maphash.MakeSeed()},
+	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue(), sums: ledger.NewBook(partitions),
 		tombstones: tombstoneTime, limits: limits{inline: inlineBytes, links: linkBytes}, pulse: pulse.New()}
 	err := s.connect(ctx, cfg)
 	if err == nil {

@@ -38,11 +38,14 @@ func recordSubject(p int, key string) string {
 
 // recordKey is the inverse of recordSubject.
 func recordKey(subject string) string {
-	parts := strings.SplitN(subject, ".", 4)
-	if len(parts) < 4 {
-		return subject
+	key := subject
+	for range 3 {
+		var ok bool
+		if _, key, ok = strings.Cut(key, "."); !ok {
+			return subject
+		}
 	}
-	return parts[3]
+	return key
 }
 
 // validKey reports whether a key is dot-separated tokens of letters, digits, '-' and '_'. Anything

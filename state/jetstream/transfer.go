@@ -157,11 +157,7 @@ func (s *Store) each(ctx context.Context, of scope, last uint64, visit func(nats
 
 // Sum returns the number and the sum of a partition's records, as the last Load or Commit left
 // them.
-func (s *Store) Sum(partition int) state.Sum {
-	s.sums.mu.Lock()
-	defer s.sums.mu.Unlock()
-	return s.sums.of[partition].sum
-}
+func (s *Store) Sum(partition int) state.Sum { return s.sums.Sum(partition) }
 
 // MaxMessage returns the size of the largest input or record that the store takes.
 func (s *Store) MaxMessage() int64 { return min(s.nc.MaxPayload(), MaxValue) }

@@ -144,8 +144,10 @@ func ids(inputs []state.Input) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Raw is the decoder that returns the record itself.
-func Raw(r state.Record) (any, error) { return r, nil }
+// Raw is the decoder that returns a copy of the record.
+func Raw(r state.Record) (any, error) {
+	return state.Record{Key: r.Key, Value: bytes.Clone(r.Value)}, nil
+}
 
 func load(t *testing.T, s state.Store, partition int) (map[string]string, state.Fence) {
 	t.Helper()

@@ -61,7 +61,11 @@ func compress(value []byte, smaller bool) []byte {
 }
 
 // Decompress returns the value that [Compress] or [Plain] was given.
-func Decompress(stored []byte) ([]byte, error) {
+func Decompress(stored []byte) ([]byte, error) { return DecompressTo(nil, stored) }
+
+// DecompressTo returns the same value, in the buffer if that has room for it. In new memory it
+// takes three times as long (BenchmarkDecompress).
+func DecompressTo(buffer, stored []byte) ([]byte, error) {
 	if len(stored) == 0 || stored[0] != Compressed {
 		return stored, nil
 	}
@@ -71,7 +75,7 @@ func Decompress(stored []byte) ([]byte, error) {
 	}
 	var value []byte
 	if err == nil {
-		value, err = dictionary.Decode(nil, stored[1:])
+		value, err = dictionary.Decode(buffer, stored[1:])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decompressing: %w", err)

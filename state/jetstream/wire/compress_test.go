@@ -51,14 +51,9 @@ func BenchmarkCompress(b *testing.B) {
 	}
 	like := bytes.Split(samples, []byte{'\n'})
 	for name, value := range map[string][]byte{
-		"a-sample-with-other-numbers": bytes.Map(func(r rune) rune {
-			if r >= '0' && r <= '9' {
-				return '0' + rune(noise.Uint64()%10)
-			}
-			return r
-		}, like[len(like)-2]),
-		"unknown-labels": alert(12, "Der Dienst "+word()+" antwortet nicht mehr, seit "+word()+" neu verteilt wurde."),
-		"random-text":    alert(1, randomText(noise, 900)),
+		"a-sample-with-other-numbers": otherNumbers(noise, like[len(like)-2]),
+		"unknown-labels":              alert(12, "Der Dienst "+word()+" antwortet nicht mehr, seit "+word()+" neu verteilt wurde."),
+		"random-text":                 alert(1, randomText(noise, 900)),
 	} {
 		b.Run(name, func(b *testing.B) {
 			size := 0
@@ -69,6 +64,37 @@ func BenchmarkCompress(b *testing.B) {
 			b.ReportMetric(100*float64(size)/float64(len(value)), "size-%")
 		})
 	}
+}
+
+// BenchmarkDecompress decompresses a megabyte of records, as a link has them.
+func BenchmarkDecompress(b *testing.B) {
+	var value []byte
+	noise := rand.NewChaCha8([32]byte{1})
+	lines := bytes.Split(samples, []byte{'\n'})
+	for i := 0; len(value) < 1<<20; i++ {
+		value = append(value, otherNumbers(noise, lines[i%len(lines)])...)
+	}
+	stored := Compress(value)
+	for name, buffer := range map[string][]byte{"new-memory": nil, "buffer": make([]byte, len(value))} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(value)))
+			for b.Loop() {
+				if _, err := DecompressTo(buffer, stored); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// otherNumbers returns the text with random digits.
+func otherNumbers(noise *rand.ChaCha8, text []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '0' + rune(noise.Uint64()%10)
+		}
+		return r
+	}, text)
 }
 
 func randomText(noise *rand.ChaCha8, n int) string {

@@ -24,8 +24,10 @@ func AppendRecords(data []byte, records []state.Record) []byte {
 	return data
 }
 
-// DecodeRecords reverses AppendRecords. The values are parts of the data, which must not change.
-func DecodeRecords(data []byte) (records []state.Record, err error) {
+// DecodeRecords reverses AppendRecords. The values are parts of the data, which must not change. It
+// makes room for the expected number of records.
+func DecodeRecords(data []byte, expected int) ([]state.Record, error) {
+	records := make([]state.Record, 0, min(expected, len(data)))
 	for len(data) > 0 {
 		key, left, ok := cutBytes(data, 0)
 		if !ok {
