@@ -102,8 +102,7 @@ func (e Evidence) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads the form that MarshalJSON writes, and the older form with a reason for each
-// signal. Evidence with the same missing signals shares their list, which must not be changed in
-// place.
+// signal.
 func (e *Evidence) UnmarshalJSON(data []byte) error {
 	var kept struct {
 		plainEvidence
@@ -114,9 +113,13 @@ func (e *Evidence) UnmarshalJSON(data []byte) error {
 	}
 	*e = Evidence(kept.plainEvidence)
 	var err error
-	e.Missing, err = lists.of(kept.Missing)
+	e.Missing, err = DecodeMissing(kept.Missing)
 	return err
 }
+
+// DecodeMissing decodes the stored form of missing signals. Equal lists are shared, and must not be
+// changed in place.
+func DecodeMissing(stored []byte) ([]Missing, error) { return lists.of(stored) }
 
 // lists holds the lists of missing signals that were read. In a storm most incidents lack the same
 // hundred signals, which took a fifth of the heap.

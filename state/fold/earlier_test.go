@@ -13,15 +13,14 @@ import (
 	"paramedic/state"
 )
 
-// testdata/records-1.ndjson has the records of a store as the first release writes them. It is
-// never generated anew: a later release must read it, and lose none of its fields.
-func TestRecordsOfFirstReleaseKeepTheirFields(t *testing.T) {
+// firstRecords returns the records of a store as the first release writes them. Their file is never
+// generated anew.
+func firstRecords(t *testing.T) (all []state.Record) {
+	t.Helper()
 	raw, err := os.ReadFile("testdata/records-1.ndjson")
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]bool{}
-	var all []state.Record
 	lines := bufio.NewScanner(bytes.NewReader(raw))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -32,27 +31,34 @@ func TestRecordsOfFirstReleaseKeepTheirFields(t *testing.T) {
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			t.Fatal(err)
 		}
-		kind, _, _ := strings.Cut(line.Key, ".")
+		all = append(all, state.Record{Key: line.Key, Value: line.Value})
+	}
+	return all
+}
+
+// A later release must read the records, and lose none of their fields.
+func TestRecordsOfFirstReleaseKeepTheirFields(t *testing.T) {
+	kinds, all := map[string]bool{}, firstRecords(t)
+	for _, r := range all {
+		kind, _, _ := strings.Cut(r.Key, ".")
 		kinds[kind] = true
-		r := state.Record{Key: line.Key, Value: line.Value}
-		all = append(all, r)
 		v, err := DecodeRecord(r)
 		if err != nil {
-			t.Fatalf("%s: %v", line.Key, err)
+			t.Fatalf("%s: %v", r.Key, err)
 		}
 		again, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var want, got any
-		if err := json.Unmarshal(line.Value, &want); err != nil {
+		if err := json.Unmarshal(r.Value, &want); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(again, &got); err != nil {
 			t.Fatal(err)
 		}
 		if lost := lostFields(want, got, kind); len(lost) > 0 {
-			t.Errorf("%s loses %v", line.Key, lost)
+			t.Errorf("%s loses %v", r.Key, lost)
 		}
 	}
 	for _, kind := range []string{kindIncident, kindAlert, kindAction, kindEffect, kindEvidence, kindWorker, kindHalt, kindMeta} {
@@ -63,6 +69,26 @@ func TestRecordsOfFirstReleaseKeepTheirFields(t *testing.T) {
 	b, err := LoadBoard(all)
 	if err != nil || len(b.incidents) == 0 || len(b.alerts) == 0 || len(b.actions) == 0 {
 		t.Errorf("%d incidents, %d alerts, %d actions, %v", len(b.incidents), len(b.alerts), len(b.actions), err)
+	}
+}
+
+// The store uses the memory of a record's value again.
+func TestDecodedRecordKeepsNoPartOfItsValue(t *testing.T) {
+	for _, r := range firstRecords(t) {
+		v, err := DecodeRecord(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Value {
+			r.Value[i] = 'x'
+		}
+		if after, err := json.Marshal(v); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("%s became %s, %v", before, after, err)
+		}
 	}
 }
 

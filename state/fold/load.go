@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	json "github.com/go-json-experiment/json/v1"
 
 	"paramedic/state"
@@ -90,7 +91,7 @@ func DecodeRecord(r state.Record) (any, error) {
 	case kindEffect:
 		return decode[state.Effect](r.Value)
 	case kindEvidence:
-		return decode[state.Evidence](r.Value)
+		return decodeEvidence(r.Value)
 	case kindWorker:
 		return decode[workerRecord](r.Value)
 	case kindHalt:
@@ -99,6 +100,22 @@ func DecodeRecord(r state.Record) (any, error) {
 		return decode[boardMeta](r.Value)
 	}
 	return nil, fmt.Errorf("unknown kind %q: it was written by a newer version", kind)
+}
+
+// decodeEvidence is [state.Evidence.UnmarshalJSON] with a faster library.
+func decodeEvidence(value []byte) (*state.Evidence, error) {
+	type plain state.Evidence // without its methods
+	var stored struct {
+		plain
+		Missing jsontext.Value `json:"missing"`
+	}
+	if err := json.Unmarshal(value, &stored); err != nil {
+		return nil, err
+	}
+	e := state.Evidence(stored.plain)
+	var err error
+	e.Missing, err = state.DecodeMissing(stored.Missing)
+	return &e, err
 }
 
 type haltRecord struct {
