@@ -49,6 +49,28 @@ func LoadRules(dir string) (*catalog.Catalog, error) {
 	return cat, nil
 }
 
+// A knowledgeLoader returns causes and playbooks for a configuration, as [LoadKnowledge] does.
+type knowledgeLoader func(config.Config) (*catalog.Catalog, *playbooks.Library, error)
+
+// loadAhead begins to load the knowledge, which keeps a processor busy for a while. The loader
+// waits for the result, and MUST be called once, with the same configuration.
+func loadAhead(cfg config.Config) knowledgeLoader {
+	type result struct {
+		catalog *catalog.Catalog
+		library *playbooks.Library
+		err     error
+	}
+	came := make(chan result, 1)
+	go func() {
+		cat, library, err := LoadKnowledge(cfg)
+		came <- result{cat, library, err}
+	}()
+	return func(config.Config) (*catalog.Catalog, *playbooks.Library, error) {
+		r := <-came
+		return r.catalog, r.library, r.err
+	}
+}
+
 // LoadKnowledge reads causes and playbooks, the built-in ones and the user's. Its error has every
 // problem of both.
 func LoadKnowledge(cfg config.Config) (*catalog.Catalog, *playbooks.Library, error) {

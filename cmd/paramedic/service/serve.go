@@ -41,7 +41,8 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 		return err
 	}
 	defer host.Close(log)
-	// until then only /healthz is answered
+	// Until the store is open, only /healthz is answered.
+	knowledge := loadAhead(cfg)
 	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), connect.Addresses(cfg.State.NATS.URL)))
 	store, err := jetstream.Open(ctx, StoreConfig(cfg, log))
 	if err != nil {
@@ -56,7 +57,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 	}()
 	log.InfoContext(ctx, "listening", "address", config.Scheme(cfg)+"://"+listener.Addr().String())
 	limitMemory(ctx, log)
-	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: out}
+	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: out, loadKnowledge: knowledge}
 	return serveGenerations(ctx, path, read, cfg, deps, host)
 }
 
@@ -75,6 +76,7 @@ func serveGenerations(ctx context.Context, path string, read []byte, cfg config.
 	if err != nil {
 		return err
 	}
+	deps.loadKnowledge = nil // it was for this configuration
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	keepMemory(watching)

@@ -53,6 +53,8 @@ type Deps struct {
 	ScrapeEvery time.Duration
 	Colour      bool
 
+	loadKnowledge knowledgeLoader // of the first configuration; nil: LoadKnowledge
+
 	// These survive a reload: counters, alerts that were set aside, and logins. Nil: new ones.
 	metrics  *metrics
 	aside    *alertmanager.Aside
@@ -101,7 +103,11 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 // wire is one straight line, so that dependencies read from top to bottom.
 func (s *Service) wire(cfg config.Config, deps Deps) error {
 	var err error
-	if s.catalog, s.Library, err = LoadKnowledge(cfg); err != nil {
+	load := deps.loadKnowledge
+	if load == nil {
+		load = LoadKnowledge
+	}
+	if s.catalog, s.Library, err = load(cfg); err != nil {
 		return err
 	}
 	router, err := NewRouter(cfg)
