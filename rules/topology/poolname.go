@@ -30,18 +30,52 @@ const noHash = "aeiouy013"
 // StatefulSet's pod (llama-3-0): its pool is then its leader's name, which the topology maps to the
 // pool.
 func PoolOf(pod string) string {
-	suffix := suffixPod.FindStringSubmatch(pod)
-	if m := replicaSetPod.FindStringSubmatch(pod); m != nil {
-		if suffix != nil && strings.ContainsAny(m[2], noHash) {
-			return suffix[1]
+	front, last := cutLast(pod)
+	suffix := len(last) == 5 && all(last, hashLetters+"2456789")
+	if name, hash := cutLast(front); name != "" && len(last) == 5 && all(last, lowerCase+digits) && replicaSetHash(hash) {
+		if suffix && strings.ContainsAny(hash, noHash) {
+			return front
 		}
-		return m[1]
+		return name
 	}
-	if m := ordinalPod.FindStringSubmatch(pod); m != nil {
-		return m[1]
-	}
-	if suffix != nil && strings.ContainsAny(pod[len(suffix[1]):], "2456789") {
-		return suffix[1]
+	switch {
+	case len(last) >= 1 && len(last) <= 4 && all(last, digits): // a StatefulSet's or LeaderWorkerSet's pod
+		return front
+	case suffix && strings.ContainsAny(last, digits): // a DaemonSet's pod
+		return front
 	}
 	return ""
+}
+
+const (
+	digits    = "0123456789"
+	lowerCase = "abcdefghijklmnopqrstuvwxyz"
+	// hashLetters are the letters of made-up names. Their digits are 2 and 4 to 9.
+	hashLetters = "bcdfghjklmnpqrstvwxz"
+)
+
+// replicaSetHash reports whether a word may be the hash of a ReplicaSet. One without a digit needs
+// the usual length.
+func replicaSetHash(word string) bool {
+	return len(word) >= 6 && len(word) <= 10 && all(word, hashLetters+digits) ||
+		strings.ContainsAny(word, digits) && all(word, lowerCase+digits)
+}
+
+// cutLast cuts a name at its last hyphen. Both parts are empty if nothing is before it.
+func cutLast(name string) (front, last string) {
+	i := strings.LastIndexByte(name, '-')
+	if i <= 0 {
+		return "", ""
+	}
+	return name[:i], name[i+1:]
+}
+
+// all reports whether a word has only such characters.
+func all(word, characters string) bool {
+	for i := range len(word) {
+		if strings.IndexByte(characters, word[i]) < 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -322,13 +321,3 @@ func agree(namespace, pool, model string, s state.Scope) bool {
 
 // Conflict reports whether both names are known and not equal.
 func Conflict(a, b string) bool { return a != "" && b != "" && a != b }
-
-var (
-	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes uses no vowels in the hash;
-	// short hashes are recognized by a digit.
-	replicaSetPod = regexp.MustCompile(`^(.+)-([bcdfghjklmnpqrstvwxz0-9]{6,10}|[a-z0-9]*[0-9][a-z0-9]*)-[a-z0-9]{5}$`)
-	// A StatefulSet's or LeaderWorkerSet's pod: name and ordinal.
-	ordinalPod = regexp.MustCompile(`^(.+)-[0-9]{1,4}$`)
-	// A DaemonSet's pod: Kubernetes uses no vowels, and no digits similar to them, in its suffixes.
-	suffixPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
-)
