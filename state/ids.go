@@ -88,7 +88,18 @@ func NewActionID(at time.Time, seed string) ActionID {
 
 // Hash returns a short, stable hex digest of its parts, for plan hashes, nonces and input IDs.
 func Hash(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	size := len(parts)
+	for _, p := range parts {
+		size += len(p)
+	}
+	joined := make([]byte, 0, size)
+	for i, p := range parts {
+		if i > 0 {
+			joined = append(joined, 0)
+		}
+		joined = append(joined, p...)
+	}
+	sum := sha256.Sum256(joined)
 	return hex.EncodeToString(sum[:12])
 }
 

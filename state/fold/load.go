@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	json "github.com/go-json-experiment/json/v1"
 
+	"paramedic/internal/onepass"
 	"paramedic/state"
 	"paramedic/state/fold/packed"
 )
@@ -109,7 +109,7 @@ func decodeEvidence(value []byte) (*state.Evidence, error) {
 		plain
 		Missing jsontext.Value `json:"missing"`
 	}
-	if err := json.Unmarshal(value, &stored); err != nil {
+	if err := onepass.Unmarshal(value, &stored); err != nil {
 		return nil, err
 	}
 	e := state.Evidence(stored.plain)
@@ -125,5 +125,5 @@ type haltRecord struct {
 
 func decode[T any](value []byte) (*T, error) {
 	v := new(T)
-	return v, json.Unmarshal(value, v)
+	return v, onepass.Unmarshal(value, v)
 }

@@ -179,6 +179,7 @@ type reader struct {
 	end       uint64       // after this sequence nothing is waiting
 	newest    uint64       // of the partition when the reader was opened
 	each      float64      // inputs in a message
+	memory    []byte       // for the next message
 	behind    atomic.Int64 // inputs in the log after the last one that arrived
 	inputs    chan read
 	room      *semaphore.Weighted // bytes that inputs may hold
@@ -213,7 +214,7 @@ func (r *reader) receive(ctx context.Context, m natsjs.Msg) {
 	r.last = seq
 	r.store.sawInput(seq)
 	raise(&r.store.received, seq)
-	inputs := unpack(m.Data(), seq, m.Subject())
+	inputs := r.unpack(m.Data(), seq, m.Subject())
 	r.sized(len(inputs))
 	later := int64(math.Round(float64(md.NumPending) * r.each))
 	for i, next := range inputs {

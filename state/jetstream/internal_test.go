@@ -177,7 +177,7 @@ func TestCloseWritesQueuedInputs(t *testing.T) {
 	defer closeIt(t, s)
 	found := uint64(0)
 	err := s.EachInput(t.Context(), func(l Logged) error {
-		found += uint64(len(unpack(l.Data, l.Seq, "")))
+		found += uint64(len(decodeInputs(l.Data, l.Seq, "")))
 		return nil
 	})
 	if err != nil || found != kept {

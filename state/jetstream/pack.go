@@ -7,6 +7,7 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 	"github.com/nats-io/nats.go"
 
+	"paramedic/internal/onepass"
 	"paramedic/state"
 	"paramedic/state/jetstream/wire"
 )
@@ -98,20 +99,31 @@ func (s *Store) packLimit() int {
 	return min(packBytes, int(s.mostPayload()/4))
 }
 
-// unpack decodes the inputs of a message. An input that cannot be decoded gets an error, and the
-// others are unharmed.
-func unpack(stored []byte, seq uint64, subject string) []read {
-	m, err := wire.Decompress(stored)
+// maxKept bounds the memory that a reader keeps for the next message.
+const maxKept = 1 << 20
+
+// unpack decompresses and decodes the inputs of a message.
+func (r *reader) unpack(stored []byte, seq uint64, subject string) []read {
+	m, err := wire.DecompressTo(r.memory, stored)
 	if err != nil {
 		out := []read{{err: &state.UnreadableError{Seq: seq, Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, subject, err)}}}
 		out[0].at(seq, 0, 1)
 		return out
 	}
+	if cap(m) <= maxKept {
+		r.memory = m
+	}
+	return decodeInputs(m, seq, subject)
+}
+
+// decodeInputs decodes the inputs of a message. An input that cannot be decoded gets an error, and
+// the others are unharmed.
+func decodeInputs(m []byte, seq uint64, subject string) []read {
 	parts := []json.RawMessage{m}
 	size := func(parts int) int64 { return int64(len(m) / parts) }
 	if bytes.HasPrefix(m, []byte{'['}) {
 		var inputs []state.Input
-		if err := json.Unmarshal(m, &inputs); err == nil && len(inputs) > 0 {
+		if err := onepass.Unmarshal(m, &inputs); err == nil && len(inputs) > 0 {
 			out := make([]read, len(inputs))
 			for i := range inputs {
 				out[i].input, out[i].size = inputs[i], size(len(inputs))
@@ -125,7 +137,7 @@ func unpack(stored []byte, seq uint64, subject string) []read {
 	}
 	out := make([]read, len(parts))
 	for i, data := range parts {
-		if err := json.Unmarshal(data, &out[i].input); err != nil {
+		if err := onepass.Unmarshal(data, &out[i].input); err != nil {
 			out[i].err = &state.UnreadableError{Seq: seq, Part: i, More: i+1 < len(parts),
 				Err: fmt.Errorf("stream %s, subject %s: %w", inputStream, subject, err)}
 		}

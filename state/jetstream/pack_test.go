@@ -52,7 +52,7 @@ func TestPackBoundsMessages(t *testing.T) {
 }
 
 func TestUnpackSparesTheOthers(t *testing.T) {
-	got := unpack([]byte(`[{"id":"a","cluster":"prod"},{"id":7},{"id":"c","cluster":"prod"}]`), 42, "s")
+	got := decodeInputs([]byte(`[{"id":"a","cluster":"prod"},{"id":7},{"id":"c","cluster":"prod"}]`), 42, "s")
 	if len(got) != 3 || got[0].err != nil || got[2].err != nil || got[0].input.ID != "a" || got[2].input.ID != "c" {
 		t.Fatalf("unpacked %+v", got)
 	}
@@ -66,7 +66,7 @@ func TestUnpackSparesTheOthers(t *testing.T) {
 		}
 	}
 	for _, damaged := range []string{`[{"id":"a"}`, `[]`, `{`, ``} {
-		got := unpack([]byte(damaged), 42, "s")
+		got := decodeInputs([]byte(damaged), 42, "s")
 		if len(got) != 1 || !errors.As(got[0].err, &broken) || broken.More {
 			t.Errorf("%q: %+v", damaged, got)
 		}

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	json "github.com/go-json-experiment/json/v1"
+
+	"paramedic/internal/onepass"
 )
 
 // firstBuffer is the memory for a body before it arrives.
@@ -60,6 +62,10 @@ func tooLarge(limit int64) error {
 
 // DecodeOne decodes a body that holds exactly one JSON value. It ignores unknown fields.
 func DecodeOne(body []byte, into any) error {
+	var kind *json.UnmarshalTypeError
+	if err := onepass.Unmarshal(body, into); err == nil || errors.As(err, &kind) {
+		return err
+	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if err := dec.Decode(into); err != nil {
 		if errors.Is(err, io.EOF) {

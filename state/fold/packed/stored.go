@@ -5,8 +5,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	json "github.com/go-json-experiment/json/v1"
 
+	"paramedic/internal/onepass"
 	"paramedic/state"
 	"paramedic/state/fold/textmap"
 )
@@ -45,7 +45,7 @@ func (a *Alert) MarshalJSONTo(to *jsontext.Encoder) error {
 // Decode returns the alert of a record's JSON.
 func Decode(value []byte) (*Alert, error) {
 	var s storedAlert
-	if err := json.Unmarshal(value, &s); err != nil {
+	if err := onepass.Unmarshal(value, &s); err != nil {
 		return nil, err
 	}
 	from := &s.Alert
