@@ -5,12 +5,14 @@ import (
 	"container/heap"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	json "github.com/go-json-experiment/json/v1"
+	"golang.org/x/sync/errgroup"
 
 	"paramedic/state"
 	"paramedic/state/fold/packed"
@@ -117,34 +119,60 @@ func recordKey(kind, id string) string {
 func (b *Board) Changes() int { return len(b.dirty) + len(b.entries) + len(b.erased) }
 
 // Take returns the records that were changed since the last Take, and the timeline entries among
-// them.
+// them. It encodes many of them on every processor.
 func (b *Board) Take() ([]state.Record, []state.Entry, error) {
+	keys := slices.Sorted(maps.Keys(b.dirty))
 	records := make([]state.Record, 0, b.Changes())
-	for _, key := range slices.Sorted(maps.Keys(b.dirty)) {
-		r := state.Record{Key: key}
-		if v := b.lookup(b.dirty[key]); v != nil { // nil: deleted
-			raw, err := json.Marshal(v)
-			if err != nil {
-				return nil, nil, fmt.Errorf("encoding record %s: %w", key, err)
-			}
-			r.Value = raw
-		}
-		records = append(records, r)
+	values := make([]any, 0, cap(records))
+	for _, key := range keys {
+		records, values = append(records, state.Record{Key: key}), append(values, b.lookup(b.dirty[key]))
 	}
 	for _, key := range b.erased {
-		records = append(records, state.Record{Key: key})
+		records, values = append(records, state.Record{Key: key}), append(values, nil)
 	}
 	for _, e := range b.entries {
-		raw, err := json.Marshal(e)
-		if err != nil {
-			return nil, nil, fmt.Errorf("encoding timeline entry of %s: %w", e.Incident, err)
-		}
-		records = append(records, state.Record{Key: timelineKey(e.Incident, e.N), Value: raw})
+		records = append(records, state.Record{Key: timelineKey(e.Incident, e.N)})
+		values = append(values, e)
+	}
+	if err := encode(records, values); err != nil {
+		return nil, nil, err
 	}
 	entries := b.entries
 	b.entries, b.erased = nil, nil
 	clear(b.dirty)
 	return records, entries, nil
+}
+
+// encodeAlone is the number of records from which they are encoded on every processor.
+const encodeAlone = 32
+
+// encode sets the records' values. A nil value means deleted.
+func encode(records []state.Record, values []any) error {
+	size := len(records)
+	if size >= encodeAlone {
+		size = (size + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
+	}
+	var encoding errgroup.Group
+	for from := 0; from < len(records); from += size {
+		part := func() error { return encodePart(records[from:min(from+size, len(records))], values[from:]) }
+		if from+size >= len(records) { // the last part needs no goroutine
+			return cmp.Or(part(), encoding.Wait())
+		}
+		encoding.Go(part)
+	}
+	return nil
+}
+
+func encodePart(records []state.Record, values []any) (err error) {
+	for i := range records {
+		if values[i] == nil {
+			continue
+		}
+		if records[i].Value, err = json.Marshal(values[i]); err != nil {
+			return fmt.Errorf("encoding record %s: %w", records[i].Key, err)
+		}
+	}
+	return nil
 }
 
 func timelineKey(id state.IncidentID, n int) string {
