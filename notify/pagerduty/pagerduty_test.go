@@ -285,6 +285,9 @@ func TestSuccessorStaysBelowRateLimit(t *testing.T) {
 }
 
 func TestMessagesStayWithinVendorLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short (the race detector makes it ten times as long): run by make test")
+	}
 	n, s := bench(t, pagerdutytest.Options{})
 	f := notifytest.Facts(t)
 	for i, text := range []string{strings.Repeat("漢", 10000), strings.Repeat("😀", 10000), strings.Repeat("<&\x00", 10000), strings.Repeat(`"\`, 10000)} {

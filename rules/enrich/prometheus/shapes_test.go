@@ -71,6 +71,9 @@ func twoWorkers(split bool) fixed {
 // diagnosed returns the verdict about the pair's pool after an alert, and its evidence.
 func diagnosed(t *testing.T, w world, workers fixed, alert ...string) (state.Diagnosis, state.Evidence) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED with -short (the race detector makes it ten times as long): run by make test")
+	}
 	knowledge, _, err := catalog.Load("")
 	if err != nil {
 		t.Fatal(err)
