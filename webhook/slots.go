@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -73,7 +74,13 @@ func (l *slots) evict(before time.Time) bool {
 // for no body that trickles in.
 const freeBytes = 64 << 10
 
-// readPayload reads a body and takes a slot, which release frees.
+// bodies has the memory of usual payloads, which is used again.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const mostKept = 256 << 10
+
+// readPayload reads a body and takes a slot. The body is valid until release, which also frees the
+// slot.
 func (s *Server) readPayload(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	b := &slottedBody{ReadCloser: r.Body, left: freeBytes}
 	c, l := http.NewResponseController(w), s.slots
@@ -90,7 +97,8 @@ func (s *Server) readPayload(w http.ResponseWriter, r *http.Request) (body []byt
 		l.reading[c] = s.Clock.Now()
 	}
 	r.Body = b
-	body, err = httpio.ReadBody(w, r, s.Limits.Body, s.Limits.ReadTimeout)
+	buf, _ := bodies.Get().(*bytes.Buffer)
+	body, err = httpio.ReadBodyTo(buf, w, r, s.Limits.Body, s.Limits.ReadTimeout)
 	l.mu.Lock()
 	delete(l.reading, c)
 	l.mu.Unlock()
@@ -98,6 +106,10 @@ func (s *Server) readPayload(w http.ResponseWriter, r *http.Request) (body []byt
 		err = b.take()
 	}
 	return body, func() {
+		if buf.Cap() <= mostKept {
+			buf.Reset()
+			bodies.Put(buf)
+		}
 		if b.taken {
 			<-l.free
 		}

@@ -203,25 +203,32 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 func batchID(cluster string, b *state.AlertBatch) string {
 	parts := make([]string, 0, 4+len(b.Alerts)*12)
 	parts = append(parts, "alerts", cluster, b.Receiver, b.GroupKey, strconv.FormatUint(b.Truncated, 10))
+	var labels, annotations []string
 	for i := range b.Alerts {
 		a := &b.Alerts[i]
+		labels, annotations = sortedNames(a.Labels, labels), sortedNames(a.Annotations, annotations)
 		parts = append(parts, string(a.Fingerprint), string(a.Status), a.StartsAt.Format(time.RFC3339Nano),
 			a.EndsAt.Format(time.RFC3339Nano))
-		parts = appendSorted(parts, a.Labels)
-		parts = appendSorted(parts, a.Annotations)
+		parts = appendTexts(parts, a.Labels, labels)
+		parts = appendTexts(parts, a.Annotations, annotations)
 	}
 	return state.Hash(parts...)
 }
 
-func appendSorted(parts []string, m map[string]string) []string {
-	from := len(parts) + 1
-	parts = append(parts, strconv.Itoa(len(m)))
-	for name := range m {
-		parts = append(parts, name)
+// sortedNames returns the sorted names of the texts. Those of the alert before are mostly the same.
+func sortedNames(texts map[string]string, before []string) []string {
+	missing := func(name string) bool { _, ok := texts[name]; return !ok }
+	if len(before) == len(texts) && !slices.ContainsFunc(before, missing) {
+		return before
 	}
-	slices.Sort(parts[from:])
-	for i := from; i < from+len(m); i++ {
-		parts = append(parts, m[parts[i]])
+	return slices.Sorted(maps.Keys(texts))
+}
+
+// appendTexts appends the number of texts, their names, and the texts in the order of the names.
+func appendTexts(parts []string, texts map[string]string, names []string) []string {
+	parts = append(append(parts, strconv.Itoa(len(names))), names...)
+	for _, name := range names {
+		parts = append(parts, texts[name])
 	}
 	return parts
 }

@@ -3,6 +3,7 @@ package alertmanager_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +156,22 @@ func TestInvalidGroupFieldsLoseNoAlert(t *testing.T) {
 	}
 	if _, err := alertmanager.Decode([]byte(`{"version":"4","receiver":{},"alerts":[`+hooktest.Alert("prod", 1)+`]}`), []string{"prod"}, hooktest.Start); err == nil {
 		t.Error("a receiver that is no text is taken")
+	}
+}
+
+// The members of a pair, and a bot of another version, make the same ID of the same alerts.
+func TestInputIDStaysTheSame(t *testing.T) {
+	alerts := []string{hooktest.Alert("prod", 1), hooktest.Alert("prod", 2)}
+	other := strings.ReplaceAll(hooktest.Alert("prod", 3), `"pod"`, `"node"`)
+	more := strings.Replace(hooktest.Alert("prod", 4), `"labels":{`, `"labels":{"zone":"a",`, 1)
+	for range 2 {
+		p, err := alertmanager.Decode([]byte(hooktest.Payload(append(alerts, other, more, hooktest.Alert("prod", 5))...)), []string{"prod"}, hooktest.Start)
+		if err != nil || len(p.Inputs) != 1 {
+			t.Fatal(p, err)
+		}
+		if got := p.Inputs[0].ID; got != "91b8888f5339d65f56186bd8" {
+			t.Errorf("the ID is %s", got)
+		}
+		slices.Reverse(alerts)
 	}
 }

@@ -22,13 +22,18 @@ const firstBuffer = 64 << 10
 // ReadBody reads a body of at most limit bytes of UTF-8. The caller has set the read deadline.
 // timeout is the duration that the error names if the deadline passes.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration) ([]byte, error) {
+	return ReadBodyTo(new(bytes.Buffer), w, r, limit, timeout)
+}
+
+// ReadBodyTo is [ReadBody] into an empty buffer. The body is valid as long as the buffer's content.
+func ReadBodyTo(buf *bytes.Buffer, w http.ResponseWriter, r *http.Request, limit int64,
+	timeout time.Duration) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, Fail(http.StatusBadRequest, "the body is encoded as %q: send it without Content-Encoding", Cut(coding, 32))
 	}
-	var buf bytes.Buffer
 	// No growth steps for a usual body with a known length. A sender gets more memory by sending.
 	if r.ContentLength > 0 {
 		buf.Grow(int(min(r.ContentLength, firstBuffer)) + bytes.MinRead)
