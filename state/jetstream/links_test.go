@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
@@ -132,6 +134,30 @@ func TestLoadDecodesNewestValuesOnly(t *testing.T) {
 	}
 	if decoded["a.1=8"] != 1 || decoded["a.1=7"] != 0 || decoded["a.1=placed"] != 0 || decoded["b.8=x"] != 1 || decoded["b.7=x"] != 0 {
 		t.Errorf("decoded %v", decoded)
+	}
+}
+
+// A placedMsg is a message with a record at its place.
+type placedMsg struct {
+	natsjs.Msg
+	key, value string
+}
+
+func (m placedMsg) Subject() string      { return recordSubject(0, m.key) }
+func (m placedMsg) Data() []byte         { return []byte(m.value) }
+func (m placedMsg) Headers() nats.Header { return nil }
+
+// A commit during a load may write a record to its place that waited before.
+func TestLoadKeepsRecordsPlacedMeanwhile(t *testing.T) {
+	l := newLoading(statetest.Raw)
+	l.set, l.rev, l.waits = &liveSet{}, 10, map[uint64]bool{maphash.String(l.seed, "a.1"): true}
+	l.take([]arrived{{placedMsg{key: "a.1", value: "before it waited"}, 9}})
+	if len(l.placed) > 0 {
+		t.Errorf("the load has decoded %v", l.placed)
+	}
+	l.take([]arrived{{placedMsg{key: "a.1", value: "placed"}, 11}})
+	if r, _ := l.placed["a.1"].value.(state.Record); string(r.Value) != "placed" || l.read != 2 {
+		t.Errorf("the load has %s of %d records", r.Value, l.read)
 	}
 }
 

@@ -203,10 +203,11 @@ type loading struct {
 	moved  bool   // a commit happened meanwhile
 	set    *liveSet
 
-	// waits has the hashes of the keys that wait in the position or its links. Those records are
-	// newer than the ones at their places, which are not decoded.
+	// waits has the hashes of the keys that wait in the position of revision rev or in its links.
+	// What their places had at that revision is older, and is not decoded.
 	waits  map[uint64]bool
 	waited [][]waitingRecord
+	rev    uint64
 
 	mu     sync.Mutex
 	placed map[string]decoded // by key: the newest message
@@ -231,7 +232,7 @@ func newLoading(decode state.Decoder) *loading {
 // every processor, and names the keys of the links.
 func (s *Store) takeWaiting(ctx context.Context, partition int, rev uint64, pos position, l *loading) error {
 	_, expected := pos.Links.Size()
-	l.waits, l.waited = make(map[uint64]bool, expected/2), make([][]waitingRecord, len(pos.Links)+1)
+	l.rev, l.waits, l.waited = rev, make(map[uint64]bool, expected/2), make([][]waitingRecord, len(pos.Links)+1)
 	var decoding errgroup.Group
 	decoding.SetLimit(runtime.GOMAXPROCS(0))
 	take := func(i int, records []state.Record, free func()) {
@@ -290,7 +291,7 @@ func (l *loading) take(batch []arrived) {
 		case !l.set.has(key, m.seq):
 			d.deleted = true
 			back = append(back, ledger.Dead{Subject: m.Subject(), Seq: m.seq})
-		case l.waits[maphash.String(l.seed, key)]:
+		case m.seq < l.rev && l.waits[maphash.String(l.seed, key)]:
 			continue
 		default:
 			var err error
