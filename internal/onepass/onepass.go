@@ -8,9 +8,9 @@ import (
 
 var options = jsonv2.JoinOptions(json.DefaultOptionsV1(), json.ReportErrorsWithLegacySemantics(false))
 
-// Unmarshal decodes the text into a value. encoding/json first reads a text to find syntax errors,
-// so that it decodes nothing of an invalid one. Unmarshal does so only after an error, for the same
-// error. The value then has a part of an invalid text.
+// Unmarshal decodes the text into an empty value. encoding/json first reads a text to find syntax
+// errors, so that it decodes nothing of an invalid one. Unmarshal does so only after an error, for
+// the same error. The value then has a part of an invalid text.
 func Unmarshal(text []byte, into any) error {
 	if jsonv2.Unmarshal(text, into, options) == nil {
 		return nil

@@ -143,13 +143,13 @@ func (b *Board) Take() ([]state.Record, []state.Entry, error) {
 	return records, entries, nil
 }
 
-// encodeAlone is the number of records from which they are encoded on every processor.
-const encodeAlone = 32
+// encodeTogether is the number of records from which they are encoded on every processor.
+const encodeTogether = 32
 
 // encode sets the records' values. A nil value means deleted.
 func encode(records []state.Record, values []any) error {
 	size := len(records)
-	if size >= encodeAlone {
+	if size >= encodeTogether {
 		size = (size + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
 	}
 	var encoding errgroup.Group

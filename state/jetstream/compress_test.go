@@ -12,6 +12,7 @@ import (
 	"paramedic/state"
 	"paramedic/state/jetstream/natstest"
 	"paramedic/state/jetstream/wire"
+	"paramedic/state/statetest"
 )
 
 func wordyInput() state.Input {
@@ -47,7 +48,7 @@ func TestEmbeddedStoreCompresses(t *testing.T) {
 	if err != nil || m.Data[0] != wire.Compressed || len(m.Data) > 400 {
 		t.Errorf("the input is stored as %q: %v", m.Data, err)
 	}
-	values, _, err := s.Load(t.Context(), p, func(r state.Record) (any, error) { return r, nil })
+	values, _, err := s.Load(t.Context(), p, statetest.Raw)
 	if err != nil || len(values) != 1 || !bytes.Equal(values[0].(state.Record).Value, record.Value) {
 		t.Errorf("loaded %v: %v", values, err)
 	}
@@ -109,7 +110,7 @@ func TestBrokenCompressionIsDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, _, err := s.Load(t.Context(), p, func(r state.Record) (any, error) { return r, nil })
+	_, _, err := s.Load(t.Context(), p, statetest.Raw)
 	if !errorIs[*state.DamagedError](err) || !strings.Contains(err.Error(), "incident.a") {
 		t.Errorf("a load: %v", err)
 	}

@@ -116,8 +116,7 @@ func TestFollowerStoresNoLiveSet(t *testing.T) {
 	if _, err = s.Commit(t.Context(), 0, fence, 2, []state.Record{{Key: "a.3"}}); err != nil {
 		t.Fatal(err)
 	}
-	raw := func(r state.Record) (any, error) { return r, nil }
-	_, fence, err = s.Load(t.Context(), 0, raw)
+	_, fence, err = s.Load(t.Context(), 0, statetest.Raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +124,7 @@ func TestFollowerStoresNoLiveSet(t *testing.T) {
 	if err := s.saveLive(context.Background(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := s.Load(t.Context(), 0, raw); err != nil || len(got) != 2 {
+	if got, _, err := s.Load(t.Context(), 0, statetest.Raw); err != nil || len(got) != 2 {
 		t.Errorf("%d records, %v", len(got), err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // Load reads the partition's live records without the timelines, and the fence of their commit. It
-// decodes on every processor while it reads. If another reader commits meanwhile, it continues. It
-// reads no record twice.
+// decodes on every processor while it reads. If another reader commits meanwhile, it continues: it
+// reads no place twice, and again what waits.
 func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) ([]any, state.Fence, error) {
 	if err := checkPartition(partition); err != nil {
 		return nil, state.Fence{}, err

@@ -47,11 +47,11 @@ type decoded struct {
 	order      int // among the records of one position
 }
 
-// keepNewest stores a message unless a newer one of its subject was seen. A replica that lags can
+// keepNewest stores a message unless a newer one of its record was seen. A replica that lags can
 // return both.
-func keepNewest(newest map[string]decoded, subject string, p decoded) {
-	if old, ok := newest[subject]; !ok || old.seq < p.seq {
-		newest[subject] = p
+func keepNewest(newest map[string]decoded, record string, p decoded) {
+	if old, ok := newest[record]; !ok || old.seq < p.seq {
+		newest[record] = p
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/statetest"
 )
 
 // A syncBuffer is a buffer that several goroutines write to.
@@ -167,7 +168,7 @@ func TestOvertakenLoadContinues(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		decoded[r.Key]++
-		return r, nil
+		return statetest.Raw(r)
 	})
 	if err != nil || fence.Position != records+1 || len(values) != records {
 		t.Fatalf("loaded %d records at %d: %v", len(values), fence.Position, err)

@@ -53,7 +53,7 @@ func LoadRules(dir string) (*catalog.Catalog, error) {
 type knowledgeLoader func(config.Config) (*catalog.Catalog, *playbooks.Library, error)
 
 // loadAhead begins to load the knowledge, which keeps a processor busy for a while. The loader
-// waits for the result, and MUST be called once, with the same configuration.
+// waits for the result, and MUST NOT be called again.
 func loadAhead(cfg config.Config) knowledgeLoader {
 	type result struct {
 		catalog *catalog.Catalog

@@ -129,7 +129,8 @@ func TestChangeIsAppliedOnceItIsValid(t *testing.T) {
 	ended := make(chan error, 1)
 	store := &memoryStore{inputs: make(chan state.Input, 1000)}
 	go func() {
-		ended <- serveGenerations(ctx, path, []byte(text), cfg, Deps{Store: store, Clock: clock, Logger: slog.New(slog.NewTextHandler(log, nil)), Out: io.Discard}, NewHost())
+		ended <- serveGenerations(ctx, path, []byte(text), cfg, Deps{Store: store, Clock: clock, Logger: slog.New(slog.NewTextHandler(log, nil)), Out: io.Discard,
+			loadKnowledge: loadAhead(cfg)}, NewHost())
 	}()
 	defer func() {
 		stop()

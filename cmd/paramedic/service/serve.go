@@ -41,8 +41,8 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 		return err
 	}
 	defer host.Close(log)
-	// Until the store is open, only /healthz is answered.
 	knowledge := loadAhead(cfg)
+	// Until the store is open, only /healthz is answered.
 	log.InfoContext(ctx, "opening the state", "where", cmp.Or(cfg.EmbeddedDir(), connect.Addresses(cfg.State.NATS.URL)))
 	store, err := jetstream.Open(ctx, StoreConfig(cfg, log))
 	if err != nil {

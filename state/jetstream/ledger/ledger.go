@@ -215,7 +215,7 @@ func (l *Ledger) notePlaced(records []state.Record) {
 }
 
 // Follow changes the ledger of a revision by records that another process has committed since. The
-// Live set of the revision must not be stored from then on: the ledger is ahead of it.
+// live set of the revision must not be stored from then on: the ledger is ahead of it.
 func (b *Book) Follow(partition int, rev uint64, records []state.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

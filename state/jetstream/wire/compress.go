@@ -63,8 +63,9 @@ func compress(value []byte, smaller bool) []byte {
 // Decompress returns the value that [Compress] or [Plain] was given.
 func Decompress(stored []byte) ([]byte, error) { return DecompressTo(nil, stored) }
 
-// DecompressTo returns the same value, in the buffer if that has room for it. In new memory it
-// takes three times as long (BenchmarkDecompress).
+// DecompressTo returns the same value, in the buffer if that has room for it. The buffer's content
+// is lost. A value that was stored as it is comes back as it is. In new memory a value takes three
+// times as long (BenchmarkDecompress).
 func DecompressTo(buffer, stored []byte) ([]byte, error) {
 	if len(stored) == 0 || stored[0] != Compressed {
 		return stored, nil

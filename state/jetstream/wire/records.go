@@ -25,9 +25,9 @@ func AppendRecords(data []byte, records []state.Record) []byte {
 }
 
 // DecodeRecords reverses AppendRecords. The values are parts of the data, which must not change. It
-// makes room for the expected number of records.
+// makes room for the expected number of records, each of at least two bytes.
 func DecodeRecords(data []byte, expected int) ([]state.Record, error) {
-	records := make([]state.Record, 0, min(expected, len(data)))
+	records := make([]state.Record, 0, max(0, min(expected, len(data)/2)))
 	for len(data) > 0 {
 		key, left, ok := cutBytes(data, 0)
 		if !ok {
