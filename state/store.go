@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -14,9 +15,7 @@ type Record struct {
 }
 
 // Timeline reports whether the record is an entry of a timeline.
-func (r Record) Timeline() bool {
-	return len(r.Key) > len(TimelinePrefix) && r.Key[len(TimelinePrefix)] == '.' && r.Key[:len(TimelinePrefix)] == TimelinePrefix
-}
+func (r Record) Timeline() bool { return strings.HasPrefix(r.Key, TimelinePrefix+".") }
 
 // TimelinePrefix is the kind of timeline records. [Store.Load] leaves them out, because they are
 // read one incident at a time.

@@ -77,7 +77,7 @@ const freeBytes = 64 << 10
 // bodies has the memory of usual payloads, which is used again.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// mostKept bounds the memory of a payload that is kept.
+// mostKept bounds the memory of a payload that is kept. It has room for about 250 alerts.
 const mostKept = 256 << 10
 
 // readPayload reads a body and takes a slot. The body is valid until release, which also frees the

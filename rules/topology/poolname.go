@@ -32,6 +32,7 @@ const noHash = "aeiouy013"
 func PoolOf(pod string) string {
 	front, last := cutLast(pod)
 	suffix := len(last) == 5 && all(last, hashLetters+"2456789")
+	// a Deployment's pod: name, hash of the ReplicaSet, suffix
 	if name, hash := cutLast(front); name != "" && len(last) == 5 && all(last, lowerCase+digits) && replicaSetHash(hash) {
 		if suffix && strings.ContainsAny(hash, noHash) {
 			return front

@@ -99,7 +99,7 @@ func (s *Store) packLimit() int {
 	return min(packBytes, int(s.mostPayload()/4))
 }
 
-// maxKept bounds the memory that a reader keeps for the next message.
+// maxKept bounds the memory that a reader keeps for the next message: four times packBytes.
 const maxKept = 1 << 20
 
 // unpack decompresses and decodes the inputs of a message.
