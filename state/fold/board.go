@@ -2,7 +2,6 @@ package fold
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"maps"
 	"runtime"
@@ -239,50 +238,6 @@ func (b *Board) root(id state.IncidentID) *state.Incident {
 		in = b.incidents[in.MergedInto]
 	}
 	return in
-}
-
-// A timer is a time at which an incident or an action must be looked at. Timers are never
-// cancelled. One that fires early, or for a deleted record, does nothing.
-type timer struct {
-	at       time.Time
-	cluster  string // the cluster of the tick: a tick is an input, and every input has a cluster
-	incident state.IncidentID
-	action   state.ActionID
-}
-
-type timerHeap []timer
-
-func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h timerHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *timerHeap) Push(x any)        { *h = append(*h, x.(timer)) }
-func (h *timerHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-
-// setTimer sets a timer for the incident. A zero time sets none.
-func (b *Board) setTimer(in *state.Incident, at time.Time) {
-	if !at.IsZero() {
-		heap.Push(&b.timers, timer{at: at, cluster: in.Cluster, incident: in.ID})
-	}
-}
-
-func (b *Board) scheduleAction(a *state.Action) {
-	in := b.incidents[a.Incident]
-	if in != nil && !a.ExpiresAt.IsZero() && a.State == state.AwaitingApproval {
-		heap.Push(&b.timers, timer{at: a.ExpiresAt, cluster: in.Cluster, action: a.ID})
-	}
-}
-
-// NextDue returns the time of the next timer and its cluster. The time is zero if no timer is set.
-func (b *Board) NextDue() (at time.Time, cluster string) {
-	if len(b.timers) == 0 {
-		return time.Time{}, ""
-	}
-	return b.timers[0].at, b.timers[0].cluster
 }
 
 // ClockCluster returns a cluster in which a step of the clock moves something, or nothing if there

@@ -51,6 +51,7 @@ func (f *Fold) Apply(b *Board, in state.Input) {
 	if !in.More && (b.meta.SweptAt.IsZero() || small && x.now.Sub(b.meta.SweptAt) >= sweepEvery) {
 		x.sweep()
 	}
+	x.dropIdleTimers()
 }
 
 // A step is the application of one input.

@@ -8,13 +8,22 @@ import (
 )
 
 // runNeedingPerson returns a run of the incident that needs a person, or nil.
-func (x *step) runNeedingPerson(in *state.Incident) *state.Action {
+func (b *Board) runNeedingPerson(in *state.Incident) *state.Action {
 	for _, id := range in.Actions {
-		if a := x.actions[id]; a.NeedsPerson() {
+		if a := b.actions[id]; a.NeedsPerson() {
 			return a
 		}
 	}
 	return nil
+}
+
+// unannounced returns a run that needs a person and that no step of a run has announced, or nil: its
+// incident was loaded in this state.
+func (b *Board) unannounced(in *state.Incident) *state.Action {
+	if !in.HandedAt.IsZero() || in.MergedInto != "" {
+		return nil
+	}
+	return b.runNeedingPerson(in)
 }
 
 // requestPerson makes sure that people are notified of a run that needs a person. The incident is

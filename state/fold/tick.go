@@ -27,7 +27,10 @@ const (
 
 // tick handles the timers that have expired.
 func (x *step) tick() {
-	for n := 0; n < maxWoken && len(x.timers) > 0 && !x.timers[0].at.After(x.now); n++ {
+	for range maxWoken {
+		if x.dropIdleTimers(); len(x.timers) == 0 || x.timers[0].at.After(x.now) {
+			return
+		}
 		d := heap.Pop(&x.Board.timers).(timer)
 		if a := x.actions[d.action]; a != nil {
 			x.expireApproval(a)
@@ -50,8 +53,7 @@ func (x *step) expireApproval(a *state.Action) {
 }
 
 func (x *step) expireTimers(in *state.Incident) {
-	// Loaded in this state: no step of a run has announced it.
-	if a := x.runNeedingPerson(in); a != nil && in.HandedAt.IsZero() && in.MergedInto == "" {
+	if a := x.unannounced(in); a != nil {
 		x.requestPerson(in, a)
 		x.record(in, state.Entry{Kind: "action", Action: a.ID,
 			Text: fmt.Sprintf("%s: %s: %s", a.Change, state.NeedsHuman.Words(), a.Reason)})
