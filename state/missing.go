@@ -24,13 +24,16 @@ func (g MissingGroup) String() string {
 // GroupMissing groups missing signals by reason, in the order of their first signals.
 func GroupMissing(missing []Missing) []MissingGroup {
 	var out []MissingGroup
-	at := map[string]int{}
+	at, size := map[string]int{}, map[string]int{}
+	for _, m := range missing {
+		size[m.Reason]++
+	}
 	for _, m := range missing {
 		i, ok := at[m.Reason]
 		if !ok {
 			i = len(out)
 			at[m.Reason] = i
-			out = append(out, MissingGroup{Reason: m.Reason})
+			out = append(out, MissingGroup{Reason: m.Reason, Signals: make([]string, 0, size[m.Reason])})
 		}
 		out[i].Signals = append(out[i].Signals, m.Signal)
 	}

@@ -162,8 +162,6 @@ func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 		in.StartedAt = x.now
 	}
 	in.EnrichAt = x.now.Add(x.Settings.Settle)
-	x.wantEffect(state.Effect{ID: state.EffectID("prepare:" + string(in.ID)), Kind: state.EffectPrepare,
-		Cluster: in.Cluster, Incident: in.ID, Due: x.now})
 	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
 	x.setTimer(in, in.NotifyBy)
 	x.incidents[in.ID] = in

@@ -8,6 +8,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/fold/curve"
+	"paramedic/state/fold/packed"
 )
 
 // While an incident is open, evidence is gathered again: often at first, then less often. With many
@@ -68,9 +69,7 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 		}
 		return
 	}
-	if first {
-		x.dropEffect(state.EffectID("prepare:" + string(in.ID)))
-	}
+	packed.ShareTexts(&d)
 	in.Diagnosis, in.Diagnosis.Doubts = d, nil
 	if before != in.Cause() {
 		in.RuledOut, in.Over = nil, nil
@@ -244,7 +243,6 @@ func (x *step) resolveIncident(in *state.Incident, by string) {
 		x.evidence[in.ID] = curve.Archived(ev)
 		x.touch(kindEvidence, string(in.ID))
 	}
-	x.dropEffect(state.EffectID("prepare:" + string(in.ID)))
 	x.dropEffect(state.EffectID("enrich:" + string(in.ID)))
 	x.dropEffect(planEffect(in.ID))
 	for _, id := range in.Actions {

@@ -83,7 +83,7 @@ func DecodeRecord(r state.Record) (any, error) {
 	kind, _, _ := strings.Cut(r.Key, ".")
 	switch kind {
 	case kindIncident:
-		return decode[state.Incident](r.Value)
+		return decodeIncident(r.Value)
 	case kindAlert:
 		return packed.Decode(r.Value)
 	case kindAction:
@@ -100,6 +100,12 @@ func DecodeRecord(r state.Record) (any, error) {
 		return decode[boardMeta](r.Value)
 	}
 	return nil, fmt.Errorf("unknown kind %q: it was written by a newer version", kind)
+}
+
+func decodeIncident(value []byte) (*state.Incident, error) {
+	in, err := decode[state.Incident](value)
+	packed.ShareTexts(&in.Diagnosis)
+	return in, err
 }
 
 // decodeEvidence is [state.Evidence.UnmarshalJSON] with a faster library.

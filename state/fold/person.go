@@ -17,8 +17,8 @@ func (b *Board) runNeedingPerson(in *state.Incident) *state.Action {
 	return nil
 }
 
-// unannounced returns a run that needs a person and that no step of a run has announced, or nil: its
-// incident was loaded in this state.
+// unannounced returns a run that needs a person and that no step of a run has announced, or nil.
+// Its incident was loaded in this state.
 func (b *Board) unannounced(in *state.Incident) *state.Action {
 	if !in.HandedAt.IsZero() || in.MergedInto != "" {
 		return nil

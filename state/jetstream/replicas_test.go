@@ -65,10 +65,12 @@ func startReplica(t *testing.T, url string, d *deliveries) *replica {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	r := &replica{store: openStore(t, jetstream.Config{URL: url, Replicas: 1, Retain: time.Hour, Logger: quiet}), done: make(chan error, 2)}
+	settings := state.DefaultSettings()
+	settings.Settle = time.Millisecond
 	r.Keeper = keeper.New(keeper.Config{Store: r.store, Clock: state.SystemClock{}, Logger: quiet, Lease: r.store,
-		Fold: &fold.Fold{Triage: eachItsOwn{}, Routing: eachItsOwn{}, Settings: state.DefaultSettings()}})
-	handlers := map[state.EffectKind]outbox.Handler{}
-	for _, kind := range []state.EffectKind{state.EffectPrepare, state.EffectEnrich, state.EffectNotify, state.EffectNote, state.EffectPlan} {
+		Fold: &fold.Fold{Triage: eachItsOwn{}, Routing: eachItsOwn{}, Settings: settings}})
+	handlers := map[state.EffectKind]outbox.Handler{state.EffectPrepare: &deliveries{turns: map[string]int{}}} // may come again
+	for _, kind := range []state.EffectKind{state.EffectEnrich, state.EffectNotify, state.EffectNote, state.EffectPlan} {
 		handlers[kind] = d
 	}
 	out, err := outbox.New(outbox.Config{Source: r.Keeper, Log: r.Keeper, Lease: r.store, Clock: state.SystemClock{}, Handlers: handlers, Logger: quiet})

@@ -23,6 +23,9 @@ type Lane struct {
 type Task struct {
 	Effect state.Effect
 	Lane   Lane
+	// Ahead means that the work is done before the effect is due, and has no outcome. Effect is a
+	// copy with the kind of that work.
+	Ahead bool
 
 	partition int
 }
@@ -52,6 +55,7 @@ type agenda struct {
 type agendaKey struct {
 	partition int
 	id        state.EffectID
+	ahead     bool // the preparation of the effect
 }
 
 // A delivery is an effect in delivery, or one whose outcome is in the log and not applied yet.
@@ -155,8 +159,11 @@ func (a *agenda) forget(partition int) {
 }
 
 func (a *agenda) move(partition int, m move) {
-	key := agendaKey{partition, m.id}
+	key := agendaKey{partition: partition, id: m.id}
 	it := a.items[key]
+	if m.gone || m.urgency.diagnosed {
+		a.dropAhead(key)
+	}
 	if m.gone {
 		if it != nil {
 			a.remove(it)
@@ -176,8 +183,31 @@ func (a *agenda) move(partition int, m move) {
 		}
 		a.remove(it)
 	}
+	isNew := it.effect.ID == ""
 	it.effect, it.lane, it.urgency, it.cause = m.effect, m.lane, m.urgency, m.cause
 	a.insert(it)
+	first := it.effect.Kind == state.EffectEnrich && it.effect.Attempts == 0 && !it.urgency.diagnosed
+	if isNew && first && it.effect.Due.After(it.effect.Since) {
+		a.prepare(it)
+	}
+}
+
+// prepare adds the preparation of a first gathering, which is due now. It is no effect of its own:
+// a board would have to write it twice for each incident, and nothing depends on it.
+func (a *agenda) prepare(it *item) {
+	ahead := &item{key: it.key, effect: it.effect, lane: Lane{Kind: state.EffectPrepare}, urgency: it.urgency}
+	ahead.key.ahead, ahead.effect.Kind, ahead.effect.Due = true, state.EffectPrepare, it.effect.Since
+	a.items[ahead.key] = ahead
+	a.insert(ahead)
+}
+
+// dropAhead removes the preparation of an effect, if it waits.
+func (a *agenda) dropAhead(key agendaKey) {
+	key.ahead = true
+	if it := a.items[key]; it != nil {
+		a.remove(it)
+		delete(a.items, key)
+	}
 }
 
 // insert adds an item to its lane, unless its turn was handed out.
@@ -263,10 +293,13 @@ func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 		}
 		for ; n > 0 && q.urgent.Len() > 0; n-- {
 			it := q.next(now)
-			a.deliveries[it.key] = &delivery{turn: it.effect.Turn, running: true}
+			a.dropAhead(it.key)
+			if !it.key.ahead {
+				a.deliveries[it.key] = &delivery{turn: it.effect.Turn, running: true}
+			}
 			a.served++
 			q.served = a.served
-			tasks = append(tasks, Task{Effect: it.effect, Lane: lane, partition: it.key.partition})
+			tasks = append(tasks, Task{Effect: it.effect, Lane: lane, Ahead: it.key.ahead, partition: it.key.partition})
 		}
 		if it := q.waiting.first(); it != nil {
 			if due := it.effect.Due; next.IsZero() || due.Before(next) {
@@ -281,7 +314,7 @@ func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 func (a *agenda) finish(t Task, answered bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := agendaKey{t.partition, t.Effect.ID}
+	key := agendaKey{partition: t.partition, id: t.Effect.ID, ahead: t.Ahead}
 	l, it := a.deliveries[key], a.items[key]
 	if l == nil {
 		return

@@ -81,7 +81,7 @@ func TestAgendaTakesFirstEvidenceFirst(t *testing.T) {
 	w := newAgendaWorld()
 	for i, again := range []bool{true, false} {
 		e := state.Effect{ID: state.EffectID(fmt.Sprint("again=", again)), Kind: state.EffectEnrich,
-			Due: w.now.Add(time.Duration(i-10) * time.Second)}
+			Since: w.now, Due: w.now.Add(time.Duration(i-10) * time.Second)}
 		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, diagnosed: again}}})
 	}
 	if got := w.next(1); !slices.Equal(got, []string{"again=false"}) {
@@ -127,7 +127,7 @@ func TestAgendaHandsOutEachTurnOnce(t *testing.T) {
 	w := newAgendaWorld()
 	lane := Lane{Kind: state.EffectEnrich}
 	set := func(turn uint64) {
-		e := state.Effect{ID: "a", Kind: state.EffectEnrich, Due: w.now, Turn: turn}
+		e := state.Effect{ID: "a", Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: turn}
 		w.apply(0, []move{{id: "a", effect: e, lane: lane}})
 	}
 	take := func() (Task, bool) {
@@ -173,7 +173,7 @@ func TestAgendaKeepsDeliveriesAcrossLoad(t *testing.T) {
 	tasks, _ := w.take(w.now, func(Lane) int { return 1 })
 	again := []move{}
 	for _, id := range []state.EffectID{"a", "b"} {
-		again = append(again, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Due: w.now, Turn: 1},
+		again = append(again, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: 1},
 			lane: Lane{Kind: state.EffectEnrich}})
 	}
 	w.unload(0)
@@ -222,7 +222,7 @@ func TestAgendaForgetsDeliveriesEndedBeforeLoad(t *testing.T) {
 	tasks, _ := w.take(w.now, func(Lane) int { return 4 })
 	loaded := func(turn uint64) (moves []move) {
 		for _, id := range []state.EffectID{"a", "b"} {
-			moves = append(moves, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Due: w.now, Turn: turn},
+			moves = append(moves, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: turn},
 				lane: Lane{Kind: state.EffectEnrich}})
 		}
 		return moves
@@ -264,5 +264,48 @@ func TestLanesOfAChannelTakeTurns(t *testing.T) {
 	}
 	if first[true] != 2 || first[false] != 2 {
 		t.Errorf("of four messages %d were first ones and %d later ones, want two and two", first[true], first[false])
+	}
+}
+
+// A first gathering is prepared while its incident settles, once, and not after it has begun.
+func TestAgendaPreparesFirstGathering(t *testing.T) {
+	w := newAgendaWorld()
+	gather := func(id string, due time.Duration, diagnosed bool) {
+		e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Since: w.now, Due: w.now.Add(due), Turn: 1}
+		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{diagnosed: diagnosed}}})
+	}
+	take := func(kind state.EffectKind) (ids []string) {
+		tasks, _ := w.take(w.now, func(l Lane) int {
+			if l.Kind == kind {
+				return 9
+			}
+			return 0
+		})
+		for _, task := range tasks {
+			if task.Ahead != (kind == state.EffectPrepare) || task.Effect.Kind != kind {
+				t.Errorf("a task of kind %s is ahead: %v", task.Effect.Kind, task.Ahead)
+			}
+			ids = append(ids, string(task.Effect.ID))
+			w.finish(task, !task.Ahead)
+		}
+		return ids
+	}
+	gather("diagnosed", 10*time.Second, true)
+	gather("opened", 10*time.Second, false)
+	gather("begun", 10*time.Second, false)
+	gather("begun", 0, false) // a critical alert came
+	if got := take(state.EffectEnrich); !slices.Equal(got, []string{"begun"}) {
+		t.Errorf("gathered %v, want the one that is due", got)
+	}
+	if got := take(state.EffectPrepare); !slices.Equal(got, []string{"opened"}) {
+		t.Errorf("prepared %v, want the one that was opened and has not begun", got)
+	}
+	w.now = w.now.Add(10 * time.Second)
+	gather("opened", 0, false)
+	if got := take(state.EffectPrepare); len(got) != 0 {
+		t.Errorf("prepared %v again", got)
+	}
+	if got := take(state.EffectEnrich); len(got) != 2 {
+		t.Errorf("gathered %v, want the two that have become due", got)
 	}
 }

@@ -121,7 +121,9 @@ func (b *bot) pendingEffects() []state.Effect {
 	tasks, _ := b.Take(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), func(keeper.Lane) int { return math.MaxInt })
 	due := make([]state.Effect, 0, len(tasks))
 	for _, task := range tasks {
-		due = append(due, task.Effect)
+		if !task.Ahead {
+			due = append(due, task.Effect)
+		}
 		b.Finished(task, false)
 	}
 	slices.SortFunc(due, func(x, y state.Effect) int { return cmp.Compare(x.ID, y.ID) })

@@ -7,7 +7,7 @@ import (
 
 // changedMoves returns the moves for the changes since the last Take.
 func changedMoves(b *fold.Board) []move {
-	var out []move
+	out := make([]move, 0, b.Changes())
 	for id := range b.ChangedEffects() {
 		out = append(out, moveOf(b, id))
 	}

@@ -78,7 +78,7 @@ func (w *world) Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.
 		default:
 			w.out[id], w.running[id] = e.Turn, true
 			given[lane]++
-			tasks = append(tasks, keeper.Task{Effect: *e, Lane: lane})
+			tasks = append(tasks, keeper.Task{Effect: *e, Lane: lane, Ahead: e.Kind == state.EffectPrepare})
 		}
 	}
 	return tasks, next
@@ -154,7 +154,7 @@ func hang(ctx context.Context, _ state.Effect) outbox.Result {
 func run(t *testing.T, w *world, h handler, change ...func(*outbox.Config)) (stop func() error) {
 	t.Helper()
 	cfg := outbox.Config{Source: w, Log: w, Clock: state.SystemClock{}, Handlers: map[state.EffectKind]outbox.Handler{
-		state.EffectNotify: h, state.EffectRun: h, state.EffectEnrich: h}}
+		state.EffectNotify: h, state.EffectRun: h, state.EffectEnrich: h, state.EffectPrepare: h}}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -188,6 +188,26 @@ func TestDeliversAndAnswersInOneWrite(t *testing.T) {
 		}
 		if o := last.Outcome; o == nil || o.Effect != "enrich:1" || o.Turn != 1 || !o.Done || o.Rev != 3 || last.ID == "" {
 			t.Errorf("last comes %+v, want the outcome of turn 1", last)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWorkAheadLeavesNoOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(state.Effect{ID: "enrich:1", Kind: state.EffectPrepare, Cluster: "prod"})
+		calls := 0
+		stop := run(t, w, func(ctx context.Context, e state.Effect) outbox.Result {
+			if calls++; calls == 1 {
+				return done(ctx, e)
+			}
+			return hang(ctx, e)
+		})
+		synctest.Wait()
+		if calls == 0 || len(w.appended) != 0 {
+			t.Errorf("%d calls, and %+v in the log", calls, w.appended)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)

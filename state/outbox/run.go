@@ -76,12 +76,12 @@ func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 	return next
 }
 
-// process delivers a task and appends its outcome. The worker is free as soon as its handler has
-// returned, so that many outcomes share one write.
+// process delivers a task and appends its outcome, if it has one. The worker is free as soon as its
+// handler has returned, so that many outcomes share one write.
 func (d *Dispatcher) process(ctx context.Context, t keeper.Task) {
 	res, ok := d.deliver(ctx, t.Effect)
 	d.progress <- progress{task: t}
-	answered := ok && d.answer(ctx, t.Effect, res)
+	answered := ok && !t.Ahead && d.answer(ctx, t.Effect, res)
 	d.progress <- progress{task: t, over: true, answered: answered}
 }
 

@@ -1,5 +1,5 @@
-// Package packed holds alerts in little memory. Most of an alert is the same in all alerts of its
-// rule: those share it.
+// Package packed holds alerts and the texts of verdicts in little memory. Most of an alert is the
+// same in all alerts of its rule, and most texts are the same in many verdicts: those share it.
 package packed
 
 import (
