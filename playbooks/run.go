@@ -50,20 +50,28 @@ type Answer struct {
 	At       time.Time
 }
 
-// Run answers a playbook's checks from the evidence of an incident. It makes no request: a signal
-// that the evidence lacks is unknown.
+// Answers answers a playbook's checks from the evidence of an incident, without their commands. It
+// makes no request: a signal that the evidence lacks is unknown.
+func Answers(pb Playbook, in state.Incident, ev state.Evidence) []Answer {
+	out := make([]Answer, len(pb.Checks))
+	for i, c := range pb.Checks {
+		out[i] = answer(c, samplesFor(c, in, ev))
+	}
+	return out
+}
+
+// Run returns the playbook for an incident, with the answers to its checks.
 func Run(pb Playbook, in state.Incident, ev state.Evidence) Rendered {
 	names := scopeNames(in, ev)
 	d := dialectOf(names.engine)
-	r := Rendered{Playbook: pb, Body: names.fill(renderBody(pb.Body, pb.stepTexts(), names.engine)), At: ev.At}
-	for _, c := range pb.Checks {
-		a := answer(c, samplesFor(c, in, ev))
-		own := names
+	r := Rendered{Playbook: pb, Body: names.fill(renderBody(pb.Body, pb.stepTexts(), names.engine)), At: ev.At,
+		Answers: Answers(pb, in, ev)}
+	for i, c := range pb.Checks {
+		a, own := &r.Answers[i], names
 		if a.Pod != "" && safeName.MatchString(a.Pod) {
 			own.pod = a.Pod
 		}
 		a.ByHand = own.fill(byHand(c, names.engine))
-		r.Answers = append(r.Answers, a)
 	}
 	for _, rem := range pb.FirstAid {
 		rem.Text, rem.When = names.fill(d.adapt(rem.Text)), names.fill(d.adapt(rem.When))

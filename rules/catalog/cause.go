@@ -66,6 +66,9 @@ type Evidence struct {
 	Else       *Else      `json:"else,omitempty"`
 
 	Condition, Exception *condition.Expression
+	// Replaces is the signal whose absence this evidence makes up for, or empty: with a value of
+	// the signal it is skipped.
+	Replaces string `json:"-"`
 }
 
 // An OpenCause is a cause that a finding leaves open, and the sign that would show it.

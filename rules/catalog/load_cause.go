@@ -3,6 +3,7 @@ package catalog
 import (
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -93,6 +94,9 @@ func (l *loader) decibans(line int, what string, v float64) {
 	}
 }
 
+// anyValue matches a condition that holds for most values of its first signal.
+var anyValue = regexp.MustCompile(`^([a-z0-9_]+)\.(?:value|max) >`)
+
 func (l *loader) evidence(y evidenceYAML) *Evidence {
 	e := &Evidence{
 		When: y.When.Value, Unless: y.Unless.Value, Per: y.Per, Of: y.Of, Marks: y.Marks, Weight: y.Weight, Why: y.Why,
@@ -138,6 +142,9 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	sound = sound && e.When != "" && e.Text != "" // decode has reported it
 	l.decibans(y.When.Line, "weight", e.Weight)
 	e.Condition, e.Exception = compile(y.When), compile(y.Unless)
+	if m := anyValue.FindStringSubmatch(e.Unless); m != nil {
+		e.Replaces = m[1]
+	}
 	if e.Condition != nil && e.Condition.Together {
 		e.Text = strings.ReplaceAll(e.Text, ".baseline}", ".hour_ago}")
 	}

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -222,34 +221,32 @@ func silentExporters(c *catalog.Catalog, ids []string, e *catalog.Evidence, of [
 	return out
 }
 
-// missing lists the signals that the cause's unanswered evidence lacks.
+// missing lists the signals that the cause's unanswered evidence lacks, with the reason if it is
+// known.
 func (w *causeScore) missing(v *evidence.View) []string {
-	var out []string
+	var out, unread []string
 	for _, e := range w.unanswered {
-		out = append(out, absent(v, e.Condition, e.When)...)
-	}
-	return evidence.SortedSet(out)
-}
-
-// absent lists the signals that an expression lacks, with the reason if it is known.
-func absent(v *evidence.View, x *condition.Expression, src string) []string {
-	var out []string
-	for _, id := range x.Signals {
-		s := v.Series(id)
-		switch {
-		case s == nil && v.WhyMissing(id) != "":
-			out = append(out, fmt.Sprintf("%s (%s)", id, text.Phrase(v.WhyMissing(id))))
-		case s == nil:
-			out = append(out, id)
-		case s.LacksPast(src):
-			out = append(out, id+" (no baseline)")
-		case strings.Contains(src, id+".day_ago") && !s.Whole.Field("day_ago").OK:
-			out = append(out, id+" (no value of a day ago)")
-		case strings.Contains(src, id+".week_ago") && !s.Whole.Field("week_ago").OK:
-			out = append(out, id+" (no value of a week ago)")
+		for _, id := range e.Condition.Signals {
+			s := v.Series(id)
+			switch {
+			case s == nil:
+				unread = append(unread, id)
+			case s.LacksPast(e.When):
+				out = append(out, id+" (no baseline)")
+			case strings.Contains(e.When, id+".day_ago") && !s.Whole.Field("day_ago").OK:
+				out = append(out, id+" (no value of a day ago)")
+			case strings.Contains(e.When, id+".week_ago") && !s.Whole.Field("week_ago").OK:
+				out = append(out, id+" (no value of a week ago)")
+			}
 		}
 	}
-	return out
+	for _, id := range evidence.SortedSet(unread) {
+		if why := v.WhyMissing(id); why != "" {
+			id += " (" + text.Phrase(why) + ")"
+		}
+		out = append(out, id)
+	}
+	return evidence.SortedSet(out)
 }
 
 // needsEngineSignal reports whether evidence reads a signal of engines that is missing and has no
@@ -266,14 +263,12 @@ func (w *causeScore) needsEngineSignal(e *catalog.Evidence, v *evidence.View, ca
 
 // substitute returns the evidence that is only evaluated if the signal is missing, or nil.
 func (w *causeScore) substitute(id string) *catalog.Evidence {
-	i := slices.IndexFunc(w.cause.Evidence, func(o *catalog.Evidence) bool {
-		rest, ok := strings.CutPrefix(o.Unless, id)
-		return ok && (strings.HasPrefix(rest, ".value >") || strings.HasPrefix(rest, ".max >"))
-	})
-	if i < 0 {
-		return nil
+	for _, e := range w.cause.Evidence {
+		if e.Replaces == id {
+			return e
+		}
 	}
-	return w.cause.Evidence[i]
+	return nil
 }
 
 // isReplaced reports whether a substitute has answered for a signal that the evidence lacks.

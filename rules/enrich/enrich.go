@@ -217,6 +217,7 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 		if !ok {
 			reason = "cluster " + r.Cluster + " is not configured"
 		}
+		ev.Missing = slices.Grow(ev.Missing, len(declared))
 		for _, s := range declared {
 			ev.Missing = append(ev.Missing, state.Missing{Signal: s.ID, Reason: reason})
 		}

@@ -28,7 +28,7 @@ func Arrange(t *topology.Topology, in *state.Incident, of topology.PoolPhase, ev
 	v := &View{
 		scope: scope, role: role, roles: map[string]string{}, facts: factsOf(cat, in), signals: mem.bySignal,
 		numbered: make([]*Series, len(cat.SignalNumbers())), numbers: cat.SignalNumbers(),
-		missing: map[string]string{}, cutShort: map[string]*Series{}, memory: mem, keys: mem.keys, engine: map[string]string{},
+		missing: mem.missing, cutShort: map[string]*Series{}, memory: mem, keys: mem.keys, engine: map[string]string{},
 		ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*Answers{}, expressions: cat.Expressions(),
 	}
 	v.whole = &Subject{view: v}

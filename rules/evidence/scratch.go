@@ -27,10 +27,12 @@ type scratch struct {
 	byKey    map[string]int     // a view's ids
 	bySignal map[string]*Series // a view's signals
 	gpusOf   map[int][]int      // a view's gpusOf
+	missing  map[string]string  // a view's missing
 }
 
 var memories = sync.Pool{New: func() any {
-	return &scratch{byKey: map[string]int{}, bySignal: map[string]*Series{}, gpusOf: map[int][]int{}}
+	return &scratch{byKey: map[string]int{}, bySignal: map[string]*Series{}, gpusOf: map[int][]int{},
+		missing: map[string]string{}}
 }}
 
 // GrowNames returns the list with room for n more names, from the view's scratch memory.
@@ -55,6 +57,7 @@ func (v *View) Release() {
 	clear(v.memory.byKey)
 	clear(v.memory.bySignal)
 	clear(v.memory.gpusOf)
+	clear(v.memory.missing)
 	memories.Put(v.memory)
 	v.memory = nil
 }

@@ -59,17 +59,26 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 			}
 			n++
 		}
-		m := nats.NewMsg(draftSubject(partition, rand.Text()+".link"))
-		m.Data = s.compress(wire.AppendRecords(make([]byte, 0, bytes+n*wire.RecordRoom), records[:n]))
-		l := link.Link{Records: n, Bytes: len(m.Data)}
-		l.Name(records[:n], time.Now())
-		var err error
-		if l.Seq, err = s.writeAll(ctx, []*nats.Msg{m}); err != nil {
+		l, err := s.writeLink(ctx, partition, records[:n], bytes)
+		if err != nil {
 			return nil, err
 		}
 		links, records = append(links, l), records[n:]
 	}
 	return links, nil
+}
+
+// writeLink writes records of so many bytes to a new link.
+func (s *Store) writeLink(ctx context.Context, partition int, records []state.Record, bytes int) (l link.Link, err error) {
+	buffer := linkBuffers.Get().(*[]byte) //nolint:forcetypeassert // of New
+	defer linkBuffers.Put(buffer)
+	*buffer = wire.AppendRecords(slices.Grow((*buffer)[:0], bytes+len(records)*wire.RecordRoom), records)
+	m := nats.NewMsg(draftSubject(partition, rand.Text()+".link"))
+	m.Data = s.compress(*buffer)
+	l = link.Link{Records: len(records), Bytes: len(m.Data)}
+	l.Name(records, time.Now())
+	l.Seq, err = s.writeAll(ctx, []*nats.Msg{m}) // the message is copied before it returns
+	return l, err
 }
 
 // An openLink has the records of a link, and the time when it was written. The records are parts of

@@ -190,9 +190,8 @@ func (s *Service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 	if !ok {
 		return notify.Playbook{}
 	}
-	run := playbooks.Run(pb, *in, *ev)
-	out := notify.Playbook{ID: pb.ID, Title: pb.Title, Escalate: run.Escalate}
-	for _, a := range run.Answers {
+	out := notify.Playbook{ID: pb.ID, Title: pb.Title, Escalate: pb.Escalate.String()}
+	for _, a := range playbooks.Answers(pb, *in, *ev) {
 		out.Checks = append(out.Checks, notify.Check{Ask: a.Check.Ask, Answer: a.Text, State: string(a.State)})
 	}
 	return out
