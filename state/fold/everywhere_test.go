@@ -2,7 +2,6 @@ package fold
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"paramedic/state"
@@ -19,7 +18,7 @@ func (s *story) fireUnknownRule(rule string, from, to int) {
 }
 
 func (s *story) open() []*state.Incident {
-	return slices.Concat(s.board.open...)
+	return s.board.open.all()
 }
 
 // Many unknown rules may each fire in their ninth place in one payload.

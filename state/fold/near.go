@@ -201,7 +201,7 @@ func (b *Board) indexParts(in, part *state.Incident) {
 // unindex removes a resolved incident from all lists.
 func (b *Board) unindex(in *state.Incident) {
 	for _, key := range b.keysOf[in.ID] {
-		if left := b.byKey[key].without(in); len(left) > 0 {
+		if left := b.byKey[key].without(in); !left.isEmpty() {
 			b.byKey[key] = left
 		} else {
 			delete(b.byKey, key)

@@ -20,67 +20,85 @@ func byOpening(x, y *state.Incident) int {
 // maxBlock bounds the incidents of one block of a list.
 const maxBlock = 256
 
-// An incidentList holds open incidents, the newest last. It is cut into blocks, so that no change
-// moves the whole list.
-type incidentList [][]*state.Incident
+// An incidentList holds open incidents, the newest last. Most lists have one. A longer one is cut
+// into blocks, so that no change moves the whole list.
+type incidentList struct {
+	only   *state.Incident     // if there is one
+	blocks [][]*state.Incident // if there are several
+}
 
 // block returns the index of the block that has the incident, or to which it is added.
 func (l incidentList) block(in *state.Incident) int {
-	i, _ := slices.BinarySearchFunc(l, in, func(block []*state.Incident, in *state.Incident) int {
+	i, _ := slices.BinarySearchFunc(l.blocks, in, func(block []*state.Incident, in *state.Incident) int {
 		return byOpening(block[len(block)-1], in)
 	})
-	return min(i, len(l)-1)
+	return min(i, len(l.blocks)-1)
 }
+
+func (l incidentList) isEmpty() bool { return l.only == nil && len(l.blocks) == 0 }
 
 // with returns the list with the incident, and reports whether it was not there before. The list
 // that it is called on is not valid any more.
 func (l incidentList) with(in *state.Incident) (list incidentList, added bool) {
-	if len(l) == 0 {
-		return incidentList{{in}}, true
+	switch {
+	case l.isEmpty():
+		return incidentList{only: in}, true
+	case l.only == in:
+		return l, false
+	case l.only != nil:
+		l = incidentList{blocks: [][]*state.Incident{{l.only}}}
 	}
 	i := l.block(in)
-	at, found := slices.BinarySearchFunc(l[i], in, byOpening)
+	at, found := slices.BinarySearchFunc(l.blocks[i], in, byOpening)
 	if found {
 		return l, false
 	}
-	l[i] = slices.Insert(l[i], at, in)
-	if len(l[i]) <= maxBlock {
+	block := slices.Insert(l.blocks[i], at, in)
+	if l.blocks[i] = block; len(block) <= maxBlock {
 		return l, true
 	}
 	half := maxBlock / 2
-	if i == len(l)-1 && at == maxBlock {
+	if i == len(l.blocks)-1 && at == maxBlock {
 		half = maxBlock // most incidents are added at the end: the blocks before it stay full
 	}
-	later := slices.Clone(l[i][half:])
-	l[i] = slices.Delete(l[i], half, len(l[i]))
-	return slices.Insert(l, i+1, later), true
+	later := slices.Clone(block[half:])
+	l.blocks[i] = slices.Delete(block, half, len(block))
+	l.blocks = slices.Insert(l.blocks, i+1, later)
+	return l, true
 }
 
 // without returns the list without the incident. The list that it is called on is not valid any
 // more.
 func (l incidentList) without(in *state.Incident) incidentList {
-	if len(l) == 0 {
+	if l.only == in {
+		return incidentList{}
+	}
+	if len(l.blocks) == 0 {
 		return l
 	}
 	i := l.block(in)
-	at, found := slices.BinarySearchFunc(l[i], in, byOpening)
+	at, found := slices.BinarySearchFunc(l.blocks[i], in, byOpening)
 	if !found {
 		return l
 	}
-	l[i] = slices.Delete(l[i], at, at+1)
-	if len(l[i]) == 0 {
-		return slices.Delete(l, i, i+1)
+	block := slices.Delete(l.blocks[i], at, at+1)
+	l.blocks[i] = block
+	switch {
+	case len(block) == 0:
+		l.blocks = slices.Delete(l.blocks, i, i+1)
+	case i+1 < len(l.blocks) && len(block)+len(l.blocks[i+1]) <= maxBlock/2:
+		l.blocks[i] = append(block, l.blocks[i+1]...)
+		l.blocks = slices.Delete(l.blocks, i+1, i+2)
 	}
-	if i+1 < len(l) && len(l[i])+len(l[i+1]) <= maxBlock/2 {
-		l[i] = append(l[i], l[i+1]...)
-		return slices.Delete(l, i+1, i+2)
+	if len(l.blocks) == 1 && len(l.blocks[0]) == 1 {
+		return incidentList{only: l.blocks[0][0]}
 	}
 	return l
 }
 
 // newest yields the incidents that a sign is compared with, newest first.
 func (l incidentList) newest(yield func(*state.Incident) bool) {
-	c := cursor{blocks: l}
+	c := l.cursor()
 	for range maxCandidates {
 		in := c.next()
 		if in == nil || !yield(in) {
@@ -92,12 +110,18 @@ func (l incidentList) newest(yield func(*state.Incident) bool) {
 
 // A cursor walks a list, newest first.
 type cursor struct {
-	blocks incidentList      // those before the current one
-	block  []*state.Incident // the current one, without the incidents that were popped
+	only   *state.Incident
+	blocks [][]*state.Incident // those before the current one
+	block  []*state.Incident   // the current one, without the incidents that were popped
 }
+
+func (l incidentList) cursor() cursor { return cursor{only: l.only, blocks: l.blocks} }
 
 // next returns the newest incident that is open and not popped yet, or nil.
 func (c *cursor) next() *state.Incident {
+	if c.only != nil && c.only.Open() {
+		return c.only
+	}
 	for {
 		for len(c.block) > 0 {
 			if in := c.block[len(c.block)-1]; in.Open() {
@@ -112,7 +136,13 @@ func (c *cursor) next() *state.Incident {
 	}
 }
 
-func (c *cursor) pop() { c.block = c.block[:len(c.block)-1] }
+func (c *cursor) pop() {
+	if c.only != nil {
+		c.only = nil
+		return
+	}
+	c.block = c.block[:len(c.block)-1]
+}
 
 // appendCandidates appends the open incidents that a sign with these keys may belong to, newest
 // first, at most maxCandidates. Those with a common entity come first, then those with the same
@@ -121,8 +151,8 @@ func (b *Board) appendCandidates(to []*state.Incident, keys []string) []*state.I
 	from := len(to)
 	b.cursors = b.cursors[:0]
 	add := func(l incidentList) {
-		if len(l) > 0 {
-			b.cursors = append(b.cursors, cursor{blocks: l})
+		if !l.isEmpty() {
+			b.cursors = append(b.cursors, l.cursor())
 		}
 	}
 	for _, key := range keys {
@@ -175,7 +205,10 @@ func appendNewest(to []*state.Incident, from int, lists []cursor) []*state.Incid
 
 // size returns the number of incidents.
 func (l incidentList) size() (n int) {
-	for _, block := range l {
+	if l.only != nil {
+		return 1
+	}
+	for _, block := range l.blocks {
 		n += len(block)
 	}
 	return n

@@ -98,8 +98,8 @@ func TestCandidatesEqualThoseOfAScan(t *testing.T) {
 				comparedWithScan(t, b, randomKeys(r))
 			}
 		}
-		if len(b.open)+len(b.byKey)+len(b.keysOf) > 0 {
-			t.Fatalf("seed %d: the index of an empty board has %d open, %d keys", seed, len(b.open), len(b.byKey))
+		if !b.open.isEmpty() || len(b.byKey)+len(b.keysOf) > 0 {
+			t.Fatalf("seed %d: the index of an empty board has %d open, %d keys", seed, b.open.size(), len(b.byKey))
 		}
 	}
 }
@@ -109,11 +109,19 @@ func comparedWithScan(t *testing.T, b *Board, keys []string) {
 	if got, want := b.appendCandidates(nil, keys), plainCandidates(b, keys); !slices.Equal(got, want) {
 		t.Fatalf("of %d incidents, the candidates for %q are\n%s, a scan finds\n%s", len(b.incidents), keys, ids(got), ids(want))
 	}
-	for i, block := range b.open {
+	for i, block := range b.open.blocks {
 		if len(block) == 0 || len(block) > maxBlock {
-			t.Fatalf("block %d of %d has %d incidents", i, len(b.open), len(block))
+			t.Fatalf("block %d of %d has %d incidents", i, len(b.open.blocks), len(block))
 		}
 	}
+}
+
+// all returns the incidents of the list, the oldest first.
+func (l incidentList) all() []*state.Incident {
+	if l.only != nil {
+		return []*state.Incident{l.only}
+	}
+	return slices.Concat(l.blocks...)
 }
 
 func ids(list []*state.Incident) (out []state.IncidentID) {
