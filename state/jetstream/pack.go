@@ -73,8 +73,11 @@ func pack(group []*write, most int) (packs []*packed, whole bool) {
 func (s *Store) message(p *packed) *nats.Msg {
 	data := p.inputs[0]
 	if len(p.inputs) > 1 {
-		data = make([]byte, 0, p.bytes+len(p.inputs)+1)
-		data = append(append(append(data, '['), bytes.Join(p.inputs, []byte{','})...), ']')
+		data = append(make([]byte, 0, p.bytes+len(p.inputs)+1), '[')
+		for _, input := range p.inputs {
+			data = append(append(data, input...), ',')
+		}
+		data[len(data)-1] = ']'
 	}
 	m := nats.NewMsg(inputSubject(p.partition))
 	m.Data = s.compress(data)

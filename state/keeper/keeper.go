@@ -42,10 +42,11 @@ type Keeper struct {
 	recent *recent
 	role   role
 
-	changed chan struct{} // an effect may be due for the outbox
-	rebuilt atomic.Uint64
-	aside   atomic.Uint64                      // inputs that were set aside
-	skipped atomic.Pointer[state.SkippedInput] // the newest of them
+	changed     chan struct{} // an effect may be due for the outbox
+	rebuilt     atomic.Uint64
+	aside       atomic.Uint64                      // inputs that were set aside
+	entriesLost atomic.Uint64                      // of timelines
+	skipped     atomic.Pointer[state.SkippedInput] // the newest of them
 
 	mu   sync.Mutex
 	subs map[chan state.Entry]bool
@@ -95,6 +96,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { k.watchRole(ctx) })
+	watching.Go(func() { k.scrub(ctx) })
 	errs := make(chan error, len(k.parts))
 	for _, p := range k.parts {
 		go func() { errs <- k.runPartition(ctx, p) }()

@@ -20,9 +20,18 @@ func (k *Keeper) Timeline(ctx context.Context, id state.IncidentID) ([]state.Ent
 	if entries, ok := k.recent.timeline(in); ok {
 		return entries, nil
 	}
-	records, err := k.cfg.Store.List(ctx, k.cfg.Store.Partition(in.Cluster), state.TimelinePrefix+"."+string(id))
+	entries, err := k.storedTimeline(ctx, in)
 	if err != nil {
-		return nil, fmt.Errorf("reading the timeline of %s: %w", id, err)
+		return nil, err
+	}
+	return withLosses(entries), nil
+}
+
+// storedTimeline reads the entries of an incident that the store has, oldest first.
+func (k *Keeper) storedTimeline(ctx context.Context, in state.Incident) ([]state.Entry, error) {
+	records, err := k.cfg.Store.List(ctx, k.cfg.Store.Partition(in.Cluster), state.TimelinePrefix+"."+string(in.ID))
+	if err != nil {
+		return nil, fmt.Errorf("reading the timeline of %s: %w", in.ID, err)
 	}
 	entries := make([]state.Entry, 0, len(records))
 	for _, r := range records {
@@ -33,7 +42,7 @@ func (k *Keeper) Timeline(ctx context.Context, id state.IncidentID) ([]state.Ent
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(x, y state.Entry) int { return cmp.Compare(x.N, y.N) })
-	return withLosses(entries), nil
+	return entries, nil
 }
 
 // withLosses adds a note in the place of missing entries before an entry. Commits go in order, so

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 // A lossyStore has lost some timeline entries, as a server does whose files are damaged.
 type lossyStore struct {
 	*jetstream.Store
-	lost func(key string) bool
+	lost  func(key string) bool
+	lists atomic.Int64
 }
 
 func (s *lossyStore) List(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
+	s.lists.Add(1)
 	records, err := s.Store.List(ctx, partition, prefix)
 	return slices.DeleteFunc(records, func(r state.Record) bool { return s.lost(r.Key) }), err
 }
@@ -48,22 +51,24 @@ func TestLostTimelineEntriesAreReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost  func(n int) bool
 		notes []int // numbers of the notes
+		count int   // entries that the bot finds to be lost
 	}{
-		"none":                              {func(int) bool { return false }, nil},
-		"between":                           {func(n int) bool { return n == 2 || n == 3 }, []int{2}},
-		"the first and the last":            {func(n int) bool { return n == 1 || n == len(whole) }, []int{1}},
-		"all, as if nothing were committed": {func(int) bool { return true }, nil},
+		"none":                              {func(int) bool { return false }, nil, 0},
+		"between":                           {func(n int) bool { return n == 2 || n == 3 }, []int{2}, 2},
+		"the first and the last":            {func(n int) bool { return n == 1 || n == len(whole) }, []int{1}, 2},
+		"all, as if nothing were committed": {func(int) bool { return true }, nil, len(whole)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: dir, Retain: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := run(t, store, newKeeper(&lossyStore{store, func(key string) bool {
+			lossy := &lossyStore{Store: store, lost: func(key string) bool {
 				return slices.ContainsFunc(whole, func(e state.Entry) bool {
 					return c.lost(e.N) && strings.HasSuffix(key, fmt.Sprintf(".%d", e.N))
 				})
-			}}, clock))
+			}}
+			b := run(t, store, newKeeper(lossy, clock))
 			defer b.stop()
 			until(t, "ready", func() bool { return b.Ready(t.Context()) == nil })
 			entries, err := b.Timeline(t.Context(), id)
@@ -78,6 +83,11 @@ func TestLostTimelineEntriesAreReported(t *testing.T) {
 			}
 			if !slices.Equal(notes, c.notes) {
 				t.Errorf("notes at %v, want %v, in %v", notes, c.notes, entries)
+			}
+			read := lossy.lists.Load()
+			until(t, "all timelines are checked twice", func() bool { clock.advance(time.Second); return lossy.lists.Load() > read+1 })
+			if got := b.EntriesLost(); got != uint64(c.count) {
+				t.Errorf("%d entries are counted as lost, want %d", got, c.count)
 			}
 		})
 	}

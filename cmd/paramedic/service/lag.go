@@ -29,6 +29,8 @@ var (
 		"Accepted inputs that a damaged disk lost before they were applied.", nil, nil)
 	inputsAside = prometheus.NewDesc("paramedic_inputs_set_aside_total",
 		"Inputs that were skipped because the bot cannot apply them.", nil, nil)
+	entriesLost = prometheus.NewDesc("paramedic_timeline_entries_lost_total",
+		"Timeline entries that the store has lost, as far as the bot has checked.", nil, nil)
 	stateRebuilt = prometheus.NewDesc("paramedic_partitions_rebuilt_total",
 		"How often the bot rebuilt a damaged partition from its log.", nil, nil)
 )
@@ -45,7 +47,7 @@ type lagCollector struct{ metrics *metrics }
 // Describe implements prometheus.Collector.
 func (c lagCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{waitingInputs, waitingAlerts, waitingAge, waitingWork, effectsDue, effectsAge, pagesFolded,
-		storeReopened, inputsLost, inputsAside, stateRebuilt} {
+		storeReopened, inputsLost, inputsAside, entriesLost, stateRebuilt} {
 		ch <- d
 	}
 }
@@ -84,6 +86,7 @@ func (c lagCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
 	}
 	counter(inputsAside, s.Keeper.SetAside())
+	counter(entriesLost, s.Keeper.EntriesLost())
 	counter(stateRebuilt, s.Keeper.Rebuilt())
 	if store, ok := s.deps.Store.(damageCounts); ok {
 		counter(storeReopened, store.Reopened())
