@@ -9,8 +9,12 @@ import (
 	"paramedic/state/fold"
 )
 
-// scrubEvery is the time between two timelines that are checked. 25,000 incidents take seven hours.
-const scrubEvery = time.Second
+// scrubRound is the time in which every timeline is checked once, or more if there is less than
+// scrubPause between two. After a storm a check reads megabytes: those that wait in links.
+const (
+	scrubRound = 12 * time.Hour
+	scrubPause = 2 * time.Second
+)
 
 // scrub checks the timelines of all incidents in turn until the context ends, if this process is
 // active. The sum of a partition's records has no timelines, and a NATS server with a damaged file
@@ -19,11 +23,12 @@ func (k *Keeper) scrub(ctx context.Context) {
 	known := map[state.IncidentID]int{}
 	for ctx.Err() == nil {
 		ids := k.incidentIDs()
+		pause := max(scrubPause, scrubRound/time.Duration(max(1, len(ids))))
 		for i := 0; i == 0 || i < len(ids); i++ {
 			select {
 			case <-ctx.Done():
 				return
-			case <-k.cfg.Clock.After(scrubEvery):
+			case <-k.cfg.Clock.After(pause):
 			}
 			if active, _ := k.lease(); !active || len(ids) == 0 {
 				break
