@@ -23,8 +23,8 @@ type Lane struct {
 type Task struct {
 	Effect state.Effect
 	Lane   Lane
-	// Ahead means that the work is done before the effect is due, and has no outcome. Effect is a
-	// copy with the kind of that work.
+	// Ahead means that the work is done before the effect is due, and has no outcome. It is handed
+	// out once for each load of the partition. Effect is a copy with the kind of that work.
 	Ahead bool
 
 	partition int
@@ -57,6 +57,8 @@ type agendaKey struct {
 	id        state.EffectID
 	ahead     bool // the preparation of the effect
 }
+
+func (k agendaKey) preparation() agendaKey { return agendaKey{k.partition, k.id, true} }
 
 // A delivery is an effect in delivery, or one whose outcome is in the log and not applied yet.
 type delivery struct {
@@ -161,8 +163,14 @@ func (a *agenda) forget(partition int) {
 func (a *agenda) move(partition int, m move) {
 	key := agendaKey{partition: partition, id: m.id}
 	it := a.items[key]
-	if m.gone || m.urgency.diagnosed {
+	switch ahead := a.items[key.preparation()]; {
+	case ahead == nil:
+	case m.gone || m.urgency.diagnosed:
 		a.dropAhead(key)
+	case ahead.urgency != m.urgency:
+		a.remove(ahead)
+		ahead.urgency = m.urgency
+		a.insert(ahead)
 	}
 	if m.gone {
 		if it != nil {
@@ -195,18 +203,17 @@ func (a *agenda) move(partition int, m move) {
 // prepare adds the preparation of a first gathering, which is due now. It is no effect of its own:
 // a board would have to write it twice for each incident, and nothing depends on it.
 func (a *agenda) prepare(it *item) {
-	ahead := &item{key: it.key, effect: it.effect, lane: Lane{Kind: state.EffectPrepare}, urgency: it.urgency}
-	ahead.key.ahead, ahead.effect.Kind, ahead.effect.Due = true, state.EffectPrepare, it.effect.Since
+	ahead := &item{effect: it.effect, lane: Lane{Kind: state.EffectPrepare}, urgency: it.urgency}
+	ahead.key, ahead.effect.Kind, ahead.effect.Due = it.key.preparation(), state.EffectPrepare, it.effect.Since
 	a.items[ahead.key] = ahead
 	a.insert(ahead)
 }
 
 // dropAhead removes the preparation of an effect, if it waits.
 func (a *agenda) dropAhead(key agendaKey) {
-	key.ahead = true
-	if it := a.items[key]; it != nil {
+	if it := a.items[key.preparation()]; it != nil {
 		a.remove(it)
-		delete(a.items, key)
+		delete(a.items, it.key)
 	}
 }
 

@@ -294,6 +294,10 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 	gather("opened", 10*time.Second, false)
 	gather("begun", 10*time.Second, false)
 	gather("begun", 0, false) // a critical alert came
+	gather("verdict", 10*time.Second, false)
+	gather("verdict", 10*time.Second, true)
+	gather("ended", 10*time.Second, false)
+	w.apply(0, []move{{id: "ended", gone: true}})
 	if got := take(state.EffectEnrich); !slices.Equal(got, []string{"begun"}) {
 		t.Errorf("gathered %v, want the one that is due", got)
 	}
@@ -305,7 +309,25 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 	if got := take(state.EffectPrepare); len(got) != 0 {
 		t.Errorf("prepared %v again", got)
 	}
-	if got := take(state.EffectEnrich); len(got) != 2 {
-		t.Errorf("gathered %v, want the two that have become due", got)
+	if got := take(state.EffectEnrich); len(got) != 3 {
+		t.Errorf("gathered %v, want the three that have become due", got)
+	}
+	w.apply(0, []move{{id: "opened", gone: true}, {id: "diagnosed", gone: true}, {id: "begun", gone: true}, {id: "verdict", gone: true}})
+	if _, n := w.oldestOwed(w.now); n != 0 || len(w.items) != 0 {
+		t.Errorf("%d are owed of %d, after all are gone", n, len(w.items))
+	}
+}
+
+func TestPreparationFollowsRisingSeverity(t *testing.T) {
+	w := newAgendaWorld()
+	open := func(id string, s state.Severity) {
+		e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Since: w.now, Due: w.now.Add(10 * time.Second), Turn: 1}
+		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
+	}
+	open("a", state.Warning)
+	open("b", state.Warning)
+	open("b", state.Critical)
+	if got := w.next(1); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("prepared %v first, want the incident that became critical", got)
 	}
 }

@@ -332,7 +332,8 @@ func (k *Keeper) Take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 	return k.agenda.take(now, room)
 }
 
-// Finished ends the delivery of a task. answered means that its outcome is in the log.
+// Finished ends the delivery of a task. answered means that its outcome is in the log. A task ahead
+// has none, and does not come again.
 func (k *Keeper) Finished(t Task, answered bool) { k.agenda.finish(t, answered) }
 
 // OldestDue returns the number of effects that are due, and since when the oldest is. Effects in

@@ -9,28 +9,29 @@ import (
 	"paramedic/state/fold"
 )
 
-// scrubRound is the time in which every timeline is checked once, or more if there is less than
-// scrubPause between two. After a storm a check reads megabytes: those that wait in links.
 const (
+	// scrubRound is the time in which every timeline is checked once. With many incidents it takes
+	// longer.
 	scrubRound = 12 * time.Hour
-	scrubPause = 2 * time.Second
+	// scrubLeast and scrubMost bound the time between two checks. After a storm a check reads
+	// megabytes: the links in which its records wait.
+	scrubLeast, scrubMost = 2 * time.Second, time.Minute
 )
 
-// scrub checks the timelines of all incidents in turn until the context ends, if this process is
-// active. The sum of a partition's records has no timelines, and a NATS server with a damaged file
-// drops messages without an error.
+// scrub checks the timelines of all incidents in turn until the context ends. The sum of a
+// partition's records has no timelines, and a NATS server with a damaged file drops messages
+// without an error.
 func (k *Keeper) scrub(ctx context.Context) {
 	known := map[state.IncidentID]int{}
 	for ctx.Err() == nil {
 		ids := k.incidentIDs()
-		pause := max(scrubPause, scrubRound/time.Duration(max(1, len(ids))))
 		for i := 0; i == 0 || i < len(ids); i++ {
 			select {
 			case <-ctx.Done():
 				return
-			case <-k.cfg.Clock.After(pause):
+			case <-k.cfg.Clock.After(scrubPause(len(ids))):
 			}
-			if active, _ := k.lease(); !active || len(ids) == 0 {
+			if len(ids) == 0 {
 				break
 			}
 			if lost := k.lostEntries(ctx, ids[i]); lost > known[ids[i]] {
@@ -41,6 +42,11 @@ func (k *Keeper) scrub(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// scrubPause returns the time between two checks of so many timelines.
+func scrubPause(timelines int) time.Duration {
+	return min(scrubMost, max(scrubLeast, scrubRound/time.Duration(max(1, timelines))))
 }
 
 // incidentIDs returns the IDs of all incidents.
@@ -54,18 +60,18 @@ func (k *Keeper) incidentIDs() (ids []state.IncidentID) {
 	return ids
 }
 
-// lostEntries returns how many entries of a timeline are not in the store. It returns 0 if the
-// store cannot be read now.
+// lostEntries returns how many committed entries of a timeline are not in the store: at least one
+// if the store reports damage. It returns 0 if it cannot know, also if another process commits.
 func (k *Keeper) lostEntries(ctx context.Context, id state.IncidentID) int {
-	in, ok := k.Incident(id)
+	in, ok := k.committed(id)
 	if !ok {
 		return 0
 	}
 	entries, err := k.storedTimeline(ctx, in)
-	if err != nil {
-		if !errors.Is(err, state.ErrUnavailable) && ctx.Err() == nil {
-			k.cfg.Logger.WarnContext(ctx, "a timeline cannot be checked", "incident", id, "err", err)
-		}
+	switch {
+	case errors.Is(err, state.ErrDamaged):
+		return 1
+	case err != nil: // the store cannot be read now
 		return 0
 	}
 	lost := in.Entries
@@ -74,10 +80,23 @@ func (k *Keeper) lostEntries(ctx context.Context, id state.IncidentID) int {
 			lost--
 		}
 	}
-	if now, ok := k.Incident(id); !ok || now.Entries < in.Entries {
+	if now, ok := k.committed(id); !ok || now.Entries < in.Entries {
 		return 0 // it is being erased
 	}
 	return lost
+}
+
+// committed returns the incident as this process has committed it. After a failed commit, and while
+// another process commits, there is none.
+func (k *Keeper) committed(id state.IncidentID) (out state.Incident, ok bool) {
+	for _, p := range k.parts {
+		p.mu.RLock()
+		if in := p.board.Incident(id); in != nil && p.ready && p.active {
+			out, ok = in.Clone(), true
+		}
+		p.mu.RUnlock()
+	}
+	return out, ok
 }
 
 // EntriesLost returns how many timeline entries this process has found to be lost.

@@ -43,10 +43,11 @@ type Result struct {
 type Source interface {
 	// Take hands out due effects, at most room of each lane, the most urgent first, and returns
 	// when the next one is due. The time is zero if none waits. It MUST NOT hand out an effect that
-	// is in delivery, nor a turn whose outcome is in the log.
+	// is in delivery, nor a turn whose outcome is in the log. A task ahead may be in delivery
+	// beside its effect.
 	Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.Task, next time.Time)
 	// Finished ends the delivery of a task. answered means that its outcome is in the log.
-	// Otherwise the effect is due again.
+	// Otherwise the effect is due again, but not a task ahead.
 	Finished(t keeper.Task, answered bool)
 	// Changed receives a value if Take may return something new.
 	Changed() <-chan struct{}

@@ -8,23 +8,23 @@ import (
 	"paramedic/state"
 )
 
-// maxShared bounds the texts and the lists that are known. Beyond it, new ones are not shared with
-// older ones.
-const maxShared = 4096
+// maxShared bounds the texts and the lists that are known, to less than a megabyte. Beyond it, new
+// ones are not shared with older ones.
+const maxShared = 256
 
 // verdictTexts holds texts of verdicts. In a storm most verdicts give the same advice, which took a
 // tenth of the heap.
 var verdictTexts = sharedTexts{texts: map[string]string{}, lists: map[string][]string{}}
 
-// A sharedTexts returns one copy of equal texts, and of equal lists.
+// A sharedTexts holds one copy of equal texts, and of equal lists.
 type sharedTexts struct {
 	mu    sync.Mutex
 	texts map[string]string
 	lists map[string][]string // by their texts, one a line
 }
 
-// ShareTexts lets a verdict have the texts that others also have in common with them. Its lists
-// must not be changed in place afterwards. Calls may be concurrent.
+// ShareTexts replaces a verdict's texts and lists by equal ones of earlier verdicts. Its lists must
+// not be changed in place afterwards. Calls may be concurrent.
 func ShareTexts(d *state.Diagnosis) {
 	s := &verdictTexts
 	s.mu.Lock()

@@ -1,0 +1,33 @@
+package keeper
+
+import (
+	"testing"
+	"time"
+
+	"paramedic/state"
+	"paramedic/state/fold"
+)
+
+// A board with changes that are not committed has entries that the store cannot have.
+func TestOnlyCommittedTimelinesAreChecked(t *testing.T) {
+	board, err := fold.LoadBoard([]state.Record{{Key: "incident.INC-1", Value: []byte(`{"id": "INC-1", "status": "open", "entries": 3}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := partitionOf(0, board)
+	k := &Keeper{parts: []*partition{p}}
+	for _, c := range []struct{ ready, active, want bool }{{true, true, true}, {false, true, false}, {true, false, false}} {
+		p.ready, p.active = c.ready, c.active
+		if in, ok := k.committed("INC-1"); ok != c.want || ok && in.Entries != 3 {
+			t.Errorf("ready %v, active %v: got %d entries, %v, want %v", c.ready, c.active, in.Entries, ok, c.want)
+		}
+	}
+}
+
+func TestTimelinesAreCheckedInTwelveHours(t *testing.T) {
+	for timelines, want := range map[int]time.Duration{0: time.Minute, 1: time.Minute, 1440: 30 * time.Second, 25_000: 2 * time.Second} {
+		if got := scrubPause(timelines); got != want {
+			t.Errorf("%d timelines are checked every %s, want %s", timelines, got, want)
+		}
+	}
+}
