@@ -92,14 +92,27 @@ func Hash(parts ...string) string {
 	for _, p := range parts {
 		size += len(p)
 	}
-	joined := make([]byte, 0, size)
-	for i, p := range parts {
-		if i > 0 {
-			joined = append(joined, 0)
-		}
-		joined = append(joined, p...)
+	return make(Parts, 0, size).With(parts...).Hash()
+}
+
+// Parts are the parts of a [Hash], each with a zero byte behind it, for callers that use their
+// memory again.
+type Parts []byte
+
+// With returns the parts and more of them.
+func (p Parts) With(more ...string) Parts {
+	for _, part := range more {
+		p = append(append(p, part...), 0)
 	}
-	sum := sha256.Sum256(joined)
+	return p
+}
+
+// WithTime returns the parts and a time in the form of RFC 3339.
+func (p Parts) WithTime(at time.Time) Parts { return append(at.AppendFormat(p, time.RFC3339Nano), 0) }
+
+// Hash returns [Hash] of the parts.
+func (p Parts) Hash() string {
+	sum := sha256.Sum256(p[:max(0, len(p)-1)])
 	return hex.EncodeToString(sum[:12])
 }
 

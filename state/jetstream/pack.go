@@ -71,16 +71,17 @@ func pack(group []*write, most int) (packs []*packed, whole bool) {
 
 // message returns a message with one input as it is, or with an array of several.
 func (s *Store) message(p *packed) *nats.Msg {
-	data := p.inputs[0]
-	if len(p.inputs) > 1 {
-		data = append(make([]byte, 0, p.bytes+len(p.inputs)+1), '[')
-		for _, input := range p.inputs {
-			data = append(append(data, input...), ',')
-		}
-		data[len(data)-1] = ']'
-	}
 	m := nats.NewMsg(inputSubject(p.partition))
-	m.Data = s.compress(data)
+	if len(p.inputs) == 1 {
+		m.Data = s.compress(p.inputs[0])
+		return m
+	}
+	buffer := linkBuffers.Get().(*[]byte) //nolint:forcetypeassert // of New
+	defer linkBuffers.Put(buffer)
+	*buffer = wire.AppendArray((*buffer)[:0], p.inputs)
+	if m.Data = s.compress(*buffer); &m.Data[0] == &(*buffer)[0] { // it would not be smaller
+		m.Data = bytes.Clone(m.Data)
+	}
 	return m
 }
 

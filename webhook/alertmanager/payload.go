@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	json "github.com/go-json-experiment/json/v1"
@@ -201,19 +202,23 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 // batchID returns the same ID for the same alerts, whichever member of a pair sent them: it leaves
 // out the sender's URL.
 func batchID(cluster string, b *state.AlertBatch) string {
-	parts := make([]string, 0, 4+len(b.Alerts)*12)
-	parts = append(parts, "alerts", cluster, b.Receiver, b.GroupKey, strconv.FormatUint(b.Truncated, 10))
+	buffer := parts.Get().(*state.Parts) //nolint:forcetypeassert // of New
+	defer parts.Put(buffer)
+	p := (*buffer)[:0].With("alerts", cluster, b.Receiver, b.GroupKey, strconv.FormatUint(b.Truncated, 10))
 	var labels, annotations []string
 	for i := range b.Alerts {
 		a := &b.Alerts[i]
 		labels, annotations = sortedNames(a.Labels, labels), sortedNames(a.Annotations, annotations)
-		parts = append(parts, string(a.Fingerprint), string(a.Status), a.StartsAt.Format(time.RFC3339Nano),
-			a.EndsAt.Format(time.RFC3339Nano))
-		parts = appendTexts(parts, a.Labels, labels)
-		parts = appendTexts(parts, a.Annotations, annotations)
+		p = p.With(string(a.Fingerprint), string(a.Status)).WithTime(a.StartsAt).WithTime(a.EndsAt)
+		p = withTexts(p, a.Labels, labels)
+		p = withTexts(p, a.Annotations, annotations)
 	}
-	return state.Hash(parts...)
+	*buffer = p
+	return p.Hash()
 }
+
+// parts holds memory for the parts of an ID, which have the size of a payload.
+var parts = sync.Pool{New: func() any { return new(state.Parts) }}
 
 // sortedNames returns the sorted names of the texts. Those of the alert before are mostly the same.
 func sortedNames(texts map[string]string, before []string) []string {
@@ -224,13 +229,13 @@ func sortedNames(texts map[string]string, before []string) []string {
 	return slices.Sorted(maps.Keys(texts))
 }
 
-// appendTexts appends the number of texts, their names, and the texts in the order of the names.
-func appendTexts(parts []string, texts map[string]string, names []string) []string {
-	parts = append(append(parts, strconv.Itoa(len(names))), names...)
+// withTexts adds the number of texts, their names, and the texts in the order of the names.
+func withTexts(p state.Parts, texts map[string]string, names []string) state.Parts {
+	p = p.With(strconv.Itoa(len(names))).With(names...)
 	for _, name := range names {
-		parts = append(parts, texts[name])
+		p = p.With(texts[name])
 	}
-	return parts
+	return p
 }
 
 // sizeBound returns an upper bound of an alert's size as JSON, where <, > and & take six bytes.

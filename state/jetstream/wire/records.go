@@ -55,3 +55,15 @@ func cutBytes(data []byte, added uint64) (value, rest []byte, ok bool) {
 	end := size + int(n-added) //nolint:gosec // at most len(data)
 	return data[size:end:end], data[end:], true
 }
+
+// AppendArray appends the values as a JSON array.
+func AppendArray(data []byte, values [][]byte) []byte {
+	data = append(data, '[')
+	for i, v := range values {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = append(data, v...)
+	}
+	return append(data, ']')
+}
