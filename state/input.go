@@ -141,7 +141,7 @@ type EffectKind string
 
 // The kinds of effects.
 const (
-	EffectPrepare EffectKind = "prepare" // query the incident's past, while its symptoms are collected
+	EffectPrepare EffectKind = "prepare" // ahead of enrich: query the past; only boards of older versions have it as an effect
 	EffectEnrich  EffectKind = "enrich"  // gather evidence for the incident
 	EffectNotify  EffectKind = "notify"  // show the incident's newest revision on one channel
 	EffectFlood   EffectKind = "flood"   // show the flood of a channel in one summary

@@ -70,8 +70,8 @@ func (s *Store) writeLinks(ctx context.Context, partition int, records []state.R
 
 // writeLink writes records of so many bytes to a new link.
 func (s *Store) writeLink(ctx context.Context, partition int, records []state.Record, bytes int) (l link.Link, err error) {
-	buffer := linkBuffers.Get().(*[]byte) //nolint:forcetypeassert // of New
-	defer linkBuffers.Put(buffer)
+	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // of New
+	defer buffers.Put(buffer)
 	*buffer = wire.AppendRecords(slices.Grow((*buffer)[:0], bytes+len(records)*wire.RecordRoom), records)
 	m := nats.NewMsg(draftSubject(partition, rand.Text()+".link"))
 	m.Data = s.compress(*buffer)
@@ -89,10 +89,10 @@ type openLink struct {
 	data    []byte
 }
 
-var linkBuffers = sync.Pool{New: func() any { return new([]byte) }}
+var buffers = sync.Pool{New: func() any { return new([]byte) }} // for links, and for packed inputs
 
 // free gives the data back. The records must not be used any more.
-func (o openLink) free() { linkBuffers.Put(&o.data) }
+func (o openLink) free() { buffers.Put(&o.data) }
 
 func (s *Store) readLink(ctx context.Context, l link.Link) (o openLink, err error) {
 	ctx, cancel := bounded(ctx)
@@ -103,7 +103,7 @@ func (s *Store) readLink(ctx context.Context, l link.Link) (o openLink, err erro
 	}
 	if err == nil {
 		o.at = m.Time
-		o.data, err = wire.DecompressTo(*linkBuffers.Get().(*[]byte), m.Data) //nolint:forcetypeassert // of New
+		o.data, err = wire.DecompressTo(*buffers.Get().(*[]byte), m.Data) //nolint:forcetypeassert // of New
 	}
 	if err == nil {
 		o.records, err = wire.DecodeRecords(o.data, l.Records)

@@ -76,8 +76,8 @@ func (s *Store) message(p *packed) *nats.Msg {
 		m.Data = s.compress(p.inputs[0])
 		return m
 	}
-	buffer := linkBuffers.Get().(*[]byte) //nolint:forcetypeassert // of New
-	defer linkBuffers.Put(buffer)
+	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // of New
+	defer buffers.Put(buffer)
 	*buffer = wire.AppendArray((*buffer)[:0], p.inputs)
 	if m.Data = s.compress(*buffer); &m.Data[0] == &(*buffer)[0] { // it would not be smaller
 		m.Data = bytes.Clone(m.Data)

@@ -318,6 +318,21 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 	}
 }
 
+// Stores of older versions have an effect for each preparation. It has an outcome.
+func TestOldPreparationHasAnOutcome(t *testing.T) {
+	w := newAgendaWorld()
+	e := state.Effect{ID: "prepare:INC-1", Kind: state.EffectPrepare, Since: w.now, Due: w.now, Turn: 1}
+	w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectPrepare}}})
+	tasks, _ := w.take(w.now, func(Lane) int { return 9 })
+	if len(tasks) != 1 || tasks[0].Ahead {
+		t.Fatalf("taken %+v, want the effect, which is not ahead of another", tasks)
+	}
+	w.finish(tasks[0], true)
+	if got := w.next(9); len(got) != 0 {
+		t.Errorf("taken %v again, though its outcome is in the log", got)
+	}
+}
+
 func TestPreparationFollowsRisingSeverity(t *testing.T) {
 	w := newAgendaWorld()
 	open := func(id string, s state.Severity) {

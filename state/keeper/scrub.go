@@ -34,11 +34,11 @@ func (k *Keeper) scrub(ctx context.Context) {
 			if len(ids) == 0 {
 				break
 			}
-			if lost := k.lostEntries(ctx, ids[i]); lost > known[ids[i]] {
+			if lost, why := k.lostEntries(ctx, ids[i]); lost > known[ids[i]] {
 				k.entriesLost.Add(uint64(lost - known[ids[i]])) //nolint:gosec // positive
 				known[ids[i]] = lost
 				k.cfg.Logger.ErrorContext(ctx, "the store has lost entries of a timeline, check its disk", "incident", ids[i],
-					"entries", lost)
+					"entries", lost, "err", why)
 			}
 		}
 	}
@@ -60,30 +60,31 @@ func (k *Keeper) incidentIDs() (ids []state.IncidentID) {
 	return ids
 }
 
-// lostEntries returns how many committed entries of a timeline are not in the store: at least one
-// if the store reports damage. It returns 0 if it cannot know, also if another process commits.
-func (k *Keeper) lostEntries(ctx context.Context, id state.IncidentID) int {
+// lostEntries returns how many committed entries of a timeline are not in the store. It returns 1
+// and an error if an entry is there and cannot be read, and 0 if it cannot know: the store is
+// unavailable, or another process commits.
+func (k *Keeper) lostEntries(ctx context.Context, id state.IncidentID) (lost int, unreadable error) {
 	in, ok := k.committed(id)
 	if !ok {
-		return 0
+		return 0, nil
 	}
 	entries, err := k.storedTimeline(ctx, in)
 	switch {
-	case errors.Is(err, state.ErrDamaged):
-		return 1
-	case err != nil: // the store cannot be read now
-		return 0
+	case ctx.Err() != nil || errors.Is(err, state.ErrUnavailable):
+		return 0, nil
+	case err != nil:
+		return 1, err
 	}
-	lost := in.Entries
+	lost = in.Entries
 	for _, e := range entries {
 		if e.N <= in.Entries { // a newer one was committed meanwhile
 			lost--
 		}
 	}
 	if now, ok := k.committed(id); !ok || now.Entries < in.Entries {
-		return 0 // it is being erased
+		return 0, nil // it is being erased
 	}
-	return lost
+	return lost, nil
 }
 
 // committed returns the incident as this process has committed it. After a failed commit, and while

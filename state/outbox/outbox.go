@@ -4,7 +4,8 @@
 // Delivery is at least once. An effect is in delivery at most once at a time. Its handler gets it
 // again only after its turn has changed, that is after its outcome was applied. The source ensures
 // that. After a crash between effect and outcome it is delivered again, so a handler must check
-// whether its effect happened before it repeats it.
+// whether its effect happened before it repeats it. Work ahead of an effect may run beside it, and
+// has no outcome.
 //
 // Every kind of effect has a lane of its own, and so has every channel of notifications. A slow or
 // dead service thus delays only its own effects. Within a lane the severity of the incident
