@@ -68,7 +68,7 @@ func Compose(f Facts) Message {
 		if f.Root != nil {
 			m.MergedInto = line(f.Root.ShortName(f.Several), maxLine) + " " + title(f.Root)
 			m.RootOpen = f.Root.Open()
-			page := f.Root.Told[state.ChannelPagerDuty].Ref["status"]
+			page := f.Root.Told.Ref(state.ChannelPagerDuty, "status")
 			m.RootPaged = m.RootOpen && (page == "triggered" || page == "acknowledged")
 		}
 	}

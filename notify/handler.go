@@ -120,7 +120,7 @@ func (h *Handler) Handle(ctx context.Context, e state.Effect) state.Outcome {
 
 func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident, out *state.Outcome) {
 	out.Tried = in.Rev
-	told := in.Told[e.Channel]
+	told := in.Told.On(e.Channel)
 	if told.Rev > 0 && told.Rev >= in.Rev && told.Rev >= e.Want {
 		out.Done, out.Rev, out.Ref = true, told.Rev, told.Ref
 		return

@@ -75,7 +75,7 @@ func TestHandlerShowsTheNewestRevision(t *testing.T) {
 
 func TestHandlerSkipsShownRevision(t *testing.T) {
 	h, v, ch, _, e := bench()
-	v.in.Told = map[state.Channel]state.Told{state.ChannelSlack: {Rev: 3, Ref: map[string]string{"ts": "1"}}}
+	v.in.Told = state.ToldByOf(map[state.Channel]state.Told{state.ChannelSlack: {Rev: 3, Ref: map[string]string{"ts": "1"}}})
 	if out := h.Handle(t.Context(), e); !out.Done || out.Rev != 3 || len(ch.shown) != 0 {
 		t.Errorf("outcome %+v after %d calls", out, len(ch.shown))
 	}
@@ -116,7 +116,7 @@ func TestHandlerMarksUnknownOutcomes(t *testing.T) {
 	}{
 		{"wanted before this process began", func(_ *Handler, _ *view, e *state.Effect) { e.Since = onset.Add(-time.Minute) }},
 		{"an attempt ended without an answer", func(_ *Handler, v *view, _ *state.Effect) {
-			v.in.Told = map[state.Channel]state.Told{state.ChannelSlack: {Ref: map[string]string{"doubt": "yes"}}}
+			v.in.Told = state.ToldByOf(map[state.Channel]state.Told{state.ChannelSlack: {Ref: map[string]string{"doubt": "yes"}}})
 		}},
 		{"the same turn again", func(h *Handler, _ *view, e *state.Effect) { h.Handle(context.Background(), *e) }},
 		{"the last attempt panicked", func(h *Handler, _ *view, e *state.Effect) {

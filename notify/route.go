@@ -105,7 +105,7 @@ func (r *Router) Channels(in *state.Incident) []state.Channel {
 	}
 	var out []state.Channel
 	for _, c := range known {
-		if told := in.Told[c].Rev > 0; slices.Contains(r.enabled, c) && (told || slices.Contains(want, c)) {
+		if told := in.Told.Rev(c) > 0; slices.Contains(r.enabled, c) && (told || slices.Contains(want, c)) {
 			out = append(out, c)
 		}
 	}

@@ -18,7 +18,7 @@ func TestDefaultRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paged := map[state.Channel]state.Told{state.ChannelPagerDuty: {Rev: 1}}
+	paged := state.ToldByOf(map[state.Channel]state.Told{state.ChannelPagerDuty: {Rev: 1}})
 	for _, c := range []struct {
 		name string
 		in   state.Incident
@@ -47,7 +47,7 @@ func TestQuietIncidentsPostInsteadOfPaging(t *testing.T) {
 		return state.Incident{Severity: state.Critical, Diagnosis: state.Diagnosis{Cause: cause, Impact: i}}
 	}
 	told := of(state.Unknown, state.ImpactNone)
-	told.Told = map[state.Channel]state.Told{state.ChannelPagerDuty: {Rev: 1}}
+	told.Told = state.ToldByOf(map[state.Channel]state.Told{state.ChannelPagerDuty: {Rev: 1}})
 	handed := of(state.Unknown, state.ImpactNone)
 	handed.HandedAt = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	critical := []Route{{Severity: []state.Severity{state.Critical}, Channels: pager}}

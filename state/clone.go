@@ -19,7 +19,6 @@ func (in *Incident) Clone() Incident {
 	c.Actions = slices.Clone(in.Actions)
 	c.External = slices.Clone(in.External)
 	c.Channels = slices.Clone(in.Channels)
-	c.Told = maps.Clone(in.Told) // the fold replaces a Told's Ref, and never changes it
 	return c
 }
 

@@ -83,7 +83,7 @@ type Incident struct {
 	// shown.
 	Rev      uint64           `json:"rev"`
 	Channels []Channel        `json:"channels,omitempty"`
-	Told     map[Channel]Told `json:"told,omitempty"`
+	Told     ToldBy `json:"told,omitempty"`
 	Entries  int              `json:"entries"`         // timeline entries so far
 	Trace    string           `json:"trace,omitempty"` // of the input that opened it
 }
@@ -94,16 +94,6 @@ type Delivery struct {
 	Receiver    string            `json:"receiver,omitempty"`
 	ExternalURL string            `json:"external_url,omitempty"`
 	GroupLabels map[string]string `json:"group_labels,omitempty"`
-}
-
-// Told is the state of an incident on one channel: the revision that it last showed, and its
-// handles.
-type Told struct {
-	Rev uint64    `json:"rev"`
-	At  time.Time `json:"at,omitzero"`
-	// Ref holds the channel's handles. Slack has "channel", "ts" and "thread" (the last timeline
-	// entry posted in the thread). PagerDuty has "status" (triggered, acknowledged or resolved).
-	Ref map[string]string `json:"ref,omitempty"`
 }
 
 // A SymptomCount is one symptom of an incident.
@@ -152,7 +142,7 @@ func (in *Incident) Acknowledged() bool {
 // Silenced reports whether a silence holds back what a channel would show at a time. It does not
 // hold back the acknowledgement of an open page, which would go on to escalate.
 func (in *Incident) Silenced(ch Channel, at time.Time) bool {
-	ringing := ch == ChannelPagerDuty && in.Told[ch].Ref["status"] == "triggered"
+	ringing := ch == ChannelPagerDuty && in.Told.Ref(ch, "status") == "triggered"
 	return at.Before(in.SilencedUntil) && !(ringing && in.Acknowledged())
 }
 

@@ -178,7 +178,7 @@ func (o *onCall) settled() {
 	o.await("nothing is pending", func() bool {
 		for _, in := range o.bot.Keeper.Incidents() {
 			for _, ch := range in.Channels {
-				if in.Told[ch].Rev < in.Rev {
+				if in.Told.Rev(ch) < in.Rev {
 					return false
 				}
 			}

@@ -24,7 +24,7 @@ func TestMergeNoteSaysOnlyWhatHolds(t *testing.T) {
 	f.Incident.Status, f.Incident.MergedInto = state.StatusResolved, "INC-1"
 	open := state.Incident{Number: 41, Title: "GPU fault on node-7", Status: state.StatusOpen}
 	paged, over := open, open
-	paged.Told = map[state.Channel]state.Told{state.ChannelPagerDuty: {Ref: map[string]string{refStatus: triggered}}}
+	paged.Told = state.ToldByOf(map[state.Channel]state.Told{state.ChannelPagerDuty: {Ref: map[string]string{refStatus: triggered}}})
 	over.Status = state.StatusResolved
 	for want, root := range map[string]*state.Incident{
 		"GPU fault on node-7, which is still open and has its own page.": &paged,

@@ -155,7 +155,7 @@ func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 	in := &state.Incident{
 		ID: state.NewIncidentID(x.now, seed), Number: x.nextNumber(), Cluster: x.in.Cluster, Status: state.StatusOpen,
 		Severity: state.Info,
-		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt, Told: map[state.Channel]state.Told{},
+		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt,
 		Scope: state.Scope{Cluster: rec.Sign.Entity.Cluster}, Trace: x.in.Trace,
 	}
 	if in.StartedAt.IsZero() || in.StartedAt.After(x.now) {
@@ -200,7 +200,7 @@ func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 // critical before. The person has seen a warning only. PagerDuty does not escalate a page that is
 // acknowledged.
 func (x *step) forgetAck(in *state.Incident) {
-	page := in.Told[state.ChannelPagerDuty].Ref
+	page := in.Told.On(state.ChannelPagerDuty).Ref
 	paged := page["status"] != "" && (page["severity"] == "" || page["severity"] == string(state.Critical))
 	if in.AckedAt.IsZero() || paged {
 		return

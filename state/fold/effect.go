@@ -2,7 +2,6 @@ package fold
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -54,16 +53,12 @@ func (x *step) applyOutcome(o state.Outcome) {
 
 // recordShown records the revision that a channel has shown.
 func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome) {
-	before := in.Told[e.Channel]
+	before := in.Told.On(e.Channel)
 	t := told(before, o)
 	if t.Rev > before.Rev {
 		t.At = x.now
 	}
-	in.Told = maps.Clone(in.Told)
-	if in.Told == nil {
-		in.Told = map[state.Channel]state.Told{}
-	}
-	in.Told[e.Channel] = t
+	in.Told = in.Told.With(e.Channel, t)
 	x.changedIncident(in)
 	if e.Channel == state.ChannelPagerDuty && raised(before, t) {
 		in.PageAt = x.now // what PagerDuty reports of the page before it comes late

@@ -175,7 +175,7 @@ func TestReopenedIncidentPagesDespiteALateEnd(t *testing.T) {
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.evidence(s.other(in), "kv_exhaustion")
 	s.apply(state.Input{Outcome: &state.Outcome{Effect: end.ID, Turn: end.Turn, Done: true, Rev: in.Rev - 1, Ref: map[string]string{"status": "resolved"}}})
-	if status := in.Told[state.ChannelPagerDuty].Ref["status"]; !in.Open() || status != "" || s.pages() != 1 {
+	if status := in.Told.Ref(state.ChannelPagerDuty, "status"); !in.Open() || status != "" || s.pages() != 1 {
 		t.Errorf("the incident is %s, its page %q, %d pages are due", in.Status, status, s.pages())
 	}
 	s.pageEvent(in, "resolved", state.Actor{}, time.Minute) // PagerDuty reports the end of the old page late

@@ -121,7 +121,7 @@ func (x *step) notifyChannels(in *state.Incident) {
 	in.NotifyBy = time.Time{}
 	x.changedIncident(in)
 	for _, ch := range in.Channels {
-		if in.Told[ch].Rev < in.Rev {
+		if in.Told.Rev(ch) < in.Rev {
 			x.wantNotify(in, ch)
 		}
 	}

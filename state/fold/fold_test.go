@@ -863,7 +863,7 @@ func TestPagerDutyAckAcknowledgesIncident(t *testing.T) {
 	in := s.onlyIncident()
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "acknowledged", ID: "Q1", Key: string(in.ID),
 		Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
-	if in.Status != state.StatusAcked || in.AckedBy.Name != "Ben" || in.Told[state.ChannelPagerDuty].Ref["status"] != "acknowledged" {
+	if in.Status != state.StatusAcked || in.AckedBy.Name != "Ben" || in.Told.Ref(state.ChannelPagerDuty, "status") != "acknowledged" {
 		t.Fatalf("status %s by %v, told %v", in.Status, in.AckedBy, in.Told)
 	}
 }
@@ -996,10 +996,10 @@ func TestVanishedAlertsFitOneCommit(t *testing.T) {
 		}
 	}
 	s.wait(time.Minute)
-	for i := range s.board.incidents { // every channel has shown it
-		for _, ch := range s.board.incidents[i].Channels {
+	for i, in := range s.board.incidents { // every channel has shown it
+		for _, ch := range in.Channels {
 			e := s.board.effects[state.EffectID(fmt.Sprintf("notify:%s:%s", ch, i))]
-			s.board.incidents[i].Told[ch] = state.Told{Rev: s.board.incidents[i].Rev}
+			in.Told = in.Told.With(ch, state.Told{Rev: in.Rev})
 			s.board.removeEffect(e)
 			delete(s.records, recordKey(kindEffect, string(e.ID)))
 		}

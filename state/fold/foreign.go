@@ -2,7 +2,6 @@ package fold
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -142,17 +141,12 @@ func (x *step) pageTimedOut(in *state.Incident) {
 
 // setPageStatus records the status of the incident's page, so that it is not sent again.
 func (x *step) setPageStatus(in *state.Incident, status string) {
-	t := in.Told[state.ChannelPagerDuty]
-	t.Ref = maps.Clone(t.Ref)
+	t := in.Told.On(state.ChannelPagerDuty)
 	if t.Ref == nil {
 		t.Ref = map[string]string{}
 	}
 	t.Ref["status"] = status
-	in.Told = maps.Clone(in.Told)
-	if in.Told == nil {
-		in.Told = map[state.Channel]state.Told{}
-	}
-	in.Told[state.ChannelPagerDuty] = t
+	in.Told = in.Told.With(state.ChannelPagerDuty, t)
 	x.changedIncident(in)
 }
 
@@ -160,9 +154,9 @@ func (x *step) setPageStatus(in *state.Incident, status string) {
 // and events about the old page that come late do not count.
 func (x *step) endPage(in *state.Incident) {
 	x.setPageStatus(in, "")
-	t := in.Told[state.ChannelPagerDuty]
+	t := in.Told.On(state.ChannelPagerDuty)
 	t.Rev = 0
-	in.Told[state.ChannelPagerDuty] = t
+	in.Told = in.Told.With(state.ChannelPagerDuty, t)
 	in.Channels = slices.DeleteFunc(slices.Clone(in.Channels), func(c state.Channel) bool { return c == state.ChannelPagerDuty })
 	in.PageAt = x.now
 }

@@ -27,7 +27,7 @@ func TestPagerDutyUnackWithdrawsAck(t *testing.T) {
 		rev := in.Rev
 		s.pageEvent(in, "unacknowledged", by, 0)
 		if in.Status != state.StatusOpen || !in.AckedAt.IsZero() || in.AckedBy != (state.Actor{}) || in.Rev == rev ||
-			in.Told[state.ChannelPagerDuty].Ref["status"] != "triggered" {
+			in.Told.Ref(state.ChannelPagerDuty, "status") != "triggered" {
 			t.Fatalf("%s: status %s, acked by %v, page %v", name, in.Status, in.AckedBy, in.Told)
 		}
 		if last := s.threadTexts(in); !strings.Contains(last[len(last)-1], "no longer acknowledged by Ben (pagerduty:P1)") {
@@ -55,7 +55,7 @@ func TestPagerDutyReopenReopensIncident(t *testing.T) {
 	s.now = s.now.Add(time.Minute)
 	s.pageEvent(in, "reopened", ben, 0)
 	if in.Status != state.StatusOpen || !in.ResolvedAt.IsZero() || in.ResolvedBy != "" || in.ActiveAlerts != 1 ||
-		in.Told[state.ChannelPagerDuty].Ref["status"] != "triggered" {
+		in.Told.Ref(state.ChannelPagerDuty, "status") != "triggered" {
 		t.Fatalf("status %s, %d active, page %v", in.Status, in.ActiveAlerts, in.Told)
 	}
 	if len(s.effects(state.EffectEnrich)) != 1 {
@@ -92,7 +92,7 @@ func TestOlderPagerDutyEventsChangeNothing(t *testing.T) {
 	for _, event := range []string{"reopened", "acknowledged", "unacknowledged"} {
 		s.pageEvent(in, event, ben, 5*time.Second)
 	}
-	if in.Open() || in.Told[state.ChannelPagerDuty].Ref["status"] != "resolved" {
+	if in.Open() || in.Told.Ref(state.ChannelPagerDuty, "status") != "resolved" {
 		t.Fatalf("an older event reopened it: %s, page %v", in.Status, in.Told)
 	}
 

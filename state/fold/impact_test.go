@@ -24,7 +24,7 @@ func (r impactRouting) Channels(in *state.Incident) []state.Channel {
 	if in.Diagnosis.Impact != state.ImpactNone {
 		return out
 	}
-	return slices.DeleteFunc(out, func(c state.Channel) bool { return c == state.ChannelPagerDuty && in.Told[c].Rev == 0 })
+	return slices.DeleteFunc(out, func(c state.Channel) bool { return c == state.ChannelPagerDuty && in.Told.Rev(c) == 0 })
 }
 
 func newImpactStory(t *testing.T) *story {

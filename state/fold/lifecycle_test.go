@@ -232,8 +232,7 @@ func TestRefusalOutlivesMerge(t *testing.T) {
 		s := newStory(t)
 		in, a := s.proposed("auto")
 		s.apply(s.commandFor(verb, *a))
-		root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now,
-			Told: map[state.Channel]state.Told{}}
+		root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now}
 		s.board.incidents[root.ID] = root
 		x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 		x.merge(root, in)

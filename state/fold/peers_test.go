@@ -400,7 +400,7 @@ func TestEndOfMergedPageKeepsRootOpen(t *testing.T) {
 		if !root.Open() {
 			t.Fatalf("the root is %s by %q: a page that was %s elsewhere ended it", root.Status, root.ResolvedBy, event)
 		}
-		if got := root.Told[state.ChannelPagerDuty].Ref["status"]; got != "" {
+		if got := root.Told.Ref(state.ChannelPagerDuty, "status"); got != "" {
 			t.Fatalf("the root's own page is taken for %s, and would never be sent", got)
 		}
 	}

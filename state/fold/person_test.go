@@ -109,7 +109,7 @@ func TestNeedsHumanReopensResolved(t *testing.T) {
 		in, a := s.intended()
 		s.apply(s.stepTo(*a, state.Applied, ""))
 		s.board.incidents[in.ID].Channels = []state.Channel{state.ChannelPagerDuty}
-		in.Told[state.ChannelPagerDuty] = state.Told{Rev: in.Rev, Ref: map[string]string{"status": "resolved"}}
+		in.Told = in.Told.With(state.ChannelPagerDuty, state.Told{Rev: in.Rev, Ref: map[string]string{"status": "resolved"}})
 		if !fires {
 			s.alert(state.Resolved, "KVFull", "kv_pressure", "warning", "llama")
 		}
@@ -122,9 +122,9 @@ func TestNeedsHumanReopensResolved(t *testing.T) {
 		if fires {
 			want = state.StatusOpen
 		}
-		if in.Status != want || in.Told[state.ChannelPagerDuty].Ref["status"] != "" ||
+		if in.Status != want || in.Told.Ref(state.ChannelPagerDuty, "status") != "" ||
 			s.board.effects[state.EffectID("notify:pagerduty:"+string(in.ID))] == nil {
-			t.Errorf("alerts fire: %v: it is %s with the page %v", fires, in.Status, in.Told[state.ChannelPagerDuty])
+			t.Errorf("alerts fire: %v: it is %s with the page %v", fires, in.Status, in.Told.On(state.ChannelPagerDuty))
 		}
 	}
 }
@@ -156,8 +156,7 @@ func TestResolvingReleasesNoLock(t *testing.T) {
 func TestMergeKeepsWhatNeedsHuman(t *testing.T) {
 	s := newStory(t)
 	in, a := s.handedOver()
-	root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now,
-		Told: map[state.Channel]state.Told{}}
+	root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now}
 	s.board.incidents[root.ID] = root
 	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 	x.merge(root, in)
@@ -259,8 +258,7 @@ func TestUnreadableDetailReopensNothing(t *testing.T) {
 func (s *story) merged() (root, in *state.Incident, a *state.Action) {
 	s.t.Helper()
 	in, a = s.intended()
-	root = &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now,
-		Told: map[state.Channel]state.Told{}}
+	root = &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now}
 	s.board.incidents[root.ID] = root
 	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 	x.merge(root, in)

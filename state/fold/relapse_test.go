@@ -63,8 +63,8 @@ func TestRelapsePagesAgain(t *testing.T) {
 			s.evidence(in, "kv_exhaustion")
 		}
 	}
-	if s.pages() == 0 || old.Told[state.ChannelPagerDuty].Ref["status"] != "" {
-		t.Errorf("%d pages are due, and the page is %q", s.pages(), old.Told[state.ChannelPagerDuty].Ref["status"])
+	if s.pages() == 0 || old.Told.Ref(state.ChannelPagerDuty, "status") != "" {
+		t.Errorf("%d pages are due, and the page is %q", s.pages(), old.Told.Ref(state.ChannelPagerDuty, "status"))
 	}
 }
 

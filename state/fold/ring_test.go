@@ -11,7 +11,9 @@ import (
 func (s *story) rung(in *state.Incident, severity state.Severity) {
 	x := &step{Fold: s.fold, Board: s.board, now: s.now}
 	x.setPageStatus(in, "triggered")
-	in.Told[state.ChannelPagerDuty].Ref["severity"] = string(severity)
+	page := in.Told.On(state.ChannelPagerDuty)
+	page.Ref["severity"] = string(severity)
+	in.Told = in.Told.With(state.ChannelPagerDuty, page)
 }
 
 func (s *story) acknowledge(in *state.Incident) {
@@ -100,8 +102,8 @@ func TestPageThatTimesOutIsSentAgain(t *testing.T) {
 	s.deliver(state.EffectNotify)
 	s.wait(4 * time.Hour)
 	s.pageEvent(in, "resolved", state.Actor{}, 0)
-	if !in.Open() || in.Told[state.ChannelPagerDuty].Ref["status"] != "" || s.pages() != 1 {
-		t.Errorf("%s, page %q, %d pages due", in.Status, in.Told[state.ChannelPagerDuty].Ref["status"], s.pages())
+	if !in.Open() || in.Told.Ref(state.ChannelPagerDuty, "status") != "" || s.pages() != 1 {
+		t.Errorf("%s, page %q, %d pages due", in.Status, in.Told.Ref(state.ChannelPagerDuty, "status"), s.pages())
 	}
 	s.rung(in, state.Critical)
 	s.pageEvent(in, "resolved", ben, 0)

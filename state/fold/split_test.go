@@ -126,7 +126,7 @@ func TestSplitIsRecordedOnFirstIncident(t *testing.T) {
 	seen(first, "engine_hang", "llama-1")
 	alert("KVFull", "kv_pressure", "llama-2")
 	s.deliver(state.EffectNotify)
-	told := first.Told[state.ChannelSlack].Rev
+	told := first.Told.Rev(state.ChannelSlack)
 	seen(first, "kv_leak", "llama-2")
 	if len(s.board.incidents) != 2 || first.Cause() != "engine_hang" {
 		t.Fatalf("%d incidents, the first is %s", len(s.board.incidents), first.Cause())

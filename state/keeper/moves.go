@@ -40,7 +40,7 @@ func moveOf(b *fold.Board, id state.EffectID) move {
 		m.lane.Channel = e.Channel
 	case state.EffectNotify:
 		m.lane.Channel = e.Channel
-		m.lane.First = in != nil && in.Told[e.Channel].Rev == 0
+		m.lane.First = in != nil && in.Told.Rev(e.Channel) == 0
 	}
 	if in != nil && in.Open() {
 		m.cause = in.Cause()

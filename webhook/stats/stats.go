@@ -130,7 +130,7 @@ type sums struct {
 }
 
 func (s *sums) add(in *state.Incident, actions []state.Action) {
-	if in.Told[state.ChannelPagerDuty].Ref["status"] != "" {
+	if in.Told.Ref(state.ChannelPagerDuty, "status") != "" {
 		s.out.Pages++
 	}
 	for i := range actions {

@@ -128,7 +128,7 @@ func TestMergedIncidentsCountWithTheirRoot(t *testing.T) {
 		resolveAfter(time.Second)(in)
 		in.MergedInto, in.ResolvedBy = root, "merge"
 		in.Symptoms = []state.SymptomCount{{Rules: []string{"EngineDown"}}}
-		in.Told = map[state.Channel]state.Told{state.ChannelPagerDuty: {Ref: map[string]string{"status": "resolved"}}}
+		in.Told = state.ToldByOf(map[state.Channel]state.Told{state.ChannelPagerDuty: {Ref: map[string]string{"status": "resolved"}}})
 	})
 	m.actions = []state.Action{run(id, "auto", state.ActionStep{State: state.Denied})}
 	got := m.sum(t)

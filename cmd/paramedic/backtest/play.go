@@ -232,7 +232,7 @@ func (p *player) answer(ctx context.Context) error {
 			}
 		case e.Kind == state.EffectNotify:
 			out.Rev = e.Want
-			if in.Told[e.Channel].Rev == 0 {
+			if in.Told.Rev(e.Channel) == 0 {
 				p.tally.After.add(e.Channel)
 			}
 		}

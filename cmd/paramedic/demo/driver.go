@@ -73,7 +73,7 @@ func (v *driver) watch(ctx context.Context) error {
 // shown reports whether the console has printed the current revision of the incident. The driver
 // acts only on what was printed, and so does a person.
 func shown(in state.Incident) bool {
-	return !slices.Contains(in.Channels, state.ChannelConsole) || in.Told[state.ChannelConsole].Rev >= in.Rev
+	return !slices.Contains(in.Channels, state.ChannelConsole) || in.Told.Rev(state.ChannelConsole) >= in.Rev
 }
 
 // pace slows the simulated time to real time while first aid waits for a person.

@@ -222,7 +222,7 @@ func (b *bot) settled(open, all int) {
 		}
 		page := b.keeper.ListIncidents(state.IncidentQuery{Limit: 1000})
 		return !slices.ContainsFunc(page.Incidents, func(in state.Incident) bool {
-			return in.DiagnosedAt.IsZero() || slices.ContainsFunc(in.Channels, func(ch state.Channel) bool { return in.Told[ch].Rev < in.Rev })
+			return in.DiagnosedAt.IsZero() || slices.ContainsFunc(in.Channels, func(ch state.Channel) bool { return in.Told.Rev(ch) < in.Rev })
 		})
 	})
 }
