@@ -81,11 +81,11 @@ type Incident struct {
 
 	// Rev counts the changes that people should see. Told has the revision that each channel has
 	// shown.
-	Rev      uint64           `json:"rev"`
-	Channels []Channel        `json:"channels,omitempty"`
-	Told     ToldBy `json:"told,omitempty"`
-	Entries  int              `json:"entries"`         // timeline entries so far
-	Trace    string           `json:"trace,omitempty"` // of the input that opened it
+	Rev      uint64    `json:"rev"`
+	Channels []Channel `json:"channels,omitempty"`
+	Told     ToldBy    `json:"told,omitempty"`
+	Entries  int       `json:"entries"`         // timeline entries so far
+	Trace    string    `json:"trace,omitempty"` // of the input that opened it
 }
 
 // A Delivery describes the Alertmanager notifications of an incident: the newest receiver and URL,

@@ -56,7 +56,7 @@ func (x *step) applyAlert(a state.Alert) *state.Incident {
 	if state.ForNoPerson(a.Labels) {
 		return nil
 	}
-	known := x.Board.alerts[a.Fingerprint]
+	known := x.alerts.Get(a.Fingerprint)
 	if a.Status == state.Resolved {
 		return x.resolveAlert(known, a)
 	}
@@ -84,7 +84,7 @@ func (x *step) applyAlert(a state.Alert) *state.Incident {
 	}
 	stored := packed.Of(&rec)
 	x.shared.Share(stored)
-	x.Board.alerts[a.Fingerprint] = stored
+	x.alerts.Put(stored)
 	rec.Sign.Entity = stored.Entity() // its texts may be parts of longer ones
 	x.count(in, &rec, wasActive)
 	return in
@@ -95,8 +95,8 @@ func (x *step) resolveAlert(rec *packed.Alert, a state.Alert) *state.Incident {
 	if rec == nil {
 		// Resolved before it was ever seen firing. It is stored for later questions, and opens
 		// nothing.
-		x.Board.alerts[a.Fingerprint] = packed.Of(&state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
-			FirstAt: x.now, LastAt: x.now})
+		x.alerts.Put(packed.Of(&state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
+			FirstAt: x.now, LastAt: x.now}))
 		return nil
 	}
 	rec.SetLastAt(x.now)
@@ -127,7 +127,7 @@ func (x *step) endEpisode(rec *packed.Alert, at time.Time) *state.Incident {
 func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 	e, keys := rec.Sign.Entity, x.signKeys(rec)
 	var in *state.Incident
-	x.near = x.appendCandidates(x.near[:0], keys)
+	x.near = x.open.AppendCandidates(x.near[:0], keys)
 	if open := x.near; len(open) > 0 {
 		if id, ok := x.Triage.Correlate(rec.Sign, x.workersAround(e, open), open, x.now); ok {
 			in = x.incidents[id]
@@ -140,12 +140,8 @@ func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 	if in == nil {
 		in = x.openIncident(rec)
 	}
-	if rec.Incident != "" {
-		delete(x.held[rec.Incident], rec.Alert.Fingerprint)
-	}
 	rec.Incident = in.ID
-	x.attachAlert(rec.Incident, rec.Alert.Fingerprint)
-	x.index(in, keys)
+	x.open.Add(in, keys)
 	return in
 }
 

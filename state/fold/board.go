@@ -14,16 +14,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/state"
+	"paramedic/state/fold/index"
 	"paramedic/state/fold/packed"
 )
 
 // A Board holds the state of one partition in memory. Only a [Fold] changes it. The board notes its
 // changes, so that a commit writes only those. It is not safe for concurrent use.
 type Board struct {
-	incidents map[state.IncidentID]*state.Incident
-	alerts    map[state.Fingerprint]*packed.Alert
-	// held has the alerts of each incident, without those of incidents merged into it.
-	held              map[state.IncidentID]map[state.Fingerprint]bool
+	incidents         map[state.IncidentID]*state.Incident
+	alerts            *packed.Alerts // an incident does not have those of incidents merged into it
 	actions           map[state.ActionID]*state.Action
 	effects           map[state.EffectID]*state.Effect
 	effectsByIncident map[state.IncidentID][]state.EffectID // the effects of an incident
@@ -33,15 +32,12 @@ type Board struct {
 	halts             map[string]*state.Halt   // by cluster
 	meta              boardMeta
 
-	open       incidentList                  // every open incident
-	byKey      map[string]incidentList       // open incidents by the keys of their entities
-	keysOf     map[state.IncidentID][]string // the reverse of byKey
-	everywhere map[string]*state.Incident    // open incidents that count one rule's alerts wherever they fire
-	ended      map[string][]*state.Incident  // named incidents that ended a short time ago, by cluster and cause
-	onNode     map[string]map[string]bool    // worker keys by cluster and node
-	shared     *packed.Sharer                // of the alerts
-	near       []*state.Incident             // the candidates of the last new alert
-	cursors    []cursor                      // reused by appendCandidates
+	open       *index.Index                 // the open incidents, by the keys of their entities
+	everywhere map[string]*state.Incident   // open incidents that count one rule's alerts wherever they fire
+	ended      map[string][]*state.Incident // named incidents that ended a short time ago, by cluster and cause
+	onNode     map[string]map[string]bool   // worker keys by cluster and node
+	shared     *packed.Sharer               // of the alerts
+	near       []*state.Incident            // the candidates of the last new alert
 	timers     timerHeap
 	dirty      map[string]change // records to write, or to delete, by key
 	touched    uint64            // number of changes to records
@@ -72,9 +68,8 @@ type workerRecord struct {
 func NewBoard() *Board {
 	return &Board{
 		incidents:         map[state.IncidentID]*state.Incident{},
-		alerts:            map[state.Fingerprint]*packed.Alert{},
+		alerts:            packed.NewAlerts(0),
 		shared:            packed.NewSharer(),
-		held:              map[state.IncidentID]map[state.Fingerprint]bool{},
 		actions:           map[state.ActionID]*state.Action{},
 		effects:           map[state.EffectID]*state.Effect{},
 		effectsByIncident: map[state.IncidentID][]state.EffectID{},
@@ -82,8 +77,7 @@ func NewBoard() *Board {
 		workers:           map[string]*workerRecord{},
 		atAddress:         map[string]string{},
 		halts:             map[string]*state.Halt{},
-		byKey:             map[string]incidentList{},
-		keysOf:            map[state.IncidentID][]string{},
+		open:              index.New(),
 		everywhere:        map[string]*state.Incident{},
 		ended:             map[string][]*state.Incident{},
 		onNode:            map[string]map[string]bool{},
@@ -186,7 +180,7 @@ func (b *Board) lookup(c change) any {
 	case kindIncident:
 		return orNil(b.incidents[state.IncidentID(c.id)])
 	case kindAlert:
-		return orNil(b.alerts[state.Fingerprint(c.id)])
+		return orNil(b.alerts.Get(state.Fingerprint(c.id)))
 	case kindAction:
 		return orNil(b.actions[state.ActionID(c.id)])
 	case kindEffect:
@@ -216,19 +210,6 @@ func orNil[T any](p *T) any {
 func (b *Board) touch(kind, id string) {
 	b.touched++
 	b.dirty[recordKey(kind, id)] = change{kind, id}
-}
-
-// attachAlert adds an alert to the alerts of its incident, if it has one.
-func (b *Board) attachAlert(id state.IncidentID, f state.Fingerprint) {
-	if id == "" {
-		return
-	}
-	set := b.held[id]
-	if set == nil {
-		set = map[state.Fingerprint]bool{}
-		b.held[id] = set
-	}
-	set[f] = true
 }
 
 // root returns the incident itself, or the one that it was merged into.

@@ -95,8 +95,8 @@ func BenchmarkVanished(b *testing.B) {
 func BenchmarkLoadBoard(b *testing.B) {
 	const active = 10_000
 	_, board := benchBoard(b, active, 64)
-	for fp := range board.alerts {
-		board.touch(kindAlert, string(fp))
+	for a := range board.alerts.All() {
+		board.touch(kindAlert, string(a.Fingerprint()))
 	}
 	for id := range board.incidents {
 		board.touch(kindIncident, string(id))

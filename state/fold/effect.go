@@ -96,7 +96,7 @@ func (x *step) scheduleEnrich(in *state.Incident, e *state.Effect) {
 	case age < undecided && in.Cause() == state.Unknown:
 		every = enrichUndecided
 	}
-	crowded := time.Duration(x.open.size()) * enrichShare
+	crowded := time.Duration(x.open.Len()) * enrichShare
 	next := x.now.Add(max(every, min(crowded, enrichOld)))
 	if in.EnrichAt.After(e.Due) {
 		next = sooner(next, in.EnrichAt) // a symptom came during the gathering
@@ -119,14 +119,14 @@ const (
 // end of silenced alerts. An alert that Alertmanager holds counts as reported.
 func (x *step) applyVanished(v state.Vanished) {
 	for _, fp := range v.Held[:min(len(v.Held), state.MaxHeld)] {
-		if rec := x.Board.alerts[fp]; rec != nil && rec.Active() && v.At.After(rec.LastAt()) {
+		if rec := x.alerts.Get(fp); rec != nil && rec.Active() && v.At.After(rec.LastAt()) {
 			rec.SetLastAt(v.At)
 			x.touch(kindAlert, string(fp))
 		}
 	}
 	var gone []state.Fingerprint
 	for _, fp := range v.Fingerprints {
-		if rec := x.Board.alerts[fp]; rec != nil && rec.Active() && v.At.Sub(rec.LastAt()) > vanishedSlack {
+		if rec := x.alerts.Get(fp); rec != nil && rec.Active() && v.At.Sub(rec.LastAt()) > vanishedSlack {
 			gone = append(gone, fp)
 		}
 	}
@@ -138,7 +138,7 @@ func (x *step) endAlerts(why string, gone []state.Fingerprint) {
 	var ended []*state.Incident
 	slices.Sort(gone)
 	for n, fp := range slices.Compact(gone) {
-		rec := x.Board.alerts[fp]
+		rec := x.alerts.Get(fp)
 		if n == maxEndedAlerts || len(ended) == maxEndedIncidents {
 			break
 		}

@@ -3,10 +3,10 @@ package fold
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/index"
 )
 
 const (
@@ -34,7 +34,7 @@ func (b *Board) indexEverywhere(in *state.Incident) {
 		return
 	}
 	key := everywhereKey(in.Cluster, in.Everywhere)
-	if other := b.everywhere[key]; other == nil || byOpening(other, in) < 0 {
+	if other := b.everywhere[key]; other == nil || index.ByOpening(other, in) < 0 {
 		b.everywhere[key] = in
 	}
 }
@@ -73,7 +73,7 @@ func (x *step) everywhereIncident(rec *state.AlertRecord) *state.Incident {
 	in := x.openIncident(rec)
 	in.Everywhere = rule
 	x.indexEverywhere(in)
-	x.index(in, x.signKeys(rec))
+	x.open.Add(in, x.signKeys(rec))
 	x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
 		"Paramedic does not know alert %s, which opened %d incidents within %s: this one takes its next alerts", rule,
 		len(alone), state.FormatDuration(sameRuleWindow))})
@@ -97,7 +97,7 @@ func (x *step) mergeSameRule(in *state.Incident, alone []*state.Incident) {
 // verdict, no acknowledgement, no silence and no actions.
 func (x *step) sameRuleIncidents(rule string) []*state.Incident {
 	var out []*state.Incident
-	for in := range x.byKey[ruleKey+":"+strings.ToLower(rule)].newest {
+	for in := range x.open.Newest(index.OtherKey(ruleKey, rule)) {
 		if in.Everywhere != "" || in.Cluster != x.in.Cluster || x.now.Sub(in.OpenedAt) > sameRuleWindow {
 			continue
 		}

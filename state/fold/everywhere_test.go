@@ -2,9 +2,12 @@ package fold
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"paramedic/state"
+	"paramedic/state/fold/index"
 )
 
 // fireUnknownRule fires an unknown rule in pools from to to, all in one payload.
@@ -17,8 +20,10 @@ func (s *story) fireUnknownRule(rule string, from, to int) {
 	s.apply(state.Input{Alerts: &batch})
 }
 
+// open returns the open incidents, the oldest first.
 func (s *story) open() []*state.Incident {
-	return s.board.open.all()
+	all := slices.SortedFunc(maps.Values(s.board.incidents), index.ByOpening)
+	return slices.DeleteFunc(all, func(in *state.Incident) bool { return !in.Open() })
 }
 
 // Many unknown rules may each fire in their ninth place in one payload.

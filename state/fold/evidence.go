@@ -134,12 +134,12 @@ func intersect(a, b []string) bool {
 
 // nearby returns the incidents that may concern a scope.
 func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
-	out := x.appendCandidates(nil, x.entityKeys(s.Entity(), ""))
+	out := x.open.AppendCandidates(nil, x.entityKeys(s.Entity(), ""))
 	for _, pod := range s.Pods {
-		out = x.appendCandidates(out, x.entityKeys(state.Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod}, ""))
+		out = x.open.AppendCandidates(out, x.entityKeys(state.Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod}, ""))
 	}
 	for _, node := range s.Nodes {
-		out = x.appendCandidates(out, x.entityKeys(state.Entity{Cluster: cluster, Node: node}, ""))
+		out = x.open.AppendCandidates(out, x.entityKeys(state.Entity{Cluster: cluster, Node: node}, ""))
 	}
 	return slices.DeleteFunc(out, func(in *state.Incident) bool { return in.Cluster != cluster })
 }
@@ -153,7 +153,7 @@ func (x *step) joinOthers(in *state.Incident) *state.Incident {
 		keys = append(keys, x.entityKeys(state.Entity{Cluster: in.Cluster, Namespace: p.Namespace, Pool: p.Pool}, "")...)
 	}
 	if len(keys) > 0 {
-		others = x.appendCandidates(others, keys)
+		others = x.open.AppendCandidates(others, keys)
 	}
 	for _, other := range others {
 		if other.ID == in.ID || !other.Open() {
@@ -212,7 +212,7 @@ func (x *step) merge(root, other *state.Incident) {
 		}
 	}
 	x.inheritExternals(root, other)
-	x.index(root, x.keysOf[other.ID])
+	x.open.Add(root, x.open.Keys(other.ID))
 	x.record(root, state.Entry{Kind: "merged",
 		Text: fmt.Sprintf("%s (%s) belongs to this incident and was merged into it", other.ID, other.Title)})
 	x.record(other, state.Entry{Kind: "merged", Text: fmt.Sprintf("merged into %s: %s", root.ID, root.Title)})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/index"
 	"paramedic/state/statetest"
 )
 
@@ -101,6 +102,8 @@ func dump(b *Board) string {
 }
 
 // wait advances the time, with every tick that becomes due.
+func (s *story) alertCount() int { return len(slices.Collect(s.board.alerts.All())) }
+
 func (s *story) wait(d time.Duration) {
 	s.t.Helper()
 	end := s.now.Add(d)
@@ -636,8 +639,8 @@ func TestResolvedIncidentDoesNotAbsorbNewAlerts(t *testing.T) {
 func TestResolvedFirstOpensNothing(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama")
-	if len(s.board.incidents) != 0 || len(s.board.alerts) != 1 {
-		t.Fatalf("%d incidents, %d alerts", len(s.board.incidents), len(s.board.alerts))
+	if len(s.board.incidents) != 0 || s.alertCount() != 1 {
+		t.Fatalf("%d incidents, %d alerts", len(s.board.incidents), s.alertCount())
 	}
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.onlyIncident()
@@ -732,7 +735,7 @@ func TestIncidentIsFoundByOwnerAndRoute(t *testing.T) {
 	s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Workers: []state.Worker{worker}}})
 	pod := state.Entity{Cluster: in.Cluster, Namespace: "llm", Pod: "llama-1"}
 	for _, name := range []string{"llama", "llama-graph", "front"} {
-		if keys := s.board.entityKeys(pod, ""); !slices.Contains(keys, "pool:"+name) {
+		if keys := s.board.entityKeys(pod, ""); !slices.Contains(keys, index.PlaceKey("pool", name)) {
 			t.Errorf("a worker is not found by %s: %v", name, keys)
 		}
 	}
@@ -975,9 +978,9 @@ func TestRestartKeepsPlacesOfAbsorbedIncident(t *testing.T) {
 		}
 	}
 	loaded := loadBoard(t, all)
-	for _, key := range s.board.keysOf[root.ID] {
-		if !slices.Contains(loaded.keysOf[root.ID], key) {
-			t.Errorf("after a restart the root is no longer found by %q", key)
+	for _, key := range s.board.open.Keys(root.ID) {
+		if !slices.Contains(loaded.open.Keys(root.ID), key) {
+			t.Errorf("after a restart the root is no longer found by %d", key)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/index"
 )
 
 // occurred returns the time of the event at the other tool. That tool's clock may be ahead, and
@@ -32,7 +33,7 @@ func (x *step) applyForeign(fo state.Foreign) {
 	at := x.occurred(fo)
 	a := state.Alert{Fingerprint: state.Fingerprint(fo.Source + "-" + fo.ID), Status: state.Firing, Labels: fo.Labels,
 		StartsAt: at}
-	rec := x.Board.alerts[a.Fingerprint]
+	rec := x.alerts.Get(a.Fingerprint)
 	switch {
 	case fo.Event != "triggered" && fo.Event != "reopened" && fo.Event != "resolved":
 		return
@@ -197,7 +198,7 @@ func (x *step) reopenFromPage(in *state.Incident, by state.Actor) {
 }
 
 // countActive counts the incident's active alerts anew, and returns their index keys.
-func (x *step) countActive(in *state.Incident) (keys []string) {
+func (x *step) countActive(in *state.Incident) (keys []index.Key) {
 	for i := range in.Symptoms {
 		in.Symptoms[i].Active = 0
 	}
@@ -217,14 +218,14 @@ func (x *step) countActive(in *state.Incident) (keys []string) {
 }
 
 // reopen opens a resolved incident again, without its acknowledgement.
-func (x *step) reopen(in *state.Incident, keys []string) {
+func (x *step) reopen(in *state.Incident, keys []index.Key) {
 	x.forgetEnd(in)
 	in.ResolvedAt, in.ResolvedBy = time.Time{}, ""
 	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
 	if in.Status = state.StatusMonitoring; in.ActiveAlerts > 0 {
 		in.Status = x.activeStatus(in)
 	}
-	x.index(in, keys)
+	x.open.Add(in, keys)
 	x.indexScope(in)
 	x.indexEverywhere(in)
 	in.EnrichAt = x.now

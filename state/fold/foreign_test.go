@@ -138,8 +138,8 @@ func TestForeignEndBeforeStartOpensNothing(t *testing.T) {
 		t.Errorf("it is %s", in.Status)
 	}
 	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "resolved", ID: "Q2", Title: "the fridge is warm"}})
-	if len(s.board.alerts) != 1 {
-		t.Errorf("%d alerts are remembered; what is not about inference is none", len(s.board.alerts))
+	if s.alertCount() != 1 {
+		t.Errorf("%d alerts are remembered; what is not about inference is none", s.alertCount())
 	}
 }
 

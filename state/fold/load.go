@@ -10,6 +10,7 @@ import (
 
 	"paramedic/internal/onepass"
 	"paramedic/state"
+	"paramedic/state/fold/index"
 	"paramedic/state/fold/packed"
 )
 
@@ -30,14 +31,14 @@ func LoadBoard(records []state.Record) (*Board, error) {
 // BoardOf returns the board of the values that [DecodeRecord] returned for a partition's records.
 func BoardOf(values []any) *Board {
 	b := NewBoard()
-	b.alerts = make(map[state.Fingerprint]*packed.Alert, len(values)/2) // most records are alerts and effects
+	b.alerts = packed.NewAlerts(len(values) / 2) // most records are alerts and effects
 	for _, v := range values {
 		b.put(v)
 	}
 	// In order, so that each insertion is at the end of its lists.
-	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) {
-		for fp := range b.held[in.ID] {
-			b.shared.Share(b.alerts[fp])
+	for _, in := range slices.SortedFunc(maps.Values(b.incidents), index.ByOpening) {
+		for a := range b.alerts.Of(in.ID) {
+			b.shared.Share(a)
 		}
 		in.Actions = slices.DeleteFunc(in.Actions, func(id state.ActionID) bool { return b.actions[id] == nil })
 		if in.Open() {
@@ -61,8 +62,7 @@ func (b *Board) put(v any) {
 	case *state.Incident:
 		b.incidents[v.ID] = v
 	case *packed.Alert:
-		b.alerts[v.Fingerprint()] = v
-		b.attachAlert(v.Incident(), v.Fingerprint())
+		b.alerts.Put(v)
 	case *state.Action:
 		b.actions[v.ID] = v
 	case *state.Effect:

@@ -7,16 +7,21 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/index"
 	"paramedic/state/fold/packed"
 )
 
 // entityKeys returns the index keys of an entity. A pod also has the keys of its pool and its node,
 // and a node those of the pools with a worker on it, if live context knows them.
-func (b *Board) entityKeys(e state.Entity, rule string) []string {
-	var keys []string
-	add := func(kind string, parts ...string) {
-		if parts[len(parts)-1] != "" {
-			keys = append(keys, kind+":"+strings.ToLower(strings.Join(parts, "/")))
+func (b *Board) entityKeys(e state.Entity, rule string) []index.Key {
+	keys := make([]index.Key, 0, 8)
+	add := func(kind, name string) {
+		switch {
+		case name == "":
+		case kind == jobKey || kind == ruleKey:
+			keys = append(keys, index.OtherKey(kind, name))
+		default:
+			keys = append(keys, index.PlaceKey(kind, name))
 		}
 	}
 	add("pod", e.Pod)
@@ -51,40 +56,33 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 
 // An incident about an unknown rule is also found by that rule, as is a benign one, one about a
 // scrape by its job and its namespace, and one about a part that pools share by its cause. An
-// incident without a place is found by noPlaceKey.
+// incident without a place is found by [index.Nowhere].
 const (
-	ruleKey    = "rule"
-	jobKey     = "job"
-	scrapeKey  = "scrape"
-	sharedKey  = "shared"
-	noPlaceKey = "nowhere:"
+	ruleKey   = "rule"
+	jobKey    = "job"
+	scrapeKey = "scrape"
+	sharedKey = "shared"
 
 	targetDown state.Symptom = "target_down"
 )
 
-// namesPlace reports whether a key names a place.
-func namesPlace(key string) bool {
-	kind, _, _ := strings.Cut(key, ":")
-	return key != noPlaceKey && kind != ruleKey && kind != jobKey && kind != scrapeKey && kind != sharedKey
-}
-
 // signKeys returns the index keys of an alert's incident.
-func (b *Board) signKeys(rec *state.AlertRecord) []string {
+func (b *Board) signKeys(rec *state.AlertRecord) []index.Key {
 	return b.keysOfSign(rec.Sign.Symptom, rec.Sign.Entity, rec.Alert.Name())
 }
 
 // alertKeys returns the same of an alert on the board.
-func (b *Board) alertKeys(a *packed.Alert) []string {
+func (b *Board) alertKeys(a *packed.Alert) []index.Key {
 	return b.keysOfSign(a.Symptom(), a.Entity(), a.Rule())
 }
 
-func (b *Board) keysOfSign(s state.Symptom, e state.Entity, rule string) []string {
+func (b *Board) keysOfSign(s state.Symptom, e state.Entity, rule string) []index.Key {
 	if s != state.Unclassified {
 		rule = ""
 	}
 	keys := b.entityKeys(e, rule)
-	if !slices.ContainsFunc(keys, namesPlace) {
-		keys = append(keys, noPlaceKey)
+	if !slices.ContainsFunc(keys, index.Key.NamesPlace) {
+		keys = append(keys, index.Nowhere)
 	}
 	if s == targetDown {
 		keys = appendScrapeKey(keys, e.Namespace)
@@ -92,42 +90,27 @@ func (b *Board) keysOfSign(s state.Symptom, e state.Entity, rule string) []strin
 	return keys
 }
 
-func appendScrapeKey(keys []string, namespace string) []string {
+func appendScrapeKey(keys []index.Key, namespace string) []index.Key {
 	if namespace == "" {
 		return keys
 	}
-	return append(keys, scrapeKey+":"+strings.ToLower(namespace))
+	return append(keys, index.OtherKey(scrapeKey, namespace))
 }
 
 // scrapeKeys returns the index key of an incident's failed scrapes. What cuts Prometheus off from
 // workers mostly cuts it off from the other targets of their namespace.
-func scrapeKeys(in *state.Incident) []string {
+func scrapeKeys(in *state.Incident) []index.Key {
 	if !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom == targetDown }) {
 		return nil
 	}
 	return appendScrapeKey(nil, in.Scope.Namespace)
 }
 
-// index adds the incident to the lists of keys.
-func (b *Board) index(in *state.Incident, keys []string) {
-	own, known := b.keysOf[in.ID]
-	if !known {
-		b.open, _ = b.open.with(in)
-	}
-	for _, key := range keys {
-		if list, added := b.byKey[key].with(in); added {
-			own = append(own, key)
-			b.byKey[key] = list
-		}
-	}
-	b.keysOf[in.ID] = own
-}
-
 // indexScope makes the incident findable by the scope of its verdict, and by the other names of
 // that.
-func (b *Board) indexScope(in *state.Incident) { b.index(in, b.scopeKeys(in)) }
+func (b *Board) indexScope(in *state.Incident) { b.open.Add(in, b.scopeKeys(in)) }
 
-func (b *Board) scopeKeys(in *state.Incident) []string {
+func (b *Board) scopeKeys(in *state.Incident) []index.Key {
 	keys := b.entityKeys(in.Scope.Entity(), "")
 	for _, node := range in.Scope.Nodes {
 		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Node: node}, "")...)
@@ -140,11 +123,11 @@ func (b *Board) scopeKeys(in *state.Incident) []string {
 }
 
 // sharedKeys returns the index key of an incident whose cause is in a part that pools share.
-func sharedKeys(in *state.Incident) []string {
+func sharedKeys(in *state.Incident) []index.Key {
 	if !in.Cause().IsShared() {
 		return nil
 	}
-	return []string{sharedKey + ":" + in.Cluster + "/" + string(in.Cause())}
+	return []index.Key{index.OtherKey(sharedKey, in.Cluster+"/"+string(in.Cause()))}
 }
 
 // poolsOf returns the pools in which the incident's cause shows, if there are several: those known,
@@ -172,13 +155,13 @@ func (b *Board) poolsOf(in *state.Incident, known []state.PoolName) []state.Pool
 
 // benignKeys returns the index keys of a benign incident's rules. The rule is at fault, and may
 // fire in other places.
-func (b *Board) benignKeys(in *state.Incident) (keys []string) {
+func (b *Board) benignKeys(in *state.Incident) (keys []index.Key) {
 	if in.Cause() != state.BenignAlert {
 		return nil
 	}
 	for _, s := range in.Symptoms {
 		for _, rule := range s.Rules {
-			keys = append(keys, ruleKey+":"+strings.ToLower(rule))
+			keys = append(keys, index.OtherKey(ruleKey, rule))
 		}
 	}
 	return keys
@@ -187,10 +170,10 @@ func (b *Board) benignKeys(in *state.Incident) (keys []string) {
 // indexParts makes the incident findable by the alerts and the scope of part: the incident itself,
 // or one that was merged into it.
 func (b *Board) indexParts(in, part *state.Incident) {
-	for fp := range b.held[part.ID] {
-		b.index(in, b.alertKeys(b.alerts[fp]))
+	for a := range b.alerts.Of(part.ID) {
+		b.open.Add(in, b.alertKeys(a))
 	}
-	b.index(in, b.scopeKeys(part))
+	b.open.Add(in, b.scopeKeys(part))
 	for _, id := range part.Absorbed {
 		if merged := b.incidents[id]; merged != nil {
 			b.indexParts(in, merged)
@@ -200,15 +183,7 @@ func (b *Board) indexParts(in, part *state.Incident) {
 
 // unindex removes a resolved incident from all lists.
 func (b *Board) unindex(in *state.Incident) {
-	for _, key := range b.keysOf[in.ID] {
-		if left := b.byKey[key].without(in); !left.isEmpty() {
-			b.byKey[key] = left
-		} else {
-			delete(b.byKey, key)
-		}
-	}
-	delete(b.keysOf, in.ID)
-	b.open = b.open.without(in)
+	b.open.Remove(in)
 	if key := everywhereKey(in.Cluster, in.Everywhere); b.everywhere[key] == in {
 		delete(b.everywhere, key)
 	}

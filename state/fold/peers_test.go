@@ -560,7 +560,7 @@ func TestKeep6567AlertKeepsIdentityAcrossMerge(t *testing.T) {
 	s := newStory(t)
 	root, consequence := s.lateRoot()
 	for _, fp := range []state.Fingerprint{"xid", state.Fingerprint(state.Hash("HighTTFT", "llama"))} {
-		rec := s.board.alerts[fp]
+		rec := s.board.alerts.Get(fp)
 		if rec == nil || !rec.Active() || s.board.root(rec.Incident()) != root {
 			t.Fatalf("alert %s is not the root's: %+v", fp, rec)
 		}
@@ -601,11 +601,11 @@ func TestKeep5463MissingTopologyIsHandled(t *testing.T) {
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "late", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "PodGone", "symptom": "worker_down", "severity": "critical", "pod": "llama-1",
 			"node": "gpu-3"}}}}})
-	if rec := s.board.alerts["late"]; rec == nil || s.board.root(rec.Incident()) == nil {
+	if rec := s.board.alerts.Get("late"); rec == nil || s.board.root(rec.Incident()) == nil {
 		t.Fatal("an alert of a worker that is gone has no incident")
 	}
 	for _, fp := range []state.Fingerprint{"xid", "late", state.Fingerprint(state.Hash("HighTTFT", "llama"))} {
-		if rec := s.board.alerts[fp]; rec != nil {
+		if rec := s.board.alerts.Get(fp); rec != nil {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: fp, Status: state.Resolved,
 				StartsAt: rec.StartsAt(), EndsAt: s.now}}}})
 		}

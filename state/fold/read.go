@@ -32,7 +32,7 @@ func (b *Board) About(in *state.Input) []state.IncidentID {
 	switch {
 	case in.Alerts != nil:
 		for i := range in.Alerts.Alerts {
-			if rec := b.alerts[in.Alerts.Alerts[i].Fingerprint]; rec != nil {
+			if rec := b.alerts.Get(in.Alerts.Alerts[i].Fingerprint); rec != nil {
 				add(rec.Incident())
 			}
 		}
@@ -94,10 +94,10 @@ func changedOf[ID ~string](b *Board, kind string) iter.Seq[ID] {
 // the times at which it reported them last.
 func (b *Board) Firing(cluster string) map[state.Fingerprint]time.Time {
 	out := map[state.Fingerprint]time.Time{}
-	for fp, rec := range b.alerts {
+	for rec := range b.alerts.All() {
 		in := b.root(rec.Incident())
-		if rec.Active() && in != nil && in.Cluster == cluster && !strings.HasPrefix(string(fp), "pagerduty-") {
-			out[fp] = rec.LastAt()
+		if rec.Active() && in != nil && in.Cluster == cluster && !strings.HasPrefix(string(rec.Fingerprint()), "pagerduty-") {
+			out[rec.Fingerprint()] = rec.LastAt()
 		}
 	}
 	return out
@@ -117,9 +117,7 @@ func (b *Board) AlertsOf(in *state.Incident) []state.AlertRecord {
 func (b *Board) alertsOf(in *state.Incident) []*packed.Alert {
 	var out []*packed.Alert
 	for queue := []*state.Incident{in}; len(queue) > 0; queue = queue[1:] {
-		for fp := range b.held[queue[0].ID] {
-			out = append(out, b.alerts[fp])
-		}
+		out = slices.AppendSeq(out, b.alerts.Of(queue[0].ID))
 		for _, id := range queue[0].Absorbed {
 			if merged := b.incidents[id]; merged != nil {
 				queue = append(queue, merged)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/index"
 )
 
 // relapseWindow is the time after its end during which a trouble that comes back is the same
@@ -27,7 +28,7 @@ func byEnd(x, y *state.Incident) int {
 }
 
 // rememberEnd makes an incident that ended by itself findable by its cause, if it is one of the
-// newest maxCandidates. An end that a person decided stays.
+// newest index.MaxCandidates. An end that a person decided stays.
 func (b *Board) rememberEnd(in *state.Incident) {
 	if in.Status != state.StatusResolved || in.ResolvedBy != byAlerts {
 		return
@@ -41,7 +42,7 @@ func (b *Board) rememberEnd(in *state.Incident) {
 	recent = slices.Insert(recent, at, in) // a loaded board remembers them in another order
 	newest := recent[len(recent)-1].ResolvedAt
 	recent = slices.DeleteFunc(recent, func(old *state.Incident) bool { return newest.Sub(old.ResolvedAt) > relapseWindow })
-	b.ended[key] = recent[max(0, len(recent)-maxCandidates):]
+	b.ended[key] = recent[max(0, len(recent)-index.MaxCandidates):]
 }
 
 func (b *Board) forgetEnd(in *state.Incident) {

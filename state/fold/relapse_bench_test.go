@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/index"
 )
 
 // BenchmarkRelapse looks for the trouble of a new verdict among the ends of a storm: 27 causes with
@@ -23,7 +24,7 @@ func BenchmarkRelapse(b *testing.B) {
 		return in
 	}
 	for cause := range 27 {
-		for n := range 10 * maxCandidates {
+		for n := range 10 * index.MaxCandidates {
 			board.rememberEnd(incident(cause, n))
 		}
 	}

@@ -34,7 +34,7 @@ func TestSweepErasesSeveralIncidents(t *testing.T) {
 			t.Fatalf("a sweep erased %d of %d incidents", erased, left)
 		}
 	}
-	if left := len(s.board.alerts); left != 0 {
+	if left := s.alertCount(); left != 0 {
 		t.Errorf("%d alerts of erased incidents are still there", left)
 	}
 }
@@ -52,7 +52,7 @@ func BenchmarkRetention(b *testing.B) {
 				for _, in := range board.incidents {
 					in.Status, in.ResolvedAt, in.ResolvedBy = state.StatusResolved, now, byAlerts
 				}
-				for _, a := range board.alerts {
+				for a := range board.alerts.All() {
 					a.Resolve(now)
 				}
 				now = now.Add(f.Settings.Retain + time.Hour)

@@ -66,7 +66,7 @@ func (x *step) splitOff(in *state.Incident, ev *state.Evidence) []*packed.Alert 
 	}
 	var out []*packed.Alert
 	for _, rec := range x.Triage.SplitOff(in, firing, ev) {
-		out = append(out, x.Board.alerts[rec.Alert.Fingerprint])
+		out = append(out, x.alerts.Get(rec.Alert.Fingerprint))
 	}
 	return out
 }
@@ -79,11 +79,9 @@ func (x *step) moveAlert(a *packed.Alert, from, to *state.Incident) {
 		c.Alerts--
 		c.Active--
 	}
-	delete(x.held[a.Incident()], a.Fingerprint())
-	a.SetIncident(to.ID)
-	x.attachAlert(to.ID, a.Fingerprint())
+	x.alerts.Move(a, to.ID)
 	x.touch(kindAlert, string(a.Fingerprint()))
-	x.index(to, x.alertKeys(a))
+	x.open.Add(to, x.alertKeys(a))
 	rec := a.Record()
 	x.count(to, &rec, false)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold/packed"
 )
 
 const (
@@ -118,15 +119,15 @@ func (x *step) sweep() {
 		}
 	}
 	var old []state.Fingerprint
-	for fp, rec := range x.Board.alerts {
+	for rec := range x.alerts.All() {
 		if rec.Incident() == "" && !rec.Active() && x.now.Sub(rec.LastAt()) > 24*time.Hour {
-			old = append(old, fp)
+			old = append(old, rec.Fingerprint())
 		}
 	}
 	slices.Sort(old) // all copies of the state erase the same ones
 	for _, fp := range old[:min(len(old), maxErased-n)] {
 		n++
-		delete(x.Board.alerts, fp)
+		x.alerts.Remove(x.alerts.Get(fp))
 		x.touch(kindAlert, string(fp))
 	}
 	if n == maxErased {
@@ -147,9 +148,9 @@ func (x *step) staleAlerts() []state.Fingerprint {
 		return nil
 	}
 	var stale []state.Fingerprint
-	for fp, rec := range x.Board.alerts {
+	for rec := range x.alerts.All() {
 		if rec.Active() && x.now.Sub(rec.LastAt()) > x.Settings.StaleAfter {
-			stale = append(stale, fp)
+			stale = append(stale, rec.Fingerprint())
 		}
 	}
 	return stale
@@ -175,8 +176,8 @@ func (x *step) pastRetention() []*state.Incident {
 // or whether one that was merged into this one is still stored.
 func (x *step) isUsed(in *state.Incident) bool {
 	if root := x.root(in.ID); root != nil && root != in && root.Open() {
-		for fp := range x.held[in.ID] {
-			if rec := x.Board.alerts[fp]; rec != nil && rec.Active() {
+		for a := range x.alerts.Of(in.ID) {
+			if a.Active() {
 				return true
 			}
 		}
@@ -192,20 +193,18 @@ func (x *step) forget(in *state.Incident) (records int) {
 		in.Entries--
 		records++
 	}
-	held := slices.Sorted(maps.Keys(x.held[in.ID]))
-	for _, fp := range held[:min(len(held), maxErased)] {
-		delete(x.held[in.ID], fp)
-		delete(x.Board.alerts, fp)
-		x.touch(kindAlert, string(fp))
+	held := slices.SortedFunc(x.alerts.Of(in.ID), packed.ByFingerprint)
+	for _, a := range held[:min(len(held), maxErased)] {
+		x.alerts.Remove(a)
+		x.touch(kindAlert, string(a.Fingerprint()))
 		records++
 	}
 	x.changedIncident(in)
-	if in.Entries > 0 || len(x.held[in.ID]) > 0 {
+	if in.Entries > 0 || x.alerts.Count(in.ID) > 0 {
 		return records // not done: the next input continues
 	}
 	delete(x.Board.evidence, in.ID)
 	x.touch(kindEvidence, string(in.ID))
-	delete(x.held, in.ID)
 	x.forgetEnd(in)
 	delete(x.incidents, in.ID)
 	x.forgetRuns(in)

@@ -2,8 +2,8 @@ package keeper
 
 import (
 	"iter"
-	"slices"
 	"sync"
+	"time"
 
 	"paramedic/state"
 )
@@ -15,12 +15,38 @@ const maxRecent = 50_000
 // of the store. It holds a timeline whole or not at all. It is safe for concurrent use.
 type recent struct {
 	mu      sync.Mutex
-	of      map[state.IncidentID][]state.Entry
-	order   []state.IncidentID // in the order of their opening
+	of      map[state.IncidentID][]line // entry n at n-1
+	order   []state.IncidentID          // in the order of their opening
 	entries int
 }
 
-func newRecent() *recent { return &recent{of: map[state.IncidentID][]state.Entry{}} }
+// A line holds an entry in half its memory: most have no actor.
+type line struct {
+	at         time.Time
+	kind, text string
+	actor      *state.Actor
+	action     state.ActionID
+	seq        uint64
+	quiet      bool
+}
+
+func lineOf(e *state.Entry) line {
+	l := line{at: e.At, kind: e.Kind, text: e.Text, action: e.Action, seq: e.Seq, quiet: e.Quiet}
+	if actor := e.Actor; actor != (state.Actor{}) {
+		l.actor = &actor
+	}
+	return l
+}
+
+func (l *line) entry(of state.IncidentID, n int) state.Entry {
+	e := state.Entry{Incident: of, N: n, At: l.at, Kind: l.kind, Text: l.text, Action: l.action, Seq: l.seq, Quiet: l.quiet}
+	if l.actor != nil {
+		e.Actor = *l.actor
+	}
+	return e
+}
+
+func newRecent() *recent { return &recent{of: map[state.IncidentID][]line{}} }
 
 // add adds committed entries.
 func (r *recent) add(entries []state.Entry) {
@@ -33,7 +59,7 @@ func (r *recent) add(entries []state.Entry) {
 			if !known {
 				r.order = append(r.order, e.Incident)
 			}
-			r.of[e.Incident] = append(have, e)
+			r.of[e.Incident] = append(have, lineOf(&e))
 			r.entries++
 		case known: // another reader wrote the missing ones
 			r.drop(e.Incident)
@@ -68,5 +94,9 @@ func (r *recent) timeline(in state.Incident) ([]state.Entry, bool) {
 	if len(have) == 0 || len(have) != in.Entries {
 		return nil, false
 	}
-	return slices.Clone(have), true
+	out := make([]state.Entry, len(have))
+	for i := range have {
+		out[i] = have[i].entry(in.ID, i+1)
+	}
+	return out, true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"paramedic/state"
 )
@@ -22,6 +23,19 @@ func TestRecentTimelineIsCompleteOrMissing(t *testing.T) {
 	r.add([]state.Entry{{Incident: "a", N: 4}}) // another reader wrote the third
 	if _, ok := r.timeline(state.Incident{ID: "a", Entries: 2}); ok {
 		t.Error("a timeline with a hole is held")
+	}
+}
+
+func TestRecentTimelineKeepsEveryField(t *testing.T) {
+	person := state.Actor{ID: "U1", Name: "Ana", Via: "slack", Role: state.Admin, Unverified: true, Alias: "ana"}
+	want := []state.Entry{
+		{Incident: "a", N: 1, At: time.Unix(5, 6).UTC(), Kind: "opened", Text: "opened by an alert", Seq: 7},
+		{Incident: "a", N: 2, At: time.Unix(7, 0).UTC(), Kind: "action", Text: "denied", Actor: person, Action: "ACT-1", Seq: 8, Quiet: true},
+	}
+	r := newRecent()
+	r.add(want)
+	if got, ok := r.timeline(state.Incident{ID: "a", Entries: 2}); !ok || !slices.Equal(got, want) {
+		t.Errorf("it is %+v (%v), want %+v", got, ok, want)
 	}
 }
 

@@ -21,7 +21,7 @@ type Alert struct {
 	incident            state.IncidentID
 	seconds             [moments]int64
 	nanoseconds         [moments]int32
-	episodes            int32
+	episodes, index     int32 // index in the alerts of the incident
 	active              bool
 	status              status
 }
@@ -119,9 +119,6 @@ func (a *Alert) Symptom() state.Symptom { return a.kind.Value().symptom }
 
 // Incident returns the alert's incident, or "".
 func (a *Alert) Incident() state.IncidentID { return a.incident }
-
-// SetIncident moves the alert to an incident.
-func (a *Alert) SetIncident(id state.IncidentID) { a.incident = id }
 
 // Active reports whether the alert counts as firing.
 func (a *Alert) Active() bool { return a.active }
