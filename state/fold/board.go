@@ -24,7 +24,7 @@ type Board struct {
 	incidents         map[state.IncidentID]*state.Incident
 	alerts            *packed.Alerts // an incident does not have those of incidents merged into it
 	actions           map[state.ActionID]*state.Action
-	effects           map[state.EffectID]*state.Effect
+	effects           map[state.EffectID]*state.Effect      // none is changed in place: agendas hold them, too
 	effectsByIncident map[state.IncidentID][]state.EffectID // the effects of an incident
 	evidence          map[state.IncidentID]*state.Evidence
 	workers           map[string]*workerRecord // by cluster, namespace and pod or address
@@ -259,10 +259,18 @@ func (b *Board) Due(now time.Time) []state.Effect {
 	return due
 }
 
-// want adds an effect.
+// addEffect adds an effect.
 func (b *Board) addEffect(e *state.Effect) {
 	b.effects[e.ID] = e
 	b.effectsByIncident[e.Incident] = append(b.effectsByIncident[e.Incident], e.ID)
+}
+
+// changeEffect puts a changed copy in the place of an effect.
+func (b *Board) changeEffect(e *state.Effect, change func(*state.Effect)) {
+	changed := *e
+	change(&changed)
+	b.effects[e.ID] = &changed
+	b.touch(kindEffect, string(e.ID))
 }
 
 // removeEffect removes an effect.

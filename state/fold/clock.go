@@ -31,11 +31,12 @@ func (x *step) applyClock(c state.ClockStep) {
 		}
 	}
 	for _, e := range x.effects {
-		move(&e.Due)
-		if e.Kind == state.EffectRun {
-			e.Turn = x.in.Turn() // a step that is on its way has the old times: it is dropped, and taken again
-		}
-		x.touch(kindEffect, string(e.ID))
+		x.changeEffect(e, func(e *state.Effect) {
+			move(&e.Due)
+			if e.Kind == state.EffectRun {
+				e.Turn = x.in.Turn() // a step that is on its way has the old times: it is dropped, and taken again
+			}
+		})
 	}
 	was := x.now.Add(-c.By) // by the clock of before
 	for _, a := range x.actions {

@@ -26,9 +26,10 @@ func (x *step) applyOutcome(o state.Outcome) {
 		x.recordFlood(e, o)
 	}
 	if !o.Done {
-		e.Attempts++
-		e.Error, e.Due, e.Turn = oneLine(o.Error), o.RetryAt, x.in.Turn()
-		x.touch(kindEffect, string(e.ID))
+		x.changeEffect(e, func(e *state.Effect) {
+			e.Attempts++
+			e.Error, e.Due, e.Turn = oneLine(o.Error), o.RetryAt, x.in.Turn()
+		})
 		return
 	}
 	if in == nil {

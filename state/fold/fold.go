@@ -134,8 +134,7 @@ func (x *step) wantNotify(in *state.Incident, ch state.Channel) {
 	id := state.EffectID(fmt.Sprintf("notify:%s:%s", ch, in.ID))
 	if e := x.effects[id]; e != nil {
 		if e.Want != in.Rev {
-			e.Want = in.Rev
-			x.touch(kindEffect, string(id))
+			x.changeEffect(e, func(e *state.Effect) { e.Want = in.Rev })
 		}
 		return
 	}
@@ -147,8 +146,7 @@ func (x *step) wantNotify(in *state.Incident, ch state.Channel) {
 func (x *step) wantEffect(e state.Effect) {
 	if old := x.effects[e.ID]; old != nil {
 		if e.Due.Before(old.Due) && old.Attempts == 0 {
-			old.Due = e.Due
-			x.touch(kindEffect, string(e.ID))
+			x.changeEffect(old, func(old *state.Effect) { old.Due = e.Due })
 		}
 		return
 	}

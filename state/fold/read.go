@@ -44,7 +44,7 @@ func (b *Board) About(in *state.Input) []state.IncidentID {
 	return ids
 }
 
-// Effect returns the effect, or nil.
+// Effect returns the effect, or nil. It is never changed, and may be kept.
 func (b *Board) Effect(id state.EffectID) *state.Effect { return b.effects[id] }
 
 // Evidence returns the incident's newest gathering of evidence, or nil.

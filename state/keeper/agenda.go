@@ -73,7 +73,7 @@ type urgency struct {
 // An item is one effect on the agenda.
 type item struct {
 	key     agendaKey
-	effect  state.Effect
+	effect  *state.Effect
 	lane    Lane
 	urgency urgency
 	cause   state.Cause // of the incident while it is open
@@ -108,7 +108,7 @@ func newAgenda() *agenda {
 type move struct {
 	id      state.EffectID
 	gone    bool
-	effect  state.Effect
+	effect  *state.Effect // of the board, which does not change it
 	lane    Lane
 	urgency urgency
 	cause   state.Cause
@@ -183,12 +183,12 @@ func (a *agenda) move(partition int, m move) {
 		it = &item{key: key}
 		a.items[key] = it
 	} else {
-		if it.effect == m.effect && it.lane == m.lane && it.urgency == m.urgency && it.cause == m.cause {
+		if *it.effect == *m.effect && it.lane == m.lane && it.urgency == m.urgency && it.cause == m.cause {
 			return
 		}
 		a.remove(it)
 	}
-	isNew := it.effect.ID == ""
+	isNew := it.effect == nil
 	it.effect, it.lane, it.urgency, it.cause = m.effect, m.lane, m.urgency, m.cause
 	a.insert(it)
 	first := it.effect.Kind == state.EffectEnrich && it.effect.Attempts == 0 && !it.urgency.diagnosed
@@ -200,8 +200,9 @@ func (a *agenda) move(partition int, m move) {
 // prepare adds the preparation of a first gathering, which is due now. It is no effect of its own:
 // a board would have to write it twice for each incident, and nothing depends on it.
 func (a *agenda) prepare(it *item) {
-	ahead := &item{effect: it.effect, lane: Lane{Kind: state.EffectPrepare}, urgency: it.urgency}
-	ahead.key, ahead.effect.Kind, ahead.effect.Due = it.key.preparation(), state.EffectPrepare, it.effect.Since
+	effect := *it.effect
+	effect.Kind, effect.Due = state.EffectPrepare, effect.Since
+	ahead := &item{key: it.key.preparation(), effect: &effect, lane: Lane{Kind: state.EffectPrepare}, urgency: it.urgency}
 	a.items[ahead.key] = ahead
 	a.insert(ahead)
 }
@@ -303,7 +304,7 @@ func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 			}
 			a.served++
 			q.served = a.served
-			tasks = append(tasks, Task{Effect: it.effect, Lane: lane, Ahead: it.key.ahead, partition: it.key.partition})
+			tasks = append(tasks, Task{Effect: *it.effect, Lane: lane, Ahead: it.key.ahead, partition: it.key.partition})
 		}
 		if it := q.waiting.first(); it != nil {
 			if due := it.effect.Due; next.IsZero() || due.Before(next) {

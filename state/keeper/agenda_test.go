@@ -22,7 +22,7 @@ func newAgendaWorld() *agendaWorld {
 // want puts an effect on the agenda that has been due for a time.
 func (w *agendaWorld) want(id string, s state.Severity, waited time.Duration) {
 	e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Due: w.now.Add(-waited), Since: w.now.Add(-waited), Turn: 1}
-	w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
+	w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
 }
 
 // next takes n effects, and returns their IDs in order.
@@ -59,7 +59,7 @@ func TestFirstMessagesGoBySeveritySizeAge(t *testing.T) {
 	} {
 		w.now = w.now.Add(time.Second)
 		e := state.Effect{ID: state.EffectID(in.ID), Kind: state.EffectNotify, Due: w.now, Since: w.now}
-		w.apply(0, []move{{id: e.ID, effect: e, lane: lane, urgency: urgencyOf(&in, lane)}})
+		w.apply(0, []move{{id: e.ID, effect: &e, lane: lane, urgency: urgencyOf(&in, lane)}})
 	}
 	if got, want := w.next(5), []string{"critical", "wide", "loud", "old", "young"}; !slices.Equal(got, want) {
 		t.Errorf("taken %v, want %v", got, want)
@@ -82,7 +82,7 @@ func TestAgendaTakesFirstEvidenceFirst(t *testing.T) {
 	for i, again := range []bool{true, false} {
 		e := state.Effect{ID: state.EffectID(fmt.Sprint("again=", again)), Kind: state.EffectEnrich,
 			Since: w.now, Due: w.now.Add(time.Duration(i-10) * time.Second)}
-		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, diagnosed: again}}})
+		w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, diagnosed: again}}})
 	}
 	if got := w.next(1); !slices.Equal(got, []string{"again=false"}) {
 		t.Errorf("taken %v, want the incident without a verdict", got)
@@ -104,7 +104,7 @@ func TestAgendaReservesShareForOverdue(t *testing.T) {
 func TestAgendaKeepsLanesApart(t *testing.T) {
 	w := newAgendaWorld()
 	add := func(id string, l Lane) {
-		w.apply(0, []move{{id: state.EffectID(id), effect: state.Effect{ID: state.EffectID(id), Kind: l.Kind, Due: w.now}, lane: l}})
+		w.apply(0, []move{{id: state.EffectID(id), effect: &state.Effect{ID: state.EffectID(id), Kind: l.Kind, Due: w.now}, lane: l}})
 	}
 	slack := Lane{Kind: state.EffectNotify, Channel: state.ChannelSlack}
 	for i := range 50 {
@@ -128,7 +128,7 @@ func TestAgendaHandsOutEachTurnOnce(t *testing.T) {
 	lane := Lane{Kind: state.EffectEnrich}
 	set := func(turn uint64) {
 		e := state.Effect{ID: "a", Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: turn}
-		w.apply(0, []move{{id: "a", effect: e, lane: lane}})
+		w.apply(0, []move{{id: "a", effect: &e, lane: lane}})
 	}
 	take := func() (Task, bool) {
 		tasks, _ := w.take(w.now, func(Lane) int { return 4 })
@@ -173,7 +173,7 @@ func TestAgendaKeepsDeliveriesAcrossLoad(t *testing.T) {
 	tasks, _ := w.take(w.now, func(Lane) int { return 1 })
 	again := []move{}
 	for _, id := range []state.EffectID{"a", "b"} {
-		again = append(again, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: 1},
+		again = append(again, move{id: id, effect: &state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: 1},
 			lane: Lane{Kind: state.EffectEnrich}})
 	}
 	w.unload(0)
@@ -198,7 +198,7 @@ func TestOldestOwedCountsFailures(t *testing.T) {
 	w.want("due", state.Warning, 5*time.Second)
 	w.want("later", state.Warning, -time.Minute)
 	failing := state.Effect{ID: "failing", Kind: state.EffectEnrich, Since: w.now.Add(-time.Hour), Due: w.now.Add(time.Minute), Attempts: 9}
-	w.apply(0, []move{{id: failing.ID, effect: failing, lane: Lane{Kind: state.EffectEnrich}}})
+	w.apply(0, []move{{id: failing.ID, effect: &failing, lane: Lane{Kind: state.EffectEnrich}}})
 	if since, n := w.oldestOwed(w.now); n != 2 || !since.Equal(failing.Since) {
 		t.Errorf("%d since %s, want 2 since %s", n, since, failing.Since)
 	}
@@ -222,7 +222,7 @@ func TestAgendaForgetsDeliveriesEndedBeforeLoad(t *testing.T) {
 	tasks, _ := w.take(w.now, func(Lane) int { return 4 })
 	loaded := func(turn uint64) (moves []move) {
 		for _, id := range []state.EffectID{"a", "b"} {
-			moves = append(moves, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: turn},
+			moves = append(moves, move{id: id, effect: &state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: turn},
 				lane: Lane{Kind: state.EffectEnrich}})
 		}
 		return moves
@@ -252,7 +252,7 @@ func TestLanesOfAChannelTakeTurns(t *testing.T) {
 	for i := range 6 {
 		lane := Lane{Kind: state.EffectNotify, Channel: state.ChannelPagerDuty, First: i%2 == 0}
 		id := state.EffectID(fmt.Sprint(i))
-		w.apply(0, []move{{id: id, effect: state.Effect{ID: id, Kind: lane.Kind, Due: w.now}, lane: lane}})
+		w.apply(0, []move{{id: id, effect: &state.Effect{ID: id, Kind: lane.Kind, Due: w.now}, lane: lane}})
 	}
 	first := map[bool]int{}
 	for range 4 {
@@ -272,7 +272,7 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 	w := newAgendaWorld()
 	gather := func(id string, due time.Duration, diagnosed bool) {
 		e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Since: w.now, Due: w.now.Add(due), Turn: 1}
-		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{diagnosed: diagnosed}}})
+		w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{diagnosed: diagnosed}}})
 	}
 	take := func(kind state.EffectKind) (ids []string) {
 		tasks, _ := w.take(w.now, func(l Lane) int {
@@ -322,7 +322,7 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 func TestOldPreparationHasAnOutcome(t *testing.T) {
 	w := newAgendaWorld()
 	e := state.Effect{ID: "prepare:INC-1", Kind: state.EffectPrepare, Since: w.now, Due: w.now, Turn: 1}
-	w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectPrepare}}})
+	w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectPrepare}}})
 	tasks, _ := w.take(w.now, func(Lane) int { return 9 })
 	if len(tasks) != 1 || tasks[0].Ahead {
 		t.Fatalf("taken %+v, want the effect, which is not ahead of another", tasks)
@@ -337,7 +337,7 @@ func TestPreparationFollowsRisingSeverity(t *testing.T) {
 	w := newAgendaWorld()
 	open := func(id string, s state.Severity) {
 		e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Since: w.now, Due: w.now.Add(10 * time.Second), Turn: 1}
-		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
+		w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
 	}
 	open("a", state.Warning)
 	open("b", state.Warning)

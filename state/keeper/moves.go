@@ -33,7 +33,7 @@ func moveOf(b *fold.Board, id state.EffectID) move {
 	if e == nil {
 		return move{id: id, gone: true}
 	}
-	m := move{id: id, effect: *e, lane: Lane{Kind: e.Kind}}
+	m := move{id: id, effect: e, lane: Lane{Kind: e.Kind}}
 	in := b.Incident(e.Incident)
 	switch e.Kind {
 	case state.EffectFlood:
