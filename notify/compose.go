@@ -53,13 +53,13 @@ func Compose(f Facts) Message {
 		Escalate: line(f.Playbook.Escalate, maxLine),
 		URL:      f.Links.Incident(in.ID), PlaybookID: f.Playbook.ID, PlaybookTitle: line(f.Playbook.Title, maxLine),
 		PlaybookURL: f.Playbook.URL,
-		StartedAt:   in.StartedAt, OpenedAt: in.OpenedAt, AckedAt: in.AckedAt, AckedBy: in.AckedBy,
+		StartedAt:   in.StartedAt, OpenedAt: in.OpenedAt, AckedAt: in.AckedAt, AckedBy: in.Acker(),
 		ResolvedAt: in.ResolvedAt, ResolvedBy: line(in.ResolvedBy, maxLine), HandedAt: in.HandedAt,
 	}
 	if f.Several {
 		m.Cluster = line(in.Cluster, 120)
 	}
-	m.AckedBy.Name = line(in.AckedBy.Name, maxLine)
+	m.AckedBy.Name = line(m.AckedBy.Name, maxLine)
 	if m.PlaybookURL == "" {
 		m.PlaybookURL = f.Links.Playbook(f.Playbook.ID)
 	}

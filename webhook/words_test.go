@@ -37,7 +37,7 @@ func TestBidiCharactersAreRemovedEverywhere(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	in := w.Incidents[hooktest.Incident]
 	in.Title, in.Scope.Pool, in.Scope.Pods, in.AckedAt, in.AckedBy = evil, evil, []string{evil}, hooktest.Start,
-		state.Actor{ID: "U1", Name: evil, Via: "slack"}
+		&state.Actor{ID: "U1", Name: evil, Via: "slack"}
 	in.Diagnosis.Findings[0].Text, in.Diagnosis.Findings[0].Pod, in.Diagnosis.Story.What = evil, evil, evil
 	in.Diagnosis.Missing = []string{evil}
 	w.Incidents[hooktest.Incident] = in

@@ -72,7 +72,7 @@ func TestCommandsReportCurrentState(t *testing.T) {
 			t.Errorf("a line of the table has %d characters: %s", n, line)
 		}
 	}
-	if by := bot.Keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin,
+	if by := bot.Keeper.Incidents()[0].Acker(); by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin,
 		Unverified: true}) {
 		t.Errorf("the record says that it was acknowledged by %+v", by)
 	}

@@ -70,7 +70,7 @@ func TestPageFromTriggerToResolve(t *testing.T) {
 	show("trigger")
 	f.Incident.AlertCount++
 	show("trigger")
-	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), state.Actor{ID: "U1", Via: "slack"}
+	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), &state.Actor{ID: "U1", Via: "slack"}
 	show("trigger", "acknowledge")
 	show("trigger", "acknowledge")
 	f.Incident.Status = state.StatusResolved
@@ -191,7 +191,7 @@ func TestRetriesKeepTheOrder(t *testing.T) {
 		}
 	}
 	deliver()
-	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), state.Actor{ID: "U1", Via: "page"}
+	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), &state.Actor{ID: "U1", Via: "page"}
 	deliver()
 	f.Incident.Status = state.StatusResolved
 	deliver()

@@ -62,7 +62,7 @@ const hostile = "<!channel> <@U123> @here <https://evil|click> *b* _i_ ~s~ `c` &
 func TestHostileTextIsNeverMarkup(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	f := fresh(t)
-	f.Incident.Title, f.Incident.Scope.Model, f.Incident.AckedBy = hostile, hostile, state.Actor{ID: "U", Name: hostile}
+	f.Incident.Title, f.Incident.Scope.Model, f.Incident.AckedBy = hostile, hostile, &state.Actor{ID: "U", Name: hostile}
 	f.Incident.Diagnosis.Story = state.Story{What: hostile, Why: hostile, Else: hostile, Time: hostile, Do: []string{hostile},
 		Avoid: []string{hostile}}
 	f.Incident.Diagnosis.Findings[0].Text, f.Incident.Diagnosis.Findings[0].Signal = hostile, hostile
@@ -157,7 +157,7 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	for i := range 500 {
 		in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: state.Symptom(fmt.Sprint(i, text()[:1])), Alerts: i})
 	}
-	in.AckedBy = state.Actor{Name: text()}
+	in.AckedBy = &state.Actor{Name: text()}
 	if r.IntN(2) == 0 {
 		in.AckedAt = in.StartedAt
 	}

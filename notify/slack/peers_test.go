@@ -55,7 +55,7 @@ func TestRobusta1752IncidentStaysInItsChannel(t *testing.T) {
 	moved := n.cfg
 	moved.Channel = "#gpu-team"
 	n = New(moved, n.opt)
-	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), state.Actor{ID: "U1", Name: "Ada"}
+	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), &state.Actor{ID: "U1", Name: "Ada"}
 	f.Timeline = append(f.Timeline, state.Entry{N: 9, Text: "acknowledged by Ada"})
 	if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true); err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func TestMessageIsEditedInPlace(t *testing.T) {
 		t.Errorf("acknowledge buttons %q", got)
 	}
 
-	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), state.Actor{ID: "U1", Name: "Ada"}
+	f.Incident.AckedAt, f.Incident.AckedBy = time.Now(), &state.Actor{ID: "U1", Name: "Ada"}
 	f.Timeline = append(f.Timeline, state.Entry{N: 4, Text: "acknowledged by Ada"}, state.Entry{N: 5, Text: "noted", Quiet: true},
 		state.Entry{N: 6, Text: "approved"})
 	ref, err = n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true)

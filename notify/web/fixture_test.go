@@ -211,7 +211,7 @@ func fixture() *fakeView {
 
 	gpu := state.Incident{ID: "INC-01KA1B2D3D4E5F6G7H8J9K0M1N", Number: 43, Cluster: "default", Status: state.StatusAcked,
 		Severity: state.Critical, Title: "GPU fault on node gpu-b (Xid 79)", StartedAt: at(-31), OpenedAt: at(-30), DiagnosedAt: at(-29),
-		AckedAt: at(-25), AckedBy: state.Actor{ID: "ana", Name: "Ana"}, AlertCount: 4, ActiveAlerts: 2,
+		AckedAt: at(-25), AckedBy: &state.Actor{ID: "ana", Name: "Ana"}, AlertCount: 4, ActiveAlerts: 2,
 		Scope: state.Scope{Cluster: "default", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama", Pods: pods[1:2],
 			Nodes: []string{"gpu-b"}, GPUs: []string{"3"}},
 		Symptoms: []state.SymptomCount{{Symptom: "gpu_hardware", Severity: state.Critical, Alerts: 3, Active: 2, First: at(-31),

@@ -298,7 +298,7 @@ func TestHostileDataIsShownAsText(t *testing.T) {
 		in.Diagnosis.Correlations[0].Text = evil, evil, []string{evil}, evil, evil, evil, evil
 	in.Diagnosis.Story.Time, in.Diagnosis.Chain = evil, []state.Link{{Role: evil, Text: evil}}
 	in.External = []state.External{{Source: evil, ID: evil, URL: "javascript:alert(1)", Title: evil}}
-	in.AckedBy, in.AckedAt = state.Actor{Name: evil}, now
+	in.AckedBy, in.AckedAt = &state.Actor{Name: evil}, now
 	in.Symptoms[0].Symptom = evil
 	v.alerts[in.ID] = []state.AlertRecord{{Sign: state.Sign{Symptom: evil},
 		Alert: state.Alert{Labels: map[string]string{"alertname": evil, evil: evil}, Annotations: map[string]string{"summary": evil}}}}

@@ -201,8 +201,8 @@ func (x *step) forgetAck(in *state.Incident) {
 	if in.AckedAt.IsZero() || paged {
 		return
 	}
-	was := in.AckedBy
-	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
+	was := in.Acker()
+	in.AckedAt, in.AckedBy = time.Time{}, nil
 	if in.Status == state.StatusAcked {
 		in.Status = state.StatusOpen
 	}

@@ -81,7 +81,7 @@ func (x *step) ackAt(in *state.Incident, by state.Actor, reason string, at time.
 	if !in.Open() || in.Acknowledged() || at.Before(in.HandedAt) {
 		return
 	}
-	in.AckedAt, in.AckedBy = later(at, in.OpenedAt), by
+	in.AckedAt, in.AckedBy = later(at, in.OpenedAt), &by
 	if in.Status == state.StatusOpen {
 		in.Status = state.StatusAcked
 	}

@@ -199,7 +199,8 @@ func (x *step) merge(root, other *state.Incident) {
 	}
 	// The acknowledgement of a warning does not hold for a critical incident.
 	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() && other.Severity == root.Severity {
-		root.AckedAt, root.AckedBy = other.AckedAt, ackedElsewhere(other.AckedBy)
+		by := ackedElsewhere(other.Acker())
+		root.AckedAt, root.AckedBy = other.AckedAt, &by
 	}
 	for _, id := range other.Actions {
 		a := x.actions[id]

@@ -167,8 +167,8 @@ func (x *step) unack(in *state.Incident, by state.Actor) {
 	if in.AckedAt.IsZero() {
 		return
 	}
-	was := in.AckedBy
-	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
+	was := in.Acker()
+	in.AckedAt, in.AckedBy = time.Time{}, nil
 	if in.Status == state.StatusAcked {
 		in.Status = state.StatusOpen
 	}
@@ -221,7 +221,7 @@ func (x *step) countActive(in *state.Incident) (keys []index.Key) {
 func (x *step) reopen(in *state.Incident, keys []index.Key) {
 	x.forgetEnd(in)
 	in.ResolvedAt, in.ResolvedBy = time.Time{}, ""
-	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
+	in.AckedAt, in.AckedBy = time.Time{}, nil
 	if in.Status = state.StatusMonitoring; in.ActiveAlerts > 0 {
 		in.Status = x.activeStatus(in)
 	}

@@ -26,7 +26,7 @@ func TestPagerDutyUnackWithdrawsAck(t *testing.T) {
 		s.pageEvent(in, "acknowledged", ben, time.Second)
 		rev := in.Rev
 		s.pageEvent(in, "unacknowledged", by, 0)
-		if in.Status != state.StatusOpen || !in.AckedAt.IsZero() || in.AckedBy != (state.Actor{}) || in.Rev == rev ||
+		if in.Status != state.StatusOpen || !in.AckedAt.IsZero() || in.AckedBy != nil || in.Rev == rev ||
 			in.Told.Ref(state.ChannelPagerDuty, "status") != "triggered" {
 			t.Fatalf("%s: status %s, acked by %v, page %v", name, in.Status, in.AckedBy, in.Told)
 		}

@@ -1,10 +1,12 @@
 package keeper
 
 import (
+	"bytes"
+	"encoding/json"
 	"iter"
 	"sync"
-	"time"
 
+	"paramedic/internal/onepass"
 	"paramedic/state"
 )
 
@@ -15,38 +17,18 @@ const maxRecent = 50_000
 // of the store. It holds a timeline whole or not at all. It is safe for concurrent use.
 type recent struct {
 	mu      sync.Mutex
-	of      map[state.IncidentID][]line // entry n at n-1
-	order   []state.IncidentID          // in the order of their opening
+	of      map[state.IncidentID]lines
+	order   []state.IncidentID // in the order of their opening
 	entries int
 }
 
-// A line holds an entry in half its memory: most have no actor.
-type line struct {
-	at         time.Time
-	kind, text string
-	actor      *state.Actor
-	action     state.ActionID
-	seq        uint64
-	quiet      bool
+// lines holds a timeline in little memory: its entries as JSON, one a line.
+type lines struct {
+	n    int
+	text []byte
 }
 
-func lineOf(e *state.Entry) line {
-	l := line{at: e.At, kind: e.Kind, text: e.Text, action: e.Action, seq: e.Seq, quiet: e.Quiet}
-	if actor := e.Actor; actor != (state.Actor{}) {
-		l.actor = &actor
-	}
-	return l
-}
-
-func (l *line) entry(of state.IncidentID, n int) state.Entry {
-	e := state.Entry{Incident: of, N: n, At: l.at, Kind: l.kind, Text: l.text, Action: l.action, Seq: l.seq, Quiet: l.quiet}
-	if l.actor != nil {
-		e.Actor = *l.actor
-	}
-	return e
-}
-
-func newRecent() *recent { return &recent{of: map[state.IncidentID][]line{}} }
+func newRecent() *recent { return &recent{of: map[state.IncidentID]lines{}} }
 
 // add adds committed entries.
 func (r *recent) add(entries []state.Entry) {
@@ -54,16 +36,20 @@ func (r *recent) add(entries []state.Entry) {
 	defer r.mu.Unlock()
 	for _, e := range entries {
 		have, known := r.of[e.Incident]
-		switch {
-		case e.N == len(have)+1 && (known || e.N == 1):
-			if !known {
-				r.order = append(r.order, e.Incident)
-			}
-			r.of[e.Incident] = append(have, lineOf(&e))
-			r.entries++
-		case known: // another reader wrote the missing ones
-			r.drop(e.Incident)
+		if !known && e.N != 1 {
+			continue
 		}
+		line, err := json.Marshal(e)
+		if err != nil || e.N != have.n+1 { // another reader wrote the missing ones
+			r.drop(e.Incident)
+			continue
+		}
+		if !known {
+			r.order = append(r.order, e.Incident)
+		}
+		text := make([]byte, 0, len(have.text)+len(line)+1)
+		r.of[e.Incident] = lines{have.n + 1, append(append(append(text, have.text...), line...), '\n')}
+		r.entries++
 	}
 	for r.entries > maxRecent {
 		r.drop(r.order[0])
@@ -82,21 +68,25 @@ func (r *recent) forget(incidents iter.Seq[*state.Incident]) {
 }
 
 func (r *recent) drop(id state.IncidentID) {
-	r.entries -= len(r.of[id])
+	r.entries -= r.of[id].n
 	delete(r.of, id)
 }
 
 // timeline returns the incident's entries if all of them are held.
 func (r *recent) timeline(in state.Incident) ([]state.Entry, bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	have := r.of[in.ID]
-	if len(have) == 0 || len(have) != in.Entries {
+	r.mu.Unlock()
+	if have.n == 0 || have.n != in.Entries {
 		return nil, false
 	}
-	out := make([]state.Entry, len(have))
-	for i := range have {
-		out[i] = have[i].entry(in.ID, i+1)
+	out := make([]state.Entry, 0, have.n)
+	for line := range bytes.Lines(have.text) {
+		var e state.Entry
+		if err := onepass.Unmarshal(line, &e); err != nil {
+			return nil, false
+		}
+		out = append(out, e)
 	}
 	return out, true
 }

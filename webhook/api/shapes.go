@@ -217,7 +217,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 		Chain: listOrEmpty(d.Chain),
 		Story: StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time,
 			Do: listOrEmpty(d.Story.Do), Avoid: listOrEmpty(d.Story.Avoid), Cautions: d.Story.Cautions},
-		ActiveAlerts: in.ActiveAlerts, AckedAt: timeOrNull(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
+		ActiveAlerts: in.ActiveAlerts, AckedAt: timeOrNull(in.AckedAt), AckedBy: in.Acker().String(), ResolvedBy: in.ResolvedBy,
 		SilencedUntil: timeOrNull(in.SilencedUntil), MergedInto: in.MergedInto,
 	}
 	out.Scope.Pods, out.Scope.Nodes, out.Scope.GPUs = listOrEmpty(in.Scope.Pods), listOrEmpty(in.Scope.Nodes),

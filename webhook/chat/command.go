@@ -139,7 +139,7 @@ func (s *Chat) incident(ctx context.Context, c call, verb state.Verb, in state.I
 	}
 	label := fmt.Sprintf("%s (%s)", in.ID, escape(s.Name(&in)))
 	if done {
-		return "Already acknowledged by " + escape(in.AckedBy.String()) + ": " + label, nil
+		return "Already acknowledged by " + escape(in.Acker().String()) + ": " + label, nil
 	}
 	applied, err := s.do(ctx, o)
 	if err != nil {

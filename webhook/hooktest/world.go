@@ -94,7 +94,7 @@ func (w *World) apply(input state.Input) {
 	in, a := w.Incidents[c.Incident], w.Actions[c.Action]
 	switch c.Verb {
 	case state.VerbAck:
-		in.AckedAt, in.AckedBy, in.Status = input.At, c.Actor, state.StatusAcked
+		in.AckedAt, in.AckedBy, in.Status = input.At, &c.Actor, state.StatusAcked
 	case state.VerbResolve:
 		in.ResolvedAt, in.Status, in.ResolvedBy = input.At, state.StatusResolved, c.Actor.String()
 	case state.VerbSilence:

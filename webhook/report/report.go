@@ -78,7 +78,7 @@ func (b *report) summary(c Case, now time.Time) {
 		b.item("Cause named", timeText(in.NamedAt))
 	}
 	if !in.AckedAt.IsZero() {
-		b.item("Acknowledged", timeText(in.AckedAt)+" by "+Markdown(in.AckedBy.String()))
+		b.item("Acknowledged", timeText(in.AckedAt)+" by "+Markdown(in.Acker().String()))
 	}
 	if in.ResolvedAt.IsZero() {
 		b.item("Resolved", "not yet, as of "+timeText(now))
@@ -287,7 +287,7 @@ func (b *report) wentWell(in state.Incident, actions []state.Action) {
 	if in.AlertCount > 1 {
 		b.line("- Paramedic grouped %d alerts into one incident.", in.AlertCount)
 	}
-	switch by := Markdown(in.AckedBy.String()); {
+	switch by := Markdown(in.Acker().String()); {
 	case in.AckedAt.IsZero():
 	case in.AckedAt.Before(in.OpenedAt): // a part of it, which was merged into it later
 		b.line("- %s acknowledged a part of it before this incident was opened.", by)

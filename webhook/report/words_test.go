@@ -45,7 +45,7 @@ func TestSurenessIsNeverCertainty(t *testing.T) {
 // A root cause that was found later takes over the acknowledgement of its part.
 func TestReportHasNoNegativeTimes(t *testing.T) {
 	in := state.Incident{ID: "INC-1", Number: 8, StartedAt: start, OpenedAt: start.Add(6 * time.Minute), AlertCount: 12,
-		NamedAt: start.Add(7 * time.Minute), AckedAt: start.Add(2 * time.Minute), AckedBy: state.Actor{ID: "ana", Name: "ana"}}
+		NamedAt: start.Add(7 * time.Minute), AckedAt: start.Add(2 * time.Minute), AckedBy: &state.Actor{ID: "ana", Name: "ana"}}
 	out := Report(Case{Incident: in}, start.Add(time.Hour))
 	if strings.Contains(out, "-4m0s") || !strings.Contains(out, "acknowledged a part of it") || !strings.Contains(out, "1m0s after it noticed") {
 		t.Error(out)

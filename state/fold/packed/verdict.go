@@ -8,9 +8,9 @@ import (
 	"paramedic/state"
 )
 
-// maxShared bounds the texts and the lists that are known, to half a megabyte of those of the
-// built-in rules and playbooks. Beyond it, new ones are not shared with older ones.
-const maxShared = 256
+// maxShared bounds the texts and the lists that are known, to a megabyte of those of the built-in
+// rules and playbooks. Beyond it, new ones are not shared with older ones.
+const maxShared = 1024
 
 // verdictTexts holds texts of verdicts. In a storm most verdicts give the same advice, which took a
 // tenth of the heap.
@@ -33,7 +33,11 @@ func ShareTexts(d *state.Diagnosis) {
 		d.Alternatives[i].WouldWinIf = s.text(d.Alternatives[i].WouldWinIf)
 	}
 	for i := range d.Findings {
-		d.Findings[i].Why = s.text(d.Findings[i].Why)
+		f := &d.Findings[i]
+		f.Why = s.text(f.Why)
+		if strings.HasPrefix(f.Signal, "symptom:") { // its text names no place
+			f.Signal, f.Text = s.text(f.Signal), s.text(f.Text)
+		}
 	}
 	d.Story.Why = s.text(d.Story.Why)
 	d.Story.Do, d.Story.Avoid, d.Missing = s.list(d.Story.Do), s.list(d.Story.Avoid), s.list(d.Missing)
