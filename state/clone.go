@@ -28,7 +28,8 @@ func (s Scope) clone() Scope {
 }
 
 func (c SymptomCount) clone() SymptomCount {
-	c.Rules, c.Entities, c.Hints = slices.Clone(c.Rules), slices.Clone(c.Entities), maps.Clone(c.Hints)
+	c.Rules, c.Entities = slices.Clip(c.Rules), slices.Clip(c.Entities) // only appended to
+	c.Hints = maps.Clone(c.Hints)
 	if c.Hints == nil {
 		c.Hints = map[string]string{}
 	}

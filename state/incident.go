@@ -39,8 +39,9 @@ type Incident struct {
 	AlertCount   int            `json:"alert_count"`   // episodes of alerts, in total
 	ActiveAlerts int            `json:"active_alerts"` // alerts that fire now
 
-	// Delivery describes the Alertmanager notifications that brought the alerts.
-	Delivery Delivery `json:"delivery,omitzero"`
+	// Delivery describes the Alertmanager notifications that brought the alerts. It is nil if none
+	// did, and never changed in place.
+	Delivery *Delivery `json:"delivery,omitzero"`
 
 	Diagnosis Diagnosis `json:"diagnosis"`
 	// RuledOut lists causes that evidence for the current cause ruled out. They stay ruled out when

@@ -246,18 +246,22 @@ func (p *printer) row(name, text string) {
 
 // wrap breaks text between words.
 func wrap(s string, limit int) []string {
+	words := strings.Fields(s)
+	s = strings.Join(words, " ")
 	var out []string
-	line := ""
-	for w := range strings.FieldsSeq(s) {
+	begin, end, size := 0, 0, 0 // of the line; size counts characters
+	for _, w := range words {
+		n := text.Len(w)
 		switch {
-		case line == "":
-			line = w
-		case text.Len(line)+1+text.Len(w) > limit:
-			out = append(out, line)
-			line = w
+		case end == 0:
+			end, size = len(w), n
+		case size+1+n > limit:
+			out = append(out, s[begin:end])
+			begin = end + 1
+			end, size = begin+len(w), n
 		default:
-			line += " " + w
+			end, size = end+1+len(w), size+1+n
 		}
 	}
-	return append(out, line)
+	return append(out, s[begin:end])
 }

@@ -105,12 +105,16 @@ func data(f notify.Facts, m notify.Message, v escaper) Data {
 	in := &f.Incident
 	alerts := v.alerts(f.Alerts)
 	d := Data{Incident: v.incident(in, m)}
-	d.Receiver, d.ExternalURL = v(in.Delivery.Receiver), v(in.Delivery.ExternalURL)
+	var from state.Delivery
+	if in.Delivery != nil {
+		from = *in.Delivery
+	}
+	d.Receiver, d.ExternalURL = v(from.Receiver), v(from.ExternalURL)
 	d.Status, d.NotificationReason = "firing", "unknown"
 	if in.Status == state.StatusResolved {
 		d.Status, d.NotificationReason = "resolved", "all alerts resolved"
 	}
-	d.Alerts, d.GroupLabels, d.RouteLabels = alerts, v.labels(in.Delivery.GroupLabels), template.KV{}
+	d.Alerts, d.GroupLabels, d.RouteLabels = alerts, v.labels(from.GroupLabels), template.KV{}
 	d.CommonLabels = common(alerts, func(a template.Alert) template.KV { return a.Labels })
 	d.CommonAnnotations = common(alerts, func(a template.Alert) template.KV { return a.Annotations })
 	return d
@@ -203,7 +207,7 @@ func sample() Data {
 		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama",
 			Pods: []string{"vllm-llama-0"}}, StartedAt: started, OpenedAt: started, DiagnosedAt: sampleTime,
 		AlertCount: 3, ActiveAlerts: 2, Diagnosis: state.Diagnosis{Cause: "kv_exhaustion", Confidence: 0.93},
-		Delivery: state.Delivery{Receiver: "paramedic", ExternalURL: "http://alertmanager:9093",
+		Delivery: &state.Delivery{Receiver: "paramedic", ExternalURL: "http://alertmanager:9093",
 			GroupLabels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "cluster": "prod"}}}
 	resolved := alert
 	resolved.Fingerprint, resolved.EndsAt = "00000000000000ac", sampleTime

@@ -46,7 +46,7 @@ func facts(labels map[string]string) notify.Facts {
 	return notify.Facts{
 		Incident: state.Incident{ID: "INC-1", Number: 7, Cluster: "prod", Status: state.StatusOpen, Severity: state.Critical,
 			Title: "KV cache exhausted", StartedAt: at, OpenedAt: at,
-			Delivery: state.Delivery{Receiver: "ml", ExternalURL: "http://am:9093", GroupLabels: map[string]string{"alertname": "KVFull"}}},
+			Delivery: &state.Delivery{Receiver: "ml", ExternalURL: "http://am:9093", GroupLabels: map[string]string{"alertname": "KVFull"}}},
 		Alerts: []state.AlertRecord{
 			{Alert: state.Alert{Fingerprint: "b", Labels: map[string]string{"alertname": "KVFull", "team": "ml"}, StartsAt: at,
 				EndsAt: sampleTime}},

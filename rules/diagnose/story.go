@@ -100,12 +100,12 @@ func copyScope(s state.Scope) state.Scope {
 
 // missing returns the signals that the first and the second cause lacked.
 func missing(v verdict) []string {
+	if reason := onlyReason(v); reason != "" {
+		return []string{"every signal (" + reason + ")"} // a cluster without any source: one line instead of one per signal
+	}
 	out := []string{}
 	for i := range min(2, len(v.ranked)) {
 		out = append(out, v.ranked[i].missing(v.view)...)
-	}
-	if reason := onlyReason(out); v.view.Empty() && len(out) > fewMissing && reason != "" {
-		return []string{"every signal " + reason} // a cluster without any source: one line instead of one per signal
 	}
 	return evidence.SortedSet(out)
 }
@@ -113,17 +113,26 @@ func missing(v verdict) []string {
 // fewMissing is the number of missing signals up to which each is listed if no signal was read.
 const fewMissing = 8
 
-// onlyReason returns the reason in brackets that all have in common, or "".
-func onlyReason(missing []string) string {
-	only := ""
-	for _, m := range missing {
-		_, reason, _ := strings.Cut(m, " ")
-		if reason == "" || only != "" && reason != only {
-			return ""
-		}
-		only = reason
+// onlyReason returns the reason for which all signals of the first and the second cause are
+// missing, or "" if some were read, if they are few, or if there are several reasons.
+func onlyReason(v verdict) string {
+	if !v.view.Empty() {
+		return ""
 	}
-	return only
+	n, only := 0, ""
+	for i := range min(2, len(v.ranked)) {
+		for _, id := range v.ranked[i].unreadSignals(v.view) {
+			why := v.view.WhyMissing(id)
+			if why == "" || n > 0 && why != only {
+				return ""
+			}
+			only, n = why, n+1
+		}
+	}
+	if n <= fewMissing {
+		return ""
+	}
+	return text.Phrase(only)
 }
 
 // alternatives returns the causes that were not chosen: always the second, others if their

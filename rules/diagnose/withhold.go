@@ -224,13 +224,12 @@ func silentExporters(c *catalog.Catalog, ids []string, e *catalog.Evidence, of [
 // missing lists the signals that the cause's unanswered evidence lacks, with the reason if it is
 // known.
 func (w *causeScore) missing(v *evidence.View) []string {
-	var out, unread []string
+	var out []string
 	for _, e := range w.unanswered {
 		for _, id := range e.Condition.Signals {
 			s := v.Series(id)
 			switch {
-			case s == nil:
-				unread = append(unread, id)
+			case s == nil: // see unreadSignals
 			case s.LacksPast(e.When):
 				out = append(out, id+" (no baseline)")
 			case strings.Contains(e.When, id+".day_ago") && !s.Whole.Field("day_ago").OK:
@@ -240,11 +239,24 @@ func (w *causeScore) missing(v *evidence.View) []string {
 			}
 		}
 	}
-	for _, id := range evidence.SortedSet(unread) {
+	for _, id := range w.unreadSignals(v) {
 		if why := v.WhyMissing(id); why != "" {
 			id += " (" + text.Phrase(why) + ")"
 		}
 		out = append(out, id)
+	}
+	return evidence.SortedSet(out)
+}
+
+// unreadSignals returns the signals that the cause's unanswered evidence lacks as a whole, sorted.
+func (w *causeScore) unreadSignals(v *evidence.View) []string {
+	var out []string
+	for _, e := range w.unanswered {
+		for _, id := range e.Condition.Signals {
+			if v.Series(id) == nil {
+				out = append(out, id)
+			}
+		}
 	}
 	return evidence.SortedSet(out)
 }
@@ -285,8 +297,8 @@ func (w *causeScore) isReplaced(e *catalog.Evidence, v *evidence.View) bool {
 // reasons returns up to three distinct reasons for missing evidence.
 func reasons(v *evidence.View) string {
 	var out []string
-	for _, id := range v.MissingSignals() {
-		if r := text.Phrase(v.WhyMissing(id)); !slices.Contains(out, r) && len(out) < 3 {
+	for _, why := range v.ReasonsMissing() {
+		if r := text.Phrase(why); !slices.Contains(out, r) && len(out) < 3 {
 			out = append(out, r)
 		}
 	}

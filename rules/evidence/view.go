@@ -81,8 +81,17 @@ func (v *View) Empty() bool { return len(v.signals) == 0 }
 // WhyMissing returns the reason for which a signal is missing; empty if none is known.
 func (v *View) WhyMissing(signal string) string { return v.missing[signal] }
 
-// MissingSignals returns the IDs of the signals with a reason for which they are missing, sorted.
-func (v *View) MissingSignals() []string { return slices.Sorted(maps.Keys(v.missing)) }
+// ReasonsMissing returns the reasons for which signals are missing, in the order of their first
+// signals.
+func (v *View) ReasonsMissing() []string {
+	first := map[string]string{} // the first signal of each reason
+	for id, why := range v.missing {
+		if at, known := first[why]; !known || id < at {
+			first[why] = id
+		}
+	}
+	return slices.SortedFunc(maps.Keys(first), func(a, b string) int { return cmp.Compare(first[a], first[b]) })
+}
 
 // IsTruncated reports whether only a lower bound of a signal is known.
 func (v *View) IsTruncated(signal string) bool { return v.cutShort[signal] != nil }

@@ -21,11 +21,12 @@ func (x *step) applyAlerts(batch state.AlertBatch) {
 			order = append(order, in)
 		}
 	}
+	delivery := &state.Delivery{Receiver: batch.Receiver, ExternalURL: batch.ExternalURL, GroupLabels: batch.GroupLabels}
 	for _, in := range order {
 		if !in.Open() {
 			continue // a later alert of the payload merged it into an incident that is in order, too
 		}
-		x.recordDelivery(in, batch)
+		x.recordDelivery(in, delivery)
 		if batch.Truncated > 0 {
 			x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
 				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): more alerts may fire "+
@@ -35,15 +36,16 @@ func (x *step) applyAlerts(batch state.AlertBatch) {
 	}
 }
 
-// recordDelivery records the Alertmanager notification that brought an incident's alerts.
-func (x *step) recordDelivery(in *state.Incident, b state.AlertBatch) {
-	now := state.Delivery{Receiver: b.Receiver, ExternalURL: b.ExternalURL, GroupLabels: b.GroupLabels}
-	if before := in.Delivery; before.Receiver != "" || before.ExternalURL != "" {
-		now.GroupLabels = maps.Clone(b.GroupLabels)
-		maps.DeleteFunc(now.GroupLabels,
+// recordDelivery records the Alertmanager notification that brought an incident's alerts. The
+// incidents of one notification share it.
+func (x *step) recordDelivery(in *state.Incident, d *state.Delivery) {
+	if before := in.Delivery; before != nil && !maps.Equal(before.GroupLabels, d.GroupLabels) {
+		common := maps.Clone(d.GroupLabels)
+		maps.DeleteFunc(common,
 			func(name, value string) bool { have, ok := before.GroupLabels[name]; return !ok || have != value })
+		d = &state.Delivery{Receiver: d.Receiver, ExternalURL: d.ExternalURL, GroupLabels: common}
 	}
-	in.Delivery = now
+	in.Delivery = d
 	x.changedIncident(in)
 }
 
