@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"paramedic/state"
@@ -10,12 +11,15 @@ import (
 )
 
 const (
-	// scrubRound is the time in which every timeline is checked once. With many incidents it takes
-	// longer.
+	// scrubRound is the time in which every timeline is checked once. With very many incidents it
+	// takes longer.
 	scrubRound = 12 * time.Hour
-	// scrubLeast and scrubMost bound the time between two checks. After a storm a check reads
-	// megabytes: the links in which its records wait.
-	scrubLeast, scrubMost = 2 * time.Second, time.Minute
+	// scrubTogether is the number of timelines that are checked one after the other. Those of
+	// incidents that opened one after the other are in the same blocks of the store, each of
+	// megabytes.
+	scrubTogether = 64
+	// scrubLeast and scrubMost bound the time between two such checks.
+	scrubLeast, scrubMost = 10 * time.Second, 10 * time.Minute
 )
 
 // scrub checks the timelines of all incidents in turn until the context ends. The sum of a
@@ -23,38 +27,45 @@ const (
 // without an error.
 func (k *Keeper) scrub(ctx context.Context) {
 	known := map[state.IncidentID]int{}
-	for ctx.Err() == nil {
-		ids := k.incidentIDs()
-		for i := 0; i == 0 || i < len(ids); i++ {
-			select {
-			case <-ctx.Done():
-				return
-			case <-k.cfg.Clock.After(scrubPause(len(ids))):
-			}
-			if len(ids) == 0 {
-				break
-			}
-			if lost, why := k.lostEntries(ctx, ids[i]); lost > known[ids[i]] {
-				k.entriesLost.Add(uint64(lost - known[ids[i]])) //nolint:gosec // positive
-				known[ids[i]] = lost
-				k.cfg.Logger.ErrorContext(ctx, "the store has lost entries of a timeline, check its disk", "incident", ids[i],
+	var left []state.IncidentID
+	pause := scrubMost
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.cfg.Clock.After(pause):
+		}
+		if len(left) == 0 {
+			left = k.incidentIDs()
+			pause = scrubPause(len(left))
+		}
+		together := left[:min(len(left), scrubTogether)]
+		left = left[len(together):]
+		for _, id := range together {
+			if lost, why := k.lostEntries(ctx, id); lost > known[id] {
+				k.entriesLost.Add(uint64(lost - known[id])) //nolint:gosec // positive
+				known[id] = lost
+				k.cfg.Logger.ErrorContext(ctx, "the store has lost entries of a timeline, check its disk", "incident", id,
 					"entries", lost, "err", why)
 			}
 		}
 	}
 }
 
-// scrubPause returns the time between two checks of so many timelines.
+// scrubPause returns the time between two checks, if there are so many timelines.
 func scrubPause(timelines int) time.Duration {
-	return min(scrubMost, max(scrubLeast, scrubRound/time.Duration(max(1, timelines))))
+	checks := max(1, (timelines+scrubTogether-1)/scrubTogether)
+	return min(scrubMost, max(scrubLeast, scrubRound/time.Duration(checks)))
 }
 
-// incidentIDs returns the IDs of all incidents.
+// incidentIDs returns the IDs of all incidents, those of a partition in the order of their opening.
 func (k *Keeper) incidentIDs() (ids []state.IncidentID) {
 	k.find(func(b *fold.Board) bool {
+		from := len(ids)
 		for in := range b.EveryIncident() {
 			ids = append(ids, in.ID)
 		}
+		slices.Sort(ids[from:]) // they begin with the time
 		return false
 	})
 	return ids
