@@ -246,11 +246,12 @@ func (p *printer) row(name, text string) {
 
 // wrap breaks text between words.
 func wrap(s string, limit int) []string {
-	words := strings.Fields(s)
-	s = strings.Join(words, " ")
+	if strings.ContainsAny(s, "\t\r\n") || strings.Contains(s, "  ") || strings.TrimSpace(s) != s {
+		s = strings.Join(strings.Fields(s), " ")
+	}
 	var out []string
 	begin, end, size := 0, 0, 0 // of the line; size counts characters
-	for _, w := range words {
+	for w := range strings.SplitSeq(s, " ") {
 		n := text.Len(w)
 		switch {
 		case end == 0:

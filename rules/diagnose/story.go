@@ -119,9 +119,10 @@ func onlyReason(v verdict) string {
 	if !v.view.Empty() {
 		return ""
 	}
+	var room [128]string
 	n, only := 0, ""
 	for i := range min(2, len(v.ranked)) {
-		for _, id := range v.ranked[i].unreadSignals(v.view) {
+		for _, id := range v.ranked[i].appendUnread(room[:0], v.view) {
 			why := v.view.WhyMissing(id)
 			if why == "" || n > 0 && why != only {
 				return ""

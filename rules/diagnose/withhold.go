@@ -229,7 +229,7 @@ func (w *causeScore) missing(v *evidence.View) []string {
 		for _, id := range e.Condition.Signals {
 			s := v.Series(id)
 			switch {
-			case s == nil: // see unreadSignals
+			case s == nil: // see appendUnread
 			case s.LacksPast(e.When):
 				out = append(out, id+" (no baseline)")
 			case strings.Contains(e.When, id+".day_ago") && !s.Whole.Field("day_ago").OK:
@@ -239,7 +239,7 @@ func (w *causeScore) missing(v *evidence.View) []string {
 			}
 		}
 	}
-	for _, id := range w.unreadSignals(v) {
+	for _, id := range w.appendUnread(nil, v) {
 		if why := v.WhyMissing(id); why != "" {
 			id += " (" + text.Phrase(why) + ")"
 		}
@@ -248,17 +248,17 @@ func (w *causeScore) missing(v *evidence.View) []string {
 	return evidence.SortedSet(out)
 }
 
-// unreadSignals returns the signals that the cause's unanswered evidence lacks as a whole, sorted.
-func (w *causeScore) unreadSignals(v *evidence.View) []string {
-	var out []string
+// appendUnread appends to an empty list the signals that the cause's unanswered evidence lacks as a
+// whole, sorted.
+func (w *causeScore) appendUnread(to []string, v *evidence.View) []string {
 	for _, e := range w.unanswered {
 		for _, id := range e.Condition.Signals {
 			if v.Series(id) == nil {
-				out = append(out, id)
+				to = append(to, id)
 			}
 		}
 	}
-	return evidence.SortedSet(out)
+	return evidence.SortedSet(to)
 }
 
 // needsEngineSignal reports whether evidence reads a signal of engines that is missing and has no

@@ -235,6 +235,9 @@ func (b *Board) workerOf(e state.Entity) *workerRecord {
 	if e.Pod == "" && e.Instance != "" {
 		return b.workers[b.atAddress[e.Cluster+"/"+e.Instance]]
 	}
+	if len(b.workers) == 0 {
+		return nil // no string for a key
+	}
 	return b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)]
 }
 
