@@ -71,7 +71,7 @@ var may = map[string][]string{
 	"state/fold":       {"state"},
 	"state/keeper":     {"state", "state/fold"},
 	"state/jetstream":  {"state"},
-	"state/outbox":     {"state", "state/keeper"},
+	"state/outbox":     {"state", "state/keeper/agenda"},
 	"state/archive":    {"state"},
 	"state/statetest":  {"state"},
 	"playbooks":        {"state", "rules/treatment"},
@@ -279,7 +279,7 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 // (docs/decisions, 0018).
 const mostLines = 4000
 
-var larger = map[string]int{"lab": 5850, "state/jetstream": 4500}
+var larger = map[string]int{"lab": 5850, "state/jetstream": 4400}
 
 func TestPackagesStaySmall(t *testing.T) {
 	lines := map[string]int{}

@@ -1,16 +1,19 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	json "github.com/go-json-experiment/json/v1"
+	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	"github.com/nats-io/nats.go"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/queue"
 )
 
 const (
@@ -21,11 +24,17 @@ const (
 	// writeTimeout is the time that a write may delay those behind it. A server without a leader
 	// does not answer.
 	writeTimeout = 5 * time.Second
-	// maxJoin bounds the bytes of a batch, which the server holds in memory.
-	maxJoin = 32 << 20
-	// maxQueue bounds the waiting writes. Beyond it Append fails, and the sender keeps its inputs.
-	maxQueue = 128 << 20
 )
+
+// encodings holds buffers for the JSON of inputs. A larger one than maxKept is not used again.
+var encodings = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func freeEncoding(b *bytes.Buffer) {
+	if b.Cap() <= maxKept {
+		b.Reset()
+		encodings.Put(b)
+	}
+}
 
 // Append makes the inputs durable, all or none. Calls during a write share the next one. If the
 // context ends before the answer, the inputs may have been stored all the same. It does no harm to
@@ -40,117 +49,52 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 	if len(inputs) > maxBatch {
 		return fmt.Errorf("appending %d inputs at once: the limit is %d", len(inputs), maxBatch)
 	}
-	encoded, err := s.encode(inputs)
+	buffer := encodings.Get().(*bytes.Buffer) //nolint:forcetypeassert // of New
+	encoded, err := s.encode(inputs, buffer)
 	if err != nil {
 		return err
 	}
-	w := &write{inputs: encoded, done: make(chan error, 1)}
-	for _, e := range encoded {
-		w.bytes += len(e.data) + messageRoom
-	}
-	if err := s.queue.put(w); err != nil {
+	w := queue.NewWrite(encoded)
+	if err := s.queue.Put(w); err != nil {
+		freeEncoding(buffer)
 		return err
 	}
 	select {
-	case err := <-w.done:
+	case err := <-w.Done():
+		freeEncoding(buffer)
 		return err
 	case <-ctx.Done():
-		if w.taken.CompareAndSwap(false, true) { // it still waits, and will not be written
+		if w.GiveUp() {
 			return unavailable("waiting for the log", ctx.Err())
 		}
 		return unavailable("waiting for the log's answer (the log may have the inputs)", ctx.Err())
 	}
 }
 
-func (s *Store) encode(inputs []state.Input) ([]encoded, error) {
-	out := make([]encoded, len(inputs))
+// encode encodes inputs into the buffer, which must not be used again before they are written.
+func (s *Store) encode(inputs []state.Input, into *bytes.Buffer) ([]queue.Input, error) {
+	out, ends := make([]queue.Input, len(inputs)), make([]int, len(inputs))
 	most := min(s.mostPayload(), MaxValue)
 	for i := range inputs {
-		data, err := json.Marshal(&inputs[i])
-		if err != nil {
+		before := into.Len()
+		if err := json.MarshalWrite(into, &inputs[i], jsonv1.DefaultOptionsV1()); err != nil {
 			return nil, fmt.Errorf("encoding input %q: %w", inputs[i].ID, err)
 		}
-		if int64(len(data)) > most {
+		if ends[i] = into.Len(); int64(ends[i]-before) > most {
 			return nil, fmt.Errorf("input %q has %d bytes, and the log takes at most %d: split it, or raise the "+
 				"NATS server's max_payload",
-				inputs[i].ID, len(data), most)
+				inputs[i].ID, ends[i]-before, most)
 		}
-		out[i] = encoded{partition: s.Partition(inputs[i].Cluster), data: data, alerts: 1}
+		out[i] = queue.Input{Partition: s.Partition(inputs[i].Cluster), Alerts: 1}
 		if inputs[i].Alerts != nil {
-			out[i].alerts = max(1, len(inputs[i].Alerts.Alerts))
+			out[i].Alerts = max(1, len(inputs[i].Alerts.Alerts))
 		}
+	}
+	begin := 0
+	for i, end := range ends {
+		out[i].Data, begin = into.Bytes()[begin:end:end], end
 	}
 	return out, nil
-}
-
-// A write is one waiting call of Append.
-type write struct {
-	inputs []encoded
-	bytes  int
-	taken  atomic.Bool // by the flusher, or by the caller that gave up
-	done   chan error  // receives one answer
-}
-
-// A queue holds the writes that wait for the flusher.
-type queue struct {
-	mu     sync.Mutex
-	writes []*write
-	bytes  int
-	closed bool
-	wake   chan struct{} // holds one signal; closed with the queue
-}
-
-func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
-
-func (q *queue) put(w *write) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return errClosed
-	}
-	if q.bytes+w.bytes > maxQueue {
-		return fmt.Errorf("%w: %d MB already wait to be written", state.ErrUnavailable, q.bytes>>20)
-	}
-	q.writes = append(q.writes, w)
-	q.bytes += w.bytes
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
-// take returns the next writes that fit one batch, in order, or none. A write larger than maxJoin
-// goes alone.
-func (q *queue) take() (group []*write) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	bytes, inputs, n := 0, 0, 0
-	for _, w := range q.writes {
-		if len(group) > 0 && (inputs+len(w.inputs) > maxBatch || bytes+w.bytes > maxJoin) {
-			break
-		}
-		n++
-		q.bytes -= w.bytes
-		if !w.taken.CompareAndSwap(false, true) {
-			continue
-		}
-		group = append(group, w)
-		inputs += len(w.inputs)
-		bytes += w.bytes
-	}
-	clear(q.writes[:n])
-	q.writes = q.writes[n:]
-	return group
-}
-
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.closed {
-		q.closed = true
-		close(q.wake)
-	}
 }
 
 // flush writes what waits, until the queue is closed and empty. One write is in progress at a time,
@@ -158,13 +102,13 @@ func (q *queue) close() {
 // once.
 func (s *Store) flush() {
 	for open := true; open; {
-		_, open = <-s.queue.wake
+		_, open = <-s.queue.Wake()
 		for {
-			group := s.queue.take()
+			group := s.queue.Take()
 			if len(group) == 0 {
 				break
 			}
-			packs, whole := pack(group, s.packLimit())
+			packs, whole := queue.PackGroup(group, s.packLimit())
 			if whole && len(packs) < joinFrom {
 				s.writeEach(packs)
 			} else {
@@ -175,12 +119,12 @@ func (s *Store) flush() {
 }
 
 // writeJoined writes the group as one batch, which fails as a whole.
-func (s *Store) writeJoined(group []*write, msgs []*nats.Msg) {
+func (s *Store) writeJoined(group []*queue.Write, msgs []*nats.Msg) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	err := s.write(ctx, msgs)
 	for _, w := range group {
-		w.done <- err
+		w.Answer(err)
 	}
 }
 
@@ -203,13 +147,13 @@ func raise(v *atomic.Uint64, to uint64) {
 }
 
 // writeEach writes a few messages concurrently.
-func (s *Store) writeEach(packs []*packed) {
+func (s *Store) writeEach(packs []*queue.Pack) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	one := func(p *packed) {
+	one := func(p *queue.Pack) {
 		err := s.write(ctx, []*nats.Msg{s.message(p)})
-		for _, w := range p.writes {
-			w.done <- err
+		for _, w := range p.Writes {
+			w.Answer(err)
 		}
 	}
 	var wg sync.WaitGroup

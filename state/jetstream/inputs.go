@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/queue"
 )
 
 // A consumer of an ordered read lives on one server. If that server dies, the client library makes
@@ -279,7 +280,7 @@ func (r *reader) Next(ctx context.Context) (state.Input, error) {
 func (r *reader) closedError() error {
 	select {
 	case <-r.store.closed:
-		return errClosed
+		return queue.ErrClosed
 	default:
 		return errors.New("the reader is closed")
 	}

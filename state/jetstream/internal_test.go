@@ -15,6 +15,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream/natstest"
+	"paramedic/state/jetstream/queue"
 	"paramedic/state/statetest"
 )
 
@@ -69,80 +70,24 @@ func TestTombstonesExpire(t *testing.T) {
 	}
 }
 
-// Waiting appends are joined up to the size of a batch, without those whose caller has given up.
-func TestQueueGroups(t *testing.T) {
-	q := newQueue()
-	put := func(inputs, bytes int) *write {
-		w := &write{inputs: make([]encoded, inputs), bytes: bytes, done: make(chan error, 1)}
-		if err := q.put(w); err != nil {
-			t.Fatal(err)
-		}
-		return w
-	}
-	sizes := func() (n []int) {
-		for {
-			group := q.take()
-			if len(group) == 0 {
-				return n
-			}
-			inputs := 0
-			for _, w := range group {
-				inputs += len(w.inputs)
-			}
-			n = append(n, inputs)
-		}
-	}
-	put(1, 1)
-	put(999, 1)
-	put(1, 1)
-	if got := fmt.Sprint(sizes()); got != "[1000 1]" {
-		t.Errorf("by inputs: %s", got)
-	}
-	put(1, maxJoin)
-	put(1, 1)
-	put(1, 1)
-	if got := fmt.Sprint(sizes()); got != "[1 2]" {
-		t.Errorf("by bytes: %s", got)
-	}
-	gone := put(5, 1)
-	put(1, 1)
-	gone.taken.Store(true)
-	if got := fmt.Sprint(sizes()); got != "[1]" {
-		t.Errorf("with one that gave up: %s", got)
-	}
-	gone = put(1, 1)
-	put(1, maxJoin+1)
-	gone.taken.Store(true)
-	if got := fmt.Sprint(sizes()); got != "[1]" {
-		t.Errorf("a large one behind one that gave up: %s", got)
-	}
-	if err := q.put(&write{bytes: maxQueue + 1}); !errors.Is(err, state.ErrUnavailable) {
-		t.Errorf("a full queue: %v", err)
-	}
-	q.close()
-	if err := q.put(&write{}); !errors.Is(err, state.ErrUnavailable) {
-		t.Errorf("a closed queue: %v", err)
-	}
-}
-
 // A failed batch fails all of its callers, and the next batch is not affected.
 func TestFailedBatchFailsItsCallers(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	defer closeIt(t, s)
-	var group []*write
+	var group []*queue.Write
 	for range 3 {
-		inputs, err := s.encode([]state.Input{{Cluster: "prod", ID: "x"}})
+		inputs, err := s.encode([]state.Input{{Cluster: "prod", ID: "x"}}, new(bytes.Buffer))
 		if err != nil {
 			t.Fatal(err)
 		}
-		group = append(group, &write{inputs: inputs, done: make(chan error, 1)})
+		group = append(group, queue.NewWrite(inputs))
 	}
-	packs, _ := pack(group, 0)
+	packs, _ := queue.PackGroup(group, 0)
 	msgs := s.messages(packs)
 	msgs[1].Header.Set("Nats-Expected-Stream", "ANOTHER")
 	s.writeJoined(group, msgs)
 	for i, w := range group {
-		if err := <-w.done; !errors.Is(err, state.ErrUnavailable) {
+		if err := <-w.Done(); !errors.Is(err, state.ErrUnavailable) {
 			t.Errorf("caller %d: %v, want ErrUnavailable", i, err)
 		}
 	}
@@ -284,7 +229,7 @@ func TestOpeningOutlivesLostConnection(t *testing.T) {
 	if err := cfg.validate(); err != nil {
 		t.Fatal(err)
 	}
-	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue()}
+	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: queue.New(maxBatch)}
 	if err := s.connect(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -9,83 +9,27 @@ import (
 
 	"paramedic/internal/onepass"
 	"paramedic/state"
+	"paramedic/state/jetstream/queue"
 	"paramedic/state/jetstream/wire"
 )
 
-// The server syncs the disk once for each message, and several times for a batch. So inputs that
-// wait are written as one message: an array of them. What they change has to fit one commit, as for
-// a single input.
-const (
-	packAlerts = state.MaxBatch // alerts in a message; any other input counts as one
-	packBytes  = 256 << 10      // a quarter of a NATS server's default max_payload
-
-	messageRoom = 128 // subject, headers and framing of a message on the wire
-)
-
-// An encoded is one input as JSON.
-type encoded struct {
-	partition int
-	data      []byte
-	alerts    int // at least 1
-}
-
-// A packed holds inputs that are written as one message.
-type packed struct {
-	partition     int
-	inputs        [][]byte
-	bytes, alerts int
-	writes        []*write
-}
-
-func (p *packed) takes(e encoded, most int) bool {
-	return p.bytes+len(e.data) <= most && p.alerts+e.alerts <= packAlerts
-}
-
-// pack distributes the inputs of a group over messages of at most the given bytes, in their order.
-// A larger input, or any if most is 0, gets its own message. whole means that the inputs of each
-// write are in one message.
-func pack(group []*write, most int) (packs []*packed, whole bool) {
-	whole = true
-	var open [partitions]*packed
-	for _, w := range group {
-		var in *packed
-		for i, e := range w.inputs {
-			p := open[e.partition]
-			if p == nil || !p.takes(e, most) {
-				p = &packed{partition: e.partition}
-				open[e.partition] = p
-				packs = append(packs, p)
-			}
-			p.inputs = append(p.inputs, e.data)
-			p.bytes += len(e.data)
-			p.alerts += e.alerts
-			if p != in {
-				p.writes = append(p.writes, w)
-				whole = whole && i == 0
-			}
-			in = p
-		}
-	}
-	return packs, whole
-}
-
 // message returns a message with one input as it is, or with an array of several.
-func (s *Store) message(p *packed) *nats.Msg {
-	m := nats.NewMsg(inputSubject(p.partition))
-	if len(p.inputs) == 1 {
-		m.Data = s.compress(p.inputs[0])
+func (s *Store) message(p *queue.Pack) *nats.Msg {
+	m := nats.NewMsg(inputSubject(p.Partition))
+	if len(p.Inputs) == 1 {
+		m.Data = s.compress(p.Inputs[0])
 		return m
 	}
 	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // of New
 	defer buffers.Put(buffer)
-	*buffer = wire.AppendArray((*buffer)[:0], p.inputs)
+	*buffer = wire.AppendArray((*buffer)[:0], p.Inputs)
 	if m.Data = s.compress(*buffer); &m.Data[0] == &(*buffer)[0] { // it would not be smaller
 		m.Data = bytes.Clone(m.Data)
 	}
 	return m
 }
 
-func (s *Store) messages(packs []*packed) []*nats.Msg {
+func (s *Store) messages(packs []*queue.Pack) []*nats.Msg {
 	msgs := make([]*nats.Msg, len(packs))
 	for i, p := range packs {
 		msgs[i] = s.message(p)
@@ -100,10 +44,10 @@ func (s *Store) packLimit() int {
 	if !s.Held() {
 		return 0
 	}
-	return min(packBytes, int(s.mostPayload()/4))
+	return min(queue.PackBytes, int(s.mostPayload()/4))
 }
 
-// maxKept bounds the memory that a reader keeps for the next message: four times packBytes.
+// maxKept bounds the memory that a reader keeps for the next message: four times queue.PackBytes.
 const maxKept = 1 << 20
 
 // unpack decompresses and decodes the inputs of a message.

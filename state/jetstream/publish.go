@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/queue"
 )
 
 // The headers of an atomic batch (https://github.com/nats-io/nats-architecture-and-design, ADR-50).
@@ -105,4 +106,4 @@ func publishError(err error) error {
 }
 
 // size returns the bytes of a message on the wire.
-func size(m *nats.Msg) int { return len(m.Data) + len(m.Subject) + messageRoom }
+func size(m *nats.Msg) int { return len(m.Data) + len(m.Subject) + queue.MessageRoom }

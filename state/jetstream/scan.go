@@ -9,6 +9,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/queue"
 )
 
 const (
@@ -62,7 +63,7 @@ func (s *Store) scan(ctx context.Context, of scope, first, last uint64,
 		select {
 		case <-time.After(retryPause):
 		case <-s.closed:
-			return 0, errClosed
+			return 0, queue.ErrClosed
 		case <-ctx.Done():
 			return 0, unavailable("reading", errors.Join(err, ctx.Err()))
 		}
@@ -167,7 +168,7 @@ func (s *Store) await(ctx context.Context, came <-chan natsjs.Msg, idle *time.Ti
 	case <-idle.C:
 		return nil, fmt.Errorf("the server sent no record for %s", scanPause)
 	case <-s.closed:
-		return nil, errClosed
+		return nil, queue.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -215,7 +216,7 @@ func (s *Store) checkComplete(ctx context.Context, filters []string, seen uint64
 // wrong checksum silently. Each record is therefore requested by itself, to name the damaged one.
 func (s *Store) stallReason(ctx context.Context, filters []string, cause error) error {
 	if s.alive(context.WithoutCancel(ctx)) != nil {
-		return errClosed
+		return queue.ErrClosed
 	}
 	ended := ctx.Err()
 	ctx, cancel := bounded(context.WithoutCancel(ctx)) // the scan may have failed at the caller's deadline

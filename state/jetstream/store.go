@@ -20,6 +20,7 @@ import (
 	"paramedic/state/jetstream/lease"
 	"paramedic/state/jetstream/ledger"
 	"paramedic/state/jetstream/pulse"
+	"paramedic/state/jetstream/queue"
 )
 
 const (
@@ -111,7 +112,7 @@ type Store struct {
 	st        natsjs.Stream
 
 	lease *lease.Lease // nil: embedded, or not for a bot
-	queue *queue
+	queue *queue.Queue
 	sums  *ledger.Book
 	// waitlists has what waits in the newest known position of each partition. Nil: none was read.
 	waitlists [partitions]atomic.Pointer[waitlist]
@@ -141,7 +142,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: newQueue(), sums: ledger.NewBook(partitions),
+	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: queue.New(maxBatch), sums: ledger.NewBook(partitions),
 		tombstones: tombstoneTime, limits: limits{inline: inlineBytes, links: linkBytes}, pulse: pulse.New()}
 	err := s.connect(ctx, cfg)
 	if err == nil {
@@ -169,7 +170,7 @@ func (s *Store) Close(ctx context.Context) error {
 	var err error
 	s.closing.Do(func() {
 		close(s.closed)
-		s.queue.close()
+		s.queue.Close()
 		err = wait(ctx, &s.flusher)
 		s.readers.Wait()
 		err = errors.Join(err, s.stop(ctx))
@@ -269,7 +270,7 @@ func (s *Store) Bytes(ctx context.Context) (uint64, error) {
 func (s *Store) alive(ctx context.Context) error {
 	select {
 	case <-s.closed:
-		return errClosed
+		return queue.ErrClosed
 	default:
 	}
 	if err := ctx.Err(); err != nil {
@@ -277,8 +278,6 @@ func (s *Store) alive(ctx context.Context) error {
 	}
 	return nil
 }
-
-var errClosed = fmt.Errorf("%w: the store is closed", state.ErrUnavailable)
 
 // unavailable wraps an error that another attempt can fix. The context's own error stays visible.
 func unavailable(doing string, err error) error {

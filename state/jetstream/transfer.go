@@ -12,6 +12,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
+	"paramedic/state/jetstream/queue"
 	"paramedic/state/jetstream/wire"
 )
 
@@ -254,7 +255,7 @@ func (f *Filler) pad(ctx context.Context, seq uint64) error {
 }
 
 func (f *Filler) add(ctx context.Context, m *nats.Msg) error {
-	if len(f.batch) == maxBatch || f.bytes+size(m) > maxJoin {
+	if len(f.batch) == maxBatch || f.bytes+size(m) > queue.MaxJoin {
 		if err := f.flush(ctx); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/keeper/agenda"
 )
 
 const (
@@ -29,7 +30,7 @@ type group struct {
 	full    bool // more inputs would make the commit too large
 	records []state.Record
 	entries []state.Entry
-	moves   []move
+	moves   []agenda.Move
 	traced  []Applied
 
 	fence state.Fence // of its commit, or why it failed
@@ -151,7 +152,7 @@ func (k *Keeper) applyGroup(ctx context.Context, p *partition, reader state.Inpu
 		}
 		in = next
 	}
-	g.moves = changedMoves(p.board)
+	g.moves = agenda.Changed(p.board)
 	p.lists.follow(p.board)
 	var err error
 	g.records, g.entries, err = p.board.Take()
@@ -182,7 +183,7 @@ func (k *Keeper) endCommit(p *partition, g *group) error {
 	}
 	p.fence = g.fence
 	if p.delivers {
-		k.agenda.apply(p.n, g.moves)
+		k.agenda.Apply(p.n, g.moves)
 	}
 	k.recent.add(g.entries)
 	now := k.cfg.Clock.Now()

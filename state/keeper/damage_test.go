@@ -23,6 +23,7 @@ import (
 	"paramedic/state/fold"
 	"paramedic/state/jetstream"
 	"paramedic/state/keeper"
+	"paramedic/state/keeper/agenda"
 )
 
 // The streams, by the names of their directories.
@@ -118,7 +119,7 @@ func storm(t *testing.T, log state.Log, from, n int, at time.Time) {
 
 // pendingEffects returns every effect that the bot still has to deliver, by ID.
 func (b *bot) pendingEffects() []state.Effect {
-	tasks, _ := b.Take(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), func(keeper.Lane) int { return math.MaxInt })
+	tasks, _ := b.Take(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), func(agenda.Lane) int { return math.MaxInt })
 	due := make([]state.Effect, 0, len(tasks))
 	for _, task := range tasks {
 		if !task.Ahead {

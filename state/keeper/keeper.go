@@ -11,6 +11,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/fold"
+	"paramedic/state/keeper/agenda"
 )
 
 // Config holds what a Keeper needs.
@@ -38,7 +39,7 @@ type Config struct {
 type Keeper struct {
 	cfg    Config
 	parts  []*partition
-	agenda *agenda
+	agenda *agenda.Agenda
 	recent *recent
 	role   role
 
@@ -81,7 +82,7 @@ type partition struct {
 
 // New returns a keeper. It holds no state before Run.
 func New(cfg Config) *Keeper {
-	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1),
+	k := &Keeper{cfg: cfg, agenda: agenda.New(), recent: newRecent(), changed: make(chan struct{}, 1),
 		subs: map[chan state.Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
 		k.parts = append(k.parts, &partition{n: n, board: fold.NewBoard(), lists: newListings(),
@@ -118,7 +119,7 @@ const (
 func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 	for ctx.Err() == nil {
 		err := k.follow(ctx, p)
-		k.agenda.unload(p.n)
+		k.agenda.Unload(p.n)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -328,17 +329,17 @@ func (k *Keeper) signal() {
 // Take hands out effects that are due, at most room of each lane, and returns when the next one is
 // due. The time is zero if none waits. Within a lane the incidents' severity comes first, then age.
 // An effect comes again if [Keeper.Finished] returns it, or if it has another turn.
-func (k *Keeper) Take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
-	return k.agenda.take(now, room)
+func (k *Keeper) Take(now time.Time, room func(agenda.Lane) int) (tasks []agenda.Task, next time.Time) {
+	return k.agenda.Take(now, room)
 }
 
 // Finished ends the delivery of a task. answered means that its outcome is in the log. A task ahead
 // has none, and does not come again.
-func (k *Keeper) Finished(t Task, answered bool) { k.agenda.finish(t, answered) }
+func (k *Keeper) Finished(t agenda.Task, answered bool) { k.agenda.Finish(t, answered) }
 
 // OldestDue returns the number of effects that are due, and since when the oldest is. Effects in
 // delivery count, and those that wait for another attempt count from the time when they were first
 // wanted. The time is zero if none is due.
 func (k *Keeper) OldestDue() (since time.Time, due int) {
-	return k.agenda.oldestOwed(k.cfg.Clock.Now())
+	return k.agenda.OldestOwed(k.cfg.Clock.Now())
 }

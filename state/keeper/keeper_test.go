@@ -15,6 +15,7 @@ import (
 	"paramedic/state/fold"
 	"paramedic/state/jetstream"
 	"paramedic/state/keeper"
+	"paramedic/state/keeper/agenda"
 )
 
 func TestMain(m *testing.M) {
@@ -198,7 +199,7 @@ func TestTimersFireWithoutInput(t *testing.T) {
 	}
 	until(t, "an incident", func() bool { return len(b.Incidents()) == 1 })
 	told := func() bool {
-		tasks, _ := b.Take(clock.Now(), func(l keeper.Lane) int {
+		tasks, _ := b.Take(clock.Now(), func(l agenda.Lane) int {
 			if l.Kind == state.EffectNotify {
 				return 1
 			}

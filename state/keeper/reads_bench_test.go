@@ -7,6 +7,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/fold"
+	"paramedic/state/keeper/agenda"
 )
 
 // BenchmarkKeeperReads measures the queries of the outbox and the pages, by the number of open
@@ -25,12 +26,12 @@ func BenchmarkKeeperReads(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		k := &Keeper{parts: []*partition{partitionOf(0, board)}, agenda: newAgenda(), subs: map[chan state.Entry]bool{}}
-		k.agenda.load(0, allMoves(board))
+		k := &Keeper{parts: []*partition{partitionOf(0, board)}, agenda: agenda.New(), subs: map[chan state.Entry]bool{}}
+		k.agenda.Load(0, agenda.All(board))
 		late := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC) // everything is due
 		b.Run(fmt.Sprintf("Take/incidents=%d", incidents), func(b *testing.B) {
 			for b.Loop() {
-				tasks, _ := k.Take(late, func(Lane) int { return 1 })
+				tasks, _ := k.Take(late, func(agenda.Lane) int { return 1 })
 				for _, t := range tasks {
 					k.Finished(t, false)
 				}

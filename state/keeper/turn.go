@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/keeper/agenda"
 )
 
 // errTurn ends the following of a partition because this process got or lost the lease.
@@ -81,7 +82,7 @@ func (k *Keeper) begin(p *partition) {
 			}
 		}
 	}
-	k.agenda.load(p.n, allMoves(p.board))
+	k.agenda.Load(p.n, agenda.All(p.board))
 	p.delivers = true
 }
 

@@ -15,6 +15,7 @@ import (
 	"paramedic/state/jetstream"
 	"paramedic/state/jetstream/natstest"
 	"paramedic/state/keeper"
+	"paramedic/state/keeper/agenda"
 	"paramedic/state/statetest"
 )
 
@@ -64,8 +65,8 @@ func openIn(t *testing.T, dir string) *jetstream.Store {
 }
 
 // due takes every effect that is due.
-func due(b *bot) []keeper.Task {
-	tasks, _ := b.Take(newHandClock().Now().AddDate(0, 0, 1), func(keeper.Lane) int { return math.MaxInt })
+func due(b *bot) []agenda.Task {
+	tasks, _ := b.Take(newHandClock().Now().AddDate(0, 0, 1), func(agenda.Lane) int { return math.MaxInt })
 	return tasks
 }
 
@@ -159,7 +160,7 @@ func TestTakeoverReadsTheLogFirst(t *testing.T) {
 	if err := before.Append(t.Context(), alert("a", "pool", clock.Now())); err != nil {
 		t.Fatal(err)
 	}
-	var tasks []keeper.Task
+	var tasks []agenda.Task
 	until(t, "effects are due", func() bool { tasks = append(tasks, due(before)...); return len(tasks) > 0 })
 	before.stop()
 	store := openIn(t, dir)

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"paramedic/state"
-	"paramedic/state/keeper"
+	"paramedic/state/keeper/agenda"
 )
 
 // A Handler delivers the effects of one kind. It MUST be safe for concurrent use, MUST return soon
@@ -46,10 +46,10 @@ type Source interface {
 	// when the next one is due. The time is zero if none waits. It MUST NOT hand out an effect that
 	// is in delivery, nor a turn whose outcome is in the log. A task ahead may be in delivery
 	// beside its effect.
-	Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.Task, next time.Time)
+	Take(now time.Time, room func(agenda.Lane) int) (tasks []agenda.Task, next time.Time)
 	// Finished ends the delivery of a task. answered means that its outcome is in the log.
 	// Otherwise the effect is due again, but not a task ahead.
-	Finished(t keeper.Task, answered bool)
+	Finished(t agenda.Task, answered bool)
 	// Changed receives a value if Take may return something new.
 	Changed() <-chan struct{}
 }
@@ -63,7 +63,7 @@ type Attempt struct {
 	Panic  bool
 }
 
-// A Lane configures the delivery of one kind of effects. It applies to each [keeper.Lane] of the
+// A Lane configures the delivery of one kind of effects. It applies to each [agenda.Lane] of the
 // kind.
 type Lane struct {
 	Workers  int           // concurrent deliveries
@@ -126,7 +126,7 @@ type Dispatcher struct {
 
 	// Used by Run's own goroutine only.
 	inFlight  int
-	busy      map[keeper.Lane]int
+	busy      map[agenda.Lane]int
 	shown     map[state.Channel]int // free messages of the channels that are used, or promised by a Take
 	more      time.Time             // when a lane that had no room has some
 	gathered  time.Time             // the last gathering that began while triage was behind
@@ -143,7 +143,7 @@ const maxAnswering = 256
 
 // A progress reports that a task's handler has returned, or that the task is over.
 type progress struct {
-	task     keeper.Task
+	task     agenda.Task
 	over     bool
 	answered bool // the outcome is in the log
 }
@@ -171,7 +171,7 @@ func New(cfg Config) (*Dispatcher, error) {
 		cfg.Observe = func(Attempt) {}
 	}
 	return &Dispatcher{
-		cfg: cfg, lanes: lanes, busy: map[keeper.Lane]int{}, shown: map[state.Channel]int{},
+		cfg: cfg, lanes: lanes, busy: map[agenda.Lane]int{}, shown: map[state.Channel]int{},
 		progress: make(chan progress), leaving: make(chan struct{}), ended: make(chan struct{}),
 	}, nil
 }

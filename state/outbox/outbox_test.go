@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"paramedic/state"
-	"paramedic/state/keeper"
+	"paramedic/state/keeper/agenda"
 	"paramedic/state/outbox"
 )
 
@@ -61,14 +61,14 @@ func (w *world) tell() {
 
 func (w *world) Changed() <-chan struct{} { return w.changed }
 
-func (w *world) Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.Task, next time.Time) {
+func (w *world) Take(now time.Time, room func(agenda.Lane) int) (tasks []agenda.Task, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	given := map[keeper.Lane]int{}
+	given := map[agenda.Lane]int{}
 	for _, id := range slices.Sorted(maps.Keys(w.effects)) {
 		e := w.effects[id]
 		turn, out := w.out[id]
-		lane := keeper.Lane{Kind: e.Kind, Channel: e.Channel}
+		lane := agenda.Lane{Kind: e.Kind, Channel: e.Channel}
 		switch {
 		case e.Due.After(now):
 			if next.IsZero() || e.Due.Before(next) {
@@ -78,13 +78,13 @@ func (w *world) Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.
 		default:
 			w.out[id], w.running[id] = e.Turn, true
 			given[lane]++
-			tasks = append(tasks, keeper.Task{Effect: *e, Lane: lane, Ahead: e.Kind == state.EffectPrepare})
+			tasks = append(tasks, agenda.Task{Effect: *e, Lane: lane, Ahead: e.Kind == state.EffectPrepare})
 		}
 	}
 	return tasks, next
 }
 
-func (w *world) Finished(t keeper.Task, answered bool) {
+func (w *world) Finished(t agenda.Task, answered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, t.Effect.ID)

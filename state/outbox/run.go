@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"paramedic/state"
-	"paramedic/state/keeper"
+	"paramedic/state/keeper/agenda"
 )
 
 // Run delivers until the context ends. Deliveries in progress then have Config.Grace to finish.
@@ -64,7 +64,7 @@ func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 		d.shown[lane.Channel] += n
 	}
 	d.more = time.Time{}
-	tasks, next := d.cfg.Source.Take(now, func(l keeper.Lane) int { return d.room(l, now) })
+	tasks, next := d.cfg.Source.Take(now, func(l agenda.Lane) int { return d.room(l, now) })
 	if !d.more.IsZero() && (next.IsZero() || d.more.Before(next)) {
 		next = d.more
 	}
@@ -78,7 +78,7 @@ func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 
 // process delivers a task and appends its outcome, if it has one. The worker is free as soon as its
 // handler has returned, so that many outcomes share one write.
-func (d *Dispatcher) process(ctx context.Context, t keeper.Task) {
+func (d *Dispatcher) process(ctx context.Context, t agenda.Task) {
 	res, ok := d.deliver(ctx, t.Effect)
 	d.progress <- progress{task: t}
 	answered := ok && !t.Ahead && d.answer(ctx, t.Effect, res)
@@ -88,7 +88,7 @@ func (d *Dispatcher) process(ctx context.Context, t keeper.Task) {
 // room returns the number of free workers of a lane. A kind without a lane has one: its effects
 // fail at once. While too many outcomes wait for the log, nothing new begins. A channel that has no
 // free message has no room.
-func (d *Dispatcher) room(l keeper.Lane, now time.Time) int {
+func (d *Dispatcher) room(l agenda.Lane, now time.Time) int {
 	if d.answering >= maxAnswering {
 		return 0
 	}

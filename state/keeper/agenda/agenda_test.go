@@ -1,4 +1,4 @@
-package keeper
+package agenda
 
 import (
 	"fmt"
@@ -11,23 +11,23 @@ import (
 
 // An agendaWorld is an agenda with one lane for gathering evidence, and a clock.
 type agendaWorld struct {
-	*agenda
+	*Agenda
 	now time.Time
 }
 
 func newAgendaWorld() *agendaWorld {
-	return &agendaWorld{agenda: newAgenda(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
+	return &agendaWorld{Agenda: New(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
 }
 
 // want puts an effect on the agenda that has been due for a time.
 func (w *agendaWorld) want(id string, s state.Severity, waited time.Duration) {
 	e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Due: w.now.Add(-waited), Since: w.now.Add(-waited), Turn: 1}
-	w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
+	w.Apply(0, []Move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
 }
 
 // next takes n effects, and returns their IDs in order.
 func (w *agendaWorld) next(n int) (ids []string) {
-	tasks, _ := w.take(w.now, func(Lane) int { return n })
+	tasks, _ := w.Take(w.now, func(Lane) int { return n })
 	for _, t := range tasks {
 		ids = append(ids, string(t.Effect.ID))
 	}
@@ -59,7 +59,7 @@ func TestFirstMessagesGoBySeveritySizeAge(t *testing.T) {
 	} {
 		w.now = w.now.Add(time.Second)
 		e := state.Effect{ID: state.EffectID(in.ID), Kind: state.EffectNotify, Due: w.now, Since: w.now}
-		w.apply(0, []move{{id: e.ID, effect: &e, lane: lane, urgency: urgencyOf(&in, lane)}})
+		w.Apply(0, []Move{{id: e.ID, effect: &e, lane: lane, urgency: urgencyOf(&in, lane)}})
 	}
 	if got, want := w.next(5), []string{"critical", "wide", "loud", "old", "young"}; !slices.Equal(got, want) {
 		t.Errorf("taken %v, want %v", got, want)
@@ -82,7 +82,7 @@ func TestAgendaTakesFirstEvidenceFirst(t *testing.T) {
 	for i, again := range []bool{true, false} {
 		e := state.Effect{ID: state.EffectID(fmt.Sprint("again=", again)), Kind: state.EffectEnrich,
 			Since: w.now, Due: w.now.Add(time.Duration(i-10) * time.Second)}
-		w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, diagnosed: again}}})
+		w.Apply(0, []Move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, diagnosed: again}}})
 	}
 	if got := w.next(1); !slices.Equal(got, []string{"again=false"}) {
 		t.Errorf("taken %v, want the incident without a verdict", got)
@@ -104,7 +104,7 @@ func TestAgendaReservesShareForOverdue(t *testing.T) {
 func TestAgendaKeepsLanesApart(t *testing.T) {
 	w := newAgendaWorld()
 	add := func(id string, l Lane) {
-		w.apply(0, []move{{id: state.EffectID(id), effect: &state.Effect{ID: state.EffectID(id), Kind: l.Kind, Due: w.now}, lane: l}})
+		w.Apply(0, []Move{{id: state.EffectID(id), effect: &state.Effect{ID: state.EffectID(id), Kind: l.Kind, Due: w.now}, lane: l}})
 	}
 	slack := Lane{Kind: state.EffectNotify, Channel: state.ChannelSlack}
 	for i := range 50 {
@@ -112,7 +112,7 @@ func TestAgendaKeepsLanesApart(t *testing.T) {
 	}
 	add("page", Lane{Kind: state.EffectNotify, Channel: state.ChannelPagerDuty})
 	add("post", Lane{Kind: state.EffectNotify, Channel: state.ChannelSlack, First: true})
-	tasks, _ := w.take(w.now, func(l Lane) int {
+	tasks, _ := w.Take(w.now, func(l Lane) int {
 		if l == slack {
 			return 0 // all workers are busy
 		}
@@ -128,10 +128,10 @@ func TestAgendaHandsOutEachTurnOnce(t *testing.T) {
 	lane := Lane{Kind: state.EffectEnrich}
 	set := func(turn uint64) {
 		e := state.Effect{ID: "a", Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: turn}
-		w.apply(0, []move{{id: "a", effect: &e, lane: lane}})
+		w.Apply(0, []Move{{id: "a", effect: &e, lane: lane}})
 	}
 	take := func() (Task, bool) {
-		tasks, _ := w.take(w.now, func(Lane) int { return 4 })
+		tasks, _ := w.Take(w.now, func(Lane) int { return 4 })
 		if len(tasks) == 0 {
 			return Task{}, false
 		}
@@ -146,12 +146,12 @@ func TestAgendaHandsOutEachTurnOnce(t *testing.T) {
 	if _, ok := take(); ok {
 		t.Error("an effect in delivery is given out again")
 	}
-	w.finish(first, true)
+	w.Finish(first, true)
 	second, ok := take()
 	if !ok || second.Effect.Turn != 2 {
 		t.Errorf("after the delivery came turn %d (%v), want 2", second.Effect.Turn, ok)
 	}
-	w.finish(second, true)
+	w.Finish(second, true)
 	if _, ok := take(); ok {
 		t.Error("a turn whose outcome is in the log is given out again")
 	}
@@ -160,7 +160,7 @@ func TestAgendaHandsOutEachTurnOnce(t *testing.T) {
 	if !ok {
 		t.Fatal("the next turn is not given out")
 	}
-	w.finish(third, false)
+	w.Finish(third, false)
 	if _, ok = take(); !ok {
 		t.Error("a delivery without an outcome is not made again")
 	}
@@ -170,21 +170,21 @@ func TestAgendaKeepsDeliveriesAcrossLoad(t *testing.T) {
 	w := newAgendaWorld()
 	w.want("a", state.Warning, time.Second)
 	w.want("b", state.Warning, 0)
-	tasks, _ := w.take(w.now, func(Lane) int { return 1 })
-	again := []move{}
+	tasks, _ := w.Take(w.now, func(Lane) int { return 1 })
+	again := []Move{}
 	for _, id := range []state.EffectID{"a", "b"} {
-		again = append(again, move{id: id, effect: &state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: 1},
+		again = append(again, Move{id: id, effect: &state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: 1},
 			lane: Lane{Kind: state.EffectEnrich}})
 	}
-	w.unload(0)
+	w.Unload(0)
 	if got := w.next(4); len(got) != 0 {
 		t.Errorf("taken %v of a partition that is not loaded", got)
 	}
-	w.load(0, again)
+	w.Load(0, again)
 	if got := w.next(4); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("taken %v after the load, want b alone: a is in delivery", got)
 	}
-	w.finish(tasks[0], true)
+	w.Finish(tasks[0], true)
 	if got := w.next(4); len(got) != 0 {
 		t.Errorf("taken %v, want nothing: the outcome of a is in the log", got)
 	}
@@ -192,22 +192,22 @@ func TestAgendaKeepsDeliveriesAcrossLoad(t *testing.T) {
 
 func TestOldestOwedCountsFailures(t *testing.T) {
 	w := newAgendaWorld()
-	if since, n := w.oldestOwed(w.now); n != 0 || !since.IsZero() {
+	if since, n := w.OldestOwed(w.now); n != 0 || !since.IsZero() {
 		t.Errorf("nothing is owed, and it says %d since %s", n, since)
 	}
 	w.want("due", state.Warning, 5*time.Second)
 	w.want("later", state.Warning, -time.Minute)
 	failing := state.Effect{ID: "failing", Kind: state.EffectEnrich, Since: w.now.Add(-time.Hour), Due: w.now.Add(time.Minute), Attempts: 9}
-	w.apply(0, []move{{id: failing.ID, effect: &failing, lane: Lane{Kind: state.EffectEnrich}}})
-	if since, n := w.oldestOwed(w.now); n != 2 || !since.Equal(failing.Since) {
+	w.Apply(0, []Move{{id: failing.ID, effect: &failing, lane: Lane{Kind: state.EffectEnrich}}})
+	if since, n := w.OldestOwed(w.now); n != 2 || !since.Equal(failing.Since) {
 		t.Errorf("%d since %s, want 2 since %s", n, since, failing.Since)
 	}
 	w.next(4)
-	if _, n := w.oldestOwed(w.now); n != 2 {
+	if _, n := w.OldestOwed(w.now); n != 2 {
 		t.Errorf("%d are owed while one is in delivery, want 2", n)
 	}
-	w.apply(0, []move{{id: "due", gone: true}, {id: "failing", gone: true}})
-	if _, n := w.oldestOwed(w.now); n != 0 {
+	w.Apply(0, []Move{{id: "due", gone: true}, {id: "failing", gone: true}})
+	if _, n := w.OldestOwed(w.now); n != 0 {
 		t.Errorf("%d are owed after both were delivered", n)
 	}
 }
@@ -216,32 +216,32 @@ func TestOldestOwedCountsFailures(t *testing.T) {
 // applied.
 func TestAgendaForgetsDeliveriesEndedBeforeLoad(t *testing.T) {
 	w := newAgendaWorld()
-	w.load(0, nil)
+	w.Load(0, nil)
 	w.want("a", state.Warning, time.Second)
 	w.want("b", state.Warning, 0)
-	tasks, _ := w.take(w.now, func(Lane) int { return 4 })
-	loaded := func(turn uint64) (moves []move) {
+	tasks, _ := w.Take(w.now, func(Lane) int { return 4 })
+	loaded := func(turn uint64) (moves []Move) {
 		for _, id := range []state.EffectID{"a", "b"} {
-			moves = append(moves, move{id: id, effect: &state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: turn},
+			moves = append(moves, Move{id: id, effect: &state.Effect{ID: id, Kind: state.EffectEnrich, Since: w.now, Due: w.now, Turn: turn},
 				lane: Lane{Kind: state.EffectEnrich}})
 		}
 		return moves
 	}
-	w.unload(0)
+	w.Unload(0)
 	for _, task := range tasks {
-		w.finish(task, task.Effect.ID == "a")
+		w.Finish(task, task.Effect.ID == "a")
 	}
-	w.load(0, loaded(1))
+	w.Load(0, loaded(1))
 	if got := w.next(4); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("taken %v after the load, want b alone: the outcome of a is in the log", got)
 	}
-	w.apply(0, loaded(2)[:1])
+	w.Apply(0, loaded(2)[:1])
 	if got := w.next(4); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("taken %v, want a: its outcome was applied", got)
 	}
-	w.unload(0)
-	w.finish(tasks[0], true)
-	if w.load(0, nil); len(w.deliveries) != 1 {
+	w.Unload(0)
+	w.Finish(tasks[0], true)
+	if w.Load(0, nil); len(w.deliveries) != 1 {
 		t.Errorf("%d loans, want that of b alone, which is in delivery", len(w.deliveries))
 	}
 }
@@ -252,12 +252,12 @@ func TestLanesOfAChannelTakeTurns(t *testing.T) {
 	for i := range 6 {
 		lane := Lane{Kind: state.EffectNotify, Channel: state.ChannelPagerDuty, First: i%2 == 0}
 		id := state.EffectID(fmt.Sprint(i))
-		w.apply(0, []move{{id: id, effect: &state.Effect{ID: id, Kind: lane.Kind, Due: w.now}, lane: lane}})
+		w.Apply(0, []Move{{id: id, effect: &state.Effect{ID: id, Kind: lane.Kind, Due: w.now}, lane: lane}})
 	}
 	first := map[bool]int{}
 	for range 4 {
 		free := 1
-		tasks, _ := w.take(w.now, func(Lane) int { free--; return free + 1 })
+		tasks, _ := w.Take(w.now, func(Lane) int { free--; return free + 1 })
 		for _, task := range tasks {
 			first[task.Lane.First]++
 		}
@@ -272,10 +272,10 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 	w := newAgendaWorld()
 	gather := func(id string, due time.Duration, diagnosed bool) {
 		e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Since: w.now, Due: w.now.Add(due), Turn: 1}
-		w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{diagnosed: diagnosed}}})
+		w.Apply(0, []Move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{diagnosed: diagnosed}}})
 	}
 	take := func(kind state.EffectKind) (ids []string) {
-		tasks, _ := w.take(w.now, func(l Lane) int {
+		tasks, _ := w.Take(w.now, func(l Lane) int {
 			if l.Kind == kind {
 				return 9
 			}
@@ -286,7 +286,7 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 				t.Errorf("a task of kind %s is ahead: %v", task.Effect.Kind, task.Ahead)
 			}
 			ids = append(ids, string(task.Effect.ID))
-			w.finish(task, !task.Ahead)
+			w.Finish(task, !task.Ahead)
 		}
 		return ids
 	}
@@ -297,7 +297,7 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 	gather("verdict", 10*time.Second, false)
 	gather("verdict", 10*time.Second, true)
 	gather("ended", 10*time.Second, false)
-	w.apply(0, []move{{id: "ended", gone: true}})
+	w.Apply(0, []Move{{id: "ended", gone: true}})
 	if got := take(state.EffectEnrich); !slices.Equal(got, []string{"begun"}) {
 		t.Errorf("gathered %v, want the one that is due", got)
 	}
@@ -312,8 +312,8 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 	if got := take(state.EffectEnrich); len(got) != 3 {
 		t.Errorf("gathered %v, want the three that have become due", got)
 	}
-	w.apply(0, []move{{id: "opened", gone: true}, {id: "diagnosed", gone: true}, {id: "begun", gone: true}, {id: "verdict", gone: true}})
-	if _, n := w.oldestOwed(w.now); n != 0 || len(w.items) != 0 {
+	w.Apply(0, []Move{{id: "opened", gone: true}, {id: "diagnosed", gone: true}, {id: "begun", gone: true}, {id: "verdict", gone: true}})
+	if _, n := w.OldestOwed(w.now); n != 0 || len(w.items) != 0 {
 		t.Errorf("%d are owed of %d, after all are gone", n, len(w.items))
 	}
 }
@@ -322,12 +322,12 @@ func TestAgendaPreparesFirstGathering(t *testing.T) {
 func TestOldPreparationHasAnOutcome(t *testing.T) {
 	w := newAgendaWorld()
 	e := state.Effect{ID: "prepare:INC-1", Kind: state.EffectPrepare, Since: w.now, Due: w.now, Turn: 1}
-	w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectPrepare}}})
-	tasks, _ := w.take(w.now, func(Lane) int { return 9 })
+	w.Apply(0, []Move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectPrepare}}})
+	tasks, _ := w.Take(w.now, func(Lane) int { return 9 })
 	if len(tasks) != 1 || tasks[0].Ahead {
 		t.Fatalf("taken %+v, want the effect, which is not ahead of another", tasks)
 	}
-	w.finish(tasks[0], true)
+	w.Finish(tasks[0], true)
 	if got := w.next(9); len(got) != 0 {
 		t.Errorf("taken %v again, though its outcome is in the log", got)
 	}
@@ -337,7 +337,7 @@ func TestPreparationFollowsRisingSeverity(t *testing.T) {
 	w := newAgendaWorld()
 	open := func(id string, s state.Severity) {
 		e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Since: w.now, Due: w.now.Add(10 * time.Second), Turn: 1}
-		w.apply(0, []move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
+		w.Apply(0, []Move{{id: e.ID, effect: &e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
 	}
 	open("a", state.Warning)
 	open("b", state.Warning)

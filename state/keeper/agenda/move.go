@@ -1,13 +1,13 @@
-package keeper
+package agenda
 
 import (
 	"paramedic/state"
 	"paramedic/state/fold"
 )
 
-// changedMoves returns the moves for the changes since the last Take.
-func changedMoves(b *fold.Board) []move {
-	out := make([]move, 0, b.Changes())
+// Changed returns the moves for the changes of a board since its last Take.
+func Changed(b *fold.Board) []Move {
+	out := make([]Move, 0, b.Changes())
 	for id := range b.ChangedEffects() {
 		out = append(out, moveOf(b, id))
 	}
@@ -19,21 +19,21 @@ func changedMoves(b *fold.Board) []move {
 	return out
 }
 
-// allMoves returns the moves for the whole board.
-func allMoves(b *fold.Board) []move {
-	var out []move
+// All returns the moves for a whole board.
+func All(b *fold.Board) []Move {
+	var out []Move
 	for e := range b.EveryEffect() {
 		out = append(out, moveOf(b, e.ID))
 	}
 	return out
 }
 
-func moveOf(b *fold.Board, id state.EffectID) move {
+func moveOf(b *fold.Board, id state.EffectID) Move {
 	e := b.Effect(id)
 	if e == nil {
-		return move{id: id, gone: true}
+		return Move{id: id, gone: true}
 	}
-	m := move{id: id, effect: e, lane: Lane{Kind: e.Kind}}
+	m := Move{id: id, effect: e, lane: Lane{Kind: e.Kind}}
 	in := b.Incident(e.Incident)
 	switch e.Kind {
 	case state.EffectFlood:

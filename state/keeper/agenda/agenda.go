@@ -1,6 +1,10 @@
-package keeper
+// Package agenda orders the effects that wait for delivery.
+package agenda
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,11 +39,11 @@ const (
 	maxPassed = 3
 )
 
-// An agenda orders the committed effects of all partitions by lane and due time. Within a lane the
+// An Agenda orders the committed effects of all partitions by lane and due time. Within a lane the
 // severity of the incident comes first, then incidents without a verdict, then age. First messages
 // go by severity, then size, then age. It is safe for concurrent use. The cost of a query does not
 // grow with the number of effects.
-type agenda struct {
+type Agenda struct {
 	mu         sync.Mutex
 	items      map[agendaKey]*item
 	deliveries map[agendaKey]*delivery // effects that were handed out
@@ -98,14 +102,15 @@ type queue struct {
 	served  uint64     // when an effect was last handed out, in hand-outs of the agenda
 }
 
-func newAgenda() *agenda {
-	return &agenda{items: map[agendaKey]*item{}, deliveries: map[agendaKey]*delivery{}, lanes: map[Lane]*queue{},
+// New returns an empty agenda.
+func New() *Agenda {
+	return &Agenda{items: map[agendaKey]*item{}, deliveries: map[agendaKey]*delivery{}, lanes: map[Lane]*queue{},
 		unloaded: map[int]bool{}, owed: effectHeap{slot: byOwed}}
 }
 
-// A move is a change of an effect's place on the agenda. If gone is set, the effect is not wanted
+// A Move is a change of an effect's place on the agenda. If gone is set, the effect is not wanted
 // any more.
-type move struct {
+type Move struct {
 	id      state.EffectID
 	gone    bool
 	effect  *state.Effect // of the board, which does not change it
@@ -114,8 +119,8 @@ type move struct {
 	cause   state.Cause
 }
 
-// apply applies the changes of a commit.
-func (a *agenda) apply(partition int, moves []move) {
+// Apply applies the changes of a commit.
+func (a *Agenda) Apply(partition int, moves []Move) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range moves {
@@ -123,8 +128,8 @@ func (a *agenda) apply(partition int, moves []move) {
 	}
 }
 
-// load replaces all effects of a partition.
-func (a *agenda) load(partition int, moves []move) {
+// Load replaces all effects of a partition.
+func (a *Agenda) Load(partition int, moves []Move) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forget(partition)
@@ -139,16 +144,16 @@ func (a *agenda) load(partition int, moves []move) {
 	}
 }
 
-// unload removes a partition from the agenda until it is loaded again. Effects in delivery stay
+// Unload removes a partition from the agenda until it is loaded again. Effects in delivery stay
 // known.
-func (a *agenda) unload(partition int) {
+func (a *Agenda) Unload(partition int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forget(partition)
 	a.unloaded[partition] = true
 }
 
-func (a *agenda) forget(partition int) {
+func (a *Agenda) forget(partition int) {
 	for key, it := range a.items {
 		if key.partition == partition {
 			a.remove(it)
@@ -157,7 +162,7 @@ func (a *agenda) forget(partition int) {
 	}
 }
 
-func (a *agenda) move(partition int, m move) {
+func (a *Agenda) move(partition int, m Move) {
 	key := agendaKey{partition: partition, id: m.id}
 	it := a.items[key]
 	switch ahead := a.items[key.preparation()]; {
@@ -199,7 +204,7 @@ func (a *agenda) move(partition int, m move) {
 
 // prepare adds the preparation of a first gathering, which is due now. It is no effect of its own:
 // a board would have to write it twice for each incident, and nothing depends on it.
-func (a *agenda) prepare(it *item) {
+func (a *Agenda) prepare(it *item) {
 	effect := *it.effect
 	effect.Kind, effect.Due = state.EffectPrepare, effect.Since
 	ahead := &item{key: it.key.preparation(), effect: &effect, lane: Lane{Kind: state.EffectPrepare}, urgency: it.urgency}
@@ -208,7 +213,7 @@ func (a *agenda) prepare(it *item) {
 }
 
 // dropAhead removes the preparation of an effect, if it waits.
-func (a *agenda) dropAhead(key agendaKey) {
+func (a *Agenda) dropAhead(key agendaKey) {
 	if it := a.items[key.preparation()]; it != nil {
 		a.remove(it)
 		delete(a.items, it.key)
@@ -216,7 +221,7 @@ func (a *agenda) dropAhead(key agendaKey) {
 }
 
 // insert adds an item to its lane, unless its turn was handed out.
-func (a *agenda) insert(it *item) {
+func (a *Agenda) insert(it *item) {
 	a.owed.put(it)
 	if l := a.deliveries[it.key]; l != nil {
 		if l.running || l.turn == it.effect.Turn {
@@ -228,12 +233,12 @@ func (a *agenda) insert(it *item) {
 }
 
 // remove removes an item from every heap.
-func (a *agenda) remove(it *item) {
+func (a *Agenda) remove(it *item) {
 	a.owed.drop(it)
 	a.queue(it.lane).drop(it)
 }
 
-func (a *agenda) queue(l Lane) *queue {
+func (a *Agenda) queue(l Lane) *queue {
 	q := a.lanes[l]
 	if q == nil {
 		q = &queue{waiting: effectHeap{slot: byDue}, urgent: effectHeap{slot: byUrgency},
@@ -284,9 +289,9 @@ func (q *queue) next(now time.Time) *item {
 	return it
 }
 
-// take hands out due effects, at most room of each lane, and returns when the next one is due. The
+// Take hands out due effects, at most room of each lane, and returns when the next one is due. The
 // time is zero if none waits.
-func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
+func (a *Agenda) Take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, lane := range a.inTurn() {
@@ -315,8 +320,8 @@ func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 	return tasks, next
 }
 
-// finish ends a delivery. If its outcome is in the log, only another turn brings the effect back.
-func (a *agenda) finish(t Task, answered bool) {
+// Finish ends a delivery. If its outcome is in the log, only another turn brings the effect back.
+func (a *Agenda) Finish(t Task, answered bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := agendaKey{partition: t.partition, id: t.Effect.ID, ahead: t.Ahead}
@@ -335,8 +340,8 @@ func (a *agenda) finish(t Task, answered bool) {
 	}
 }
 
-// oldestOwed returns the number of effects that are owed, and since when the oldest is.
-func (a *agenda) oldestOwed(now time.Time) (since time.Time, owed int) {
+// OldestOwed returns the number of effects that are owed, and since when the oldest is.
+func (a *Agenda) OldestOwed(now time.Time) (since time.Time, owed int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	it := a.owed.first()
@@ -353,4 +358,45 @@ func (a *agenda) oldestOwed(now time.Time) (since time.Time, owed int) {
 		}
 	}
 	return it.owedSince(), owed
+}
+
+// inTurn returns the lanes, the one that was served longest ago first. Lanes of one channel share
+// its limit, and each gets its turn.
+func (a *Agenda) inTurn() []Lane {
+	lanes := slices.Collect(maps.Keys(a.lanes))
+	slices.SortFunc(lanes, func(x, y Lane) int { return cmp.Compare(a.lanes[x].served, a.lanes[y].served) })
+	return lanes
+}
+
+// FirstWaiting counts the open incidents that wait for their first message on a channel. It returns
+// false while some partition is not loaded.
+func (a *Agenda) FirstWaiting(ch state.Channel) (state.FloodCount, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	count := state.FloodCount{Channel: ch}
+	q := a.lanes[Lane{Kind: state.EffectNotify, Channel: ch, First: true}]
+	if len(a.unloaded) > 0 || q == nil {
+		return count, len(a.unloaded) == 0
+	}
+	causes, severity := map[state.Cause]int{}, 0
+	for _, p := range []effectHeap{q.urgent, q.waiting} {
+		for _, it := range p.items {
+			if it.cause == "" {
+				continue // it has ended
+			}
+			count.Waiting++
+			causes[it.cause]++
+			severity = max(severity, it.urgency.severity)
+		}
+	}
+	for _, s := range []state.Severity{state.Info, state.Warning, state.Critical} {
+		if s.Rank() == severity {
+			count.Severity = s
+		}
+	}
+	for cause, n := range causes {
+		count.Causes = append(count.Causes, state.CauseCount{Cause: cause, N: n})
+	}
+	state.SortCauses(count.Causes)
+	return count, true
 }
