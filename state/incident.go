@@ -56,7 +56,7 @@ type Incident struct {
 	DiagnosedAt time.Time `json:"diagnosed_at,omitzero"` // the first verdict, which may be unknown
 	NamedAt     time.Time `json:"named_at,omitzero"`     // when the current cause was first named; zero while it is unknown
 	AckedAt     time.Time `json:"acked_at,omitzero"`
-	AckedBy     *Actor    `json:"acked_by,omitzero"` // nil if AckedAt is zero; never changed in place
+	AckedBy     *Actor    `json:"acked_by,omitzero"` // nil if not known; never changed in place
 	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy  string    `json:"resolved_by,omitempty"` // "alerts", a person's name, "merge"
 	HandedAt    time.Time `json:"handed_at,omitzero"`    // when a run last needed a person; from then it is routed as critical
@@ -140,7 +140,8 @@ func (in *Incident) Acknowledged() bool {
 	return !in.AckedAt.IsZero() && !in.HandedAt.After(in.AckedAt)
 }
 
-// Acker returns who acknowledged the incident. It is zero if no person did.
+// Acker returns who acknowledged the incident. It is zero if no person did, or if that is not
+// known.
 func (in *Incident) Acker() Actor {
 	if in.AckedBy == nil {
 		return Actor{}

@@ -290,6 +290,18 @@ func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {
 	}
 }
 
+// PagerDuty does not always name who acknowledged.
+func TestAckWithoutPersonIsShown(t *testing.T) {
+	v := fixture()
+	in := &v.incidents[slicesIndex(v.incidents, 42)]
+	in.AckedBy, in.AckedAt = nil, now
+	res, body := get(t, handler(t, v, nil), everyPage[1], nil)
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("the page answers %s", res.Status)
+	}
+	contains(t, body, `data-testid="acked">Acknowledged <`)
+}
+
 func TestHostileDataIsShownAsText(t *testing.T) {
 	const evil = `</title></text><script>alert(1)</script><img src=x onerror=alert(1)>"' style="x` + "\u202E\u2066\u061C\u200F\x1b"
 	v := fixture()

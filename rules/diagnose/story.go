@@ -124,7 +124,7 @@ func onlyReason(v verdict) string {
 	for i := range min(2, len(v.ranked)) {
 		for _, id := range v.ranked[i].appendUnread(room[:0], v.view) {
 			why := v.view.WhyMissing(id)
-			if why == "" || n > 0 && why != only {
+			if why == "" || n > 0 && why != only && text.Phrase(why) != text.Phrase(only) {
 				return ""
 			}
 			only, n = why, n+1

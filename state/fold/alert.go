@@ -21,7 +21,7 @@ func (x *step) applyAlerts(batch state.AlertBatch) {
 			order = append(order, in)
 		}
 	}
-	delivery := &state.Delivery{Receiver: batch.Receiver, ExternalURL: batch.ExternalURL, GroupLabels: batch.GroupLabels}
+	delivery := deliveryOf(batch)
 	for _, in := range order {
 		if !in.Open() {
 			continue // a later alert of the payload merged it into an incident that is in order, too
@@ -36,10 +36,21 @@ func (x *step) applyAlerts(batch state.AlertBatch) {
 	}
 }
 
+// deliveryOf describes the Alertmanager notification of a batch. It is nil if there is nothing to
+// describe.
+func deliveryOf(b state.AlertBatch) *state.Delivery {
+	if b.Receiver == "" && b.ExternalURL == "" && b.GroupLabels == nil {
+		return nil
+	}
+	return &state.Delivery{Receiver: b.Receiver, ExternalURL: b.ExternalURL, GroupLabels: b.GroupLabels}
+}
+
 // recordDelivery records the Alertmanager notification that brought an incident's alerts. The
 // incidents of one notification share it.
 func (x *step) recordDelivery(in *state.Incident, d *state.Delivery) {
-	if before := in.Delivery; before != nil && !maps.Equal(before.GroupLabels, d.GroupLabels) {
+	before := in.Delivery
+	known := before != nil && (before.Receiver != "" || before.ExternalURL != "")
+	if known && d != nil && !maps.Equal(before.GroupLabels, d.GroupLabels) {
 		common := maps.Clone(d.GroupLabels)
 		maps.DeleteFunc(common,
 			func(name, value string) bool { have, ok := before.GroupLabels[name]; return !ok || have != value })

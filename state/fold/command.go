@@ -81,13 +81,21 @@ func (x *step) ackAt(in *state.Incident, by state.Actor, reason string, at time.
 	if !in.Open() || in.Acknowledged() || at.Before(in.HandedAt) {
 		return
 	}
-	in.AckedAt, in.AckedBy = later(at, in.OpenedAt), &by
+	in.AckedAt, in.AckedBy = later(at, in.OpenedAt), knownActor(by)
 	if in.Status == state.StatusOpen {
 		in.Status = state.StatusAcked
 	}
 	x.record(in, state.Entry{Kind: "acked", Actor: by,
 		Text: fmt.Sprintf("acknowledged by %s%s", by, withReason(reason))})
 	x.publish(in)
+}
+
+// knownActor returns the actor, or nil for a zero one.
+func knownActor(by state.Actor) *state.Actor {
+	if by == (state.Actor{}) {
+		return nil
+	}
+	return &by
 }
 
 func (x *step) resolve(in *state.Incident, by state.Actor, reason string) {

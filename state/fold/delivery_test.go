@@ -12,8 +12,16 @@ import (
 func TestDeliveriesAreRecorded(t *testing.T) {
 	s := newStory(t)
 	deliver := func(name, receiver string, group map[string]string) {
-		s.apply(state.Input{Alerts: &state.AlertBatch{Receiver: receiver, ExternalURL: "http://" + receiver, GroupLabels: group,
-			Alerts: []state.Alert{s.newAlert(state.Firing, name, "queue", "warning", "llama")}}})
+		batch := state.AlertBatch{Receiver: receiver, GroupLabels: group,
+			Alerts: []state.Alert{s.newAlert(state.Firing, name, "queue", "warning", "llama")}}
+		if receiver != "" {
+			batch.ExternalURL = "http://" + receiver
+		}
+		s.apply(state.Input{Alerts: &batch})
+	}
+	deliver("0", "", nil)
+	if got := s.onlyIncident().Delivery; got != nil {
+		t.Errorf("a payload without a receiver: %+v", got)
 	}
 	deliver("A", "one", map[string]string{"alertname": "A", "cluster": "prod"})
 	if got := s.onlyIncident().Delivery; got.Receiver != "one" || len(got.GroupLabels) != 2 {

@@ -199,8 +199,7 @@ func (x *step) merge(root, other *state.Incident) {
 	}
 	// The acknowledgement of a warning does not hold for a critical incident.
 	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() && other.Severity == root.Severity {
-		by := ackedElsewhere(other.Acker())
-		root.AckedAt, root.AckedBy = other.AckedAt, &by
+		root.AckedAt, root.AckedBy = other.AckedAt, knownActor(ackedElsewhere(other.Acker()))
 	}
 	for _, id := range other.Actions {
 		a := x.actions[id]

@@ -45,7 +45,16 @@ func (s *story) apply(in state.Input) {
 	if in.At.IsZero() {
 		in.At = s.now
 	}
+	before := map[*state.Effect]state.Effect{} // an agenda may hold them
+	for _, e := range s.board.effects {
+		before[e] = *e
+	}
 	s.fold.Apply(s.board, in)
+	for e, was := range before {
+		if *e != was {
+			s.t.Fatalf("input %d changed effect %s in place: %+v, before %+v", s.seq, e.ID, *e, was)
+		}
+	}
 	records, entries, err := s.board.Take()
 	if err != nil {
 		s.t.Fatal(err)

@@ -62,8 +62,7 @@ func (x *step) planAgain(in *state.Incident, a *state.Action) {
 	// of a run that it denied itself.
 	own := a.Steps[0].At.Equal(a.Steps[len(a.Steps)-1].At)
 	if e := x.effects[planEffect(in.ID)]; e != nil && !e.Due.After(x.now) && !own {
-		e.Turn = x.in.Turn()
-		x.touch(kindEffect, string(e.ID))
+		x.changeEffect(e, func(e *state.Effect) { e.Turn = x.in.Turn() })
 	}
 	x.wantPlan(in, x.now.Add(pause))
 }

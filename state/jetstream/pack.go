@@ -47,7 +47,7 @@ func (s *Store) packLimit() int {
 	return min(queue.PackBytes, int(s.mostPayload()/4))
 }
 
-// maxKept bounds the memory that a reader keeps for the next message: four times queue.PackBytes.
+// maxKept bounds a buffer that is kept for the next message: four times queue.PackBytes.
 const maxKept = 1 << 20
 
 // unpack decompresses and decodes the inputs of a message.

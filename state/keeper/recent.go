@@ -40,21 +40,32 @@ func (r *recent) add(entries []state.Entry) {
 			continue
 		}
 		line, err := json.Marshal(e)
-		if err != nil || e.N != have.n+1 { // another reader wrote the missing ones
+		if err != nil || e.N != have.n+1 { // not whole any more: another reader wrote the missing ones
 			r.drop(e.Incident)
 			continue
 		}
 		if !known {
 			r.order = append(r.order, e.Incident)
 		}
-		text := make([]byte, 0, len(have.text)+len(line)+1)
-		r.of[e.Incident] = lines{have.n + 1, append(append(append(text, have.text...), line...), '\n')}
+		r.of[e.Incident] = lines{have.n + 1, appendLine(have.text, line)}
 		r.entries++
 	}
 	for r.entries > maxRecent {
 		r.drop(r.order[0])
 		r.order = r.order[1:]
 	}
+}
+
+// shortTimeline is the size, in bytes, up to which a timeline has no room for more. Most have two
+// or three entries.
+const shortTimeline = 2048
+
+// appendLine returns the text with another line. Readers of the text may go on.
+func appendLine(text, line []byte) []byte {
+	if room := len(text) + len(line) + 1; room <= shortTimeline {
+		text = append(make([]byte, 0, room), text...)
+	}
+	return append(append(text, line...), '\n')
 }
 
 // forget drops the timelines of incidents that were loaded again. Another reader or a rebuild may

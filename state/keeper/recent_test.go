@@ -39,6 +39,23 @@ func TestRecentTimelineKeepsEveryField(t *testing.T) {
 	}
 }
 
+func TestLongTimelineGrowsInPlace(t *testing.T) {
+	const entries = 300
+	r := newRecent()
+	var copies int
+	for n := range entries {
+		before := r.of["a"].text
+		r.add([]state.Entry{{Incident: "a", N: n + 1, Text: fmt.Sprint("entry ", n+1)}})
+		if after := r.of["a"].text; len(before) > 0 && &before[0] != &after[0] {
+			copies++
+		}
+	}
+	got, ok := r.timeline(state.Incident{ID: "a", Entries: entries})
+	if !ok || len(got) != entries || got[entries-1].Text != "entry 300" || copies > entries/4 {
+		t.Errorf("%d entries (%v), copied %d times", len(got), ok, copies)
+	}
+}
+
 // A rebuilt timeline may differ in its text, not in the number of its entries.
 func TestRecentTimelineIsDroppedOnLoad(t *testing.T) {
 	r := newRecent()

@@ -58,16 +58,15 @@ func scrubPause(timelines int) time.Duration {
 	return min(scrubMost, max(scrubLeast, scrubRound/time.Duration(checks)))
 }
 
-// incidentIDs returns the IDs of all incidents, those of a partition in the order of their opening.
+// incidentIDs returns the IDs of all incidents, in the order of their opening.
 func (k *Keeper) incidentIDs() (ids []state.IncidentID) {
 	k.find(func(b *fold.Board) bool {
-		from := len(ids)
 		for in := range b.EveryIncident() {
 			ids = append(ids, in.ID)
 		}
-		slices.Sort(ids[from:]) // they begin with the time
 		return false
 	})
+	slices.Sort(ids) // they begin with the time
 	return ids
 }
 

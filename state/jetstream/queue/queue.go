@@ -49,7 +49,7 @@ func (w *Write) Answer(err error) { w.done <- err }
 // Done receives the answer.
 func (w *Write) Done() <-chan error { return w.done }
 
-// GiveUp reports whether the write still waits, and removes it. Otherwise it is on its way.
+// GiveUp reports whether the write still waits. If so, it will not be written.
 func (w *Write) GiveUp() bool { return w.taken.CompareAndSwap(false, true) }
 
 // A Queue holds the writes that wait. It is safe for concurrent use.
