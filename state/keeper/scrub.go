@@ -14,12 +14,12 @@ const (
 	// scrubRound is the time in which every timeline is checked once. With very many incidents it
 	// takes longer.
 	scrubRound = 12 * time.Hour
-	// scrubTogether is the number of timelines that are checked one after the other. Those of
-	// incidents that opened one after the other are in the same blocks of the store, each of
-	// megabytes.
-	scrubTogether = 64
+	// scrubTogether is the number of timelines that are checked one after the other. After a storm
+	// each check leaves megabytes of garbage: it reads the links in which the records wait. Fewer
+	// together would wake an idle process more often.
+	scrubTogether = 8
 	// scrubLeast and scrubMost bound the time between two such checks.
-	scrubLeast, scrubMost = 10 * time.Second, 10 * time.Minute
+	scrubLeast, scrubMost = 2 * time.Second, 10 * time.Minute
 )
 
 // scrub checks the timelines of all incidents in turn until the context ends. The sum of a

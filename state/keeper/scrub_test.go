@@ -57,7 +57,7 @@ func TestUnreadableTimelinesCountAsLost(t *testing.T) {
 }
 
 func TestTimelinesAreCheckedInTwelveHours(t *testing.T) {
-	for timelines, want := range map[int]time.Duration{0: 10 * time.Minute, 64: 10 * time.Minute, 92_160: 30 * time.Second, 1_000_000: 10 * time.Second} {
+	for timelines, want := range map[int]time.Duration{0: 10 * time.Minute, 8: 10 * time.Minute, 11_520: 30 * time.Second, 1_000_000: 2 * time.Second} {
 		if got := scrubPause(timelines); got != want {
 			t.Errorf("%d timelines are checked every %s, want %s", timelines, got, want)
 		}
