@@ -236,7 +236,7 @@ func (b *Board) workerOf(e state.Entity) *workerRecord {
 		return b.workers[b.atAddress[e.Cluster+"/"+e.Instance]]
 	}
 	if len(b.workers) == 0 {
-		return nil // no string for a key
+		return nil // most alerts of a bot without sources: no string is made for them
 	}
 	return b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)]
 }

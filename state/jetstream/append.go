@@ -26,9 +26,11 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
-// encodings holds buffers for the JSON of inputs. A larger one than maxKept is not used again.
+// encodings holds buffers for the JSON of inputs.
 var encodings = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// freeEncoding gives a buffer back, unless it has become larger than maxKept. Its inputs must be
+// written, or never be.
 func freeEncoding(b *bytes.Buffer) {
 	if b.Cap() <= maxKept {
 		b.Reset()
@@ -52,6 +54,7 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 	buffer := encodings.Get().(*bytes.Buffer) //nolint:forcetypeassert // of New
 	encoded, err := s.encode(inputs, buffer)
 	if err != nil {
+		freeEncoding(buffer)
 		return err
 	}
 	w := queue.NewWrite(encoded)

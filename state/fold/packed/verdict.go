@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// maxShared bounds the texts and the lists that are known, to a megabyte of those of the built-in
-// rules and playbooks. Beyond it, new ones are not shared with older ones.
+// maxShared bounds the texts and the lists that are known. Most have less than a kilobyte, so they
+// take about two megabytes. Beyond it, new ones are not shared with older ones.
 const maxShared = 1024
 
 // verdictTexts holds texts of verdicts. In a storm most verdicts give the same advice, which took a

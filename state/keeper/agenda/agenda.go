@@ -2,23 +2,11 @@
 package agenda
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"paramedic/state"
 )
-
-// A Lane groups effects that must not wait for those of another lane: a kind, and for notifications
-// one channel of it. The first message about an incident has a lane of its own, so that edits of
-// older messages do not delay it.
-type Lane struct {
-	Kind    state.EffectKind
-	Channel state.Channel // of notifications
-	First   bool          // of notifications: the channel has not shown the incident yet
-}
 
 // A Task is a due effect that the keeper has handed out for delivery.
 type Task struct {
@@ -31,35 +19,27 @@ type Task struct {
 	partition int
 }
 
-const (
-	// overdue is the time that an effect waits behind more urgent ones before it gets a share of
-	// its lane.
-	overdue = time.Minute
-	// maxPassed bounds how many more urgent effects go before one that is overdue.
-	maxPassed = 3
-)
-
 // An Agenda orders the committed effects of all partitions by lane and due time. Within a lane the
 // severity of the incident comes first, then incidents without a verdict, then age. First messages
 // go by severity, then size, then age. It is safe for concurrent use. The cost of a query does not
 // grow with the number of effects.
 type Agenda struct {
 	mu         sync.Mutex
-	items      map[agendaKey]*item
-	deliveries map[agendaKey]*delivery // effects that were handed out
+	items      map[itemKey]*item
+	deliveries map[itemKey]*delivery // effects that were handed out
 	lanes      map[Lane]*queue
 	unloaded   map[int]bool // partitions that must be loaded again
 	owed       effectHeap   // every item, by the time since which it is owed
 	served     uint64       // how many effects were handed out
 }
 
-type agendaKey struct {
+type itemKey struct {
 	partition int
 	id        state.EffectID
 	ahead     bool // the preparation of the effect
 }
 
-func (k agendaKey) preparation() agendaKey { return agendaKey{k.partition, k.id, true} }
+func (k itemKey) preparation() itemKey { return itemKey{k.partition, k.id, true} }
 
 // A delivery is an effect in delivery, or one whose outcome is in the log and not applied yet.
 type delivery struct {
@@ -76,7 +56,7 @@ type urgency struct {
 
 // An item is one effect on the agenda.
 type item struct {
-	key     agendaKey
+	key     itemKey
 	effect  *state.Effect
 	lane    Lane
 	urgency urgency
@@ -92,19 +72,9 @@ func (i *item) owedSince() time.Time {
 	return i.effect.Since
 }
 
-// A queue holds the effects of one lane.
-type queue struct {
-	waiting effectHeap // not due yet, by due time
-	urgent  effectHeap // due, the most urgent first
-	oldest  effectHeap // the same, by age
-	passed  int        // how many went before the oldest since an oldest one went
-	retries int        // how many of waiting were tried before
-	served  uint64     // when an effect was last handed out, in hand-outs of the agenda
-}
-
 // New returns an empty agenda.
 func New() *Agenda {
-	return &Agenda{items: map[agendaKey]*item{}, deliveries: map[agendaKey]*delivery{}, lanes: map[Lane]*queue{},
+	return &Agenda{items: map[itemKey]*item{}, deliveries: map[itemKey]*delivery{}, lanes: map[Lane]*queue{},
 		unloaded: map[int]bool{}, owed: effectHeap{slot: byOwed}}
 }
 
@@ -163,7 +133,7 @@ func (a *Agenda) forget(partition int) {
 }
 
 func (a *Agenda) move(partition int, m Move) {
-	key := agendaKey{partition: partition, id: m.id}
+	key := itemKey{partition: partition, id: m.id}
 	it := a.items[key]
 	switch ahead := a.items[key.preparation()]; {
 	case ahead == nil:
@@ -213,7 +183,7 @@ func (a *Agenda) prepare(it *item) {
 }
 
 // dropAhead removes the preparation of an effect, if it waits.
-func (a *Agenda) dropAhead(key agendaKey) {
+func (a *Agenda) dropAhead(key itemKey) {
 	if it := a.items[key.preparation()]; it != nil {
 		a.remove(it)
 		delete(a.items, it.key)
@@ -246,47 +216,6 @@ func (a *Agenda) queue(l Lane) *queue {
 		a.lanes[l] = q
 	}
 	return q
-}
-
-func (q *queue) add(it *item) {
-	q.waiting.put(it)
-	if it.effect.Attempts > 0 {
-		q.retries++
-	}
-}
-
-func (q *queue) drop(it *item) {
-	if it.at[byDue] > 0 && it.effect.Attempts > 0 {
-		q.retries--
-	}
-	q.waiting.drop(it)
-	q.urgent.drop(it)
-	q.oldest.drop(it)
-}
-
-// wake moves the effects that have become due to the urgent and oldest heaps.
-func (q *queue) wake(now time.Time) {
-	for it := q.waiting.first(); it != nil && !it.effect.Due.After(now); it = q.waiting.first() {
-		q.drop(it)
-		q.urgent.put(it)
-		q.oldest.put(it)
-	}
-}
-
-// next removes and returns the next effect of the lane. The most urgent goes first, but overdue
-// effects get a share of the lane.
-func (q *queue) next(now time.Time) *item {
-	it, old := q.urgent.first(), q.oldest.first()
-	switch {
-	case it == old:
-		q.passed = 0
-	case q.passed >= maxPassed && now.Sub(old.owedSince()) > overdue:
-		it, q.passed = old, 0
-	default:
-		q.passed++
-	}
-	q.drop(it)
-	return it
 }
 
 // Take hands out due effects, at most room of each lane, and returns when the next one is due. The
@@ -324,7 +253,7 @@ func (a *Agenda) Take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 func (a *Agenda) Finish(t Task, answered bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := agendaKey{partition: t.partition, id: t.Effect.ID, ahead: t.Ahead}
+	key := itemKey{partition: t.partition, id: t.Effect.ID, ahead: t.Ahead}
 	l, it := a.deliveries[key], a.items[key]
 	if l == nil {
 		return
@@ -358,14 +287,6 @@ func (a *Agenda) OldestOwed(now time.Time) (since time.Time, owed int) {
 		}
 	}
 	return it.owedSince(), owed
-}
-
-// inTurn returns the lanes, the one that was served longest ago first. Lanes of one channel share
-// its limit, and each gets its turn.
-func (a *Agenda) inTurn() []Lane {
-	lanes := slices.Collect(maps.Keys(a.lanes))
-	slices.SortFunc(lanes, func(x, y Lane) int { return cmp.Compare(a.lanes[x].served, a.lanes[y].served) })
-	return lanes
 }
 
 // FirstWaiting counts the open incidents that wait for their first message on a channel. It returns
