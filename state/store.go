@@ -17,6 +17,12 @@ type Record struct {
 // Timeline reports whether the record is an entry of a timeline.
 func (r Record) Timeline() bool { return strings.HasPrefix(r.Key, TimelinePrefix+".") }
 
+// Under reports whether the record's key starts with the dot-separated tokens of a prefix.
+func (r Record) Under(prefix string) bool {
+	rest, ok := strings.CutPrefix(r.Key, prefix)
+	return ok && (rest == "" || rest[0] == '.')
+}
+
 // TimelinePrefix is the kind of timeline records. [Store.Load] leaves them out, because they are
 // read one incident at a time.
 const TimelinePrefix = "timeline"
@@ -77,9 +83,9 @@ type Store interface {
 	// with the records of the caller's Load as changed by Follow. Otherwise it returns ErrFenced,
 	// and the caller must Load.
 	Resume(ctx context.Context, partition int, fence Fence) (Fence, error)
-	// List reads the records whose key starts with the given tokens, in the order of their first
-	// write.
-	List(ctx context.Context, partition int, prefix string) ([]Record, error)
+	// List reads the records whose key starts with the tokens of a prefix, in the order of their
+	// first write. One call for many prefixes reads less than a call for each.
+	List(ctx context.Context, partition int, prefixes ...string) ([]Record, error)
 	// Received reports whether the readers have received every input that is in the log now.
 	Received(ctx context.Context) (bool, error)
 	// Ready returns an error if an input could not be made durable now.

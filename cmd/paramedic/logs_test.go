@@ -72,13 +72,13 @@ func (s *faultyStore) Append(ctx context.Context, inputs ...state.Input) error {
 	return s.Store.Append(ctx, inputs...)
 }
 
-func (s *faultyStore) List(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
+func (s *faultyStore) List(ctx context.Context, partition int, prefixes ...string) ([]state.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.lists {
 		return nil, errors.New("the disk is damaged")
 	}
-	return s.Store.List(ctx, partition, prefix)
+	return s.Store.List(ctx, partition, prefixes...)
 }
 
 // Whatever fails while the bot works on an incident, the line in its log names the incident.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -176,25 +175,38 @@ func (s *Store) keepRead(ctx context.Context, partition int, rev uint64, pos pos
 	return s.keepWaiting(partition, rev, pos), nil
 }
 
-// waitingRecords returns the newest value of each waiting record whose key starts with the tokens
-// of the prefix, in the order of their first write. An empty prefix means all.
-func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist, prefix string) ([]state.Record, error) {
-	with := slices.DeleteFunc(slices.Clone(w.links), func(l link.Link) bool { return prefix != "" && !l.Has(prefix) })
-	parts := make([][]state.Record, len(with), len(with)+1)
-	matching := func(records []state.Record) []state.Record {
-		return slices.DeleteFunc(slices.Clone(records), func(r state.Record) bool {
-			return prefix != "" && r.Key != prefix && !strings.HasPrefix(r.Key, prefix+".")
-		})
-	}
-	err := s.readLinks(ctx, partition, w.rev, with, func(i int, o openLink) { parts[i] = matching(o.records) })
+// waitingRecords returns the newest value of each waiting record, in the order of their first
+// write.
+func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist) ([]state.Record, error) {
+	parts := make([][]state.Record, len(w.links))
+	err := s.readLinks(ctx, partition, w.rev, w.links, func(i int, o openLink) { parts[i] = o.records })
 	if err != nil {
 		return nil, err
 	}
-	found := newWaitlist(nil)
-	for _, records := range append(parts, matching(w.records)) {
-		found.add(records)
+	return newWaitlist(slices.Concat(append(parts, w.records)...)).records, nil
+}
+
+// waitingOf returns the same of the records whose key starts with the tokens of a prefix. It keeps
+// nothing of the links' data.
+func (s *Store) waitingOf(ctx context.Context, partition int, w *waitlist, prefixes []string) ([]state.Record, error) {
+	with := slices.DeleteFunc(slices.Clone(w.links), func(l link.Link) bool { return !slices.ContainsFunc(prefixes, l.Has) })
+	parts := make([][]state.Record, len(with)+1)
+	keep := func(i int, records []state.Record) {
+		for _, r := range records {
+			if slices.ContainsFunc(prefixes, r.Under) {
+				parts[i] = append(parts[i], state.Record{Key: r.Key, Value: slices.Clone(r.Value)})
+			}
+		}
 	}
-	return found.records, nil
+	err := s.readLinks(ctx, partition, w.rev, with, func(i int, o openLink) {
+		keep(i, o.records)
+		o.free()
+	})
+	if err != nil {
+		return nil, err
+	}
+	keep(len(with), w.records)
+	return newWaitlist(slices.Concat(parts...)).records, nil
 }
 
 // commitLinked commits the position with new links for the records.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -65,43 +66,48 @@ func (s *Store) boundedPosition(ctx context.Context, partition int) (position, u
 	return s.position(ctx, partition)
 }
 
-// List reads the records whose key is the prefix, or continues it after a dot, in the order of
-// their first write.
-func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
+// List reads the records whose key is a prefix, or continues it after a dot, in the order of their
+// first write. It reads each link in which some of them wait once.
+func (s *Store) List(ctx context.Context, partition int, prefixes ...string) ([]state.Record, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, err
 	}
 	if err := checkPartition(partition); err != nil {
 		return nil, err
 	}
-	if !validKey(prefix) {
-		return nil, fmt.Errorf("key prefix %q: want dot-separated tokens of letters, digits, '-' and '_'", prefix)
+	for _, prefix := range prefixes {
+		if !validKey(prefix) {
+			return nil, fmt.Errorf("key prefix %q: want dot-separated tokens of letters, digits, '-' and '_'", prefix)
+		}
 	}
 	var records []state.Record
 	err := s.retry(ctx, func() (err error) {
-		records, err = s.list(ctx, partition, prefix)
+		records, err = s.list(ctx, partition, prefixes)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", prefix, err)
+		return nil, fmt.Errorf("listing %s: %w", strings.Join(prefixes, ", "), err)
 	}
 	return records, nil
 }
 
-func (s *Store) list(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
+func (s *Store) list(ctx context.Context, partition int, prefixes []string) ([]state.Record, error) {
 	// First those that wait: if they are written to their places meanwhile, they are there, too.
 	waits, err := s.newestWaiting(ctx, partition)
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := s.waitingRecords(ctx, partition, waits, prefix)
+	waiting, err := s.waitingOf(ctx, partition, waits, prefixes)
 	if err != nil {
 		return nil, err
 	}
-	subject, newest := recordSubject(partition, prefix), map[string]decoded{}
-	for _, filter := range []string{subject, subject + ".>"} {
-		if err := s.listOf(ctx, filter, newest); err != nil {
-			return nil, err
+	newest := map[string]decoded{}
+	for _, prefix := range prefixes {
+		subject := recordSubject(partition, prefix)
+		for _, filter := range []string{subject, subject + ".>"} {
+			if err := s.listOf(ctx, filter, newest); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for i, r := range waiting {

@@ -84,7 +84,7 @@ func (s *Store) EachRecord(ctx context.Context, partition int, visit func(state.
 	if err != nil {
 		return err
 	}
-	waiting, err := s.waitingRecords(ctx, partition, waits, "")
+	waiting, err := s.waitingRecords(ctx, partition, waits)
 	if err != nil {
 		return err
 	}

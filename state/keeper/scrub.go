@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,10 +15,9 @@ const (
 	// scrubRound is the time in which every timeline is checked once. With very many incidents it
 	// takes longer.
 	scrubRound = 12 * time.Hour
-	// scrubTogether is the number of timelines that are checked one after the other. After a storm
-	// each check leaves megabytes of garbage: it reads the links in which the records wait. Fewer
-	// together would wake an idle process more often.
-	scrubTogether = 8
+	// scrubTogether is the number of timelines that are checked together. After a storm their
+	// records wait in large links, and each link is read once for all of them.
+	scrubTogether = 64
 	// scrubLeast and scrubMost bound the time between two such checks.
 	scrubLeast, scrubMost = 2 * time.Second, 10 * time.Minute
 )
@@ -41,12 +41,12 @@ func (k *Keeper) scrub(ctx context.Context) {
 		}
 		together := left[:min(len(left), scrubTogether)]
 		left = left[len(together):]
-		for _, id := range together {
-			if lost, why := k.lostEntries(ctx, id); lost > known[id] {
-				k.entriesLost.Add(uint64(lost - known[id])) //nolint:gosec // positive
-				known[id] = lost
-				k.cfg.Logger.ErrorContext(ctx, "the store has lost entries of a timeline, check its disk", "incident", id,
-					"entries", lost, "err", why)
+		for _, l := range k.losses(ctx, together) {
+			if l.entries > known[l.incident] {
+				k.entriesLost.Add(uint64(l.entries - known[l.incident])) //nolint:gosec // positive
+				known[l.incident] = l.entries
+				k.cfg.Logger.ErrorContext(ctx, "the store has lost entries of a timeline, check its disk", "incident", l.incident,
+					"entries", l.entries, "err", l.err)
 			}
 		}
 	}
@@ -70,44 +70,70 @@ func (k *Keeper) incidentIDs() (ids []state.IncidentID) {
 	return ids
 }
 
-// lostEntries returns how many committed entries of a timeline are not in the store. It returns 1
-// and an error if an entry is there and cannot be read, and 0 if it cannot know: the store is
-// unavailable, or another process commits.
-func (k *Keeper) lostEntries(ctx context.Context, id state.IncidentID) (lost int, unreadable error) {
-	in, ok := k.committed(id)
-	if !ok {
-		return 0, nil
-	}
-	entries, err := k.storedTimeline(ctx, in)
-	switch {
-	case ctx.Err() != nil || errors.Is(err, state.ErrUnavailable):
-		return 0, nil
-	case err != nil:
-		return 1, err
-	}
-	lost = in.Entries
-	for _, e := range entries {
-		if e.N <= in.Entries { // a newer one was committed meanwhile
-			lost--
-		}
-	}
-	if now, ok := k.committed(id); !ok || now.Entries < in.Entries {
-		return 0, nil // it is being erased
-	}
-	return lost, nil
+// A loss is the number of committed entries of one timeline that are not in the store.
+type loss struct {
+	incident state.IncidentID
+	entries  int
+	err      error // why they cannot be read; nil if they are not there
 }
 
-// committed returns the incident as this process has committed it. After a failed commit, and while
-// another process commits, there is none.
-func (k *Keeper) committed(id state.IncidentID) (out state.Incident, ok bool) {
+// losses returns the losses of some timelines. It leaves out those of which it cannot know: the
+// store is unavailable, or another process commits.
+func (k *Keeper) losses(ctx context.Context, ids []state.IncidentID) (out []loss) {
 	for _, p := range k.parts {
-		p.mu.RLock()
-		if in := p.board.Incident(id); in != nil && p.ready && p.active {
-			out, ok = in.Clone(), true
-		}
-		p.mu.RUnlock()
+		out = append(out, k.lossesOf(ctx, p, p.committedEntries(ids))...)
 	}
-	return out, ok
+	return out
+}
+
+// lossesOf returns the losses of the partition's timelines that had so many entries.
+func (k *Keeper) lossesOf(ctx context.Context, p *partition, had map[state.IncidentID]int) (out []loss) {
+	if len(had) == 0 {
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(had))
+	entries, err := k.storedEntries(ctx, p.n, ids...)
+	switch {
+	case ctx.Err() != nil || errors.Is(err, state.ErrUnavailable):
+		return nil
+	case err != nil && len(ids) == 1:
+		return []loss{{incident: ids[0], entries: 1, err: err}}
+	case err != nil: // one of them cannot be read
+		for _, id := range ids {
+			out = append(out, k.lossesOf(ctx, p, map[state.IncidentID]int{id: had[id]})...)
+		}
+		return out
+	}
+	found := map[state.IncidentID]int{}
+	for _, e := range entries {
+		if e.N <= had[e.Incident] { // a newer one was committed meanwhile
+			found[e.Incident]++
+		}
+	}
+	now := p.committedEntries(ids)
+	for _, id := range ids {
+		if found[id] < had[id] && had[id] <= now[id] { // else it is being erased
+			out = append(out, loss{incident: id, entries: had[id] - found[id]})
+		}
+	}
+	return out
+}
+
+// committedEntries returns how many timeline entries this process has committed of each incident
+// that the partition has. After a failed commit, and while another process commits, it knows none.
+func (p *partition) committedEntries(ids []state.IncidentID) map[state.IncidentID]int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	entries := map[state.IncidentID]int{}
+	if !p.ready || !p.active {
+		return entries
+	}
+	for _, id := range ids {
+		if in := p.board.Incident(id); in != nil {
+			entries[id] = in.Entries
+		}
+	}
+	return entries
 }
 
 // EntriesLost returns how many timeline entries this process has found to be lost.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,46 +19,62 @@ func TestOnlyCommittedTimelinesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := partitionOf(0, board)
-	k := &Keeper{parts: []*partition{p}}
-	for _, c := range []struct{ ready, active, want bool }{{true, true, true}, {false, true, false}, {true, false, false}} {
+	for _, c := range []struct {
+		ready, active bool
+		want          int
+	}{{true, true, 3}, {false, true, 0}, {true, false, 0}} {
 		p.ready, p.active = c.ready, c.active
-		if in, ok := k.committed("INC-1"); ok != c.want || ok && in.Entries != 3 {
-			t.Errorf("ready %v, active %v: got %d entries, %v, want %v", c.ready, c.active, in.Entries, ok, c.want)
+		if got := p.committedEntries([]state.IncidentID{"INC-1", "INC-2"}); got["INC-1"] != c.want || got["INC-2"] != 0 {
+			t.Errorf("ready %v, active %v: got %v, want %d entries of INC-1", c.ready, c.active, got, c.want)
 		}
 	}
 }
 
-// An unreadableStore answers each listing with an error.
+// An unreadableStore answers each listing with INC-1 in it with an error. Other timelines have one entry.
 type unreadableStore struct {
 	state.Store
 	err error
 }
 
-func (s unreadableStore) Partition(string) int { return 0 }
-
-func (s unreadableStore) List(context.Context, int, string) ([]state.Record, error) {
-	return nil, s.err
+func (s unreadableStore) List(_ context.Context, _ int, prefixes ...string) (records []state.Record, err error) {
+	for _, prefix := range prefixes {
+		if prefix == "timeline.INC-1" {
+			return nil, s.err
+		}
+		records = append(records, state.Record{Key: prefix + ".1",
+			Value: fmt.Appendf(nil, `{"incident": %q, "n": 1}`, strings.TrimPrefix(prefix, "timeline."))})
+	}
+	return records, nil
 }
 
+// One timeline that cannot be read must not hide the losses of those that are checked with it.
 func TestUnreadableTimelinesCountAsLost(t *testing.T) {
-	board, err := fold.LoadBoard([]state.Record{{Key: "incident.INC-1", Value: []byte(`{"id": "INC-1", "status": "open", "entries": 3}`)}})
+	board, err := fold.LoadBoard([]state.Record{{Key: "incident.INC-1", Value: []byte(`{"id": "INC-1", "status": "open", "entries": 3}`)},
+		{Key: "incident.INC-2", Value: []byte(`{"id": "INC-2", "status": "open", "entries": 3}`)},
+		{Key: "incident.INC-3", Value: []byte(`{"id": "INC-3", "status": "open", "entries": 1}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := partitionOf(0, board)
 	p.ready, p.active = true, true
-	for err, want := range map[error]int{
-		fmt.Errorf("%w: bits flipped", state.ErrDamaged): 1, errors.New("no JSON"): 1, fmt.Errorf("%w: no leader", state.ErrUnavailable): 0,
+	for err, want := range map[error]string{
+		fmt.Errorf("%w: bits flipped", state.ErrDamaged):  "INC-1 1 true, INC-2 2 false, ",
+		errors.New("no JSON"):                             "INC-1 1 true, INC-2 2 false, ",
+		fmt.Errorf("%w: no leader", state.ErrUnavailable): "",
 	} {
 		k := &Keeper{cfg: Config{Store: unreadableStore{err: err}}, parts: []*partition{p}}
-		if lost, why := k.lostEntries(t.Context(), "INC-1"); lost != want || (why != nil) != (want > 0) {
-			t.Errorf("%q counts as %d lost entries (%v), want %d", err, lost, why, want)
+		got := ""
+		for _, l := range k.losses(t.Context(), []state.IncidentID{"INC-1", "INC-2", "INC-3"}) {
+			got += fmt.Sprintf("%s %d %v, ", l.incident, l.entries, l.err != nil)
+		}
+		if got != want {
+			t.Errorf("%q: the losses are %q, want %q", err, got, want)
 		}
 	}
 }
 
 func TestTimelinesAreCheckedInTwelveHours(t *testing.T) {
-	for timelines, want := range map[int]time.Duration{0: 10 * time.Minute, 8: 10 * time.Minute, 11_520: 30 * time.Second, 1_000_000: 2 * time.Second} {
+	for timelines, want := range map[int]time.Duration{0: 10 * time.Minute, 64: 10 * time.Minute, 92_160: 30 * time.Second, 2_000_000: 2 * time.Second} {
 		if got := scrubPause(timelines); got != want {
 			t.Errorf("%d timelines are checked every %s, want %s", timelines, got, want)
 		}

@@ -20,28 +20,32 @@ func (k *Keeper) Timeline(ctx context.Context, id state.IncidentID) ([]state.Ent
 	if entries, ok := k.recent.timeline(in); ok {
 		return entries, nil
 	}
-	entries, err := k.storedTimeline(ctx, in)
+	entries, err := k.storedEntries(ctx, k.cfg.Store.Partition(in.Cluster), id)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the timeline of %s: %w", id, err)
 	}
+	slices.SortFunc(entries, func(x, y state.Entry) int { return cmp.Compare(x.N, y.N) })
 	return withLosses(entries), nil
 }
 
-// storedTimeline reads the entries of an incident that the store has, oldest first.
-func (k *Keeper) storedTimeline(ctx context.Context, in state.Incident) ([]state.Entry, error) {
-	records, err := k.cfg.Store.List(ctx, k.cfg.Store.Partition(in.Cluster), state.TimelinePrefix+"."+string(in.ID))
+// storedEntries reads the timeline entries that the store has of some incidents of a partition.
+func (k *Keeper) storedEntries(ctx context.Context, partition int, ids ...state.IncidentID) ([]state.Entry, error) {
+	prefixes := make([]string, len(ids))
+	for i, id := range ids {
+		prefixes[i] = state.TimelinePrefix + "." + string(id)
+	}
+	records, err := k.cfg.Store.List(ctx, partition, prefixes...)
 	if err != nil {
-		return nil, fmt.Errorf("reading the timeline of %s: %w", in.ID, err)
+		return nil, err
 	}
 	entries := make([]state.Entry, 0, len(records))
 	for _, r := range records {
 		var e state.Entry
 		if err := json.Unmarshal(r.Value, &e); err != nil {
-			return nil, fmt.Errorf("reading timeline entry %s: %w", r.Key, err)
+			return nil, fmt.Errorf("entry %s: %w", r.Key, err)
 		}
 		entries = append(entries, e)
 	}
-	slices.SortFunc(entries, func(x, y state.Entry) int { return cmp.Compare(x.N, y.N) })
 	return entries, nil
 }
 

@@ -21,9 +21,9 @@ type lossyStore struct {
 	lists atomic.Int64
 }
 
-func (s *lossyStore) List(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
+func (s *lossyStore) List(ctx context.Context, partition int, prefixes ...string) ([]state.Record, error) {
 	s.lists.Add(1)
-	records, err := s.Store.List(ctx, partition, prefix)
+	records, err := s.Store.List(ctx, partition, prefixes...)
 	return slices.DeleteFunc(records, func(r state.Record) bool { return s.lost(r.Key) }), err
 }
 

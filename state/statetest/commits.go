@@ -212,6 +212,9 @@ func listsTimelines(t *testing.T, b Backend) {
 	if list, err := s.List(within(t), 0, "incident.INC-1"); err != nil || len(list) != 1 {
 		t.Errorf("a whole key lists %v, %v", list, err)
 	}
+	if list, err := s.List(within(t), 0, "timeline.INC-12", "timeline.INC-9", "incident.INC-1"); err != nil || len(list) != 13 {
+		t.Errorf("three prefixes list %d records, %v; want 13", len(list), err)
+	}
 	if list, err := s.List(within(t), 0, "timeline.INC-9"); err != nil || len(list) != 0 {
 		t.Errorf("an incident that is not there lists %v, %v", list, err)
 	}

@@ -113,12 +113,12 @@ func (m *memoryStore) Replace(context.Context, int, state.Fence, uint64, []state
 	return state.Fence{}, errors.New("this store is never damaged")
 }
 
-func (m *memoryStore) List(_ context.Context, _ int, prefix string) ([]state.Record, error) {
+func (m *memoryStore) List(_ context.Context, _ int, prefixes ...string) ([]state.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []state.Record
 	for _, r := range m.timeline {
-		if strings.HasPrefix(r.Key, prefix+".") {
+		if slices.ContainsFunc(prefixes, r.Under) {
 			out = append(out, r)
 		}
 	}
