@@ -60,7 +60,8 @@ type Payload struct {
 // and no first aid, and are not counted as another cluster's. A single cluster takes every alert,
 // also with another name in the label.
 func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
-	var p payload
+	p := payloads.Get().(*payload) //nolint:forcetypeassert // of New
+	defer p.free()
 	if err := p.decode(body); err != nil {
 		return Payload{}, httpio.Fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s",
 			inWords(err))
@@ -76,7 +77,7 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 		return Payload{}, httpio.Fail(http.StatusBadRequest, "the payload has no alerts")
 	}
 	out := Payload{Receiver: httpio.Cut(p.Receiver, 1024), Total: len(p.Alerts)}
-	byCluster := make(map[string][]state.Alert, 1)
+	byCluster := map[string][]state.Alert{}
 	for i := range p.Alerts {
 		a, err := p.Alerts[i].alert()
 		var bad *setAsideError
@@ -89,6 +90,9 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 		if name := a.Labels["cluster"]; len(clusters) > 1 && name != "" {
 			cluster = httpio.Cut(name, maxClusterName)
 		}
+		if len(byCluster) == 0 { // most payloads are of one cluster
+			byCluster[cluster] = make([]state.Alert, 0, len(p.Alerts)-i)
+		}
 		byCluster[cluster] = append(byCluster[cluster], a)
 	}
 	if p.TruncatedAlerts > 0 {
@@ -97,6 +101,24 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 	}
 	out.Inputs = p.split(byCluster, now)
 	return out, nil
+}
+
+// payloads holds room for the alerts of payloads. An empty slice would grow, and be copied, at each
+// power of two.
+var payloads = sync.Pool{New: func() any { return new(payload) }}
+
+// mostKept bounds the alerts for which a payload keeps room.
+const mostKept = 1024
+
+// free gives the payload's room back. What Decode returned has no part of it.
+func (p *payload) free() {
+	alerts := p.Alerts
+	if cap(alerts) > mostKept {
+		alerts = nil
+	}
+	clear(alerts[:cap(alerts)]) // json merges into what is there
+	*p = payload{Alerts: alerts[:0]}
+	payloads.Put(p)
 }
 
 // CountAlerts counts a payload's alerts, valid or not, before memory is spent on each. It returns

@@ -175,3 +175,31 @@ func TestInputIDStaysTheSame(t *testing.T) {
 		slices.Reverse(alerts)
 	}
 }
+
+// A payload is decoded into the room of the one before.
+func TestPayloadHasNothingOfTheOneBefore(t *testing.T) {
+	const one = `{"version": "4", "receiver": "r", "groupKey": "g", "truncatedAlerts": 3, "groupLabels": {"a": "b"}, "alerts": [
+		{"status": "resolved", "labels": {"alertname": "A", "pod": "p"}, "annotations": {"summary": "s"}, "startsAt": "2026-11-30T12:00:00Z",
+		 "endsAt": "2026-11-30T12:01:00Z", "generatorURL": "http://prometheus", "fingerprint": "0123456789abcdef"}]}`
+	const other = `{"version": "4", "alerts": [{"status": "resolved", "labels": {"alertname": "B"}, "startsAt": "2026-11-30T12:00:00Z"}]}`
+	read := func(body string) string {
+		p, err := alertmanager.Decode([]byte(body), []string{"default"}, time.Unix(0, 0).UTC())
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	first, second := read(other), read(one)
+	for range 3 {
+		if got := read(other); got != first {
+			t.Fatalf("read after another payload:\n%s\nwant\n%s", got, first)
+		}
+		if got := read(one); got != second {
+			t.Fatalf("read after another payload:\n%s\nwant\n%s", got, second)
+		}
+	}
+}

@@ -160,13 +160,16 @@ func (a *Alert) Record() state.AlertRecord {
 	rec := state.AlertRecord{
 		Alert: state.Alert{Fingerprint: a.fingerprint, Status: a.status.state(), StartsAt: a.StartsAt(), EndsAt: a.EndsAt(),
 			GeneratorURL: k.generatorURL},
-		Sign:     state.Sign{Symptom: k.symptom, Severity: k.severity, By: k.by, Hints: k.hints.Unpack(), Entity: a.Entity()},
-		Incident: a.incident, Active: a.active, FirstAt: a.FirstAt(), LastAt: a.LastAt(), Episodes: a.Episodes(),
+		Sign: a.sign(&k), Incident: a.incident, Active: a.active, FirstAt: a.FirstAt(), LastAt: a.LastAt(), Episodes: a.Episodes(),
 	}
 	if k.hasRule {
 		rec.Alert.Labels = map[string]string{ruleLabel: k.rule}
 	}
 	return rec
+}
+
+func (a *Alert) sign(k *kind) state.Sign {
+	return state.Sign{Symptom: k.symptom, Severity: k.severity, By: k.by, Hints: k.hints.Unpack(), Entity: a.Entity()}
 }
 
 // Full returns the whole alert.

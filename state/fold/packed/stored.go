@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"sync"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -32,15 +33,19 @@ type storedAlert struct {
 
 // MarshalJSONTo writes the alert as a [state.AlertRecord] is written.
 func (a *Alert) MarshalJSONTo(to *jsontext.Encoder) error {
-	rec := a.Record()
-	s := storedAlert{Sign: rec.Sign, Incident: rec.Incident, Active: rec.Active, FirstAt: rec.FirstAt, LastAt: rec.LastAt,
-		Episodes: rec.Episodes}
-	stored, from := &s.Alert, &rec.Alert
-	stored.Fingerprint, stored.Status, stored.StartsAt, stored.EndsAt = from.Fingerprint, from.Status, from.StartsAt, from.EndsAt
-	stored.GeneratorURL = from.GeneratorURL
+	s := storing.Get().(*storedAlert) //nolint:forcetypeassert // of New
+	defer storing.Put(s)
+	k := a.kind.Value()
+	*s = storedAlert{Sign: a.sign(&k), Incident: a.incident, Active: a.active, FirstAt: a.FirstAt(), LastAt: a.LastAt(),
+		Episodes: a.Episodes()}
+	stored := &s.Alert
+	stored.Fingerprint, stored.Status, stored.StartsAt, stored.EndsAt = a.fingerprint, a.status.state(), a.StartsAt(), a.EndsAt()
+	stored.GeneratorURL = k.generatorURL
 	stored.Labels, stored.Annotations = a.texts()
-	return jsonv2.MarshalEncode(to, &s)
+	return jsonv2.MarshalEncode(to, s)
 }
+
+var storing = sync.Pool{New: func() any { return new(storedAlert) }} // while they are encoded
 
 // Decode returns the alert of a record's JSON.
 func Decode(value []byte) (*Alert, error) {
