@@ -133,6 +133,8 @@ var may = map[string][]string{
 	"rules/rulestest": {"state", "rules/catalog", "rules/classify", "rules/signals"},
 	"rules/enrich":    {"state", "rules/lint", "rules/promql", "rules/signals", "rules/topology"},
 
+	"rules/enrich/prometheus/query": {"state", "rules/promql", "rules/signals", "rules/topology"}, // but not rules/enrich
+
 	"webhook/httpio":       {},
 	"webhook/hooktest":     {"state", "state/statetest", "webhook", "webhook/access", "webhook/api", "webhook/chat", "webhook/httpio"},
 	"webhook/report":       {"state"},

@@ -18,7 +18,7 @@ import (
 	"paramedic/playbooks"
 	"paramedic/rules/catalog"
 	"paramedic/rules/enrich/kubernetes"
-	"paramedic/rules/enrich/prometheus"
+	"paramedic/rules/enrich/prometheus/query"
 	"paramedic/rules/signals"
 	"paramedic/state"
 	"paramedic/state/jetstream"
@@ -140,7 +140,7 @@ func (o *checkResult) knowledge(cfg config.Config) {
 		o.Problems = append(o.Problems, config.Problem{File: "signals.yaml", Text: err.Error()})
 		return
 	}
-	for _, err := range prometheus.Check(signals) {
+	for _, err := range query.Check(signals) {
 		o.Problems = append(o.Problems, config.Problem{File: "signals.yaml", Text: err.Error()})
 	}
 	var known []string

@@ -47,28 +47,28 @@ type panel struct {
 	Title, About, Unit string
 	Lines              []float64
 	Heatmap, Stack     bool
-	By                 map[string][]query `yaml:",inline"`
+	By                 map[string][]panelQuery `yaml:",inline"`
 }
 
-// A query is PromQL, or one word: a histogram with percentiles to draw.
-type query struct{ Expr, Legend string }
+// A panelQuery is PromQL, or one word: a histogram with percentiles to draw.
+type panelQuery struct{ Expr, Legend string }
 
-func (q *query) UnmarshalYAML(n *yaml.Node) error {
+func (q *panelQuery) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		q.Expr = n.Value
 		return nil
 	}
-	type plain query
+	type plain panelQuery
 	return n.Decode((*plain)(q))
 }
 
-func (q query) expanded(model string) []query {
+func (q panelQuery) expanded(model string) []panelQuery {
 	if strings.ContainsAny(q.Expr, "({") {
-		return []query{q}
+		return []panelQuery{q}
 	}
-	var out []query
+	var out []panelQuery
 	for _, p := range []string{"50", "95", "99"} {
-		out = append(out, query{Expr: fmt.Sprintf("histogram_quantile(0.%s, sum by (le, %s) (rate(%s_bucket{$on}[$window])))", p, model,
+		out = append(out, panelQuery{Expr: fmt.Sprintf("histogram_quantile(0.%s, sum by (le, %s) (rate(%s_bucket{$on}[$window])))", p, model,
 			q.Expr), Legend: "{{" + model + "}} p" + p})
 	}
 	return out

@@ -2,11 +2,9 @@ package prometheus
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/prometheus/query"
 	"paramedic/rules/topology"
 	"paramedic/state"
 )
@@ -15,10 +13,6 @@ import (
 // whole cluster, and place nothing.
 const maxAbout = 500
 
-// aboutLabels are the labels that place a series.
-var aboutLabels = strings.Join(slices.Compact(slices.Sorted(slices.Values(slices.Concat(workerLabels, gpuLabels, podLabels,
-	routeLabels, ownerLabels, nodeLabels)))), ", ")
-
 // about returns the entities of the series that the query's alerts are about, as of the onset. It
 // sends one query of its own: people write these expressions, and one that the server refuses must
 // not cost other evidence. Without an answer the alerts have no place, as before.
@@ -26,11 +20,7 @@ func (c *Client) about(ctx context.Context, q enrich.Query) []state.Entity {
 	if len(q.Series) == 0 || q.Fresh {
 		return nil
 	}
-	parts := make([]string, len(q.Series))
-	for i, series := range q.Series {
-		parts[i] = fmt.Sprintf("max by (%s) (%s)", aboutLabels, series)
-	}
-	got := c.ask(ctx, plannedQuery{query: unionOf(parts), at: q.Onset})
+	got := c.ask(ctx, plannedQuery{union: query.Placed(q.Series), at: q.Onset})
 	if got.err != nil || len(got.series) > maxAbout {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
 	"net/url"
@@ -40,21 +41,32 @@ type point struct {
 	v  float64
 }
 
+// values returns each series of an instant query with its value.
+func (a answer) values() iter.Seq2[map[string]string, float64] {
+	return func(yield func(map[string]string, float64) bool) {
+		for _, s := range a.series {
+			if len(s.points) > 0 && !yield(s.labels, s.points[0].v) {
+				return
+			}
+		}
+	}
+}
+
 // ask sends a query. If the server finds it too long, ask divides it, and remembers the length:
 // VictoriaMetrics takes 16 KiB (-search.maxQueryLen).
 func (c *Client) ask(ctx context.Context, j plannedQuery) answer {
-	if most := c.longest.Load(); most == 0 || int64(len(j.query)) < most || len(j.parts) < 2 {
+	length := int64(len(j.union.Text()))
+	if most := c.longest.Load(); most == 0 || length < most || !j.union.Divisible() {
 		got := c.askWhole(ctx, j)
-		if !isTooLong(got.err) || len(j.parts) < 2 {
+		if !isTooLong(got.err) || !j.union.Divisible() {
 			return got
 		}
-		lower(&c.longest, int64(len(j.query)))
+		lower(&c.longest, length)
 	}
-	half := len(j.parts) / 2
 	var out answer
-	for _, parts := range [][]part{j.parts[:half], j.parts[half:]} {
+	for _, half := range j.union.Halves() {
 		piece := j
-		piece.parts, piece.query = parts, union(parts, j.timed)
+		piece.union = half
 		got := c.ask(ctx, piece)
 		if got.err != nil {
 			return answer{err: got.err}
@@ -95,7 +107,7 @@ func (e statusError) Error() string { return fmt.Sprintf("answered with status %
 func (c *Client) askWhole(ctx context.Context, j plannedQuery) answer {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	query, err := c.restricted(j.query)
+	query, err := c.restricted(j.union.Text())
 	if err != nil {
 		return answer{err: err}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"paramedic/rules/enrich/prometheus/query"
 	"paramedic/state"
 )
 
@@ -95,7 +96,7 @@ func TestAnswersOfProxiesAreExplained(t *testing.T) {
 				w.WriteHeader(http.StatusMethodNotAllowed)
 				return
 			}
-			if r.URL.Query().Get("query") != "up" || r.URL.Query().Get("lookback_delta") != "5m0s" {
+			if !strings.Contains(r.URL.Query().Get("query"), "(up)") || r.URL.Query().Get("lookback_delta") != "5m0s" {
 				t.Errorf("asked for %s", r.URL)
 			}
 			_, _ = io.WriteString(w, answer)
@@ -120,7 +121,7 @@ func TestAnswersOfProxiesAreExplained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := client.ask(t.Context(), plannedQuery{query: "up", at: now})
+			got := client.ask(t.Context(), plannedQuery{union: query.Placed([]string{"up"}), at: now})
 			if text := format(got.series, got.err); text != c.want {
 				t.Errorf("%s, want %s", text, c.want)
 			}

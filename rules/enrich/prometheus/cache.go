@@ -10,6 +10,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/prometheus/query"
 )
 
 const (
@@ -62,16 +63,16 @@ func discoveryKeyOf(q enrich.Query) discoveryKey {
 }
 
 type recentDiscovery struct {
-	discovery
+	query.Discovery
 	at time.Time
 }
 
 // takeDiscovery returns the prefetched discovery and removes it.
-func (m *pastCache) takeDiscovery(q enrich.Query) (discovery, bool) {
+func (m *pastCache) takeDiscovery(q enrich.Query) (query.Discovery, bool) {
 	of := discoveryKeyOf(q)
 	l, ok := m.discoveries.Get(of)
 	m.discoveries.Remove(of)
-	return l.discovery, ok && within(shortCacheFor, l.at, q.Now)
+	return l.Discovery, ok && within(shortCacheFor, l.at, q.Now)
 }
 
 // isFull reports whether more answers would evict recent ones. In a storm of incidents, prefetched
@@ -93,7 +94,7 @@ type cacheKey struct {
 	settled time.Time
 }
 
-func (j plannedQuery) cacheKey() cacheKey { return cacheKey{j.query, j.span != nil, j.settled} }
+func (j plannedQuery) cacheKey() cacheKey { return cacheKey{j.union.Text(), j.span != nil, j.settled} }
 
 // A cachedAnswer holds the part of an answer that no longer changes: points up to the key's moment
 // that are older than the lateness.

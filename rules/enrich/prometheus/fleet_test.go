@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/rules/lint"
-	"paramedic/rules/signals"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -256,20 +255,5 @@ func TestRouterIsSeenBesideEngines(t *testing.T) {
 		if got, err := c.Router(t.Context(), noon); err != nil || got != (name == "both") {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-	}
-}
-
-func TestCheckFindsInvalidPromQL(t *testing.T) {
-	builtin, err := signals.LoadSignals()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if errs := Check(builtin); len(errs) != 0 {
-		t.Errorf("the built-in signals: %v", errs)
-	}
-	bad := signals.Signal{ID: "broken", Per: signals.PerPod, Combine: signals.CombineSum,
-		Sources: []signals.Source{{Engine: "vllm", Metric: "not a metric", Fn: signals.FnLast, Scale: 1}}}
-	if errs := Check([]signals.Signal{bad}); len(errs) == 0 || !strings.Contains(errs[0].Error(), "signal broken, metric not a metric") {
-		t.Errorf("a broken signal: %v", errs)
 	}
 }

@@ -2,15 +2,14 @@ package prometheus
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/prometheus/query"
 	"paramedic/rules/signals"
 	"paramedic/state"
 )
@@ -18,7 +17,8 @@ import (
 // A gathering collects the answers of one Read.
 type gathering struct {
 	query   enrich.Query
-	scope   scopeFilter
+	filter  query.Filter
+	began   time.Time // the first scrape of the scope's engines within the searched past; zero if unknown
 	samples map[sampleKey]*sample
 	scraped map[enrich.Scraped]bool
 }
@@ -32,7 +32,7 @@ type sampleKey struct {
 
 // A sample is one signal of one entity from one source, before the sources are compared.
 type sample struct {
-	member         *member
+	member         *query.Member
 	entity         state.Entity
 	text           string
 	now, base, day *enrich.Parts
@@ -61,9 +61,9 @@ func (g *gathering) queries() []plannedQuery {
 	if g.query.Fresh {
 		return g.fresh()
 	}
-	var all, past, old, chart []*member
+	var all, past, old, chart []*query.Member
 	for _, s := range g.query.Signals {
-		ms := compile(s, g.scope)
+		ms := query.Compile(s, g.filter)
 		all = append(all, ms...)
 		if s.Compared() {
 			past = append(past, ms...)
@@ -72,14 +72,14 @@ func (g *gathering) queries() []plannedQuery {
 			old = append(old, daysAgo(ms)...)
 		}
 		if s.Chart {
-			chart = append(chart, g.charted(ms)...)
+			chart = append(chart, charted(ms)...)
 		}
 	}
 	now, onset := g.query.Now, g.query.Onset
 	var out []plannedQuery
-	add := func(j plannedQuery, ms []*member, unions int) { out = append(out, j.spreadOver(ms, unions)...) }
+	add := func(j plannedQuery, ms []*query.Member, unions int) { out = append(out, j.spreadOver(ms, unions)...) }
 	charts := []moment{course}
-	if g.scope.pods != "" && now.Sub(onset) <= youngIncident {
+	if g.filter.OnlyPool() && now.Sub(onset) <= youngIncident {
 		charts = []moment{present, course}
 		all, chart = splitCharted(all, chart)
 		if !g.hasShortPast() {
@@ -106,13 +106,13 @@ func (g *gathering) settled(moment time.Time) time.Time {
 
 // splitCharted returns the members that the charts do not give, and the charts' members. The latter
 // include pool quantiles that share an expression with a chart.
-func splitCharted(all, chart []*member) (others, charts []*member) {
+func splitCharted(all, chart []*query.Member) (others, charts []*query.Member) {
 	drawn := map[string]bool{}
 	for _, m := range chart {
-		drawn[m.reads()] = true
+		drawn[m.Reads()] = true
 	}
 	for _, m := range exceptRead(all, chart) {
-		if m.isPoolQuantile() && drawn[m.reads()] {
+		if m.IsPoolQuantile() && drawn[m.Reads()] {
 			chart = append(chart, m)
 		} else {
 			others = append(others, m)
@@ -122,23 +122,23 @@ func splitCharted(all, chart []*member) (others, charts []*member) {
 }
 
 // exceptRead returns the members that the others do not read for the whole scope.
-func exceptRead(members, others []*member) []*member {
+func exceptRead(members, others []*query.Member) []*query.Member {
 	given := map[string]bool{}
 	for _, m := range others {
-		given[m.id] = given[m.id] || !m.namedPods
+		given[m.ID] = given[m.ID] || !m.NamedPods
 	}
-	return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return given[m.id] })
+	return slices.DeleteFunc(slices.Clone(members), func(m *query.Member) bool { return given[m.ID] })
 }
 
 // daysAgo returns the members for a day ago and for a week ago; quantiles and ratios only per pool.
 // They are queried separately from the hour before, because old data may be slow or missing in an
 // object store. The verdict relies most on the hour before and must not wait for them.
-func daysAgo(ms []*member) []*member {
-	var out []*member
+func daysAgo(ms []*query.Member) []*query.Member {
+	var out []*query.Member
 	for _, m := range ms {
-		if !m.hasPoolTwin() {
+		if !m.HasPoolTwin() {
 			week := *m
-			week.week = true
+			week.Week = true
 			out = append(out, m, &week)
 		}
 	}
@@ -147,15 +147,15 @@ func daysAgo(ms []*member) []*member {
 
 // charted returns the members with a chart. Quantiles and ratios have charts for the pool, and for
 // the pods that the incident names.
-func (g *gathering) charted(ms []*member) []*member {
-	own, few := g.scope.onlyNamedPods()
-	var out []*member
+func charted(ms []*query.Member) []*query.Member {
+	var out []*query.Member
 	for _, m := range ms {
-		if m.hasPoolTwin() {
-			if !few {
+		if m.HasPoolTwin() {
+			named, ok := m.ForNamedPods()
+			if !ok {
 				continue
 			}
-			m = &member{id: m.id, signal: m.signal, source: m.source, index: m.index, scope: own, namedPods: true}
+			m = named
 		}
 		out = append(out, m)
 	}
@@ -176,15 +176,15 @@ func span(onset, now time.Time) *v1.Range {
 
 // plot adds a point of a range to the sample's chart. If the point is at an end of the range, it
 // adds it to the current value or the baseline as well.
-func (g *gathering) plot(sm *sample, j plannedQuery, m *member, from origin, p point) {
-	if j.covers(present) && !m.namedPods && j.span.End.Sub(p.at) < j.span.Step {
+func (g *gathering) plot(sm *sample, j plannedQuery, m *query.Member, from origin, p point) {
+	if j.covers(present) && !m.NamedPods && j.span.End.Sub(p.at) < j.span.Step {
 		from.add(&sm.now, p.v)
 		sm.at = p.at
 	}
-	if j.covers(baseline) && !m.namedPods && m.signal.Compared() && p.at.Sub(j.span.Start) < j.span.Step {
+	if j.covers(baseline) && !m.NamedPods && m.Signal.Compared() && p.at.Sub(j.span.Start) < j.span.Step {
 		from.add(&sm.base, p.v)
 	}
-	if !j.covers(course) || !m.signal.Chart {
+	if !j.covers(course) || !m.Signal.Chart {
 		return
 	}
 	i := slices.IndexFunc(sm.charts, func(c chart) bool { return c.from == from })
@@ -196,7 +196,7 @@ func (g *gathering) plot(sm *sample, j plannedQuery, m *member, from origin, p p
 	at, found := slices.BinarySearchFunc(c.points, p.at,
 		func(x state.Point, t time.Time) int { return x.At.Compare(t) })
 	if found {
-		c.points[at].Value = enrich.Combine(enrich.CombineOf(m.signal, m.source), c.points[at].Value, p.v)
+		c.points[at].Value = enrich.Combine(enrich.CombineOf(m.Signal, m.Source), c.points[at].Value, p.v)
 	} else {
 		c.points = slices.Insert(c.points, at, state.Point{At: p.at.UTC(), Value: p.v})
 	}
@@ -234,10 +234,8 @@ func (j plannedQuery) recordFailure(out *enrich.Reading, reason string) {
 		note := state.Missing{Signal: string(what), Reason: reason}
 		switch {
 		case what == present:
-			for _, p := range j.parts {
-				for _, m := range p.members {
-					out.Fail(m.signal.ID, reason)
-				}
+			for _, m := range j.union.Members() {
+				out.Fail(m.Signal.ID, reason)
 			}
 		case !slices.Contains(out.Notes, note):
 			out.Notes = append(out.Notes, note)
@@ -256,17 +254,14 @@ func (o origin) add(to **enrich.Parts, v float64) {
 }
 
 // at returns the sample of a series' entity, and the series' origin.
-func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
-	src := m.source
-	if m.pool {
+func (g *gathering) at(m *query.Member, labels map[string]string) (*sample, origin) {
+	src := m.Source
+	if m.Pool {
 		src.Per = signals.PerPool
 	}
-	e := enrich.Identify(g.query.Cluster, m.signal, src, labels)
-	text := ""
-	if src.Label != "" {
-		text = src.Text(cmp.Or(labels[renamedLabel(src)], labels[src.Label]))
-	}
-	key := sampleKey{m.id, e, text}
+	e := enrich.Identify(g.query.Cluster, m.Signal, src, labels)
+	text := m.Text(labels)
+	key := sampleKey{m.ID, e, text}
 	if e.Pod != "" {
 		key.entity.Instance = ""
 	}
@@ -278,47 +273,35 @@ func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
 	return sm, origin{job: jobOf(labels), instance: cmp.Or(labels["instance"], labels["exported_instance"])}
 }
 
-// value returns the sample's value, or that of a label if the source names one.
-func (m *member) value(labels map[string]string, v float64) float64 {
-	if m.source.Value == "" {
-		return v
-	}
-	f, err := strconv.ParseFloat(labels[m.source.Value], 64)
-	if err != nil {
-		return math.NaN()
-	}
-	return f
-}
-
 // finish makes the samples. For each signal and entity, the first source with a current value wins.
 func (g *gathering) finish(r *enrich.Reading) {
 	type slot struct {
 		signal string
 		of     state.Entity
 	}
-	of := func(sm *sample) slot { return slot{sm.member.signal.ID, enrich.SlotOf(sm.entity)} }
+	of := func(sm *sample) slot { return slot{sm.member.Signal.ID, enrich.SlotOf(sm.entity)} }
 	first := make(map[slot]int, len(g.samples))
 	for _, sm := range g.samples {
 		if !sm.given() {
 			continue
 		}
-		if i, ok := first[of(sm)]; !ok || sm.member.index < i {
-			first[of(sm)] = sm.member.index
+		if i, ok := first[of(sm)]; !ok || sm.member.Index < i {
+			first[of(sm)] = sm.member.Index
 		}
 	}
 	g.inheritBaselines()
 	g.enginesPages()
 	chosen := make([]*sample, 0, len(first))
 	for _, sm := range g.samples {
-		if sm.given() && first[of(sm)] == sm.member.index {
+		if sm.given() && first[of(sm)] == sm.member.Index {
 			chosen = append(chosen, sm)
 		}
 	}
-	if g.hasShortPast() && g.scope.began.After(g.query.Onset.Add(-time.Hour)) {
-		r.Began = g.scope.began
+	if g.hasShortPast() && g.began.After(g.query.Onset.Add(-time.Hour)) {
+		r.Began = g.began
 	}
 	slices.SortFunc(chosen, func(a, b *sample) int { // a stable order
-		if c := strings.Compare(a.member.signal.ID, b.member.signal.ID); c != 0 {
+		if c := strings.Compare(a.member.Signal.ID, b.member.Signal.ID); c != 0 {
 			return c
 		}
 		return cmp.Or(enrich.CompareEntities(a.entity, b.entity), strings.Compare(a.entity.Model, b.entity.Model),
@@ -327,15 +310,15 @@ func (g *gathering) finish(r *enrich.Reading) {
 	r.Samples = make([]state.Sample, 0, len(chosen))
 	for _, sm := range chosen {
 		r.Samples = append(r.Samples, g.sample(sm))
-		r.Runs(sm.entity, sm.member.source.Engine)
+		r.Runs(sm.entity, sm.member.Source.Engine)
 	}
 	r.Earlier = g.earlier(r)
 	r.Gone = g.gone()
 }
 
 func (g *gathering) sample(sm *sample) state.Sample {
-	sig := sm.member.signal
-	how := enrich.CombineOf(sig, sm.member.source)
+	sig := sm.member.Signal
+	how := enrich.CombineOf(sig, sm.member.Source)
 	series := sm.series(how)
 	return state.Sample{
 		Signal: sig.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text, Unit: sig.Unit, At: sm.at.UTC(),

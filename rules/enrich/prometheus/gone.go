@@ -20,20 +20,20 @@ func (g *gathering) gone() []state.Sample {
 	type slot struct{ signal, namespace, pod string }
 	living, first := map[slot]bool{}, map[slot]*sample{}
 	for _, sm := range g.samples {
-		of := slot{sm.member.signal.ID, sm.entity.Namespace, sm.entity.Pod}
+		of := slot{sm.member.Signal.ID, sm.entity.Namespace, sm.entity.Pod}
 		pool := topology.PoolOf(sm.entity.Pod)
 		switch have := first[of]; {
 		case pool == "" || !own[pool] || sm.entity.GPU != "":
 		case sm.now != nil:
 			living[of] = true
-		case len(sm.charts) > 0 && (have == nil || sm.member.index < have.member.index):
+		case len(sm.charts) > 0 && (have == nil || sm.member.Index < have.member.Index):
 			first[of] = sm
 		}
 	}
 	var out []state.Sample
 	for of, sm := range first {
-		if course := sm.series(enrich.CombineOf(sm.member.signal, sm.member.source)); !living[of] && len(course) > 1 {
-			out = append(out, state.Sample{Signal: of.signal, Entity: sm.entity, Unit: sm.member.signal.Unit,
+		if course := sm.series(enrich.CombineOf(sm.member.Signal, sm.member.Source)); !living[of] && len(course) > 1 {
+			out = append(out, state.Sample{Signal: of.signal, Entity: sm.entity, Unit: sm.member.Signal.Unit,
 				At: course[len(course)-1].At, Series: course})
 		}
 	}
@@ -50,7 +50,7 @@ func (g *gathering) earlier(r *enrich.Reading) []state.Entity {
 	for _, sm := range g.samples {
 		key := enrich.WorkerKey(sm.entity)
 		switch {
-		case sm.entity.Model == "" || sm.member.pool || !slices.Contains(engines, sm.member.source.Engine):
+		case sm.entity.Model == "" || sm.member.Pool || !sm.member.OfEngine():
 		case sm.now != nil:
 			living[key] = true
 		case silent[key] == nil || enrich.CompareEntities(sm.entity, silent[key].entity) < 0:
@@ -61,7 +61,7 @@ func (g *gathering) earlier(r *enrich.Reading) []state.Entity {
 	for key, sm := range silent {
 		if !living[key] && (sm.entity.Pod != "" || sm.entity.Instance != "") {
 			out = append(out, sm.entity)
-			r.Runs(sm.entity, sm.member.source.Engine)
+			r.Runs(sm.entity, sm.member.Source.Engine)
 		}
 	}
 	slices.SortFunc(out, enrich.CompareEntities)

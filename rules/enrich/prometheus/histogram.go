@@ -11,17 +11,18 @@ import (
 	"github.com/prometheus/common/model"
 
 	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/prometheus/query"
 )
 
 // A histogram holds the buckets of one entity by time.
 type histogram struct {
-	part    part
+	members []*query.Member
 	labels  map[string]string // without le
 	buckets map[time.Time][]enrich.Bucket
 }
 
 // collect adds one bucket's series to its histogram. It skips a series without a valid edge.
-func collect(to map[string]*histogram, p part, s series) {
+func collect(to map[string]*histogram, members []*query.Member, s series) {
 	le, err := strconv.ParseFloat(s.labels[model.BucketLabel], 64)
 	if err != nil {
 		return
@@ -31,7 +32,7 @@ func collect(to map[string]*histogram, p part, s series) {
 	key := keyOf(labels)
 	h := to[key]
 	if h == nil {
-		h = &histogram{part: p, labels: labels, buckets: map[time.Time][]enrich.Bucket{}}
+		h = &histogram{members: members, labels: labels, buckets: map[time.Time][]enrich.Bucket{}}
 		to[key] = h
 	}
 	for _, x := range s.points {

@@ -2,13 +2,9 @@ package prometheus
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"paramedic/rules/enrich"
 	"paramedic/rules/signals"
@@ -17,23 +13,6 @@ import (
 
 // target is the engine name of Prometheus' own series about its scrapes.
 const target = "target"
-
-// scrapedFor is the time before the onset within which targets that disappeared are searched.
-// absent() fires at once or after minutes, and the engineer may ask for the diagnosis hours later.
-const scrapedFor = 6 * time.Hour
-
-// earlierTargets returns the query for the targets of the query's jobs since scrapedFor before the
-// onset, even if they no longer exist.
-func earlierTargets(q enrich.Query, in []string) string {
-	var names []string
-	for _, job := range q.Jobs {
-		names = append(names, regexp.QuoteMeta(job))
-	}
-	sel := "up{" + strings.Join(append([]string{"job=~" + strconv.Quote(strings.Join(names, "|"))}, in...), ",") + "}"
-	back := q.Now.Sub(q.Onset) + scrapedFor
-	return fmt.Sprintf("max by (%s, service) (max_over_time(%s[%ds]))",
-		strings.Join(workerLabels, ", "), sel, int(back.Seconds()))
-}
 
 // scrapedBy returns the page and the job of a series of up.
 func scrapedBy(cluster string, labels map[string]string) enrich.Scraped {
@@ -44,10 +23,11 @@ func scrapedBy(cluster string, labels map[string]string) enrich.Scraped {
 // jobOf returns the job that scrapes a page itself. A relayed series has no other.
 func jobOf(labels map[string]string) string { return cmp.Or(labels["job"], labels["exported_job"]) }
 
-// readBy returns the pages that are scraped now, and those that the query's jobs scraped earlier.
-func (g *gathering) readBy(earlier []enrich.Scraped) []enrich.Scraped {
-	for _, s := range earlier {
-		g.scraped[s] = true
+// readBy returns the pages that are scraped now, and the targets that the query's jobs scraped
+// earlier, given by their labels.
+func (g *gathering) readBy(earlier []map[string]string) []enrich.Scraped {
+	for _, labels := range earlier {
+		g.scraped[scrapedBy(g.query.Cluster, labels)] = true
 	}
 	return slices.SortedFunc(maps.Keys(g.scraped), func(a, b enrich.Scraped) int {
 		return cmp.Or(enrich.CompareEntities(a.Entity, b.Entity), strings.Compare(a.Entity.Model, b.Entity.Model),
@@ -60,7 +40,7 @@ func (g *gathering) readBy(earlier []enrich.Scraped) []enrich.Scraped {
 func (g *gathering) enginesPages() {
 	ambiguous := map[string][]*sample{} // signals of workers with more than one page
 	for _, sm := range g.samples {
-		own := sm.member.source.Engine == target || sm.member.source.Engine == "process"
+		own := sm.member.Source.Engine == target || sm.member.Source.Engine == "process"
 		if own && sm.now != nil && sm.entity.Pod != "" && len(sm.now.Instances()) > 1 {
 			ambiguous[enrich.WorkerKey(sm.entity)] = append(ambiguous[enrich.WorkerKey(sm.entity)], sm)
 		}
@@ -70,7 +50,7 @@ func (g *gathering) enginesPages() {
 	}
 	pages := map[string][]string{}
 	for _, sm := range g.samples {
-		if sm.now != nil && slices.Contains(engines, sm.member.source.Engine) {
+		if sm.now != nil && sm.member.OfEngine() {
 			pages[enrich.WorkerKey(sm.entity)] = append(pages[enrich.WorkerKey(sm.entity)], sm.now.Instances()...)
 		}
 	}

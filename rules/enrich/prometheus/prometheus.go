@@ -1,4 +1,5 @@
-// Package prometheus reads signals from a Prometheus-compatible API.
+// Package prometheus reads signals from a Prometheus-compatible API. It plans, sends and caches the
+// queries, and turns their answers into samples. Package query below writes the PromQL.
 //
 // It limits the server's work: a gathering sends at most [MaxQueries] queries, including those that
 // [Client.Prepare] prefetched if its scope and onset stay the same. Each query is a union of many
@@ -27,6 +28,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/prometheus/query"
 )
 
 const (
@@ -178,8 +180,7 @@ func (c *Client) Ping(ctx context.Context) error {
 
 // A plannedQuery is one query, with its purpose.
 type plannedQuery struct {
-	parts   []part
-	query   string // the union of the parts
+	union   query.Union
 	moments []moment
 	at      time.Time // of an instant query
 	timed   bool      // the answer also has the scrape times of its values
@@ -210,7 +211,7 @@ func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
 		return
 	}
 	c.past.discoveries.Add(discoveryKeyOf(q), recentDiscovery{l, q.Now})
-	g := &gathering{query: q, scope: filterFor(q, l)}
+	g := &gathering{query: q, filter: l.Filter(q.Scope), began: l.Began(q.Scope)}
 	_, rest := c.past.lookup(g.queries(), q.Now)
 	rest = slices.DeleteFunc(rest, func(j plannedQuery) bool { return j.settled.IsZero() })
 	if c.past.isFull(len(rest), q.Now) {
@@ -232,7 +233,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	if !whole {
 		l, whole = c.discover(ctx, q, &out)
 	}
-	g := &gathering{query: q, scope: filterFor(q, l), samples: map[sampleKey]*sample{},
+	g := &gathering{query: q, filter: l.Filter(q.Scope), began: l.Began(q.Scope), samples: map[sampleKey]*sample{},
 		scraped: map[enrich.Scraped]bool{}}
 	if q.Fresh && !whole { // some engines may be missing, or their names
 		for _, j := range g.queries() {
@@ -275,6 +276,6 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	mu.Unlock()
 	wg.Wait()
 	g.finish(&out)
-	out.Scraped = g.readBy(l.jobs)
+	out.Scraped = g.readBy(l.Targets)
 	return out
 }

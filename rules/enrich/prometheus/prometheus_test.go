@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/promql/parser"
 	"go.uber.org/goleak"
 
 	"paramedic/rules/enrich"
@@ -48,36 +47,6 @@ func queryAll(t testing.TB, scope state.Scope, onset, at time.Time) enrich.Query
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func TestEverySignalCompilesToValidPromQL(t *testing.T) {
-	for name, scope := range map[string]state.Scope{
-		"whole cluster": {}, "namespace": {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"},
-		"hostile": {Namespace: "a\"} or vector(1)\n#{\\"},
-	} {
-		ids := map[string]bool{}
-		for _, s := range builtIn(t) {
-			ms := compile(s, scopeFilter{Scope: scope})
-			for _, m := range ms {
-				if ids[m.id] {
-					t.Errorf("%s: two members are %s", name, m.id)
-				}
-				ids[m.id] = true
-			}
-			for _, p := range parts(ms) {
-				for _, labelled := range p.labelled(false) {
-					expr, err := parser.NewParser(parser.Options{}).ParseExpr(labelled)
-					if err != nil {
-						t.Errorf("%s: %s: %v\n%s", name, s.ID, err, labelled)
-						continue
-					}
-					if call, ok := expr.(*parser.Call); !ok || call.Func.Name != "label_replace" {
-						t.Errorf("%s: %s broke out of its part: %s", name, s.ID, labelled)
-					}
-				}
-			}
-		}
-	}
-}
-
 func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
 	g := &gathering{query: enrich.Query{Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)}, samples: map[sampleKey]*sample{}}
 	jobs := g.queries()
@@ -91,27 +60,6 @@ func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
 		}
 		if n := int(j.span.End.Sub(j.span.Start) / j.span.Step); n > 120 {
 			t.Errorf("a range of %d points", n)
-		}
-	}
-}
-
-func TestCompiledForms(t *testing.T) {
-	xids := "max by (" + strings.Join(gpuLabels, ", ") + `) (DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"})`
-	by := map[string]string{}
-	for _, s := range builtIn(t) {
-		if ms := compile(s, scopeFilter{Scope: state.Scope{Namespace: "llm"}}); len(ms) > 0 {
-			by[s.ID] = ms[0].reads()
-		}
-	}
-	labels := strings.Join(workerLabels, ", ")
-	for id, want := range map[string]string{
-		"requests_waiting":   `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
-		"ttft_p95":           `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
-		"prompt_length_mean": `sum by (` + labels + `) (rate(vllm:request_prompt_tokens_sum{namespace=~"llm|"}[5m]))` + "\n" + `sum by (` + labels + `) (rate(vllm:request_prompt_tokens_count{namespace=~"llm|"}[5m]))`,
-		"gpu_xid_changes":    "(changes((" + xids + ")[15m:15s]) and " + xids[:len(xids)-1] + " offset 15m) or " + xids + " > bool min_over_time((" + xids + ")[15m:15s]))",
-	} {
-		if by[id] != want {
-			t.Errorf("%s\n got %s\nwant %s", id, by[id], want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"paramedic/rules/enrich/prometheus/query"
 	"paramedic/rules/signals"
 )
 
@@ -16,27 +17,18 @@ type quotient struct {
 
 // A seriesKey identifies a series of a member.
 type seriesKey struct {
-	member *member
+	member *query.Member
 	labels string
 }
 
-// key returns the key of a series of the member.
-func (m *member) key(labels map[string]string) seriesKey { return seriesKey{m, keyOf(m.own(labels))} }
-
-// own returns the labels that the member's series keep.
-func (m *member) own(labels map[string]string) map[string]string {
-	out := make(map[string]string, len(labels))
-	for _, name := range m.labels() {
-		if v := labels[name]; v != "" {
-			out[name] = v
-		}
-	}
-	return out
+// seriesKeyOf returns the key of a series of the member.
+func seriesKeyOf(m *query.Member, labels map[string]string) seriesKey {
+	return seriesKey{m, keyOf(m.Own(labels))}
 }
 
 // addTo adds one series to its quotient. A pool's quotient sums the series of all its pods.
-func addTo(quotients map[seriesKey]*quotient, m *member, s series, divisor bool) {
-	labels := m.own(s.labels)
+func addTo(quotients map[seriesKey]*quotient, m *query.Member, s series, divisor bool) {
+	labels := m.Own(s.labels)
 	key := seriesKey{m, keyOf(labels)}
 	q := quotients[key]
 	if q == nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/rules/enrich/prometheus/query"
 	"paramedic/rules/signals"
 	"paramedic/state"
 )
@@ -13,20 +14,21 @@ import (
 func TestPoolMeanCountsEveryRequestOnce(t *testing.T) {
 	sig := signals.Signal{ID: "prompt_length_mean", Per: signals.PerPod, Pooled: true, Sources: []signals.Source{
 		{Engine: "vllm", Metric: "prompt", Fn: signals.FnMean, Window: 5 * time.Minute, Scale: 0.001}}}
-	ms := compile(sig, scopeFilter{Scope: state.Scope{Namespace: "llm"}})
+	ms := query.Compile(sig, query.Discovery{}.Filter(state.Scope{Namespace: "llm"}))
+	unions := query.Unions(ms, 2, false)
 	g := &gathering{samples: map[sampleKey]*sample{}}
-	j := plannedQuery{parts: parts(ms), moments: []moment{present}, at: now}
-	if len(ms) != 2 || len(j.parts) != 1 {
-		t.Fatalf("%d members of %d parts, want the pods' and the pool's of one", len(ms), len(j.parts))
+	j := plannedQuery{union: unions[0], moments: []moment{present}, at: now}
+	if len(ms) != 2 || len(unions) != 1 || unions[0].Divisible() {
+		t.Fatalf("%d members in %d unions, want the pods' and the pool's in one part of one", len(ms), len(unions))
 	}
 	var all []series
 	for pod, sums := range map[string][2]float64{"few-long": {8000, 1}, "many-short": {9000, 9}, "idle": {0, 0}} {
 		for i, mark := range []string{"0", "0/"} {
-			all = append(all, series{labels: map[string]string{marker: mark, "namespace": "llm", "pod": pod, "model_name": "llama"},
+			all = append(all, series{labels: map[string]string{"paramedic_part": mark, "namespace": "llm", "pod": pod, "model_name": "llama"},
 				points: []point{{now, sums[i]}}})
 		}
 	}
-	all = append(all, series{labels: map[string]string{marker: "0/", "namespace": "llm", "pod": "half", "model_name": "other"},
+	all = append(all, series{labels: map[string]string{"paramedic_part": "0/", "namespace": "llm", "pod": "half", "model_name": "other"},
 		points: []point{{now, 1}}})
 	g.take(j, all)
 	got := map[string]float64{}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/promql/parser"
 
 	"paramedic/rules/enrich"
 	"paramedic/state"
@@ -138,25 +137,5 @@ func TestFreshValueOfTwoPagesHasTheOlderTime(t *testing.T) {
 	r, _ := freshly(t, s, now.Add(-10*time.Minute))
 	if s := find(r, "requests_running", quick); s == nil || s.Value != 7 || !s.At.Equal(old) {
 		t.Errorf("%+v", s)
-	}
-}
-
-func TestTimestampsAreReadOfSelectors(t *testing.T) {
-	for _, s := range builtIn(t) {
-		for _, m := range compile(s, scopeFilter{Scope: state.Scope{Namespace: "llm"}}) {
-			expr, err := parser.NewParser(parser.Options{}).ParseExpr(m.scraped())
-			if err != nil {
-				t.Errorf("%s: %v\n%s", s.ID, err, m.scraped())
-				continue
-			}
-			parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
-				if call, ok := n.(*parser.Call); ok {
-					if _, plain := call.Args[0].(*parser.VectorSelector); call.Func.Name != "timestamp" || !plain {
-						t.Errorf("%s: not the time of a scrape: %s", s.ID, m.scraped())
-					}
-				}
-				return nil
-			})
-		}
 	}
 }

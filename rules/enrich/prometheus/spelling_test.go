@@ -149,14 +149,14 @@ func TestRenamedPagesAreReadWhole(t *testing.T) {
 func TestRefusedDiscoveryIsRepeated(t *testing.T) {
 	pod, spelling := twoWorkers(false)[0].Pod, promql.Spellings[3]
 	q := queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
-	for refused, want := range map[string]bool{firstMark + "vllm:": true, `"` + engineMark + `"`: false} {
+	for refused, want := range map[string]bool{"firstvllm:": true, `"engines"`: false} {
 		r := fresh(t, &fakeAPI{t: t, store: hungWorker(respelled(spelling)).store, refuse: refused}).Read(t.Context(), q)
 		if x := find(r, "requests_running", pod); (x != nil) != want || len(r.Notes) == 0 {
 			t.Errorf("%s refused: %+v, notes %v", refused, x, r.Notes)
 		}
 	}
 	q.Fresh = true
-	r := fresh(t, &fakeAPI{t: t, store: hungWorker(func(map[string]string) {}).store, refuse: `"` + engineMark + `"`}).Read(t.Context(), q)
+	r := fresh(t, &fakeAPI{t: t, store: hungWorker(func(map[string]string) {}).store, refuse: `"engines"`}).Read(t.Context(), q)
 	if find(r, "requests_running", pod) != nil || len(r.Failed) == 0 {
 		t.Errorf("fresh values without known engines: %d samples, %d failed signals", len(r.Samples), len(r.Failed))
 	}

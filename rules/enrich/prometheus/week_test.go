@@ -6,54 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/promql/parser"
-
 	"paramedic/state"
 )
-
-// The query for a week ago is the query for a day ago, with an offset of six days on every
-// selector. The test adds the offsets with the parser, independent of the compiler.
-func TestWeekAgoIsDayAgoWithSixDaysOffset(t *testing.T) {
-	p := parser.NewParser(parser.Options{})
-	parse := func(expr string) parser.Expr {
-		t.Helper()
-		e, err := p.ParseExpr(expr)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, expr)
-		}
-		return e
-	}
-	moved, clocks := 0, 0
-	for _, scope := range []state.Scope{{}, {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}} {
-		for _, s := range builtIn(t) {
-			for _, m := range compile(s, scopeFilter{Scope: scope}) {
-				week := *m
-				week.week = true
-				late := week.exprs()
-				for i, expr := range m.exprs() {
-					want := parse(expr)
-					parser.Inspect(want, func(n parser.Node, _ []parser.Node) error {
-						if v, ok := n.(*parser.VectorSelector); ok {
-							v.OriginalOffset += 6 * 24 * time.Hour
-							moved++
-						}
-						return nil
-					})
-					// An age counts from the evaluated time, which an offset does not change.
-					text := want.String()
-					clocks += strings.Count(text, "time() - ")
-					text = parse(strings.ReplaceAll(text, "time() - ", "(time() - 518400) - ")).String()
-					if got := parse(late[i]).String(); got != text {
-						t.Errorf("%s\n got %s\nwant %s", m.id, got, text)
-					}
-				}
-			}
-		}
-	}
-	if moved < 200 || clocks == 0 {
-		t.Errorf("%d selectors, %d clocks: hardly anything was compared", moved, clocks)
-	}
-}
 
 // A server that keeps a week has the values of all three times. Each value must be of its own time.
 func TestReadGivesHourDayAndWeekAgo(t *testing.T) {

@@ -1,4 +1,4 @@
-package prometheus
+package query
 
 import (
 	"fmt"
@@ -17,17 +17,20 @@ const marker = "paramedic_part"
 type part struct {
 	mark    string
 	exprs   []string
-	from    *member // the member of the expressions
-	members []*member
+	from    *Member // the member of the expressions
+	members []*Member
 }
 
 // divisorMark follows the mark of a part on the series of its divisor; each further counter of the
 // divisor has one more.
 const divisorMark = "/"
 
+// timeMark follows a part's mark on the series with the scrape times.
+const timeMark = "@"
+
 // parts returns the fewest expressions that give all members. Their marks are numbers. So they are
 // unique within a query, and a query does not depend on those for other moments.
-func parts(members []*member) []part {
+func parts(members []*Member) []part {
 	var out []part
 	at := map[string]int{}
 	for _, m := range members {
@@ -35,7 +38,7 @@ func parts(members []*member) []part {
 		if m.pods != nil && slices.Contains(members, m.pods) {
 			from = m.pods
 		}
-		key := from.reads()
+		key := from.Reads()
 		i, ok := at[key]
 		if !ok {
 			i = len(out)
@@ -68,7 +71,7 @@ func marked(expr, mark string) string {
 // cost returns the relative cost of a part for Prometheus, in metrics with one series for each
 // entity. tools/evidence measured it for 64 workers.
 func (p part) cost() int {
-	switch s := p.members[0].source; s.Fn {
+	switch s := p.members[0].Source; s.Fn {
 	case signals.FnQuantile, signals.FnRise, signals.FnRollout:
 		return 8
 	case signals.FnRest, signals.FnFlow, signals.FnMin, signals.FnTotal, signals.FnExcess:
@@ -92,15 +95,6 @@ func spread(ps []part, n int) [][]part {
 	return unions
 }
 
-// union returns the query of the given parts.
-func union(ps []part, timed bool) string {
-	var all []string
-	for _, p := range ps {
-		all = append(all, p.labelled(timed)...)
-	}
-	return unionOf(all)
-}
-
 // unionOf returns the union of expressions that share no series. Prometheus scans all series on the
 // left for every "or", so a balanced tree is much cheaper than a chain.
 func unionOf(exprs []string) string {
@@ -109,4 +103,37 @@ func unionOf(exprs []string) string {
 	}
 	half := len(exprs) / 2
 	return "(" + unionOf(exprs[:half]) + ")\nor\n(" + unionOf(exprs[half:]) + ")"
+}
+
+// scraped returns the PromQL for the scrape time of the member's values, in seconds. For several
+// series it is the oldest time, because a value is not newer than its oldest part.
+func (m *Member) scraped() string {
+	b := builder{sig: m.Signal, src: m.Source, by: strings.Join(m.labels(), ", ")}
+	var out []string
+	for _, b.matchers = range m.filter.matchers(m.Source, m.Signal.Per) {
+		for _, sel := range b.timed() {
+			out = append(out, b.agg("min", "timestamp("+sel+")"))
+		}
+	}
+	return strings.Join(out, " or ")
+}
+
+// timed returns selectors of the fewest series that are scraped together with the value: one bucket
+// of a histogram, the divisor of a quotient.
+func (b builder) timed() []string {
+	s := b.src
+	switch s.Fn {
+	case signals.FnQuantile:
+		all := signals.Matcher{Label: "le", Op: "=", Value: "+Inf"}
+		return []string{b.sel(s.Metric+"_bucket", append(slices.Clone(s.Match), all))}
+	case signals.FnMean:
+		return []string{b.sel(s.Metric+"_count", s.Match)}
+	case signals.FnRatio:
+		out := []string{b.sel(s.Over, s.Denominator())}
+		for _, counter := range s.With {
+			out = append(out, b.sel(counter, s.Denominator()))
+		}
+		return out
+	}
+	return []string{b.sel(s.Metric, s.Match)}
 }

@@ -1,4 +1,4 @@
-package prometheus
+package query
 
 import (
 	"maps"
@@ -94,7 +94,7 @@ func (s *sighting) name(of podName) {
 
 // spellingsOf returns the forms of a source's names in this scope, the preferred first. KServe
 // renames whole pages: those of engines, with their processes, and those of routers.
-func (n scopeFilter) spellingsOf(src signals.Source) []promql.Spelling {
+func (n Filter) spellingsOf(src signals.Source) []promql.Spelling {
 	own := promql.Spellings[:1]
 	if found := n.spelled[src.Engine]; len(found) > 0 {
 		return found

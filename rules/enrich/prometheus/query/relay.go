@@ -1,4 +1,4 @@
-package prometheus
+package query
 
 import (
 	"regexp"
@@ -26,7 +26,7 @@ var (
 const relayMark = "relay"
 
 // relayOf returns the relay of a source's series: pages of workers and of what routes to them.
-func (n scopeFilter) relayOf(src signals.Source) relay {
+func (n Filter) relayOf(src signals.Source) relay {
 	if slices.Contains([]string{"process", target, "dynamo", "epp"}, src.Engine) || slices.Contains(engines, src.Engine) {
 		return n.relay
 	}
@@ -34,8 +34,8 @@ func (n scopeFilter) relayOf(src signals.Source) relay {
 }
 
 // ofWorkers returns the matchers for a source's relayed series.
-func (r relay) ofWorkers(src signals.Source, n scopeFilter) []string {
-	out := []string{r.namespace + "=" + strconv.Quote(n.Namespace)}
+func (r relay) ofWorkers(src signals.Source, n Filter) []string {
+	out := []string{r.namespace + "=" + strconv.Quote(n.of.Namespace)}
 	if n.pods != "" && (src.Engine == "process" || slices.Contains(engines, src.Engine)) {
 		out = append(out, r.pod+"=~"+strconv.Quote(n.pods))
 	}

@@ -1,4 +1,4 @@
-package prometheus
+package query
 
 import (
 	"fmt"
@@ -11,66 +11,45 @@ import (
 	"paramedic/rules/signals"
 )
 
-// The labels that identify the entity of a series. The queries aggregate over all other labels
-// (ranks, finish reasons, containers).
-var (
-	// The OpenTelemetry collector gives series the last two.
-	workerLabels = []string{"namespace", "kubernetes_namespace", "pod", "kubernetes_pod_name", "pod_name", "instance",
-		"job", "model_name", "model", "node", "k8s_namespace_name", "k8s_pod_name"}
-	poolLabels = []string{"namespace", "kubernetes_namespace", "model_name", "model", "k8s_namespace_name"}
-	// Of relayed series, see [relay]. Their other labels are those of the collector.
-	relayedWorkerLabels = []string{"exported_namespace", "exported_pod", "exported_instance", "exported_job", "model_name", "model",
-		"k8s_namespace_name", "k8s_pod_name"}
-	relayedPoolLabels = []string{"exported_namespace", "model_name", "model", "k8s_namespace_name"}
-	gpuLabels         = []string{"namespace", "exported_namespace", "pod", "exported_pod", "gpu", "UUID", "node", "Hostname",
-		"hostname"}
-	podLabels   = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
-	nodeLabels  = []string{"node", "exported_node"}
-	routeLabels = []string{"destination_service_namespace", "destination_service_name", "destination_workload_namespace",
-		"destination_workload", "envoy_cluster_name", "exported_namespace", "exported_service", "namespace", "service", "ingress"}
-	ownerLabels = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
-)
-
-// podInfo is the metric of kube-state-metrics with the pods' addresses and nodes.
-const podInfo = "kube_pod_info"
-
 // weekOffset is the time from a day ago to a week ago. One query reads both, the week with an
 // offset.
 const weekOffset = 6 * 24 * time.Hour
 
-// A member is one source of one signal, within a query.
-type member struct {
-	id     string // of the source; the same for all moments
-	signal signals.Signal
-	source signals.Source
-	scope  scopeFilter
-	index  int  // of the source in the signal
-	pool   bool // read per pool, not per pod
+// A Member reads one source of one signal, in one spelling of its names.
+type Member struct {
+	ID     string // of the source and whether it is read per pool; the same at all moments
+	Signal signals.Signal
+	Source signals.Source // with the spelled names
+	Index  int            // rank among the signal's sources and their spellings; the lowest is preferred
+	Pool   bool           // read per pool, not per pod
+	// NamedPods is set if the member reads only the pods that the scope names.
+	NamedPods bool
+	// Week moves every selector six days back: from a day before the onset to a week before it.
+	Week bool
+
+	filter Filter
 	// pods is the member of a pool's pods, set for a pool's quotient that can be summed from them.
 	// It is nil if they lack a label of the pool's.
-	pods      *member
-	namedPods bool // only for the pods that the incident names
-	// week: six days before the query's moment, which is a day before the onset.
-	week bool
+	pods *Member
 }
 
-// compile returns the members of a signal: one for each source. If the pool's value is no aggregate
-// of its pods' values, there is a second one per pool.
-func compile(sig signals.Signal, scope scopeFilter) []*member {
-	var out []*member
+// Compile returns the members of a signal: one for each source and spelling that the filter admits.
+// If the pool's value is no aggregate of its pods' values, there is a second one per pool.
+func Compile(sig signals.Signal, filter Filter) []*Member {
+	var out []*Member
 	for i, src := range sig.Sources {
-		if !scope.canHave(src) {
+		if !filter.canHave(src) {
 			continue
 		}
-		for n, spelling := range scope.spellingsOf(src) {
+		for n, spelling := range filter.spellingsOf(src) {
 			index := i*len(promql.Spellings) + n
 			id := sig.ID + "#" + strconv.Itoa(index)
-			m := &member{id: id, signal: sig, source: src.Spelled(spelling.Of), scope: scope, index: index,
-				pool: src.Per == signals.PerPool && sig.Per == signals.PerPod}
+			m := &Member{ID: id, Signal: sig, Source: src.Spelled(spelling.Of), filter: filter, Index: index,
+				Pool: src.Per == signals.PerPool && sig.Per == signals.PerPod}
 			out = append(out, m)
-			if sig.Pooled && !m.pool && summable(src.Fn) {
-				pooled := &member{id: id + "#pool", signal: sig, source: m.source, scope: scope, index: index, pool: true}
-				if m.isQuotient() && subset(pooled.labels(), m.labels()) {
+			if sig.Pooled && !m.Pool && summable(src.Fn) {
+				pooled := &Member{ID: id + "#pool", Signal: sig, Source: m.Source, filter: filter, Index: index, Pool: true}
+				if m.IsQuotient() && subset(pooled.labels(), m.labels()) {
 					pooled.pods = m
 				}
 				out = append(out, pooled)
@@ -80,16 +59,17 @@ func compile(sig signals.Signal, scope scopeFilter) []*member {
 	return out
 }
 
-// hasPoolTwin reports whether the member reads for each pod what another member reads for the whole
+// HasPoolTwin reports whether the member reads for each pod what another member reads for the whole
 // pool. Such a member is expensive: a quantile needs dozens of series, a ratio two.
-func (m *member) hasPoolTwin() bool {
-	return !m.pool && m.signal.Pooled && summable(m.source.Fn)
+func (m *Member) HasPoolTwin() bool {
+	return !m.Pool && m.Signal.Pooled && summable(m.Source.Fn)
 }
 
-// isPoolQuantile reports whether the member is a quantile of a whole pool. The client computes it
-// from the summed buckets. These are few, and all quantiles of the same histogram share them.
-func (m *member) isPoolQuantile() bool {
-	return m.source.Fn == signals.FnQuantile && (m.pool || m.signal.Per == signals.PerPool) && m.source.Scale == 1
+// IsPoolQuantile reports whether the member is a quantile of a whole pool. Its series are the
+// summed rates of buckets, with the label le, from which the caller computes the quantile. These
+// are few, and all quantiles of the same histogram share them.
+func (m *Member) IsPoolQuantile() bool {
+	return m.Source.Fn == signals.FnQuantile && (m.Pool || m.Signal.Per == signals.PerPool) && m.Source.Scale == 1
 }
 
 // summable reports whether applying the function to a pool's summed series gives the pool's value.
@@ -97,32 +77,33 @@ func summable(fn signals.Fn) bool {
 	return fn == signals.FnQuantile || fn == signals.FnMean || fn == signals.FnRatio
 }
 
-// isQuotient reports whether the member is a quotient of two sums. The client queries both sums and
-// divides them. In PromQL, the divisor would be read twice, to give zero if the dividend is
-// missing. The series of a pool would also be read again after those of its pods.
-func (m *member) isQuotient() bool {
-	return m.source.Fn == signals.FnMean || m.source.Fn == signals.FnRatio
+// IsQuotient reports whether the member is a quotient of two sums. Its series are the sums,
+// [Values] and [Divisors], and the caller divides them. In PromQL, the divisor would be read twice,
+// to give zero if the dividend is missing. The series of a pool would also be read again after
+// those of its pods.
+func (m *Member) IsQuotient() bool {
+	return m.Source.Fn == signals.FnMean || m.Source.Fn == signals.FnRatio
 }
 
 // exprs returns the PromQL of the member's source. It is one expression; a quotient has one for the
 // dividend and one for each divisor. The expressions select the scope only by labels that exist for
 // sure. Most matchers also accept a missing label, so that a fleet that does not set it still gets
 // evidence.
-func (m *member) exprs() []string {
-	src := m.source
-	b := builder{sig: m.signal, src: src, by: strings.Join(m.labels(), ", ")}
-	if m.week {
+func (m *Member) exprs() []string {
+	src := m.Source
+	b := builder{sig: m.Signal, src: src, by: strings.Join(m.labels(), ", ")}
+	if m.Week {
 		b.ago = weekOffset
 	}
 	var out []string
-	for _, b.matchers = range m.scope.matchers(src, m.signal.Per) {
+	for _, b.matchers = range m.filter.matchers(src, m.Signal.Per) {
 		forms := m.forms(b)
 		for i := range out {
 			forms[i] = out[i] + " or " + forms[i]
 		}
 		out = forms
 	}
-	if m.isQuotient() {
+	if m.IsQuotient() {
 		return out
 	}
 	if src.Nonzero {
@@ -134,79 +115,21 @@ func (m *member) exprs() []string {
 	return out
 }
 
-func (m *member) forms(b builder) []string {
+func (m *Member) forms(b builder) []string {
 	switch {
-	case m.isPoolQuantile():
+	case m.IsPoolQuantile():
 		return []string{b.buckets()}
-	case m.isQuotient():
+	case m.IsQuotient():
 		return b.sums()
 	}
 	return []string{b.build()}
 }
 
-// reads returns what the member queries, to find members that query the same.
-func (m *member) reads() string { return strings.Join(m.exprs(), "\n") }
-
-func (m *member) labels() []string {
-	return labelsOf(m.signal, m.source, m.pool, m.scope.relayOf(m.source) != direct)
-}
+// Reads returns the member's expressions as one key: members with the same key query the same.
+func (m *Member) Reads() string { return strings.Join(m.exprs(), "\n") }
 
 func subset(some, all []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
-}
-
-func labelsOf(sig signals.Signal, src signals.Source, pool, relayed bool) []string {
-	worker, whole := workerLabels, poolLabels
-	if relayed {
-		worker, whole = relayedWorkerLabels, relayedPoolLabels
-	}
-	var by []string
-	switch {
-	case src.Engine == "ingress":
-		by = routeLabels
-	case pool:
-		by = whole
-	case src.Engine == "dcgm":
-		by = gpuLabels
-	case sig.Per == signals.PerNode:
-		by = nodeLabels
-	case sig.Per == signals.PerPool && src.Engine == "kube_state":
-		by = ownerLabels
-	case sig.Per == signals.PerPool:
-		by = whole
-	case src.Engine == "kube_state" || src.Engine == "cadvisor":
-		by = podLabels
-	default:
-		by = worker
-	}
-	by = by[:len(by):len(by)]
-	if src.Engine == target {
-		by = append(by, "service")
-	}
-	if src.Engine == "epp" {
-		by = append(by, "name") // the InferencePool
-	}
-	if src.Metric == podInfo {
-		by = append(by, "pod_ip") // the address of pages that do not name their pod
-	}
-	for _, extra := range []string{src.Label, src.Value} {
-		if extra != "" {
-			by = append(by, extra)
-		}
-	}
-	if renamed := renamedLabel(src); renamed != "" {
-		by = append(by, renamed)
-	}
-	return by
-}
-
-// renamedLabel returns the name of a source's text label if its target has a label of that name. A
-// pod's node is exported_node where the target of kube-state-metrics has a node.
-func renamedLabel(src signals.Source) string {
-	if src.Engine != "kube_state" || src.Label != "node" {
-		return ""
-	}
-	return "exported_" + src.Label
 }
 
 type builder struct {
@@ -294,7 +217,7 @@ func (b builder) build() string {
 	case signals.FnSlope:
 		// deriv of a series that ended remains for the whole window, so only current series count.
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s",
-			b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
+			b.over(one, w), b.over(one, w), slopePoints, b.at(one)))
 	case signals.FnQuantile:
 		return "histogram_quantile(" + number(s.Q) + ", " + b.buckets() + ")"
 	case signals.FnRest:
@@ -364,8 +287,8 @@ func (b builder) clock() string {
 	return "(time() - " + strconv.FormatInt(int64(b.ago/time.Second), 10) + ")"
 }
 
-// SlopePoints is the least number of points of a slope.
-const SlopePoints = 10
+// slopePoints is the least number of points of a slope.
+const slopePoints = 10
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 

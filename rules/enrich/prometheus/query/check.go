@@ -1,4 +1,4 @@
-package prometheus
+package query
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ func Check(declared []signals.Signal) []error {
 	var out []error
 	pool := state.Scope{Namespace: `llm"\`, Pool: "pool", Model: "model"}
 	for _, sig := range declared {
-		for _, scope := range []scopeFilter{{}, {Scope: pool, pods: "pool-.*"}} {
-			for _, m := range compile(sig, scope) {
+		for _, filter := range []Filter{{}, {of: pool, pods: "pool-.*"}} {
+			for _, m := range Compile(sig, filter) {
 				for _, expr := range m.exprs() {
 					if err := promql.ParsePromQL(expr); err != nil {
-						out = append(out, fmt.Errorf("signal %s, metric %s: %w", sig.ID, m.source.Metric, err))
+						out = append(out, fmt.Errorf("signal %s, metric %s: %w", sig.ID, m.Source.Metric, err))
 					}
 				}
 			}
