@@ -133,6 +133,7 @@ var may = map[string][]string{
 	"rules/rulestest": {"state", "rules/catalog", "rules/classify", "rules/signals"},
 	"rules/enrich":    {"state", "rules/lint", "rules/promql", "rules/signals", "rules/topology"},
 
+	"rules/lint/threshold":          {"rules/promql"},
 	"rules/enrich/prometheus/query": {"state", "rules/promql", "rules/signals", "rules/topology"}, // but not rules/enrich
 
 	"webhook/httpio":       {},

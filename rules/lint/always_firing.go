@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/lint/threshold"
 	"paramedic/rules/promql"
 	"paramedic/state"
 )
@@ -88,10 +89,10 @@ func (l *linter) bothStand(x *parser.BinaryExpr) *parser.VectorSelector {
 		}
 		return right
 	}
-	if _, number := constant(x.RHS); number {
+	if _, number := threshold.Constant(x.RHS); number {
 		return left
 	}
-	if _, number := constant(x.LHS); number {
+	if _, number := threshold.Constant(x.LHS); number {
 		return right
 	}
 	if left == nil || right == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/lint/threshold"
 	"paramedic/rules/promql"
 	"paramedic/state"
 )
@@ -97,13 +98,13 @@ func chooses(e parser.Expr) bool {
 }
 
 // counted reports counts that are compared with zero: a count of no series has no value.
-func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
-	never, always := outside(c.op, c.limit, 1, math.Inf(1))
-	if !never || always || c.filled {
+func (l *linter) counted(c threshold.Threshold, x *parser.BinaryExpr, path []parser.Node) {
+	never, always := c.Decided(1, math.Inf(1))
+	if !never || always || c.Filled {
 		return
 	}
 	const why = "%s is never 0: if there is no series to count, it has no value"
-	switch of := c.of.(type) {
+	switch of := c.Of.(type) {
 	case *parser.AggregateExpr:
 		if of.Op != parser.COUNT && of.Op != parser.GROUP {
 			return

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/lint/threshold"
 	"paramedic/rules/promql"
 	"paramedic/state"
 )
@@ -26,39 +27,41 @@ func (l *linter) bucket(x *parser.VectorSelector) {
 		}
 		if gaps := gapsAt(knownBuckets[promql.BaseName(x.Name)], value); len(gaps) > 0 {
 			l.report(state.Critical, fmt.Sprintf("%s has no bucket le=%q, so the selector matches nothing", x.Name, m.Value),
-				"use "+byRelease(gaps, func(g gap) string { return fmt.Sprintf("le=%q or le=%q", written(g.below), written(g.above)) })+
+				"use "+byRelease(gaps, func(g gap) string {
+					return fmt.Sprintf("le=%q or le=%q", threshold.Format(g.below), threshold.Format(g.above))
+				})+
 					", exactly as the engine exports it")
 		}
 	}
 }
 
 // quantiles checks a quantile's threshold against the histogram's buckets.
-func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []parser.Node) {
+func (l *linter) quantiles(c threshold.Threshold, metric string, x *parser.BinaryExpr, path []parser.Node) {
 	releases := l.edges(metric)
 	if len(releases) == 0 {
 		return
 	}
 	unit := ""
-	if first := releases[0][0]; strings.HasSuffix(promql.BaseName(metric), "_seconds") && c.scale == 1 && c.limit >= 50 &&
-		c.limit/1000 >= first {
-		unit = fmt.Sprintf("; the metric is in seconds: compare with %s if you mean milliseconds", written(c.limit/1000))
+	if first := releases[0][0]; strings.HasSuffix(promql.BaseName(metric), "_seconds") && c.Scale == 1 && c.Limit >= 50 &&
+		c.Limit/1000 >= first {
+		unit = fmt.Sprintf("; the metric is in seconds: compare with %s if you mean milliseconds", threshold.Format(c.Limit/1000))
 	}
 	top := math.Inf(-1)
 	for _, edges := range releases {
 		top = max(top, edges[len(edges)-1])
 	}
-	if at, always := outside(c.op, c.limit, math.Inf(-1), top); at {
+	if at, always := c.Decided(math.Inf(-1), top); at {
 		l.decided(always, fmt.Sprintf("a quantile of %s is never above its largest bucket, %s, and the threshold is %s",
-			metric, written(top), c.own()),
-			fmt.Sprintf("compare with less than %s%s", c.written(top), unit), x, path)
+			metric, threshold.Format(top), c.Text()),
+			fmt.Sprintf("compare with less than %s%s", c.Written(top), unit), x, path)
 		return
 	}
-	if gaps := gapsAt(releases, c.limit); len(gaps) > 0 && !recounted(metric, x, path) {
-		between := byRelease(gaps, func(g gap) string { return written(g.below) + " and " + written(g.above) })
+	if gaps := gapsAt(releases, c.Limit); len(gaps) > 0 && !recounted(metric, x, path) {
+		between := byRelease(gaps, func(g gap) string { return threshold.Format(g.below) + " and " + threshold.Format(g.above) })
 		l.report(state.Warning, fmt.Sprintf(
-			"the threshold %s lies between the buckets %s of %s, where the quantile is only interpolated", c.own(), between,
+			"the threshold %s lies between the buckets %s of %s, where the quantile is only interpolated", c.Text(), between,
 			metric),
-			"use a bucket's edge: "+byRelease(gaps, func(g gap) string { return c.written(g.below) + " or " + c.written(g.above) })+unit)
+			"use a bucket's edge: "+byRelease(gaps, func(g gap) string { return c.Written(g.below) + " or " + c.Written(g.above) })+unit)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/lint/threshold"
 	"paramedic/rules/promql"
 	"paramedic/state"
 )
@@ -54,19 +55,17 @@ func (l *linter) inferred(x *parser.BinaryExpr) {
 func leftOver(x *parser.BinaryExpr) bool {
 	switch x.Op {
 	case parser.SUB:
-		if _, number := constant(x.LHS); !number {
+		if _, number := threshold.Constant(x.LHS); !number {
 			return false
 		}
-		c := bound{of: x.RHS, scale: 1}
-		c.strip()
-		return endedShare(c.of)
+		return endedShare(threshold.ValueOf(x.RHS))
 	case parser.DIV:
 		less, ok := promql.Unwrap(x.LHS).(*parser.BinaryExpr)
 		return ok && less.Op == parser.SUB && promql.Unwrap(less.LHS).String() == promql.Unwrap(x.RHS).String() &&
 			endedShare(&parser.BinaryExpr{Op: parser.DIV, LHS: less.RHS, RHS: x.RHS})
 	}
-	c, ok := boundOf(x)
-	return ok && (c.op == parser.LSS || c.op == parser.LTE) && endedShare(c.of)
+	c, ok := threshold.Parse(x)
+	return ok && (c.Op == parser.LSS || c.Op == parser.LTE) && endedShare(c.Of)
 }
 
 // endedShare reports whether an expression is the share of requests that the engine finished. A

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/lint/threshold"
 	"paramedic/rules/promql"
 	"paramedic/state"
 )
@@ -68,14 +69,14 @@ func (l *linter) cacheOf() cache {
 }
 
 // mebibytes reports thresholds in bytes for metrics in MiB.
-func (l *linter) mebibytes(c bound, x *parser.BinaryExpr, path []parser.Node) {
-	sel, ok := c.of.(*parser.VectorSelector)
-	if !ok || c.limit < tebibyte || !slices.Contains(framebuffers, sel.Name) {
+func (l *linter) mebibytes(c threshold.Threshold, x *parser.BinaryExpr, path []parser.Node) {
+	sel, ok := c.Of.(*parser.VectorSelector)
+	if !ok || c.Limit < tebibyte || !slices.Contains(framebuffers, sel.Name) {
 		return
 	}
-	if decided, always := outside(c.op, c.limit, 0, tebibyte); decided {
-		l.decided(always, fmt.Sprintf("%s is in MiB, and no GPU has %s MiB, the threshold", sel.Name, c.own()),
-			fmt.Sprintf("compare with %s, if you mean bytes", c.written(math.Round(c.limit/tebibyte))), x, path)
+	if decided, always := c.Decided(0, tebibyte); decided {
+		l.decided(always, fmt.Sprintf("%s is in MiB, and no GPU has %s MiB, the threshold", sel.Name, c.Text()),
+			fmt.Sprintf("compare with %s, if you mean bytes", c.Written(math.Round(c.Limit/tebibyte))), x, path)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/rules/lint/threshold"
 	"paramedic/rules/promql"
 	"paramedic/state"
 )
@@ -200,10 +201,10 @@ func single(e parser.Expr) *parser.VectorSelector {
 			return single(x.Args[0])
 		}
 	case *parser.BinaryExpr:
-		if _, ok := constant(x.RHS); ok {
+		if _, ok := threshold.Constant(x.RHS); ok {
 			return single(x.LHS)
 		}
-		if _, ok := constant(x.LHS); ok {
+		if _, ok := threshold.Constant(x.LHS); ok {
 			return single(x.RHS)
 		}
 	}
@@ -327,11 +328,11 @@ func (l *linter) labelsOf(e parser.Expr) map[string]bool {
 			return out
 		}
 	case *parser.BinaryExpr:
-		switch _, number := constant(x.RHS); {
+		switch _, number := threshold.Constant(x.RHS); {
 		case number, x.Op == parser.LAND, x.Op == parser.LUNLESS:
 			return l.labelsOf(x.LHS)
 		}
-		if _, number := constant(x.LHS); number {
+		if _, number := threshold.Constant(x.LHS); number {
 			return l.labelsOf(x.RHS)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"paramedic/internal/text"
+	"paramedic/rules/lint/threshold"
 	"paramedic/rules/promql"
 	"paramedic/state"
 )
@@ -272,12 +273,12 @@ func (l *linter) quantile(x *parser.Call) {
 		return // a native or recorded histogram, with unknown buckets
 	}
 	which := "0.95"
-	if q, ok := constant(x.Args[0]); ok {
-		which = written(q)
+	if q, ok := threshold.Constant(x.Args[0]); ok {
+		which = threshold.Format(q)
 		if q < 0 || q > 1 {
 			fix := "use a quantile from 0 to 1"
 			if q > 1 && q <= 100 {
-				fix = fmt.Sprintf("write %s for %s %%", written(q/100), which)
+				fix = fmt.Sprintf("write %s for %s %%", threshold.Format(q/100), which)
 			}
 			l.report(state.Critical, fmt.Sprintf(
 				"the quantile %s is not between 0 and 1: histogram_quantile then returns an infinite number for every value of "+
