@@ -16,15 +16,6 @@ func (k *Keeper) Lag() []state.Lag {
 	return out
 }
 
-// Behind returns the longest expected wait of an accepted input in any partition.
-func (k *Keeper) Behind() time.Duration {
-	longest := time.Duration(0)
-	for _, l := range k.Lag() {
-		longest = max(longest, l.Behind())
-	}
-	return longest
-}
-
 // LagOf returns the lag of the partition of a cluster's inputs.
 func (k *Keeper) LagOf(cluster string) state.Lag {
 	n := k.cfg.Store.Partition(cluster)

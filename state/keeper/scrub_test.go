@@ -30,7 +30,8 @@ func TestOnlyCommittedTimelinesAreChecked(t *testing.T) {
 	}
 }
 
-// An unreadableStore answers each listing with INC-1 in it with an error. Other timelines have one entry.
+// An unreadableStore answers each listing with INC-1 in it with an error. Other timelines have one
+// entry.
 type unreadableStore struct {
 	state.Store
 	err error

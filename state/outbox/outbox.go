@@ -84,18 +84,16 @@ type Config struct {
 	// is handed out only if its channel can show it, so that a more urgent one that comes meanwhile
 	// goes before it. Nil: no channel has a limit.
 	Free func(ch state.Channel, now time.Time) (messages int, more time.Time)
-	// Behind returns how long accepted alerts wait for triage. While that is too long, evidence
-	// is gathered one incident at a time, with pauses: its verdicts wait for the log behind the
-	// alerts, and take the time that the alerts need. Nil: triage is never behind.
-	Behind func() time.Duration
+	// Busy reports whether alerts need the processors. While they do, evidence is gathered one
+	// incident at a time, with pauses: its verdicts wait for the log behind the alerts, and take
+	// the time that the alerts need. Nil: they never do.
+	Busy func() bool
 	// Observe is called after every delivery, before its outcome is in the log. Several goroutines
 	// call it at a time.
 	Observe func(Attempt)
 }
 
 const (
-	// tooFarBehind is the wait of alerts from which gatherings pause. The product's bound is 5 s.
-	tooFarBehind = 300 * time.Millisecond
 	// gatherPause lets a critical incident, which goes first, have its verdict in the same second.
 	gatherPause = 50 * time.Millisecond
 
@@ -129,7 +127,7 @@ type Dispatcher struct {
 	busy      map[agenda.Lane]int
 	shown     map[state.Channel]int // free messages of the channels that are used, or promised by a Take
 	more      time.Time             // when a lane that had no room has some
-	gathered  time.Time             // the last gathering that began while triage was behind
+	gathered  time.Time             // the last gathering that began while alerts needed the processors
 	answering int                   // deliveries whose outcome is being appended
 	progress  chan progress
 

@@ -380,22 +380,17 @@ func TestEvidenceYieldsToTriage(t *testing.T) {
 			}
 			return done(ctx, e)
 		}, func(c *outbox.Config) {
-			c.Behind = func() time.Duration {
-				if time.Since(began) < 2*time.Second {
-					return 3 * time.Second
-				}
-				return 0
-			}
+			c.Busy = func() bool { return time.Since(began) < 2*time.Second }
 		})
 		time.Sleep(1975 * time.Millisecond)
 		mu.Lock()
 		if gathered != 40 || told != 0 {
-			t.Errorf("in two seconds behind, %d gatherings and the message after %s, want 20 a second and the message at once", gathered, told)
+			t.Errorf("in two busy seconds, %d gatherings and the message after %s, want 20 a second and the message at once", gathered, told)
 		}
 		mu.Unlock()
 		time.Sleep(time.Second)
 		if n := w.left(); n > 0 {
-			t.Errorf("%d effects are left a second after triage has caught up", n)
+			t.Errorf("%d effects are left a second later", n)
 		}
 		stop()
 	})

@@ -93,7 +93,7 @@ func (d *Dispatcher) room(l agenda.Lane, now time.Time) int {
 		return 0
 	}
 	room := max(1, d.lanes[l.Kind].Workers) - d.busy[l]
-	if l.Kind == state.EffectEnrich && room > 0 && d.cfg.Behind != nil && d.cfg.Behind() > tooFarBehind {
+	if l.Kind == state.EffectEnrich && room > 0 && d.cfg.Busy != nil && d.cfg.Busy() {
 		return d.gatherRoom(now)
 	}
 	if d.cfg.Free == nil || l.Channel == "" || room <= 0 {
@@ -108,7 +108,7 @@ func (d *Dispatcher) room(l agenda.Lane, now time.Time) int {
 	return room
 }
 
-// gatherRoom is the room for gatherings while triage is behind.
+// gatherRoom returns the room for gatherings while alerts need the processors.
 func (d *Dispatcher) gatherRoom(now time.Time) int {
 	if next := d.gathered.Add(gatherPause); now.Before(next) {
 		d.lookAgain(next)

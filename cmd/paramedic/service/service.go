@@ -155,7 +155,7 @@ func (s *Service) wire(cfg config.Config, deps Deps) error {
 	}
 	s.outbox, err = outbox.New(outbox.Config{
 		Source: s.Keeper, Log: s.Keeper, Lease: s.lease, Clock: deps.Clock, Logger: deps.Logger,
-		Observe: s.metrics.delivered, Free: told.Free, Behind: s.Keeper.Behind,
+		Observe: s.metrics.delivered, Free: told.Free, Busy: s.Keeper.Busy,
 		Handlers: s.traced(map[state.EffectKind]outbox.Handler{
 			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
 			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
