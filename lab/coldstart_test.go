@@ -8,15 +8,7 @@ import (
 // Replacements load for ten minutes without a failure. A restart makes the load begin again.
 func TestColdStartIsNotShortenedByRestart(t *testing.T) {
 	ready := func(kill bool) int {
-		s, err := NewScenario(ColdStart, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := s.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Advance(f.Start().Add(12 * time.Minute))
+		f := broken(t, Config{Seed: 1}, Fault{Name: ColdStart}, 12*time.Minute)
 		loading := 0
 		for _, p := range f.Pods() {
 			if p.Ready {

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -119,14 +117,14 @@ func (f *Fleet) pod(w *worker) Pod {
 		Restarts: w.restarts, LastTermination: w.lastReason, LastExitCode: w.lastCode, LastWords: w.lastWords, Waiting: w.waitingReason(),
 	}
 	if w.node != nil {
-		p.Node = w.node.name
+		p.Node = w.node.Name
 	}
 	for _, g := range w.gpus {
-		p.GPUs = append(p.GPUs, g.uuid)
+		p.GPUs = append(p.GPUs, g.UUID)
 	}
 	if e := w.eng; e != nil {
-		p.Running, p.Waitlist, p.KVUsage = len(e.running), len(e.waiting), e.kv.usage()
-		p.Preemptions, p.GeneratedTokens = e.stats.preemptions, e.stats.generationTokens
+		p.Running, p.Waitlist, p.KVUsage = e.Running(), e.Waiting(), e.KVUsage()
+		p.Preemptions, p.GeneratedTokens = e.Preemptions(), e.GeneratedTokens()
 	}
 	return p
 }
@@ -137,9 +135,9 @@ func (f *Fleet) Nodes() []Node {
 	defer f.mu.Unlock()
 	var out []Node
 	for _, n := range f.nodes {
-		m := Node{Name: n.name, Cordoned: n.cordoned}
-		for _, g := range n.gpus {
-			m.GPUs = append(m.GPUs, g.uuid)
+		m := Node{Name: n.Name, Cordoned: n.Cordoned}
+		for _, g := range n.GPUs {
+			m.GPUs = append(m.GPUs, g.UUID)
 		}
 		out = append(out, m)
 	}
@@ -179,13 +177,7 @@ func (f *Fleet) SetArg(c ArgChange) error {
 	if c.UID != "" && c.UID != d.uid {
 		return fmt.Errorf("deployment %s has UID %s: %w", f.cfg.Pool, d.uid, ErrConflict)
 	}
-	flag := "--" + f.cfg.Kind.flag(f.cfg.Kind.vllmFlag(strings.TrimLeft(c.Name, "-")))
-	at, old := -1, ""
-	for i, a := range d.args {
-		if name, value, _ := strings.Cut(a, "="); hyphens(name) == hyphens(flag) {
-			at, flag, old = i, name, value // keeps the spelling of the flag
-		}
-	}
+	at, flag, old := f.cfg.Kind.Find(d.args, c.Name)
 	if c.Old != "" && c.Old != old {
 		return fmt.Errorf("%s is %q, not %q: %w", flag, old, c.Old, ErrConflict)
 	}
@@ -257,8 +249,8 @@ func (f *Fleet) Cordon(name string, cordoned bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, n := range f.nodes {
-		if n.name == name {
-			n.cordoned = cordoned
+		if n.Name == name {
+			n.Cordoned = cordoned
 			return nil
 		}
 	}
@@ -277,5 +269,3 @@ func (f *Fleet) find(pod, uid string) (*worker, error) {
 	}
 	return nil, fmt.Errorf("pod %s: %w", pod, ErrNotFound)
 }
-
-func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 3)) }

@@ -2,8 +2,13 @@ package lab
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"paramedic/lab/engine"
+	"paramedic/lab/traffic"
 )
 
 // totals returns a pool's answered requests, its preemptions, and its highest KV usage.
@@ -17,15 +22,7 @@ func totals(f *Fleet) (served, preempted float64, kv float64) {
 
 func TestLoweringMaxNumSeqsEndsKVExhaustion(t *testing.T) {
 	after := func(fix bool) (served, preemptions float64) {
-		s, err := NewScenario(KVExhaustion, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := s.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Advance(f.Start().Add(11 * time.Minute))
+		f := broken(t, Config{Seed: 1}, Fault{Name: KVExhaustion}, 11*time.Minute)
 		if _, p, kv := totals(f); p < 100 || kv < 0.95 {
 			t.Fatalf("the pool is not exhausted: %v preemptions, KV %v", p, kv)
 		}
@@ -61,15 +58,8 @@ func TestLoweringMaxNumSeqsEndsKVExhaustion(t *testing.T) {
 }
 
 func TestReplacingLeakingWorkerFreesItsBlocks(t *testing.T) {
-	s, err := NewScenario(KVLeak, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := s.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Advance(f.Start().Add(17*time.Minute + 25*time.Second)) // at the end of a pause
+	bursts := traffic.Workload{Rate: 2.5, On: 75 * time.Second, Off: 75 * time.Second, Output: traffic.Lengths{Mean: 400, Sigma: 0.5}}
+	f := broken(t, Config{Seed: 1, Workload: bursts}, Fault{Name: KVLeak, Severity: 2}, 17*time.Minute+25*time.Second) // at the end of a pause
 	bad := f.Pods()[1]
 	if bad.Running != 0 || bad.KVUsage < 0.3 {
 		t.Fatalf("the worker does not leak: %+v", bad)
@@ -99,15 +89,7 @@ func TestReplacingLeakingWorkerFreesItsBlocks(t *testing.T) {
 }
 
 func TestCordonKeepsReplacementOffBadGPU(t *testing.T) {
-	s, err := NewScenario(GPUFault, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := s.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Advance(f.Start().Add(10 * time.Minute))
+	f := broken(t, Config{Seed: 1}, Fault{Name: GPUFault}, 10*time.Minute)
 	bad := f.Pods()[1]
 	if bad.Ready || bad.Restarts < 2 || bad.LastExitCode != 1 {
 		t.Fatalf("the worker does not crash: %+v", bad)
@@ -133,5 +115,20 @@ func TestWriteOnStaleStateIsRefused(t *testing.T) {
 	}
 	if d := f.Deployment(); d.Generation != 1 {
 		t.Error("a refused write changed the Deployment")
+	}
+}
+
+func TestTRTLLMsFlagsAreItsOwn(t *testing.T) {
+	f := newFleet(t, Config{Seed: 1, Kind: engine.TRTLLM})
+	if err := f.SetArg(ArgChange{Name: "max_num_seqs", Old: "256", New: "64"}); err != nil {
+		t.Fatal(err)
+	}
+	d := f.Deployment()
+	if d.Args[0] != "serve" || d.Args[1] != "llama-70b" || !slices.Contains(d.Args, "--max_batch_size=64") ||
+		f.cfg.Kind.Apply(d.Args, f.cfg.Engine).MaxNumSeqs != 64 {
+		t.Errorf("the arguments are %v", d.Args)
+	}
+	if slices.ContainsFunc(d.Args, func(a string) bool { return strings.HasPrefix(a, "--max-") }) {
+		t.Errorf("%v has flags of vLLM", d.Args)
 	}
 }

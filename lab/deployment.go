@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"paramedic/lab/engine"
 )
 
 // deployment holds the state of the pool's controller: the template and its ReplicaSets.
@@ -34,37 +37,10 @@ func newDeployment(c Config, uid string) deployment {
 	d := deployment{
 		uid: uid, generation: 1, version: 1000, replicas: c.Workers,
 		annotations: map[string]string{}, template: map[string]string{},
-		args: c.args(), hash: "7d9f8b6c5", image: c.Kind.defaults().good,
+		args: c.Kind.Args(c.Model, c.GPUsPerWorker, c.Engine, c.Drain), hash: "7d9f8b6c5", image: c.Kind.Defaults().Good,
 	}
 	d.sets = []replicaSet{{hash: d.hash, revision: 1, created: -86400}}
 	return d
-}
-
-// args returns the container's arguments.
-func (c Config) args() []string {
-	flag := func(name, format string, v any) string {
-		return "--" + c.Kind.flag(name) + "=" + fmt.Sprintf(format, v)
-	}
-	out := []string{
-		flag("model", "%s", c.Model), flag("served-model-name", "%s", c.Model),
-		flag("tensor-parallel-size", "%d", c.GPUsPerWorker),
-		flag("max-model-len", "%d", c.Engine.MaxModelLen),
-		flag("max-num-seqs", "%d", c.Engine.MaxNumSeqs),
-		flag("max-num-batched-tokens", "%d", c.Engine.MaxNumBatchedTokens),
-		flag("gpu-memory-utilization", "%.2f", c.Engine.GPUMemoryUtilization),
-	}
-	switch c.Kind {
-	case SGLang: // drains by itself when it is terminated
-		out = append(out, fmt.Sprintf("--page-size=%d", BlockSize), "--enable-metrics")
-	case TRTLLM: // the model has no flag; statistics, block size, MAX_UTILIZATION and prefix cache are set in the file
-		return append([]string{"serve", c.Model}, append(out[2:], "--extra_llm_api_options=/config/llm.yaml")...)
-	default:
-		out = append(out, flag("shutdown-timeout", "%d", int(c.Drain.Seconds())))
-	}
-	if c.Engine.NoPrefixCaching {
-		out = append(out, "--"+c.Kind.flag("no-enable-prefix-caching"))
-	}
-	return out
 }
 
 // changed makes the ReplicaSet of the edited template the newest. If an old ReplicaSet has the same
@@ -74,7 +50,7 @@ func (d *deployment) changed(f *Fleet) {
 	for _, a := range d.args {
 		h.Write([]byte(a + "\x00"))
 	}
-	if d.image != f.cfg.Kind.defaults().good {
+	if d.image != f.cfg.Kind.Defaults().Good {
 		h.Write([]byte(d.image + "\x00"))
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.template)) {
@@ -93,27 +69,8 @@ func (d *deployment) changed(f *Fleet) {
 	f.event("", "Rollout", "revision "+strconv.Itoa(revision)+" "+strings.Join(d.args, " "))
 }
 
-// engineOf applies a worker's arguments to the fleet's configuration. The last flag wins, as in
-// vLLM.
-func (f *Fleet) engineOf(args []string) Engine {
-	e := f.cfg.Engine
-	for _, a := range args {
-		name, value, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		n, intErr := strconv.Atoi(value)
-		ratio, floatErr := strconv.ParseFloat(value, 64)
-		switch name = f.cfg.Kind.vllmFlag(name); {
-		case name == "max-num-seqs" && intErr == nil && n > 0:
-			e.MaxNumSeqs = n
-		case name == "max-num-batched-tokens" && intErr == nil && n > 0:
-			e.MaxNumBatchedTokens = n
-		case name == "gpu-memory-utilization" && floatErr == nil:
-			e.GPUMemoryUtilization = ratio
-		case name == "no-enable-prefix-caching":
-			e.NoPrefixCaching = true
-		}
-	}
-	return e
-}
+// settings returns the settings that a worker's arguments make.
+func (f *Fleet) settings(w *worker) engine.Settings { return f.cfg.Kind.Apply(w.args, f.cfg.Engine) }
 
 // create adds a pod of the current template.
 func (f *Fleet) create() *worker {
@@ -122,9 +79,9 @@ func (f *Fleet) create() *worker {
 		name: fmt.Sprintf("%s-%s-%s", f.cfg.Pool, f.deploy.hash, randomName(f.names, 5)), uid: randomUID(f.names), hash: f.deploy.hash,
 		ip:   f.newIP(n % 8),
 		args: slices.Clone(f.deploy.args), image: f.deploy.image, spoiled: f.spoiledNow(), created: f.now, inService: true,
-		phase: podPending, rng: newRand(f.names.Uint64()),
+		phase: podPending, rng: rand.New(rand.NewPCG(f.names.Uint64(), 3)),
 	}
-	if w.image == f.cfg.Kind.defaults().flawed {
+	if w.image == f.cfg.Kind.Defaults().Flawed {
 		w.flawed = f.flaw
 	}
 	f.workers = append(f.workers, w)
@@ -146,10 +103,10 @@ func (f *Fleet) newIP(subnet int) string {
 // schedule binds a pending pod to a node with enough free GPUs, if there is one.
 func (f *Fleet) schedule(w *worker) {
 	for _, n := range f.nodes {
-		if gpus := n.free(f.cfg.GPUsPerWorker); gpus != nil {
+		if gpus := n.Free(f.cfg.GPUsPerWorker); gpus != nil {
 			w.node, w.gpus = n, gpus
 			for _, g := range gpus {
-				g.owner = w
+				g.Owner = w
 			}
 			w.start(f.now, f.loadTime())
 			w.pull(f.cfg.Kind)
@@ -168,7 +125,8 @@ func (f *Fleet) terminate(w *worker, why string) {
 
 func (f *Fleet) remove(w *worker) {
 	for _, g := range w.gpus {
-		g.owner, g.reserved, g.leaked = nil, 0, 0
+		g.Owner = nil
+		g.Reset()
 	}
 	w.phase, w.eng = podGone, nil
 	f.event(w.name, "Deleted", "")

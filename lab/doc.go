@@ -1,24 +1,17 @@
-// Package lab simulates a pool of vLLM, SGLang, Dynamo or TensorRT-LLM workers on Kubernetes. A bot
-// reads its pages and acts on its workers as in a real cluster. [paramedic/lab/alerting] has the
-// monitoring around it.
+// Package lab simulates a pool of vLLM, SGLang, Dynamo or TensorRT-LLM workers on Kubernetes, and
+// the faults of its parts. A bot reads its pages and acts on its workers as in a real cluster.
 //
-// The lab simulates mechanisms, and the symptoms follow. Every worker runs the scheduler of vLLM
-// V1:
-//
-//   - Requests wait for a slot and for KV blocks.
-//   - Running requests are decoded first; prefill fills the rest of the token budget in chunks.
-//   - Shared prefixes are cached, and evicted in the order in which they were freed.
-//   - If blocks run out, the newest request is preempted and starts over.
-//   - Memory bandwidth and arithmetic set the time of a step (see [Cost]).
-//
-// A [Fault] changes a cause: the traffic, a limit, the router, a GPU, a leak.
+// A [Fleet] joins the parts, each of which is a package: the clients' traffic, the services in
+// front of the workers, the engines, and the machines. It adds what Kubernetes does: pods, the
+// Deployment and its rollouts. A [Fault] changes a cause: the traffic, a limit, the router, a GPU,
+// a leak. The lab simulates mechanisms, and the symptoms follow.
 //
 // The package promises:
 //
 //   - The caller owns the time: [Fleet.Advance] simulates up to a moment, and nothing happens
-//     between calls. [Clock] maps real time to simulated time at any speed.
+//     between calls.
 //   - The same [Config], faults and calls make the same pages, byte for byte.
-//   - Pages have the names, labels, types and bucket edges of the [Kind], dcgm-exporter,
+//   - Pages have the names, labels, types and bucket edges of the engine's kind, dcgm-exporter,
 //     kube-state-metrics and cAdvisor. They have the exporters' limits, too: engines observe queue,
 //     prefill, decode and end-to-end times only when a request ends, the Xid gauge keeps its last
 //     code, and a worker that loads its model serves no page.
@@ -26,34 +19,5 @@
 // It does not simulate the network, the tokenizer or the text of answers, except for the share that
 // refuses or is empty. It never touches a real cluster.
 //
-// A direct scrape has no relabelling, so a page alone does not identify its pod. [Fleet.Handler]
-// can add the labels of a scrape configuration (see [HandlerConfig]). As in Prometheus, a label of
-// the page with the same name becomes exported_<name>, unless the target's job honors labels.
-//
-// # Sources of the constants
-//
-// The defaults are Llama-3 70B with FP8 weights on two H100; [Cost] has the formulas.
-//
-//   - H100 SXM: 80 GB, 3.35 TB/s, 989 TFLOP/s dense in bf16; H200: 141 GB. NVIDIA's data sheets
-//     (nvidia.com/en-us/data-center/h100 and h200) give 1,979 TFLOP/s with sparsity.
-//   - 80 layers, 8 KV heads, head size 8192/64 = 128: the model's config.json.
-//   - 2 FLOP per parameter and prompt token: Kaplan et al., arXiv:2001.08361, section 2.1.
-//   - A decode step reads the weights once, and the KV cache of every sequence: Pope et al.,
-//     arXiv:2211.05102.
-//   - KV cache in blocks of 16 tokens: Kwon et al., arXiv:2309.06180.
-//   - Scheduling, chunks and preemption: vLLM's Scheduler.schedule in
-//     vllm/v1/core/sched/scheduler.py at 00024d3, policy fcfs. A step that preempts admits nothing.
-//   - Free blocks stay cached; the least recently freed goes first: BlockPool in vLLM's
-//     vllm/v1/core/block_pool.py.
-//   - Observations at a request's end: vLLM's IterationStats.update_from_finished_request in
-//     vllm/v1/metrics/stats.py.
-//   - Recorded arrivals: Azure's public dataset of LLM inference, 2023
-//     (github.com/Azure/AzurePublicDataset), and the conversation trace of
-//     github.com/kvcache-ai/Mooncake.
-//
-// Assumed, not measured: the share of the hardware's peak that is reached (0.85 of the bandwidth
-// for weights, 0.5 for the KV cache, 0.35 of the arithmetic), 1 ms of launches and all-reduce per
-// step, 30 µs per sequence, 12 GB of activations and CUDA graphs, and the clients' patience and
-// retries. They set the load that a pool carries, and each fault's strength is chosen for that
-// load.
+// Each fault's strength is chosen for the load that the default pool carries.
 package lab

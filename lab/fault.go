@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"paramedic/lab/engine"
+	"paramedic/lab/machine"
+	"paramedic/lab/traffic"
 )
 
 // A Fault is a failure that begins at a set time. Its Name is the cause that a diagnosis should
@@ -66,12 +70,12 @@ type activeFault struct {
 	Fault
 	at       float64
 	begun    bool
-	worker   *worker // that it affects, if it is the fault of one
-	over     bool    // its time has passed
-	gpu      *gpu    // that it affects, if it is the fault of one
-	followed bool    // Then was reported
-	hash     string  // of the newest revision when it began; for a Plot
-	since    float64 // when it began; for a Plot. A ramp begins after at
+	worker   *worker      // that it affects, if it is the fault of one
+	over     bool         // its time has passed
+	gpu      *machine.GPU // that it affects, if it is the fault of one
+	followed bool         // Then was reported
+	hash     string       // of the newest revision when it began; for a Plot
+	since    float64      // when it began; for a Plot. A ramp begins after at
 }
 
 // level returns the fault's strength at a time, from 0 to its severity.
@@ -135,16 +139,16 @@ func (f *Fleet) applyFaults() {
 		}
 		if a.Name == GPUFault && a.Then != 0 && !a.followed && f.now-a.at >= 30 {
 			if a.gpu != nil {
-				a.gpu.report(a.Then, f.now)
+				a.gpu.Report(a.Then, f.now)
 			}
 			a.followed = true
 		}
 		switch {
 		case !a.begun || a.Story > 0:
 		case a.Name == RoutingSkew:
-			f.router.skew = min(0.95, 0.7*level)
+			f.router.Skew = min(0.95, 0.7*level)
 		case a.Name == GatewayFailure:
-			f.gateway.blind = level > 0
+			f.gateway.Blind = level > 0
 		case a.Name == MonitoringGap:
 			f.unseen = level > 0
 		case a.Name == GPUUnderutilization:
@@ -156,10 +160,10 @@ func (f *Fleet) applyFaults() {
 }
 
 // act changes the traffic and the engines' settings as the fault's story tells.
-func (f *Fleet) act(a *activeFault, w *Workload, level float64) {
+func (f *Fleet) act(a *activeFault, w *traffic.Workload, level float64) {
 	switch v := a.variation(); {
 	case v == nil && a.Name == PrefillStarvation:
-		f.tune(func(e *engine, level float64) { e.budget = max(1, int(42/level)) }, level)
+		f.tune(func(e *engine.Engine, level float64) { e.Budget = max(1, int(42/level)) }, level)
 	case v == nil:
 		a.shape(w, level, f.now-a.at)
 	case v.shape != nil:
@@ -170,7 +174,7 @@ func (f *Fleet) act(a *activeFault, w *Workload, level float64) {
 }
 
 // shape changes the traffic if the fault is a change of traffic.
-func (a *activeFault) shape(w *Workload, level, since float64) {
+func (a *activeFault) shape(w *traffic.Workload, level, since float64) {
 	switch a.Name {
 	case KVExhaustion:
 		w.Output.Mean *= 1 + 1.28*level
@@ -184,7 +188,7 @@ func (a *activeFault) shape(w *Workload, level, since float64) {
 		w.Rate *= 1 + 0.45*level
 	case CUDAOOM:
 		w.LongShare, w.LongScore = 0.016*level, true
-		w.Long = Lengths{Mean: 6000, Sigma: 0.1}
+		w.Long = traffic.Lengths{Mean: 6000, Sigma: 0.1}
 	case PrefixCacheCollapse:
 		w.GroupShare *= max(0, 1-level)
 	default:
@@ -198,10 +202,10 @@ func (f *Fleet) begin(a *activeFault) {
 	a.worker = w
 	switch a.Name {
 	case RoutingSkew:
-		f.router.skewPod = w.name
+		f.router.SkewPod = w.name
 	case KVLeak:
 		if w.eng != nil {
-			w.eng.leaky = true
+			w.eng.Leaky = true
 		}
 	case HostMemoryLeak:
 		w.leakRate = 128 << 20 * a.Severity
@@ -209,20 +213,20 @@ func (f *Fleet) begin(a *activeFault) {
 		f.breakTemplate(a.Severity)
 	case EngineHang:
 		if w.eng != nil {
-			w.eng.hung = true
+			w.eng.Hung = true
 		}
 	case GPUFault:
 		if len(w.gpus) > 0 {
 			g := w.gpus[0]
-			a.gpu, g.fault = g, a.Code
-			g.report(a.Code, f.now)
+			a.gpu, g.Fault = g, a.Code
+			g.Report(a.Code, f.now)
 		}
 	case GPUThrottle, NodeFailure, OOMKilled, GPUMemoryLeak:
 		f.beginMachine(a, w)
 	case BenignAlert:
 		for _, c := range f.workers {
 			for _, g := range c.gpus {
-				g.reserved = max(g.reserved, 0.945)
+				g.Reserved = max(g.Reserved, 0.945)
 			}
 		}
 	}
@@ -235,11 +239,11 @@ func (a *activeFault) end() {
 	switch a.Name {
 	case KVLeak:
 		if w.eng != nil {
-			w.eng.leaky = false
+			w.eng.Leaky = false
 		}
 	case EngineHang:
 		if w.eng != nil {
-			w.eng.hung = false
+			w.eng.Hung = false
 		}
 	case HostMemoryLeak:
 		w.leakRate = 0
@@ -249,7 +253,7 @@ func (a *activeFault) end() {
 		w.burst = 0
 	case GPUThrottle:
 		if a.gpu != nil {
-			a.gpu.cooling = 1
+			a.gpu.Cooling = 1
 		}
 	}
 }

@@ -1,13 +1,18 @@
 package lab
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"paramedic/lab/clock"
+	"paramedic/lab/engine"
+	"paramedic/lab/front"
+	"paramedic/lab/machine"
+	"paramedic/lab/traffic"
 )
 
 const tickEvery = 0.5 // seconds between updates of everything but engine steps
@@ -23,19 +28,18 @@ type Fleet struct {
 	nextTick float64
 	arrival  float64 // time of the next request
 	rate     float64 // the arrival rate for which it was drawn
-	mix      Workload
-	router   router
-	gateway  gateway
-	answers  answerSampler
+	mix      traffic.Workload
+	router   front.Router[*worker]
+	gateway  front.Gateway
+	chat     front.Chat
 	spoiled  float64 // how badly the newest chat template fits the model
-	retries  retryHeap
-	tape     tape
-	nodes    []*node
+	retries  traffic.Retries
+	tape     traffic.Tape
+	nodes    []*machine.Node
 	workers  []*worker // in the order of their creation
 	deploy   deployment
 	faults   []*activeFault
 	events   []Event
-	refused  float64 // requests without a worker
 	flaw     float64 // the share of requests that workers of the flawed image fail
 	denied   bool    // the model hub denies downloads
 	slowLoad float64 // seconds to load a model; 0: as configured
@@ -58,15 +62,15 @@ func NewFleet(c Config) (*Fleet, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	f := &Fleet{
 		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), names: rand.New(rand.NewPCG(c.Seed, 2)),
-		answers: answerSampler{rng: rand.New(rand.NewPCG(c.Seed, 4))},
-		mix:     c.Workload, router: router{kind: c.Routing}, arrival: math.Inf(1),
-		gateway: newGateway(c),
+		chat: front.Chat{Rand: rand.New(rand.NewPCG(c.Seed, 4))},
+		mix:  c.Workload, router: front.Router[*worker]{Kind: c.Routing}, arrival: math.Inf(1),
+		gateway: front.NewGateway(c.Kind, c.Pool),
 	}
 	for i := range c.Nodes {
-		f.nodes = append(f.nodes, newNode(100*c.Index+i, c.GPUsPerNode, func() string { return randomUID(f.names) }))
+		f.nodes = append(f.nodes, machine.NewNode(100*c.Index+i, c.GPUsPerNode, func() string { return randomUID(f.names) }))
 	}
 	f.deploy = newDeployment(c, randomUID(f.names))
 	for range c.Workers {
@@ -121,7 +125,7 @@ func (f *Fleet) Advance(to time.Time) {
 
 // Run keeps the fleet at a clock's time until the context ends. On a machine that is too slow for
 // the clock's speed, the fleet falls behind.
-func (f *Fleet) Run(ctx context.Context, c *Clock) {
+func (f *Fleet) Run(ctx context.Context, c *clock.Clock) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -145,11 +149,11 @@ func (f *Fleet) run(end float64) {
 	for {
 		at, w := f.nextTick, (*worker)(nil)
 		for _, c := range f.workers {
-			if c.eng != nil && c.eng.stepping && c.eng.stepEnd < at {
-				at, w = c.eng.stepEnd, c
+			if c.eng != nil && c.eng.StepEnd() < at {
+				at, w = c.eng.StepEnd(), c
 			}
 		}
-		call := min(f.arrival, f.retries.first())
+		call := min(f.arrival, f.retries.First())
 		if min(at, call) > end {
 			f.now = end
 			return
@@ -160,8 +164,8 @@ func (f *Fleet) run(end float64) {
 			f.arrive()
 		case w != nil:
 			f.now = at
-			w.eng.finish(at, func(r *request, _ string) { f.answer(w, "2xx"); f.answers.count(r) })
-			w.eng.begin(at)
+			w.eng.Finish(at, func(r *engine.Request) { f.served++; f.chat.Count(r) })
+			w.eng.Begin(at)
 		default:
 			f.now = at
 			f.tick()
@@ -174,10 +178,10 @@ func (f *Fleet) run(end float64) {
 // time.
 func (f *Fleet) redraw() {
 	was := f.rate
-	f.rate = f.mix.rateAt(f.now)
+	f.rate = f.mix.RateAt(f.now)
 	f.arrival = math.Inf(1)
 	if f.mix.Trace != nil {
-		f.arrival = f.tape.next(f.mix.Trace, f.now, was, f.rate)
+		f.arrival = f.tape.Next(f.mix.Trace, f.now, was, f.rate)
 		return
 	}
 	if f.rate > 0 {
@@ -186,77 +190,78 @@ func (f *Fleet) redraw() {
 }
 
 func (f *Fleet) arrive() {
-	if f.retries.first() <= f.arrival {
-		f.send(heap.Pop(&f.retries).(*retry).request)
+	if f.retries.First() <= f.arrival {
+		f.send(f.retries.Next())
 		return
 	}
-	r := f.mix.draw(f.rng, f.cfg.Engine.MaxModelLen)
+	r := f.mix.Draw(f.rng, f.cfg.Engine.MaxModelLen)
 	if f.mix.Trace != nil {
-		f.tape.take(r, &f.mix, &f.cfg)
+		f.tape.Take(r, &f.mix, &f.cfg.Workload, f.cfg.Engine.MaxModelLen)
 	}
 	f.send(r)
 	f.redraw()
 }
 
 // send routes a request to a worker.
-func (f *Fleet) send(r *request) {
-	if f.drops(r) {
-		return
-	}
-	w := f.router.pick(f.endpoints(), f.pinned(r), f.rng)
-	if w == nil {
-		f.refused++
-		f.gateway.turnAway(GatewayNoEndpoint)
+func (f *Fleet) send(r *engine.Request) {
+	if f.gateway.Drop(f.rng) {
 		f.retry(r)
 		return
 	}
-	f.gateway.requests++
+	w, ok := f.router.Pick(f.endpoints(), f.pinned(r), f.rng)
+	if !ok {
+		f.gateway.TurnAway(front.NoEndpoint)
+		f.retry(r)
+		return
+	}
+	f.gateway.Send()
 	if w.failing > 0 {
-		f.fail(w)
-		w.eng.stats.finished[finishedError]++
-		f.retry(r)
+		f.reject(w, r)
 		return
 	}
-	f.answers.sample(r, w.spoiled*spoiledRefusals+w.Refuses, w.spoiled*spoiledEmpties+w.Empties)
+	f.chat.Sample(r, w.spoiled*spoiledRefusals+w.Refuses, w.spoiled*spoiledEmpties+w.Empties)
 	if w.flawed > 0 && f.rng.Float64() < w.flawed {
-		f.fail(w)
-		w.eng.stats.finished[finishedError]++
-		f.retry(r)
+		f.reject(w, r)
 		return
 	}
-	r.arrived = f.now
+	r.Arrived = f.now
 	if f.mix.Patience > 0 {
-		r.deadline = f.now + f.mix.Patience.Seconds()
+		r.Deadline = f.now + f.mix.Patience.Seconds()
 	}
 	if f.mix.Timeout > 0 {
-		r.timeout = f.now + f.mix.Timeout.Seconds()
+		r.Timeout = f.now + f.mix.Timeout.Seconds()
 	}
-	w.eng.add(r)
-	w.eng.begin(f.now)
+	w.eng.Add(r)
+	w.eng.Begin(f.now)
 }
 
-func (f *Fleet) answer(w *worker, class string) {
-	w.eng.stats.http[class]++
-	if class == "2xx" {
-		f.served++
-	}
+// reject fails a request with an error of its worker. The gateway passes it on and counts it.
+func (f *Fleet) reject(w *worker, r *engine.Request) {
+	w.eng.Reject()
+	f.gateway.TurnAway(front.Upstream)
+	f.retry(r)
 }
 
-// fail answers a request with an error of the worker. The gateway passes it on and counts it.
-func (f *Fleet) fail(w *worker) {
-	f.answer(w, "5xx")
-	w.eng.handler.fail()
-	f.gateway.turnAway(GatewayUpstream)
+// endpoints returns the workers to which the gateway can send a request.
+func (f *Fleet) endpoints() []*worker {
+	f.ready = f.ready[:0]
+	if f.gateway.Blind {
+		return f.ready
+	}
+	for _, w := range f.workers {
+		if w.serves() {
+			f.ready = append(f.ready, w)
+		}
+	}
+	return f.ready
 }
 
 // retry schedules another attempt after a pause, if the client has one left.
-func (f *Fleet) retry(r *request) {
-	if r.attempt > f.mix.Retries {
+func (f *Fleet) retry(r *engine.Request) {
+	if r.Attempt > f.mix.Retries {
 		return
 	}
-	again := &request{group: r.group, shared: r.shared, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens,
-		scored: r.scored, attempt: r.attempt + 1}
-	heap.Push(&f.retries, &retry{at: f.now + 1 + 2*f.rng.Float64(), request: again})
+	f.retries.Add(f.now+1+2*f.rng.Float64(), r)
 }
 
 // abandon ends all requests of a worker whose process ends, and their clients retry. With failed,
@@ -265,41 +270,11 @@ func (f *Fleet) abandon(w *worker, failed bool) {
 	if w.eng == nil {
 		return
 	}
-	for _, list := range [][]*request{w.eng.running, w.eng.waiting} {
-		for _, r := range list {
-			if failed {
-				f.fail(w)
-			}
-			f.retry(r)
+	w.eng.Abandon(func(r *engine.Request) {
+		if failed {
+			w.eng.Fail()
+			f.gateway.TurnAway(front.Upstream)
 		}
-	}
-	w.eng.running, w.eng.waiting, w.eng.stepping = nil, nil, false
-}
-
-type retry struct {
-	at      float64
-	request *request
-}
-
-type retryHeap []*retry
-
-func (h retryHeap) first() float64 {
-	if len(h) == 0 {
-		return math.Inf(1)
-	}
-	return h[0].at
-}
-func (h retryHeap) Len() int           { return len(h) }
-func (h retryHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h retryHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push implements heap.Interface.
-func (h *retryHeap) Push(x any) { *h = append(*h, x.(*retry)) }
-
-// Pop implements heap.Interface.
-func (h *retryHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
+		f.retry(r)
+	})
 }

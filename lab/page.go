@@ -1,143 +1,127 @@
 package lab
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"hash/fnv"
+	"math/rand/v2"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
+
+	"paramedic/lab/engine"
+	"paramedic/lab/metrics"
 )
 
-// A page builds an exposition: families in the order of their first sample. It leaves out the
-// metrics that the fleet's configuration hides.
-type page struct {
-	families []*dto.MetricFamily
-	byName   map[string]*dto.MetricFamily // nil for a hidden metric
-	common   []*dto.LabelPair             // of every sample; shared, so that no caller may change one
-	created  float64                      // value of the Python client's _created gauges; 0: none
-	hides    func(metric string) bool
-}
+// The reasons for which a page cannot be read.
+var (
+	ErrSilent = errors.New("nothing listens there now")
+	ErrBroken = errors.New("the processes' metrics could not be collected")
+)
 
-// newPage returns a page whose samples all have the given label pairs.
-func (f *Fleet) newPage(common ...string) *page {
-	return &page{families: []*dto.MetricFamily{}, byName: map[string]*dto.MetricFamily{}, common: labelPairs(common), hides: f.cfg.hides}
-}
-
-// labelPairs returns the pairs of alternating names and values.
-func labelPairs(of []string) []*dto.LabelPair {
-	pairs := make([]dto.LabelPair, len(of)/2)
-	out := make([]*dto.LabelPair, len(pairs))
-	for i := range pairs {
-		out[i] = &pairs[i]
-		out[i].Name, out[i].Value = &of[2*i], &of[2*i+1]
-	}
-	return out
-}
-
-// family returns the family of a name, or nil if it is hidden.
-func (p *page) family(name, help string, kind dto.MetricType) *dto.MetricFamily {
-	f, known := p.byName[name]
-	if known {
-		return f
-	}
-	if !p.hides(name) {
-		f = &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
-		p.families = append(p.families, f)
-	}
-	p.byName[name] = f
-	return f
-}
-
-// targetLabels is the usual number of labels that a scrape adds.
-const targetLabels = 8
-
-// add adds a sample without a value to a family.
-func (p *page) add(f *dto.MetricFamily, labels []string) *dto.Metric {
-	m := &dto.Metric{Label: make([]*dto.LabelPair, 0, len(p.common)+len(labels)/2+targetLabels)}
-	m.Label = append(append(m.Label, p.common...), labelPairs(labels)...)
-	slices.SortFunc(m.Label, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
-	f.Metric = append(f.Metric, m)
-	return m
-}
-
-func (p *page) gauge(name, help string, v float64, labels ...string) {
-	if f := p.family(name, help, dto.MetricType_GAUGE); f != nil {
-		p.add(f, labels).Gauge = &dto.Gauge{Value: &v}
-	}
-}
-
-func (p *page) counter(name, help string, v float64, labels ...string) {
-	if f := p.family(name, help, dto.MetricType_COUNTER); f != nil {
-		p.add(f, labels).Counter = &dto.Counter{Value: &v}
-	}
-	if p.created != 0 {
-		p.gauge(strings.TrimSuffix(name, "_total")+"_created", help, p.created, labels...)
-	}
-}
-
-func (p *page) histogram(name, help string, h *histogram, labels ...string) {
-	if f := p.family(name, help, dto.MetricType_HISTOGRAM); f != nil {
-		p.add(f, labels).Histogram = h.export()
-	}
-	if p.created != 0 {
-		p.gauge(name+"_created", help, p.created, labels...)
-	}
-}
-
-// export returns a copy, because a page must not change while the engine continues.
-func (h *histogram) export() *dto.Histogram {
-	sum, count := h.sum, h.count
-	out := &dto.Histogram{SampleCount: &count, SampleSum: &sum, Bucket: make([]*dto.Bucket, len(h.edges))}
-	buckets, below := make([]dto.Bucket, len(h.edges)), make([]uint64, len(h.edges))
-	total := uint64(0)
-	for i := range h.edges {
-		total += h.counts[i]
-		below[i] = total
-		buckets[i].UpperBound, buckets[i].CumulativeCount = &h.edges[i], &below[i]
-		out.Bucket[i] = &buckets[i]
-	}
-	return out
-}
-
-// encode writes families in the text format.
-func encode(families []*dto.MetricFamily) ([]byte, error) {
-	var b bytes.Buffer
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
-			return nil, fmt.Errorf("writing %s: %w", f.GetName(), err)
+// Page returns the page at the path of a target, as it is at the fleet's present. With relabelled,
+// each sample has the labels of the target. It fails with ErrBroken if the workers' metrics fail
+// and with ErrSilent if there is no page, or its scrape is lost (see [metrics.Noise]).
+func (f *Fleet) Page(path string, relabelled bool) ([]*dto.MetricFamily, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.targets() {
+		if t.Path != path {
+			continue
+		}
+		if families := f.page(t, relabelled); families != nil {
+			return families, nil
 		}
 	}
-	return b.Bytes(), nil
+	if f.unseen && strings.HasPrefix(path, workerPath) {
+		return nil, ErrBroken
+	}
+	return nil, ErrSilent
 }
 
-// relabel adds a target's labels as a scrape does. A label of the page with the same name becomes
-// exported_<name>; with honor, it stays and the target's label is dropped.
-func relabel(families []*dto.MetricFamily, target map[string]string, honor bool) {
-	type label struct {
-		name     string
-		exported *string // the name of a label of the page with this name
-		pair     *dto.LabelPair
+// page returns a target's families, or nil if its scrape fails.
+func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
+	p := f.filled(t)
+	if p == nil {
+		return nil
 	}
-	added := make([]label, 0, len(target))
-	for _, name := range slices.Sorted(maps.Keys(target)) {
-		exported := "exported_" + name
-		added = append(added, label{name, &exported, labelPairs([]string{name, target[name]})[0]})
+	families := p.Families()
+	if relabelled {
+		metrics.Relabel(families, t.Labels, t.Honor)
 	}
-	for _, f := range families {
-		for _, m := range f.Metric {
-			for _, l := range added {
-				i := slices.IndexFunc(m.Label, func(of *dto.LabelPair) bool { return of.GetName() == l.name })
-				if i >= 0 && honor {
-					continue
-				}
-				if i >= 0 {
-					m.Label[i] = &dto.LabelPair{Name: l.exported, Value: m.Label[i].Value}
-				}
-				m.Label = append(m.Label, l.pair)
+	if f.cfg.Noise == (metrics.Noise{}) {
+		return families
+	}
+	return f.cfg.Noise.Disturb(families, f.draw(t))
+}
+
+// draw returns the random numbers of a target at a moment.
+func (f *Fleet) draw(t Target) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %.1f", f.cfg.Seed, t.Path, f.now)
+	return rand.New(rand.NewPCG(h.Sum64(), 5))
+}
+
+// filled returns a target's page, or nil if the target does not answer.
+func (f *Fleet) filled(t Target) *metrics.Page {
+	p := metrics.NewPage(f.cfg.hides)
+	switch t.Job {
+	case f.cfg.Kind.Job():
+		for _, w := range f.workers {
+			if w.name == t.Labels["pod"] && !f.unseen && !w.Unseen {
+				return f.enginePage(w)
 			}
 		}
+		return nil
+	case "dcgm":
+		for _, n := range f.nodes {
+			if n.Name == t.Labels["node"] && !n.Down {
+				f.cfg.DCGM.Fill(p, n, f.cfg.Namespace, f.cfg.Kind.Container(), f.now)
+				return p
+			}
+		}
+		return nil
+	case "client":
+		f.chat.Fill(p, f.cfg.Model)
+	case "epp", "frontend":
+		if f.gateway.Unseen {
+			return nil
+		}
+		f.fillGateway(p)
+	default:
+		f.fillKube(p)
 	}
+	return p
+}
+
+// enginePage returns a worker's /metrics, or nil if it does not listen.
+func (f *Fleet) enginePage(w *worker) *metrics.Page {
+	if w.phase != podReady || w.eng == nil {
+		return nil
+	}
+	return w.eng.Page(engine.Process{Model: f.cfg.Model, PID: 100 + int(w.started)%7, Started: f.at(w.started),
+		Loaded: f.at(w.until), Uptime: f.now - w.started, RSS: w.rss}, f.cfg.hides)
+}
+
+// fillGateway adds the samples of the endpoint picker or of Dynamo's frontend.
+func (f *Fleet) fillGateway(p *metrics.Page) {
+	if f.gateway.Frontend == nil {
+		var ready []*engine.Engine
+		for _, w := range f.endpoints() {
+			ready = append(ready, w.eng)
+		}
+		f.gateway.Fill(p, f.cfg.Pool, f.cfg.Model, ready)
+		return
+	}
+	var all []*engine.Engine
+	var serving *engine.Engine
+	for _, w := range f.workers {
+		if w.eng != nil {
+			all = append(all, w.eng)
+		}
+		if serving == nil && w.serves() {
+			serving = w.eng
+		}
+	}
+	f.gateway.Frontend.Fill(p, f.cfg.Model, all, serving)
 }

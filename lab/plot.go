@@ -3,6 +3,10 @@ package lab
 import (
 	"slices"
 	"strconv"
+
+	"paramedic/lab/front"
+	"paramedic/lab/machine"
+	"paramedic/lab/traffic"
 )
 
 // A Plot is a story of a fault that another package tells. It replaces all that the fault does by
@@ -14,16 +18,16 @@ type Plot struct {
 
 // A Stage is the fleet at a moment of a Plot.
 type Stage struct {
-	Traffic  *Workload // as it is until the next tick, at first that of the configuration
-	Level    float64   // strength of the fault now, 0 after its end
-	Severity float64   // its full strength
-	Since    float64   // seconds since it began
+	Traffic  *traffic.Workload // as it is until the next tick, at first that of the configuration
+	Level    float64           // strength of the fault now, 0 after its end
+	Severity float64           // its full strength
+	Since    float64           // seconds since it began
 	fleet    *Fleet
 	fault    *activeFault
 }
 
 // tell tells one tick of the fault's plot.
-func (f *Fleet) tell(a *activeFault, mix *Workload, level float64) {
+func (f *Fleet) tell(a *activeFault, mix *traffic.Workload, level float64) {
 	if level <= 0 && !a.begun {
 		return
 	}
@@ -76,7 +80,7 @@ func (s *Stage) Restart() {
 }
 
 // Upgrade rolls out the next image. It works unless the story makes its workers fail.
-func (s *Stage) Upgrade() { s.fleet.setImage(s.fleet.cfg.Kind.defaults().flawed) }
+func (s *Stage) Upgrade() { s.fleet.setImage(s.fleet.cfg.Kind.Defaults().Flawed) }
 
 // Scale changes the number of replicas that the Deployment wants, down to one.
 func (s *Stage) Scale(by int) {
@@ -90,7 +94,7 @@ func (s *Stage) Scale(by int) {
 func (s *Stage) Loading(seconds float64) { s.fleet.slowLoad = seconds }
 
 // Gateway returns what is wrong with the gateway.
-func (s *Stage) Gateway() *GatewayTrouble { return &s.fleet.gateway.GatewayTrouble }
+func (s *Stage) Gateway() *front.Trouble { return &s.fleet.gateway.Trouble }
 
 // A Worker is a pod on a Stage.
 type Worker struct {
@@ -107,18 +111,18 @@ func (w Worker) Running() int {
 	if w.w.eng == nil {
 		return 0
 	}
-	return len(w.w.eng.running)
+	return w.w.eng.Running()
 }
 
 // Hang stops the engine. Its process lives until it is restarted.
 func (w Worker) Hang() {
 	if w.w.eng != nil {
-		w.w.eng.hung = true
+		w.w.eng.Hung = true
 	}
 }
 
 // Hangs reports whether the engine is stopped.
-func (w Worker) Hangs() bool { return w.w.eng != nil && w.w.eng.hung }
+func (w Worker) Hangs() bool { return w.w.eng != nil && w.w.eng.Hung }
 
 // Crash ends the container's process if it serves. The kubelet restarts it.
 func (w Worker) Crash(reason string, code int, words string) {
@@ -127,7 +131,7 @@ func (w Worker) Crash(reason string, code int, words string) {
 	}
 	f := w.s.fleet
 	f.event(w.w.name, reason, "the process ended")
-	w.w.words = words + f.cfg.Kind.defaults().dead
+	w.w.words = words + f.cfg.Kind.Defaults().Dead
 	w.w.die(f, reason, code)
 }
 
@@ -135,10 +139,10 @@ func (w Worker) Crash(reason string, code int, words string) {
 func (w Worker) Leave(why string) { w.s.fleet.terminate(w.w, why) }
 
 // GPUs returns what is wrong with the pod's GPUs.
-func (w Worker) GPUs() []*GPUTrouble {
-	var out []*GPUTrouble
+func (w Worker) GPUs() []*machine.Trouble {
+	var out []*machine.Trouble
 	for _, g := range w.w.gpus {
-		out = append(out, &g.GPUTrouble)
+		out = append(out, &g.Trouble)
 	}
 	return out
 }
@@ -149,8 +153,8 @@ func (w Worker) Xid(code int, stays bool) {
 		return
 	}
 	g := w.w.gpus[0]
-	if g.report(code, w.s.fleet.now); stays {
-		g.fault = code
+	if g.Report(code, w.s.fleet.now); stays {
+		g.Fault = code
 	}
 }
 
@@ -162,8 +166,8 @@ func (w Worker) Beside() []Worker {
 // Mute stops the reports of the pod's kubelet. Its processes live.
 func (w Worker) Mute() {
 	if n := w.w.node; n != nil {
-		n.mute, n.silentAt = true, w.s.fleet.now
-		w.s.fleet.event("", "NodeDown", n.name)
+		n.Mute, n.SilentAt = true, w.s.fleet.now
+		w.s.fleet.event("", "NodeDown", n.Name)
 	}
 }
 
@@ -183,7 +187,7 @@ func (w Worker) Reconnect() {
 	if n == nil {
 		return
 	}
-	n.down = false
+	n.Down = false
 	for _, o := range w.Beside() {
 		if o.w.phase == podLost && o.w.kept != nil {
 			o.w.phase, o.w.until, o.w.eng, o.w.kept = podReady, o.w.loaded, o.w.kept, nil

@@ -3,25 +3,14 @@ package lab
 import (
 	"testing"
 	"time"
-)
 
-func scenarioAt(t *testing.T, fault string, seed uint64, at time.Duration) *Fleet {
-	t.Helper()
-	s, err := NewScenario(fault, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := s.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Advance(f.Start().Add(at))
-	return f
-}
+	"paramedic/lab/engine"
+	"paramedic/lab/metrics/metricstest"
+)
 
 // A rollout of an image that does not exist stops at its first worker and replaces no old one.
 func TestMissingImageStopsTheRollout(t *testing.T) {
-	f := scenarioAt(t, ModelLoadFailure, 2, 14*time.Minute)
+	f := broken(t, Config{Seed: 2}, Fault{Name: ModelLoadFailure}, 14*time.Minute)
 	pods := f.Pods()
 	if d := f.Deployment(); len(pods) != 5 || d.Ready != 4 || d.Updated != 1 || d.Complete {
 		t.Fatalf("%d pods, deployment %+v", len(pods), d)
@@ -33,7 +22,7 @@ func TestMissingImageStopsTheRollout(t *testing.T) {
 
 // Without the hub a new worker dies while it loads. Workers that have loaded still serve.
 func TestDeniedDownloadCrashLoops(t *testing.T) {
-	f := scenarioAt(t, ModelLoadFailure, 1, 14*time.Minute)
+	f := broken(t, Config{Seed: 1}, Fault{Name: ModelLoadFailure}, 14*time.Minute)
 	pods := f.Pods()
 	if d := f.Deployment(); len(pods) != 4 || d.Ready != 3 {
 		t.Fatalf("%d pods, %d ready", len(pods), d.Ready)
@@ -46,18 +35,19 @@ func TestDeniedDownloadCrashLoops(t *testing.T) {
 // Only workers of the flawed revision fail requests. Each is ready for minReadySeconds before the
 // next old one is replaced.
 func TestFlawedRevisionFailsWhereItRuns(t *testing.T) {
-	f := scenarioAt(t, BadRollout, 1, 9*time.Minute)
+	f := broken(t, Config{Seed: 1, MinReady: 4 * time.Minute}, Fault{Name: BadRollout}, 9*time.Minute)
 	old, flawed := 0, 0
 	for _, w := range f.workers {
 		if w.eng == nil {
 			t.Errorf("%s does not run", w.name)
 			continue
 		}
-		all := w.eng.stats.http["2xx"] + w.eng.stats.http["5xx"]
-		switch share := w.eng.stats.http["5xx"] / all; {
-		case w.image == VLLM.defaults().good && share == 0:
+		p := f.enginePage(w).Families()
+		bad, all := metricstest.Sum(p, "http_requests_total", "status", "5xx"), metricstest.Sum(p, "http_requests_total")
+		switch share := bad / all; {
+		case w.image == engine.VLLM.Defaults().Good && share == 0:
 			old++
-		case w.image == VLLM.defaults().flawed && share > 0.3 && share < 0.6:
+		case w.image == engine.VLLM.Defaults().Flawed && share > 0.3 && share < 0.6:
 			flawed++
 		default:
 			t.Errorf("%s of %s fails %.2f of %.0f", w.name, w.image, share, all)

@@ -1,9 +1,14 @@
 package lab
 
+import (
+	"paramedic/lab/engine"
+	"paramedic/lab/machine"
+)
+
 // tick updates everything that is slower than an engine step.
 func (f *Fleet) tick() {
 	f.applyFaults()
-	if f.mix.rateAt(f.now) != f.rate {
+	if f.mix.RateAt(f.now) != f.rate {
 		f.redraw()
 	}
 	for _, w := range f.workers {
@@ -18,16 +23,14 @@ func (f *Fleet) tick() {
 	}
 	f.reconcile()
 	for _, n := range f.nodes {
-		for _, g := range n.gpus {
-			g.observe(f.now, tickEvery)
+		for _, g := range n.GPUs {
+			g.Observe(f.now, tickEvery)
 		}
 	}
 	for _, w := range f.workers {
 		if w.eng != nil {
-			w.eng.slow = w.pace()
-			w.eng.sglang.idle(w.eng, f.now)
-			w.eng.trtllm.look(w.eng)
-			w.eng.begin(f.now)
+			w.eng.Slow = w.pace()
+			w.eng.Tick(f.now)
 		}
 	}
 }
@@ -37,12 +40,8 @@ func (f *Fleet) cancelAbandoned(w *worker) {
 	if w.eng == nil {
 		return
 	}
-	w.eng.cancel(f.now, func(r *request) bool {
-		return r.timeout > 0 && f.now > r.timeout || r.cancelAt > 0 && float64(r.generated) >= r.cancelAt ||
-			r.firstToken == 0 && r.deadline > 0 && f.now > r.deadline
-	}, func(r *request) {
-		f.answer(w, "4xx") // 499: the client closed the connection
-		if r.cancelAt == 0 {
+	w.eng.Cancel(f.now, func(r *engine.Request) {
+		if r.CancelAt == 0 {
 			f.retry(r)
 		}
 	})
@@ -79,9 +78,9 @@ const (
 // broken makes a worker on a faulty GPU fail: first requests fail, then the engine core dies, and
 // every restart fails.
 func (f *Fleet) broken(w *worker) {
-	var bad *gpu
+	var bad *machine.GPU
 	for _, g := range w.gpus {
-		if g.fault != 0 {
+		if g.Fault != 0 {
 			bad = g
 		}
 	}
@@ -91,37 +90,23 @@ func (f *Fleet) broken(w *worker) {
 	switch {
 	case w.phase == podReady && w.failing == 0:
 		w.failing = f.now
-		w.eng.hung = true
+		w.eng.Hung = true
 	case w.phase == podReady && f.now-w.failing > fatalAfter,
 		w.phase == podLoading && f.now-w.started > crashLoading:
 		f.event(w.name, "Error", "CUDA error: the engine core died")
-		w.words = gpuWords(bad.fault, w.phase == podLoading) + f.cfg.Kind.defaults().dead
+		w.words = bad.Words(w.phase == podLoading) + f.cfg.Kind.Defaults().Dead
 		w.die(f, "Error", 1)
 	}
-}
-
-// gpuWords returns the log line that names the error of a GPU with this Xid. A GPU that fell off
-// the bus gives no error of its own until a process starts again.
-func gpuWords(xid int, starting bool) string {
-	switch {
-	case xid == 48, xid == 64, xid == 95:
-		return "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
-	case xid == 74:
-		return "torch.AcceleratorError: CUDA error: uncorrectable NVLink error detected during the execution\n"
-	case xid == 79 && starting:
-		return "pynvml.NVMLError_GpuIsLost: GPU is lost\n"
-	}
-	return ""
 }
 
 // advance moves a pod to its next phase if that is due.
 func (f *Fleet) advance(w *worker) {
 	switch {
 	case w.phase == podLost:
-		if f.now >= w.until+nodeToleration {
+		if f.now >= w.until+machine.Toleration {
 			f.terminate(w, "its node is unreachable")
 		}
-	case w.leaving && (w.phase != podReady || w.load() == 0 || f.now >= w.leaveBy):
+	case w.leaving && (w.phase != podReady || w.Load() == 0 || f.now >= w.leaveBy):
 		f.abandon(w, w.phase == podReady)
 		f.remove(w)
 	case w.phase == podPending:

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+
+	"paramedic/lab/engine"
+	"paramedic/lab/machine"
 )
 
 type phase int
@@ -25,8 +28,8 @@ type worker struct {
 	args                []string
 	image               string
 	flawed              float64 // share of requests that its revision fails
-	node                *node
-	gpus                []*gpu
+	node                *machine.Node
+	gpus                []*machine.GPU
 
 	phase      phase
 	until      float64 // when the phase ends: loading, back-off
@@ -42,8 +45,8 @@ type worker struct {
 	lastWords  string // the end of its log
 	lastAt     float64
 
-	eng      *engine
-	kept     *engine // while its machine has no network
+	eng      *engine.Engine
+	kept     *engine.Engine // while its machine has no network
 	rng      *rand.Rand
 	rss      float64 // bytes of the API server's process
 	memory   float64 // working set of the container
@@ -62,12 +65,14 @@ func (w *worker) serves() bool {
 	return w.phase == podReady && w.inService && !w.leaving && !w.Unready && !w.Unrouted
 }
 
-func (w *worker) load() int {
-	if w.eng == nil {
-		return 0
-	}
-	return len(w.eng.running) + len(w.eng.waiting)
-}
+// Name returns the pod's name.
+func (w *worker) Name() string { return w.name }
+
+// Engine returns the engine, or nil if the container runs none.
+func (w *worker) Engine() *engine.Engine { return w.eng }
+
+// Load returns the number of requests that run and wait.
+func (w *worker) Load() int { return w.eng.Load() }
 
 // start begins the container's process on the pod's GPUs.
 func (w *worker) start(now, load float64) {
@@ -78,20 +83,12 @@ func (w *worker) start(now, load float64) {
 
 func (w *worker) serve(f *Fleet) {
 	w.phase = podReady
-	e := f.engineOf(w.args)
-	w.eng = newEngine(e, f.cfg.Cost, f.cfg.Workload.GroupTokens, w.rng)
-	w.eng.trouble = &w.Trouble
-	switch f.cfg.Kind {
-	case SGLang:
-		w.eng.sglang = newSGLangStats(f.now)
-	case TRTLLM:
-		w.eng.trtllm = newTRTLLMStats()
-	case Dynamo:
-		w.eng.handler, w.eng.front = &handlerStats{duration: newHistogram(handlerEdges)}, f.gateway.front
-	}
+	e := f.settings(w)
+	w.eng = engine.New(engine.Config{Kind: f.cfg.Kind, Settings: e, Cost: f.cfg.Cost, GroupTokens: f.cfg.Workload.GroupTokens,
+		Rand: w.rng, Trouble: &w.Trouble.Trouble, Front: f.gateway.Frontend}, f.now)
 	w.memory, w.rss = 18<<30, 3.1*(1<<30)
 	for _, g := range w.gpus {
-		g.reserved = e.GPUMemoryUtilization
+		g.Reserved = e.GPUMemoryUtilization
 	}
 }
 
@@ -104,7 +101,7 @@ func (w *worker) die(f *Fleet, reason string, code int) {
 	w.restarts++
 	w.eng = nil
 	for _, g := range w.gpus {
-		g.reserved, g.leaked = 0, 0
+		g.Reset()
 	}
 	w.phase, w.until = podBackOff, f.now+backOff(w.restarts)
 }
@@ -147,4 +144,14 @@ func randomUID(rng *rand.Rand) string {
 	a, b := rng.Uint64(), rng.Uint64()
 	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000,
 		b&0xffffffffffff)
+}
+
+// pace returns the factor by which low clocks and the worker's trouble slow its steps. All ranks of
+// a tensor-parallel group wait for each other in every layer, so the slowest GPU sets the pace.
+func (w *worker) pace() float64 {
+	slow := 1.0
+	for _, g := range w.gpus {
+		slow = max(slow, g.Slowdown())
+	}
+	return slow * max(1, w.Slow)
 }

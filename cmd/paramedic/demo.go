@@ -11,6 +11,7 @@ import (
 	"paramedic/cmd/paramedic/score"
 	"paramedic/internal/text"
 	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 func (c *cli) demoCommand() *cobra.Command {
@@ -30,7 +31,7 @@ func (c *cli) demoCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.Fault, "fault", lab.KVExhaustion, "`fault` to inject")
-	f.StringVar(&d.Engine, "engine", string(lab.VLLM), score.EngineUsage)
+	f.StringVar(&d.Engine, "engine", string(engine.VLLM), score.EngineUsage)
 	f.Float64Var(&d.Speed, "speed", 0, "simulated `seconds` per second (default 15, or 60 with --headless); 1 while an action waits for "+
 		"your approval")
 	f.BoolVar(&d.Headless, "headless", false,

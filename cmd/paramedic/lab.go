@@ -19,6 +19,10 @@ import (
 	"paramedic/internal/text"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/clock"
+	"paramedic/lab/drill"
+	"paramedic/lab/engine"
+	"paramedic/lab/scrape"
 	"paramedic/lab/story"
 	"paramedic/state"
 )
@@ -31,11 +35,11 @@ func (c *cli) labCommand() *cobra.Command {
 }
 
 func (c *cli) labRulesCommand() *cobra.Command {
-	var engine string
+	var name string
 	cmd := &cobra.Command{
 		Use: "rules", Short: "Print the alert rules of the lab for a real Prometheus", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			kind, err := lab.ParseKind(engine)
+			kind, err := engine.ParseKind(name)
 			if err != nil {
 				return fmt.Errorf("--engine: %w", err)
 			}
@@ -47,7 +51,7 @@ func (c *cli) labRulesCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&engine, "engine", string(lab.VLLM), score.EngineUsage)
+	cmd.Flags().StringVar(&name, "engine", string(engine.VLLM), score.EngineUsage)
 	return cmd
 }
 
@@ -97,7 +101,7 @@ func (c *cli) labRunCommand() *cobra.Command {
 				fleets = append(fleets, fleet)
 			}
 			c.announce(scenarios, speed)
-			return c.labRun(cmd.Context(), fleets, lab.NewClock(fleets[0].Start(), speed), listen, hook)
+			return c.labRun(cmd.Context(), fleets, clock.New(fleets[0].Start(), speed), listen, hook)
 		},
 	}
 	f := cmd.Flags()
@@ -117,7 +121,7 @@ const healthyBefore = 5 * time.Minute
 
 // labBeginning returns the scenarios of [labScenarios], beginning now, with their first fault after
 // a time. Clients that scrape the fleets, or receive their alerts, use the machine's clock.
-func labBeginning(fault string, seed uint64, after time.Duration, options score.Options) ([]lab.Scenario, error) {
+func labBeginning(fault string, seed uint64, after time.Duration, options score.Options) ([]drill.Scenario, error) {
 	scenarios, err := labScenarios(fault, seed)
 	if err != nil {
 		return nil, err
@@ -131,7 +135,7 @@ func labBeginning(fault string, seed uint64, after time.Duration, options score.
 
 // announce prints the coming faults and their times on standard error. Standard output has the
 // addresses, for programs.
-func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
+func (c *cli) announce(scenarios []drill.Scenario, speed float64) {
 	for _, s := range scenarios {
 		for _, f := range s.Faults {
 			wait := time.Duration(float64(f.At) / speed).Round(time.Second)
@@ -144,13 +148,13 @@ func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 
 // labScenarios returns the scenarios of a fault, a decoy, or a pair of faults. A pair in two pools
 // has two.
-func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
+func labScenarios(name string, seed uint64) ([]drill.Scenario, error) {
 	if strings.Contains(name, "+") {
-		d, err := lab.ParseDouble(name)
+		d, err := drill.ParseDouble(name)
 		if err != nil {
 			return nil, fmt.Errorf("--fault: %w", err)
 		}
-		return lab.NewDouble(d, seed)
+		return drill.NewDouble(d, seed)
 	}
 	cause, _, _ := strings.Cut(name, "/")
 	if err := score.CheckFault("--fault", cause, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
@@ -158,13 +162,13 @@ func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 	}
 	play := story.New
 	if slices.Contains(lab.Decoys(), name) {
-		play = lab.NewDecoy
+		play = drill.NewDecoy
 	}
 	scenario, err := play(name, seed)
 	if err != nil {
 		return nil, err
 	}
-	return []lab.Scenario{scenario}, nil
+	return []drill.Scenario{scenario}, nil
 }
 
 // webhookURL returns an error unless raw is an http or https URL.
@@ -176,13 +180,13 @@ func webhookURL(flag, raw string) error {
 	return nil
 }
 
-func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *lab.Clock, listen, hook string) error {
+func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *clock.Clock, listen, hook string) error {
 	pages, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("serving the pages at --listen: %w", err)
 	}
-	srv := &http.Server{Handler: lab.Pages(fleets), ReadHeaderTimeout: 5 * time.Second}
-	for _, path := range lab.Paths(fleets) {
+	srv := &http.Server{Handler: scrape.Pages(fleets), ReadHeaderTimeout: 5 * time.Second}
+	for _, path := range scrape.Paths(fleets) {
 		fmt.Fprintf(c.out, "http://%s%s\n", pages.Addr(), path)
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -17,6 +17,10 @@ import (
 	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/clock"
+	"paramedic/lab/drill"
+	"paramedic/lab/engine"
+	"paramedic/lab/scrape"
 )
 
 // Refused alerts do not count as accepted, and redirects are not followed.
@@ -49,7 +53,7 @@ func TestStormCountsAcceptedAlerts(t *testing.T) {
 // does.
 func TestOverloadedLabEndsOnCancel(t *testing.T) {
 	for _, webhook := range []string{"", "http://127.0.0.1:1/nobody"} {
-		scenario, err := lab.NewScenario(lab.KVExhaustion, 1)
+		scenario, err := drill.New(lab.KVExhaustion, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +64,7 @@ func TestOverloadedLabEndsOnCancel(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		c := &cli{out: io.Discard, err: io.Discard}
-		clock := lab.NewClock(fleet.Start(), 1e8)
+		clock := clock.New(fleet.Start(), 1e8)
 		go func() { ended <- c.labRun(ctx, []*lab.Fleet{fleet}, clock, "127.0.0.1:0", webhook) }()
 		for fleet.Now().Sub(fleet.Start()) < time.Minute {
 			<-time.After(time.Millisecond)
@@ -118,8 +122,8 @@ func TestFleetTakesTwoFaults(t *testing.T) {
 // Two faults in two pools are two fleets of one cluster. Each pool has its own pages, and one
 // Alertmanager reports both.
 func TestTwoPoolsRunTogether(t *testing.T) {
-	for _, engine := range []lab.Kind{lab.VLLM, lab.SGLang} {
-		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, healthyBefore, score.Options{Kind: engine})
+	for _, kind := range []engine.Kind{engine.VLLM, engine.SGLang} {
+		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, healthyBefore, score.Options{Kind: kind})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,26 +138,26 @@ func TestTwoPoolsRunTogether(t *testing.T) {
 			pools[f.Deployment().Name] = true
 		}
 		if len(pools) != 2 || !fleets[0].Start().Equal(fleets[1].Start()) {
-			t.Fatalf("%s: pools %v, begun at %s and %s", engine, pools, fleets[0].Start(), fleets[1].Start())
+			t.Fatalf("%s: pools %v, begun at %s and %s", kind, pools, fleets[0].Start(), fleets[1].Start())
 		}
 		get := func(path string) (int, string) {
 			rec := httptest.NewRecorder()
-			lab.Pages(fleets).ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+			scrape.Pages(fleets).ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
 			return rec.Code, rec.Body.String()
 		}
 		_, list := get("/")
 		paths := strings.Fields(list)
 		if slices.Sort(paths); len(slices.Compact(slices.Clone(paths))) != len(fleets[0].Targets())+len(fleets[1].Targets()) {
-			t.Errorf("%s: the pages are\n%s", engine, list)
+			t.Errorf("%s: the pages are\n%s", kind, list)
 		}
 		for pool := range pools {
 			if _, page := get("/" + pool + "/kube/metrics"); !strings.Contains(page, `deployment="`+pool+`"`) {
-				t.Errorf("%s: the page of %s is not its own", engine, pool)
+				t.Errorf("%s: the page of %s is not its own", kind, pool)
 			}
 		}
 		for _, path := range paths {
 			if code, _ := get(path); code != http.StatusOK {
-				t.Errorf("%s: %s answers %d", engine, path, code)
+				t.Errorf("%s: %s answers %d", kind, path, code)
 			}
 		}
 		told := map[string]bool{}
@@ -171,7 +175,7 @@ func TestTwoPoolsRunTogether(t *testing.T) {
 		hook.Close()
 		for pool := range pools {
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(told)), func(about string) bool { return strings.Contains(about, pool+"-") }) {
-				t.Errorf("%s: nothing was told of %s: %v", engine, pool, told)
+				t.Errorf("%s: nothing was told of %s: %v", kind, pool, told)
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/engine"
+	"paramedic/lab/scrape"
 	"paramedic/rules/lint"
 )
 
@@ -16,8 +18,8 @@ import (
 // reports missing engines or parts of them. It reports no misspelt names, and nothing about an
 // engine's own pack.
 func TestLinterAcceptsThePacksOnEveryEngine(t *testing.T) {
-	own := map[lab.Kind]string{lab.VLLM: "vllm", lab.SGLang: "sglang", lab.Dynamo: "dynamo", lab.TRTLLM: "trtllm"}
-	for _, kind := range lab.Kinds() {
+	own := map[engine.Kind]string{engine.VLLM: "vllm", engine.SGLang: "sglang", engine.Dynamo: "dynamo", engine.TRTLLM: "trtllm"}
+	for _, kind := range engine.Kinds() {
 		have := labNames(t, kind)
 		var alerts []lint.AlertingRule
 		packs := map[string]string{}
@@ -43,7 +45,7 @@ func TestLinterAcceptsThePacksOnEveryEngine(t *testing.T) {
 }
 
 // labNames returns the metric names on the pages of a simulated fleet after one minute.
-func labNames(t *testing.T, kind lab.Kind) lint.Exported {
+func labNames(t *testing.T, kind engine.Kind) lint.Exported {
 	t.Helper()
 	fleet, err := lab.NewFleet(lab.Config{Kind: kind})
 	if err != nil {
@@ -53,7 +55,7 @@ func labNames(t *testing.T, kind lab.Kind) lint.Exported {
 	have := lint.Exported{Metrics: map[string]bool{"up": true}}
 	for _, target := range fleet.Targets() {
 		w := httptest.NewRecorder()
-		fleet.Handler(lab.HandlerConfig{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target.Path, nil))
+		scrape.Handler(fleet, scrape.Config{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target.Path, nil))
 		if w.Code != http.StatusOK {
 			t.Fatalf("%s: %d", target.Path, w.Code)
 		}

@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/scrape"
 )
 
 // record writes the pages of a broken fleet, as curl would, and returns the case's files workers
 // and pages.
 func record(t *testing.T, dir, fault string, ages ...time.Duration) (workers, pages string) {
 	t.Helper()
-	scenario, err := lab.NewScenario(fault, 4)
+	scenario, err := drill.New(fault, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func record(t *testing.T, dir, fault string, ages ...time.Duration) (workers, pa
 		fleet.Advance(fleet.Start().Add(12*time.Minute - age))
 		for i, pod := range fleet.Pods() {
 			rec := httptest.NewRecorder()
-			fleet.WorkerHandler(pod.Name).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+			scrape.Worker(fleet, pod.Name).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 			name := fmt.Sprintf("%c-%s.prom", 'a'+i, age)
 			if err := os.WriteFile(filepath.Join(dir, name), rec.Body.Bytes(), 0o600); err != nil {
 				t.Fatal(err)

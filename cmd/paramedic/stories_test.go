@@ -16,7 +16,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"paramedic/lab"
+	"paramedic/lab/clock"
+	"paramedic/lab/drill"
+	"paramedic/lab/scrape"
 	"paramedic/rules/enrich/traces/tracestest"
 )
 
@@ -118,14 +120,14 @@ func servePages(ts *testscript.TestScript, neg bool, args []string, labelled boo
 	}
 	after, err := time.ParseDuration(args[1])
 	ts.Check(err)
-	scenario, err := lab.NewScenario(args[0], 4)
+	scenario, err := drill.New(args[0], 4)
 	ts.Check(err)
 	fleet, err := scenario.Build()
 	ts.Check(err)
 	begin := fleet.Start().Add(after)
 	fleet.Advance(begin)
-	clock := lab.NewClock(begin, 1)
-	pages := fleet.Handler(lab.HandlerConfig{TargetLabels: labelled})
+	clock := clock.New(begin, 1)
+	pages := scrape.Handler(fleet, scrape.Config{TargetLabels: labelled})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/scrape"
 )
 
 const (
@@ -98,7 +100,7 @@ func (f *flock) engine(p *corev1.Pod) http.Handler {
 	if len(f.pasts) > 0 {
 		f.before[p.Name], f.pasts = f.pasts[0], f.pasts[1:]
 	}
-	page := fleet.WorkerHandler(pods[n%len(pods)].Name)
+	page := scrape.Worker(fleet, pods[n%len(pods)].Name)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == pastPath {
 			f.recall(w, p.Name)
@@ -140,7 +142,7 @@ func (f *flock) fleet(seqs int) *lab.Fleet {
 // build returns the engines with one value, with the scenario's fault or healthy. It panics if the
 // test's scenario is wrong.
 func (f *flock) build(seqs int, healthy bool) *lab.Fleet {
-	s, err := lab.NewScenario(f.scenario, f.seed)
+	s, err := drill.New(f.scenario, f.seed)
 	if err != nil {
 		panic(err)
 	}

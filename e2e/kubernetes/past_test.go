@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"time"
+
+	"paramedic/lab/scrape"
 )
 
 // Prometheus gets healthy minutes of a pool from before a test, and then a gap. The gap is longer
@@ -31,7 +33,7 @@ func (f *flock) healthy(seqs int) [][]byte {
 		stamp := " " + strconv.FormatInt(from.Add(at).UnixMilli(), 10) + "\n"
 		for i, p := range fleet.Pods() {
 			page := httptest.NewRecorder()
-			fleet.WorkerHandler(p.Name).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			scrape.Worker(fleet, p.Name).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 			for line := range bytes.Lines(page.Body.Bytes()) {
 				if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
 					out[i] = append(append(out[i], line...), stamp...)

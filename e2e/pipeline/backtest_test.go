@@ -18,6 +18,9 @@ import (
 	"paramedic/e2e/bot"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/drill"
+	"paramedic/lab/engine"
+	"paramedic/lab/scrape"
 )
 
 // A real Prometheus holds a week in which the lab's pool had a fault each day: the pages of its
@@ -44,7 +47,7 @@ func TestBacktestAgreesWithTheLab(t *testing.T) {
 	for _, f := range truth {
 		w.past(f.name+".om", theDay(t, f.name, f.start))
 	}
-	rules, err := alerting.PrometheusRules(lab.VLLM)
+	rules, err := alerting.PrometheusRules(engine.VLLM)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +113,7 @@ const (
 // each evaluation of the rules, every five.
 func theDay(t *testing.T, fault string, start time.Time) []byte {
 	t.Helper()
-	s, err := lab.NewScenario(fault, 7)
+	s, err := drill.New(fault, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +123,7 @@ func theDay(t *testing.T, fault string, start time.Time) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ruler, handler := alerting.NewRuler(fleet, ""), fleet.Handler(lab.HandlerConfig{TargetLabels: true})
+	ruler, handler := alerting.NewRuler(fleet, ""), scrape.Handler(fleet, scrape.Config{TargetLabels: true})
 	var out bytes.Buffer
 	for at := time.Duration(0); at <= healthyBefore+lasts+15*time.Minute; at += alerting.ScrapeInterval {
 		now := start.Add(at)

@@ -13,6 +13,7 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // packs returns the rule files that users load into their Prometheus.
@@ -103,27 +104,27 @@ func hurried(t *testing.T) map[string][]byte {
 func TestPacksFireForTheBrokenPart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		kind  lab.Kind
+		kind  engine.Kind
 		fault string
 		fires []string
 		quiet []string
 	}{
-		{lab.VLLM, lab.KVExhaustion,
+		{engine.VLLM, lab.KVExhaustion,
 			[]string{"VLLMKVCachePressure", "VLLMTTFTHigh", "VLLMPreemptionStorm", "LLMErrorBudgetFastBurnCritical", "SGLangMetricsAbsent"},
 			[]string{"VLLMEngineStalled", "VLLMKVHeldWhileIdle", "VLLMConcurrencyCapped", "VLLMMetricsAbsent", "GPUXidFatal",
 				"GPUMemoryGrows", "DCGMMetricsAbsent", "InferencePoolDown", "InferenceNodeNotReady"}},
-		{lab.VLLM, lab.GPUFault, []string{"GPUXidFatal"},
+		{engine.VLLM, lab.GPUFault, []string{"GPUXidFatal"},
 			[]string{"GPUXidError", "GPURowRemapFailure", "VLLMKVCachePressure", "DCGMMetricsAbsent", "InferenceNodeNotReady"}},
-		{lab.VLLM, lab.GatewayFailure, []string{"EPPNoReadyEndpoints", "EPPErrorRateCritical"},
+		{engine.VLLM, lab.GatewayFailure, []string{"EPPNoReadyEndpoints", "EPPErrorRateCritical"},
 			[]string{"EPPMetricsAbsent", "VLLMEngineStalled", "VLLMKVCachePressure", "InferencePoolDown"}},
-		{lab.VLLM, lab.NodeFailure, []string{"InferenceNodeNotReady"}, []string{"InferencePoolDown", "GPUXidFatal", "VLLMKVCachePressure"}},
-		{lab.VLLM, lab.OOMKilled, []string{"InferenceContainerOOMKilled"},
+		{engine.VLLM, lab.NodeFailure, []string{"InferenceNodeNotReady"}, []string{"InferencePoolDown", "GPUXidFatal", "VLLMKVCachePressure"}},
+		{engine.VLLM, lab.OOMKilled, []string{"InferenceContainerOOMKilled"},
 			[]string{"InferencePoolDown", "InferenceNodeNotReady", "GPUXidFatal", "VLLMKVCachePressure"}},
-		{lab.SGLang, lab.KVExhaustion, []string{"SGLangTTFTHigh", "SGLangTokenUsageHigh", "VLLMMetricsAbsent"},
+		{engine.SGLang, lab.KVExhaustion, []string{"SGLangTTFTHigh", "SGLangTokenUsageHigh", "VLLMMetricsAbsent"},
 			[]string{"SGLangMetricsAbsent", "SGLangEngineStalled", "SGLangKVHeldWhileIdle", "GPUXidFatal", "InferencePoolDown"}},
-		{lab.Dynamo, lab.KVExhaustion, []string{"DynamoTTFTHigh", "DynamoKVCachePressure", "VLLMKVCachePressure"},
+		{engine.Dynamo, lab.KVExhaustion, []string{"DynamoTTFTHigh", "DynamoKVCachePressure", "VLLMKVCachePressure"},
 			[]string{"DynamoMetricsAbsent", "DynamoStalled", "GPUXidFatal", "InferencePoolDown"}},
-		{lab.TRTLLM, lab.KVExhaustion, []string{"TRTLLMKVCachePressure", "TRTLLMPausedRequests", "VLLMMetricsAbsent"},
+		{engine.TRTLLM, lab.KVExhaustion, []string{"TRTLLMKVCachePressure", "TRTLLMPausedRequests", "VLLMMetricsAbsent"},
 			[]string{"TRTLLMMetricsAbsent", "TRTLLMEngineStalled", "TRTLLMErrorRateCritical", "GPUXidFatal", "InferencePoolDown"}},
 	} {
 		t.Run(string(c.kind)+"_"+c.fault, func(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/scrape"
 )
 
 var relabeling = regexp.MustCompile("(?s)```yaml\n(metric_relabel_configs:\n.+?)```")
@@ -31,7 +33,7 @@ func TestRelabelingGivesRaySeriesVLLMNames(t *testing.T) {
 	if configs == nil {
 		t.Fatal("deploy/prometheus/README.md has no metric_relabel_configs")
 	}
-	scenario, err := lab.NewScenario(lab.KVExhaustion, 1)
+	scenario, err := drill.New(lab.KVExhaustion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func TestRelabelingGivesRaySeriesVLLMNames(t *testing.T) {
 	}
 	fleet.Advance(fleet.Start().Add(2 * time.Minute))
 	page := httptest.NewRecorder()
-	fleet.WorkerHandler(fleet.Pods()[0].Name).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	scrape.Worker(fleet, fleet.Pods()[0].Name).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	ray := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		prefix := map[string]string{"/now": "ray_vllm_", "/then": "ray_vllm:"}[r.URL.Path]
 		fmt.Fprint(w, strings.ReplaceAll(page.Body.String(), "vllm:", prefix))

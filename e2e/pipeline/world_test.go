@@ -24,6 +24,9 @@ import (
 	"paramedic/e2e/bot"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/drill"
+	"paramedic/lab/engine"
+	"paramedic/lab/scrape"
 )
 
 // past is the part of the fleet's life that Prometheus has at the start. The fault comes after the
@@ -57,15 +60,15 @@ type world struct {
 // yet.
 func newWorld(t *testing.T, fault, webhook, token string) *world {
 	t.Helper()
-	rules, err := alerting.PrometheusRules(lab.VLLM)
+	rules, err := alerting.PrometheusRules(engine.VLLM)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newWorldWith(t, lab.VLLM, fault, webhook, token, map[string][]byte{"rules.yml": hasten(rules)})
+	return newWorldWith(t, engine.VLLM, fault, webhook, token, map[string][]byte{"rules.yml": hasten(rules)})
 }
 
 // newWorldWith starts a world with engines of a kind and the given rules files.
-func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rules map[string][]byte) *world {
+func newWorldWith(t *testing.T, kind engine.Kind, fault, webhook, token string, rules map[string][]byte) *world {
 	t.Helper()
 	for _, name := range []string{"prometheus", "promtool", "prometheus-alertmanager"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -73,7 +76,7 @@ func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rul
 		}
 	}
 	w := &world{t: t, dir: t.TempDir(), speed: 1, recorder: newRecorder(t), rules: rules}
-	scenario, err := lab.NewScenario(fault, 7)
+	scenario, err := drill.New(fault, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +89,7 @@ func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rul
 		t.Fatal(err)
 	}
 	w.base, w.since = scenario.Config.Start.Add(past), scenario.Config.Start.Add(past)
-	w.pages = httptest.NewServer(w.fleet.Handler(lab.HandlerConfig{}))
+	w.pages = httptest.NewServer(scrape.Handler(w.fleet, scrape.Config{}))
 	t.Cleanup(w.pages.Close)
 	w.remember()
 	w.startAlertmanager(webhook, token)
@@ -99,7 +102,7 @@ func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rul
 // alerting.ScrapeInterval.
 func (w *world) remember() {
 	w.t.Helper()
-	handler := w.fleet.Handler(lab.HandlerConfig{TargetLabels: true})
+	handler := scrape.Handler(w.fleet, scrape.Config{TargetLabels: true})
 	var out bytes.Buffer
 	for at := time.Duration(0); at < past; at += alerting.ScrapeInterval {
 		now := w.fleet.Start().Add(at)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/engine"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -28,7 +30,7 @@ func TestRulesEvaluateAsInPrometheus(t *testing.T) {
 	if testing.Short() {
 		faults = faults[:2]
 	}
-	for _, kind := range lab.Kinds() {
+	for _, kind := range engine.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			fired := map[string]bool{}
@@ -48,9 +50,9 @@ func TestRulesEvaluateAsInPrometheus(t *testing.T) {
 	}
 }
 
-func agree(t *testing.T, kind lab.Kind, fault string, fired map[string]bool) {
+func agree(t *testing.T, kind engine.Kind, fault string, fired map[string]bool) {
 	t.Helper()
-	s, err := lab.NewScenario(fault, 3)
+	s, err := drill.New(fault, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

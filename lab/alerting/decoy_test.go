@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 )
 
 // A decoy fires a nervous rule, and no rule on the users' experience.
@@ -16,7 +17,7 @@ func TestDecoysFireSensitiveRulesOnly(t *testing.T) {
 	for _, name := range lab.Decoys() {
 		t.Run(name, func(t *testing.T) {
 			for _, seed := range []uint64{1} {
-				s, err := lab.NewDecoy(name, seed)
+				s, err := drill.NewDecoy(name, seed)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 )
 
 // evidence holds values that a diagnosis reads off the pages; rates are over five minutes.
@@ -17,7 +18,7 @@ type evidence struct {
 
 func observe(t *testing.T, name string, at time.Duration) (*lab.Fleet, evidence) {
 	t.Helper()
-	s, err := lab.NewScenario(name, 7)
+	s, err := drill.New(name, 7)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // A Rule is an alert rule. Expr is PromQL for a real Prometheus; the Ruler evaluates the same
@@ -25,13 +25,13 @@ type Rule struct {
 
 // Rules returns a kind's alert rules. Names, thresholds and holds are those that people commonly
 // use; the metric names are those of the simulated release.
-func Rules(k lab.Kind) []Rule {
+func Rules(k engine.Kind) []Rule {
 	switch k {
-	case lab.SGLang:
+	case engine.SGLang:
 		return slices.Concat(sglangRules(), pickerRules(), commonRules(k))
-	case lab.TRTLLM:
+	case engine.TRTLLM:
 		return slices.Concat(trtllmRules(), pickerRules(), commonRules(k))
-	case lab.Dynamo: // Dynamo's rules are loaded beside those of the engine
+	case engine.Dynamo: // Dynamo's rules are loaded beside those of the engine
 		return slices.Concat(vllmRules(), dynamoRules(), commonRules(k))
 	}
 	return slices.Concat(vllmRules(), httpRules(), pickerRules(), commonRules(k))
@@ -47,7 +47,7 @@ func keepFiring(rule string) time.Duration {
 }
 
 // PrometheusRules returns a kind's rules as a rules file for a real Prometheus.
-func PrometheusRules(k lab.Kind) ([]byte, error) {
+func PrometheusRules(k engine.Kind) ([]byte, error) {
 	type rule struct {
 		Alert       string            `yaml:"alert"`
 		Expr        string            `yaml:"expr"`

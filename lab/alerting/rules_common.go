@@ -5,21 +5,21 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // commonRules are the rules that every kind has.
-func commonRules(k lab.Kind) []Rule {
+func commonRules(k engine.Kind) []Rule {
 	return slices.Concat(workerRules(k), gpuRules(), kubernetesRules(k))
 }
 
 // workerRules are the rules on targets, GPU use and answers.
-func workerRules(k lab.Kind) []Rule {
+func workerRules(k engine.Kind) []Rule {
 	running := "vllm:num_requests_running"
 	switch k {
-	case lab.SGLang:
+	case engine.SGLang:
 		running = "sglang:num_running_reqs"
-	case lab.TRTLLM:
+	case engine.TRTLLM:
 		running = "trtllm_num_requests_running"
 	}
 	return []Rule{
@@ -97,7 +97,7 @@ func gpuRules() []Rule {
 }
 
 // kubernetesRules are the rules on nodes and containers.
-func kubernetesRules(k lab.Kind) []Rule {
+func kubernetesRules(k engine.Kind) []Rule {
 	return []Rule{
 		{"KubeNodeNotReady", "kube_node_status_condition{condition=\"Ready\",status=\"true\"} == 0",
 			time.Minute, "critical", "{{ $labels.node }} is not ready",

@@ -3,20 +3,20 @@ package alerting
 import (
 	"time"
 
-	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // NervousRules returns rules of the kind that real fleets have and that fire on healthy ones: their
 // thresholds are too low, or they alert on every change. Decoys are scored with them.
-func NervousRules(k lab.Kind) []Rule {
+func NervousRules(k engine.Kind) []Rule {
 	job := k.Job()
 	kv, running, generated, ttft, e2e := "vllm:kv_cache_usage_perc", "vllm:num_requests_running", "vllm:generation_tokens_total",
 		"vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"
 	switch k {
-	case lab.TRTLLM:
+	case engine.TRTLLM:
 		kv, running, generated, ttft, e2e = "trtllm_kv_cache_utilization", "trtllm_num_requests_running", "trtllm_generation_tokens_total",
 			"trtllm_time_to_first_token_seconds", "trtllm_e2e_request_latency_seconds"
-	case lab.SGLang:
+	case engine.SGLang:
 		kv, running, generated, ttft, e2e = "sglang:token_usage", "sglang:num_running_reqs", "sglang:generation_tokens_total",
 			"sglang:time_to_first_token_seconds", "sglang:e2e_request_latency_seconds"
 	}

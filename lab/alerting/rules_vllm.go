@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"paramedic/lab"
+	"paramedic/lab/front"
 )
 
 // vllmRules are the rules on vLLM's own series.
@@ -132,7 +132,7 @@ const gatewayErrors = "sum " + byPool + " (rate(llm_d_epp_request_error_total[5m
 // gatewayErrors evaluates the constant gatewayErrors.
 func (h *history) gatewayErrors() vector {
 	failed := h.rate("llm_d_epp_request_error_total", 300, 0)
-	own := failed.with("error_code", lab.GatewayNoEndpoint, lab.GatewayInternal, lab.GatewayShed)
+	own := failed.with("error_code", front.NoEndpoint, front.Internal, front.Shed)
 	all := append(h.rate("llm_d_epp_request_total", 300, 0), own...)
 	return failed.sum(poolLabels...).per(all.sum(poolLabels...), poolLabels...)
 }

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 )
 
 // play runs a scenario and returns when each alert first fired, in minutes since the start.
-func play(t *testing.T, s lab.Scenario) (*lab.Fleet, map[string]float64) {
+func play(t *testing.T, s drill.Scenario) (*lab.Fleet, map[string]float64) {
 	t.Helper()
 	f, err := s.Build()
 	if err != nil {
@@ -74,7 +75,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 			if testing.Short() && !slices.Contains([]string{lab.KVExhaustion, lab.RoutingSkew, lab.GPUFault, lab.BadRollout}, name) {
 				t.Skip("SKIPPED with -short (the race detector makes it ten times as long): played whole by make test")
 			}
-			s, err := lab.NewScenario(name, 1)
+			s, err := drill.New(name, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

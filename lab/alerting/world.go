@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/clock"
 )
 
 // A World holds the fleets of one cluster with their monitoring: a Ruler for each, and one
@@ -61,7 +62,7 @@ const (
 )
 
 // Run keeps the world at a clock's time until the context ends. The clock waits for the world.
-func (w *World) Run(ctx context.Context, c *lab.Clock) {
+func (w *World) Run(ctx context.Context, c *clock.Clock) {
 	beat := time.NewTicker(beat)
 	defer beat.Stop()
 	for {

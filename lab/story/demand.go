@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/engine"
+	"paramedic/lab/traffic"
 )
 
 var benignAlert = []Story{
@@ -25,14 +28,14 @@ var benignAlert = []Story{
 var decodeSaturation = []Story{
 	{Name: "fewer-workers",
 		Text: "An autoscaler keeps the night's two workers in the morning. Each runs more than twice the streams, with memory for more.",
-		fleet: func(s *lab.Scenario) {
-			s.Config.Workload.Rate, s.Config.Workload.Output = 8.5, lab.Lengths{Mean: 2000, Sigma: 0.5}
+		fleet: func(s *drill.Scenario) {
+			s.Config.Workload.Rate, s.Config.Workload.Output = 8.5, traffic.Lengths{Mean: 2000, Sigma: 0.5}
 		},
 		plot: &lab.Plot{Begin: func(s *lab.Stage) { s.Scale(-2) }}},
 	{Name: "reasoning",
 		Text: "A quarter of the requests turn reasoning on. Their answers have 6,000 tokens, the others are as short as ever.",
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
-			s.Traffic.WordyShare, s.Traffic.Wordy = min(1, 0.27*s.Level), lab.Lengths{Mean: 6000, Sigma: 0.3}
+			s.Traffic.WordyShare, s.Traffic.Wordy = min(1, 0.27*s.Level), traffic.Lengths{Mean: 6000, Sigma: 0.3}
 		}}},
 }
 
@@ -64,8 +67,9 @@ var trafficSurge = []Story{
 var retryStorm = []Story{
 	{Name: "after-a-peak",
 		Text: "Clients repeat up to nine times what takes 30 seconds. A short peak starts it, and the repeats keep the pool full.",
-		fleet: func(s *lab.Scenario) {
-			s.Config.Workload = lab.Workload{Rate: 3.6, Output: lab.Lengths{Mean: 800, Sigma: 0.25}, Timeout: 30 * time.Second, Retries: 9}
+		fleet: func(s *drill.Scenario) {
+			s.Config.Workload = traffic.Workload{Rate: 3.6, Output: traffic.Lengths{Mean: 800, Sigma: 0.25},
+				Timeout: 30 * time.Second, Retries: 9}
 		},
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
 			if s.Since < 90 {
@@ -77,7 +81,7 @@ var retryStorm = []Story{
 var prefixCacheCollapse = []Story{
 	{Name: "unshared-revision",
 		Text:  "A new image adds the request's ID to each block's hash. Its workers find no prefix, and nothing else breaks.",
-		fleet: func(s *lab.Scenario) { s.Config.MinReady = 30 * time.Second },
+		fleet: func(s *drill.Scenario) { s.Config.MinReady = 30 * time.Second },
 		plot: &lab.Plot{Begin: func(s *lab.Stage) { s.Upgrade() }, Tick: func(s *lab.Stage) {
 			for _, w := range s.Fresh() {
 				w.Uncached = true
@@ -88,9 +92,10 @@ var prefixCacheCollapse = []Story{
 var prefillStarvation = []Story{
 	{Name: "shared-gpu",
 		Text: "An embedding job takes the GPUs' tensor cores. Prefill takes seven times as long; decoding does not need them.",
-		fleet: func(s *lab.Scenario) {
-			s.Config.Workload = lab.Workload{Rate: 3.5, Output: lab.Lengths{Mean: 300, Sigma: 0.5}, Patience: time.Minute, Retries: -1}
-			s.Config.Engine = lab.Engine{MaxNumBatchedTokens: 256}
+		fleet: func(s *drill.Scenario) {
+			s.Config.Workload = traffic.Workload{Rate: 3.5, Output: traffic.Lengths{Mean: 300, Sigma: 0.5},
+				Patience: time.Minute, Retries: -1}
+			s.Config.Engine = engine.Settings{MaxNumBatchedTokens: 256}
 		},
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
 			for _, w := range s.Workers() {
@@ -105,6 +110,6 @@ var prefillStarvation = []Story{
 var gpuUnderutilization = []Story{
 	{Name: "moved-away",
 		Text:  "The model's traffic moves to another region, and the pool stays. Its GPUs idle.",
-		fleet: func(s *lab.Scenario) { s.Length = 30 * time.Minute }, // idle GPUs alert after ten minutes
+		fleet: func(s *drill.Scenario) { s.Length = 30 * time.Minute }, // idle GPUs alert after ten minutes
 		plot:  &lab.Plot{Tick: func(s *lab.Stage) { s.Traffic.Rate *= max(0.002, 1-s.Level) }}},
 }

@@ -1,6 +1,10 @@
 package story
 
-import "paramedic/lab"
+import (
+	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/traffic"
+)
 
 var kvLeak = []Story{
 	{Name: "lost-acknowledgements",
@@ -13,8 +17,8 @@ var kvLeak = []Story{
 		}}},
 	{Name: "long-requests",
 		Text: "Requests longer than a connector's buffer never give their blocks back. They are two of a hundred, on every worker.",
-		fleet: func(s *lab.Scenario) {
-			s.Config.Workload.LongShare, s.Config.Workload.Long = 0.02, lab.Lengths{Mean: 12000, Sigma: 0.1}
+		fleet: func(s *drill.Scenario) {
+			s.Config.Workload.LongShare, s.Config.Workload.Long = 0.02, traffic.Lengths{Mean: 12000, Sigma: 0.1}
 		},
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
 			for _, w := range s.Workers() {

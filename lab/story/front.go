@@ -1,22 +1,25 @@
 package story
 
-import "paramedic/lab"
+import (
+	"paramedic/lab"
+	"paramedic/lab/front"
+)
 
 var gatewayFailure = []Story{
 	{Name: "picker-timeouts",
 		Text: "The proxy's calls of the endpoint picker time out for half of the requests. It fails them, and no worker sees them.",
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
-			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.5*s.Level), lab.GatewayInternal
+			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.5*s.Level), front.Internal
 		}}},
 	{Name: "shedding",
 		Text: "The gateway's limits are those of a smaller model. It answers two of three requests with 429, while workers have room.",
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
-			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.67*s.Level), lab.GatewayShed
+			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.67*s.Level), front.Shed
 		}}},
 	{Name: "resets",
 		Text: "The service mesh resets half of the connections to the workers. The requests count as sent, and no worker sees them.",
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
-			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.5*s.Level), lab.GatewayUpstream
+			s.Gateway().Drops, s.Gateway().DropCode = min(0.95, 0.5*s.Level), front.Upstream
 		}}},
 }
 

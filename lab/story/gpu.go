@@ -1,6 +1,9 @@
 package story
 
-import "paramedic/lab"
+import (
+	"paramedic/lab"
+	"paramedic/lab/drill"
+)
 
 var gpuFault = []Story{
 	{Name: "double-bit-error",
@@ -29,7 +32,7 @@ var gpuThrottle = []Story{
 		}}},
 	{Name: "locked-clock",
 		Text:  "After maintenance the clock of one GPU stays locked at its lowest. It is cool, and no counter shows a reason.",
-		fleet: func(s *lab.Scenario) { s.Config.Workload.Rate = 6.5 },
+		fleet: func(s *drill.Scenario) { s.Config.Workload.Rate = 6.5 },
 		plot: &lab.Plot{Tick: func(s *lab.Stage) {
 			if gpus := s.Worker().GPUs(); len(gpus) > 0 {
 				gpus[0].Clock = clock(s.Level, 345)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 )
 
 var coldStart = []Story{
@@ -15,7 +16,7 @@ var coldStart = []Story{
 		}}},
 	{Name: "slow-rollout",
 		Text:  "A rollout replaces one worker at a time, without a spare. Each new one compiles kernels for five minutes.",
-		fleet: func(s *lab.Scenario) { s.Config.MaxSurge = -1 },
+		fleet: func(s *drill.Scenario) { s.Config.MaxSurge = -1 },
 		plot: &lab.Plot{Begin: func(s *lab.Stage) {
 			s.Loading(300 * s.Severity)
 			s.Restart()
@@ -47,7 +48,7 @@ var modelLoadFailure = []Story{
 var badRollout = []Story{
 	{Name: "slow-build",
 		Text:  "A new image runs without CUDA graphs. Its workers are ready and fail no request, but every token takes ten times as long.",
-		fleet: func(s *lab.Scenario) { s.Config.MinReady = 2 * time.Minute },
+		fleet: func(s *drill.Scenario) { s.Config.MinReady = 2 * time.Minute },
 		plot: &lab.Plot{Begin: func(s *lab.Stage) { s.Upgrade() }, Tick: func(s *lab.Stage) {
 			for _, w := range s.Fresh() {
 				w.Slow = 1 + 9*s.Level
@@ -55,7 +56,7 @@ var badRollout = []Story{
 		}}},
 	{Name: "crashing-build",
 		Text:  "A new image crashes after it has served for some 75 seconds. Readiness passes before, so the rollout goes on.",
-		fleet: func(s *lab.Scenario) { s.Config.MinReady = time.Minute },
+		fleet: func(s *drill.Scenario) { s.Config.MinReady = time.Minute },
 		plot: &lab.Plot{Begin: func(s *lab.Stage) { s.Upgrade() }, Tick: func(s *lab.Stage) {
 			for _, w := range s.Fresh() {
 				w.CrashesAfter = 75

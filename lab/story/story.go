@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 )
 
 // A Story is one way in which a fault happens.
@@ -15,8 +16,8 @@ type Story struct {
 	Name  string // unique for the fault
 	Text  string // what happens, for people
 
-	own   int                 // the number of the lab's own story, if plot is nil
-	fleet func(*lab.Scenario) // changes the fleet of the fault's first story; nil: nothing
+	own   int                   // the number of the lab's own story, if plot is nil
+	fleet func(*drill.Scenario) // changes the fleet of the fault's first story; nil: nothing
 	plot  *lab.Plot
 }
 
@@ -24,8 +25,8 @@ type Story struct {
 func (s Story) ID() string { return s.Fault + "/" + s.Name }
 
 // Scenario returns the scenario that tells the story. It has the story's ID as its name.
-func (s Story) Scenario(seed uint64) (lab.Scenario, error) {
-	out, err := lab.NewStory(s.Fault, s.own, seed)
+func (s Story) Scenario(seed uint64) (drill.Scenario, error) {
+	out, err := drill.Story(s.Fault, s.own, seed)
 	if err != nil {
 		return out, fmt.Errorf("lab: %w", err)
 	}
@@ -45,7 +46,7 @@ func Of(fault string) []Story {
 	var out []Story
 	for i, name := range own[fault] {
 		s := Story{Fault: fault, Name: name, own: i}
-		if scenario, err := lab.NewStory(fault, i, 0); err == nil {
+		if scenario, err := drill.Story(fault, i, 0); err == nil {
 			s.Text = scenario.Story
 		}
 		out = append(out, s)
@@ -83,13 +84,13 @@ func Expand(names []string) []string {
 
 // New returns the scenario of a fault, or of one story if the name is FAULT/STORY. Without a story,
 // seeds below 100 play the first one, and other seeds draw one.
-func New(name string, seed uint64) (lab.Scenario, error) {
+func New(name string, seed uint64) (drill.Scenario, error) {
 	fault, story, named := strings.Cut(name, "/")
 	stories := Of(fault)
 	if !named {
 		switch {
 		case len(stories) == 0:
-			return lab.NewScenario(fault, seed) // which names the faults
+			return drill.New(fault, seed) // which names the faults
 		case seed < 100:
 			return stories[0].Scenario(seed)
 		}
@@ -101,7 +102,7 @@ func New(name string, seed uint64) (lab.Scenario, error) {
 		for _, s := range stories {
 			names = append(names, s.ID())
 		}
-		return lab.Scenario{}, fmt.Errorf("story %q is unknown: use one of %s", name, strings.Join(names, ", "))
+		return drill.Scenario{}, fmt.Errorf("story %q is unknown: use one of %s", name, strings.Join(names, ", "))
 	}
 	return stories[i].Scenario(seed)
 }

@@ -8,11 +8,12 @@ import (
 
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/drill"
 	"paramedic/lab/story"
 )
 
 // alerts plays a scenario up to its first alert, and returns the names of those that fire then.
-func alerts(t *testing.T, s lab.Scenario) []string {
+func alerts(t *testing.T, s drill.Scenario) []string {
 	t.Helper()
 	f, err := s.Build()
 	if err != nil {
@@ -75,7 +76,7 @@ func TestLowSeedsPlayTheFirstStory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err := lab.NewScenario(fault, 7)
+		first, err := drill.New(fault, 7)
 		if err != nil {
 			t.Fatal(err)
 		}

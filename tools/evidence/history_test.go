@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/scrape"
 )
 
 // The fleet's size and the length of its history.
@@ -168,7 +170,7 @@ func renamed(ls labels.Labels, pool int) labels.Labels {
 // record simulates the fleet and writes its samples to a storage's directory. It returns the end of
 // the simulation and the number of series.
 func record(dir string, start time.Time) (time.Time, int, error) {
-	s, err := lab.NewScenario(lab.KVExhaustion, 7)
+	s, err := drill.New(lab.KVExhaustion, 7)
 	if err != nil {
 		return time.Time{}, 0, err
 	}
@@ -183,11 +185,11 @@ func record(dir string, start time.Time) (time.Time, int, error) {
 	if err != nil {
 		return time.Time{}, 0, err
 	}
-	handler := fleet.Handler(lab.HandlerConfig{TargetLabels: true})
+	handler := scrape.Handler(fleet, scrape.Config{TargetLabels: true})
 	end := start.Add(healthy + sick)
 	for now := start.Add(interval); !now.After(end); now = now.Add(interval) {
 		fleet.Advance(now)
-		pages := scrape(handler, fleet.Targets())
+		pages := scraped(handler, fleet.Targets())
 		if h.pools == 0 {
 			h.pools = 1 + enough/max(1, lines(pages))
 		}
@@ -203,7 +205,7 @@ func record(dir string, start time.Time) (time.Time, int, error) {
 	return end, h.total, h.end()
 }
 
-func scrape(handler http.Handler, targets []lab.Target) [][]byte {
+func scraped(handler http.Handler, targets []lab.Target) [][]byte {
 	var out [][]byte
 	for _, t := range targets {
 		rec := httptest.NewRecorder()

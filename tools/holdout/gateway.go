@@ -4,6 +4,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // The counters of llm-d's endpoint picker that a proxy's page is made of.
@@ -16,7 +17,7 @@ const (
 // picker counts in the lab.
 func (w *world) proxies(f *lab.Fleet, pages []lab.Page) []lab.Page {
 	kind := w.convention["gateway"]
-	if kind == "picker" || kind == "none" || f.Config().Kind == lab.Dynamo {
+	if kind == "picker" || kind == "none" || f.Config().Kind == engine.Dynamo {
 		return nil
 	}
 	good, failed := counted(pages)

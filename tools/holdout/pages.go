@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"paramedic/lab"
+	"paramedic/lab/scrape"
 	"paramedic/rules/enrich/engine"
 	"paramedic/rules/signals"
 )
@@ -44,7 +45,7 @@ func newPages(w *world, known []signals.Signal) *pages {
 	p := &pages{world: w, handlers: map[string]http.Handler{}, fleets: map[string]*lab.Fleet{}, want: wanted(known, nil)}
 	w.eachFleet(func(f *lab.Fleet) {
 		host := fmt.Sprintf("fleet%d", len(p.fleets))
-		p.fleets[host], p.handlers[host] = f, f.Handler(lab.HandlerConfig{TargetLabels: true})
+		p.fleets[host], p.handlers[host] = f, scrape.Handler(f, scrape.Config{TargetLabels: true})
 	})
 	return p
 }

@@ -11,6 +11,8 @@ import (
 
 	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	simulated "paramedic/lab/engine"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -87,16 +89,16 @@ func (k *knowledge) play(ctx context.Context, t task) (result, error) {
 	return res, r.judge(&res)
 }
 
-func newRun(k *knowledge, s lab.Scenario, t task) (*run, error) {
+func newRun(k *knowledge, s drill.Scenario, t task) (*run, error) {
 	c, seed := t.convention, t.seed
 	rec := &recorder{Rules: rules.Rules{Catalog: k.catalog}, verdicts: map[state.IncidentID][]recorded{}}
 	bot, err := score.NewBot(rec)
 	if err != nil {
 		return nil, fmt.Errorf("bot: %w", err)
 	}
-	loaded := rulesOf(c, cmp.Or(s.Config.Kind, lab.VLLM))
+	loaded := rulesOf(c, cmp.Or(s.Config.Kind, simulated.VLLM))
 	if s.Nervous {
-		loaded = append(loaded, nervousRules(cmp.Or(s.Config.Kind, lab.VLLM))...)
+		loaded = append(loaded, nervousRules(cmp.Or(s.Config.Kind, simulated.VLLM))...)
 	}
 	want := wanted(k.signals, loaded)
 	s.Config.Only = want

@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 
-	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/engine"
 )
 
 // A rule is an alert rule.
@@ -23,26 +23,26 @@ type rule struct {
 }
 
 // names maps a quantity to the engine's metric.
-var names = map[lab.Kind]map[string]string{
-	lab.VLLM: {"ttft": "vllm:time_to_first_token_seconds", "itl": "vllm:inter_token_latency_seconds",
+var names = map[engine.Kind]map[string]string{
+	engine.VLLM: {"ttft": "vllm:time_to_first_token_seconds", "itl": "vllm:inter_token_latency_seconds",
 		"waiting": "vllm:num_requests_waiting", "running": "vllm:num_requests_running", "kv": "vllm:kv_cache_usage_perc",
 		"tokens": "vllm:generation_tokens_total", "done": "vllm:request_success_total"},
-	lab.SGLang: {"ttft": "sglang:time_to_first_token_seconds", "itl": "sglang:inter_token_latency_seconds",
+	engine.SGLang: {"ttft": "sglang:time_to_first_token_seconds", "itl": "sglang:inter_token_latency_seconds",
 		"waiting": "sglang:num_queue_reqs", "running": "sglang:num_running_reqs", "kv": "sglang:token_usage",
 		"tokens": "sglang:generation_tokens_total", "done": "sglang:num_requests_total"},
-	lab.TRTLLM: {"ttft": "trtllm_time_to_first_token_seconds", "itl": "trtllm_time_per_output_token_seconds",
+	engine.TRTLLM: {"ttft": "trtllm_time_to_first_token_seconds", "itl": "trtllm_time_per_output_token_seconds",
 		"waiting": "trtllm_num_requests_waiting", "running": "trtllm_num_requests_running", "kv": "trtllm_kv_cache_utilization",
 		"tokens": "trtllm_generation_tokens_total", "done": "trtllm_request_success_total"},
 }
 
 // rulesOf returns the alert rules of the convention.
-func rulesOf(c convention, kind lab.Kind) []rule {
+func rulesOf(c convention, kind engine.Kind) []rule {
 	if c["rules"] == "lab" {
 		return ofLab(alerting.Rules(kind))
 	}
 	n, ok := names[kind]
 	if !ok {
-		n = names[lab.VLLM]
+		n = names[engine.VLLM]
 	}
 	replace := strings.NewReplacer("TTFT", n["ttft"], "ITL", n["itl"], "WAITING", n["waiting"], "RUNNING", n["running"],
 		"KV", n["kv"], "TOKENS", n["tokens"], "DONE", n["done"])
@@ -58,7 +58,7 @@ func rulesOf(c convention, kind lab.Kind) []rule {
 }
 
 // nervousRules returns rules that fire on healthy fleets.
-func nervousRules(kind lab.Kind) []rule { return ofLab(alerting.NervousRules(kind)) }
+func nervousRules(kind engine.Kind) []rule { return ofLab(alerting.NervousRules(kind)) }
 
 func ofLab(rules []alerting.Rule) []rule {
 	var out []rule

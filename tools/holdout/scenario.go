@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/engine"
 	"paramedic/lab/story"
 )
 
@@ -14,10 +16,10 @@ import (
 var ages = map[string]time.Duration{"now": 0, "hour": time.Hour, "hours": 150 * time.Minute}
 
 // scenario returns the scenario of a fault or decoy under a convention.
-func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
+func scenario(fault string, seed uint64, c convention) (drill.Scenario, error) {
 	make := story.New
 	if slices.Contains(lab.Decoys(), fault) {
-		make = lab.NewDecoy
+		make = drill.NewDecoy
 	}
 	s, err := make(fault, seed)
 	if err != nil {
@@ -56,7 +58,7 @@ func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
 	if c["background"] == "bursts" && !slices.Contains(lab.Decoys(), fault) {
 		s.Faults = append(s.Faults, bursts)
 	}
-	kind, err := lab.ParseKind(c["engine"])
+	kind, err := engine.ParseKind(c["engine"])
 	if err != nil {
 		return s, fmt.Errorf("lab: %w", err)
 	}
@@ -67,7 +69,7 @@ func scenario(fault string, seed uint64, c convention) (lab.Scenario, error) {
 var bursts = lab.Fault{Name: lab.LoadTest, Severity: 0.3, Shape: lab.Pulse, Period: 6 * time.Minute}
 
 // neighbour returns the healthy fleet of the convention, or nil.
-func neighbour(c convention, s lab.Scenario, seed uint64) (*lab.Fleet, error) {
+func neighbour(c convention, s drill.Scenario, seed uint64) (*lab.Fleet, error) {
 	rollout := c["background"] == "rollout"
 	if c["tenants"] != "elsewhere" && c["tenants"] != "beside" && !rollout {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // witnesses names for a cause the dimensions whose exporter measures what distinguishes it. One of
@@ -51,7 +52,7 @@ func (r *result) isWitness(d string) bool {
 		// Its target must name a worker that is not scraped, and so must the other exporter.
 		return false
 	case d == "gateway": // the bot reads no page of a proxy by itself
-		return v == "picker" || c["source"] == "promql" || c["engine"] == string(lab.Dynamo)
+		return v == "picker" || c["source"] == "promql" || c["engine"] == string(engine.Dynamo)
 	}
 	return true
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/drill"
 )
 
 // A past holds samples in memory, for Prometheus' own engine and behind its API.
@@ -63,7 +63,7 @@ const scrapeEvery = 15 * time.Second
 
 // live records a fleet with a fault: 25 healthy minutes, ten of trouble, and some after it.
 func (p *past) live(fault string, start time.Time) error {
-	s, err := lab.NewScenario(fault, 7)
+	s, err := drill.New(fault, 7)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,10 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/clock"
+	"paramedic/lab/drill"
+	simulated "paramedic/lab/engine"
+	"paramedic/lab/scrape"
 	"paramedic/notify/console"
 	"paramedic/remediate/cluster"
 	"paramedic/remediate/policy"
@@ -45,7 +49,7 @@ var timing = policy.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Int
 
 // Run plays the demo until the context ends or, if it is headless, until the story ends.
 func (d *Demo) Run(ctx context.Context) error {
-	kind, err := lab.ParseKind(d.Engine)
+	kind, err := simulated.ParseKind(d.Engine)
 	if err != nil {
 		return fmt.Errorf("--engine: %w", err)
 	}
@@ -56,7 +60,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := score.CheckFault("--fault", d.Fault, lab.Faults()); err != nil {
 		return err
 	}
-	scenario, err := lab.NewScenario(d.Fault, d.Seed)
+	scenario, err := drill.New(d.Fault, d.Seed)
 	if err != nil {
 		return err
 	}
@@ -85,7 +89,7 @@ func (d *Demo) Run(ctx context.Context) error {
 		"as fast as real time.\nThe fault: %s\n\n", kind.Title(), d.Speed, scenario.Story)
 	begin := fleet.Start().Add(5*time.Minute - score.HealthyShown)
 	fleet.Advance(begin)
-	clock := lab.NewClock(begin, d.Speed)
+	clock := clock.New(begin, d.Speed)
 	clock.RunUntil(begin, 0) // until the bot is up and the world runs
 	return d.play(ctx, scenario, fleet, clock)
 }
@@ -96,7 +100,7 @@ const loadLasts = 35 * time.Minute
 
 // play runs fleet, monitoring and bot until the context ends, or until the driver of a headless
 // demo has seen the end.
-func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet, clock *lab.Clock) error {
+func (d *Demo) play(ctx context.Context, scenario drill.Scenario, fleet *lab.Fleet, clock *clock.Clock) error {
 	dir, err := os.MkdirTemp("", "paramedic-demo-")
 	if err != nil {
 		return fmt.Errorf("creating a directory for the demo's state: %w", err)
@@ -111,7 +115,7 @@ func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	if err != nil {
 		return fmt.Errorf("serving the fleet's pages: %w", err)
 	}
-	exporter := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}),
+	exporter := &http.Server{Handler: scrape.Handler(fleet, scrape.Config{TargetLabels: true}),
 		ReadHeaderTimeout: 5 * time.Second}
 	host := service.NewHost()
 	cfg := config.Default()

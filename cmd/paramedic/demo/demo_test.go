@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // The demo succeeds with every engine: the bot names the cause, and the engine's own limit, by the
@@ -17,8 +18,8 @@ func TestDemoTreatsThePoolOfEveryEngine(t *testing.T) {
 		t.Skip("SKIPPED with -short: four stories of twenty minutes, played whole by make test")
 	}
 	t.Parallel()
-	for kind, change := range map[lab.Kind]string{lab.VLLM: "max_num_seqs 256 → 64", lab.SGLang: "max_running_requests 256 → 64",
-		lab.Dynamo: "max_num_seqs 256 → 64", lab.TRTLLM: "max_batch_size 256 → 64"} {
+	for kind, change := range map[engine.Kind]string{engine.VLLM: "max_num_seqs 256 → 64", engine.SGLang: "max_running_requests 256 → 64",
+		engine.Dynamo: "max_num_seqs 256 → 64", engine.TRTLLM: "max_batch_size 256 → 64"} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var said bytes.Buffer
@@ -42,7 +43,7 @@ func TestDemoRestartsALeakingWorker(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	d := &Demo{Out: io.Discard, Err: &said, Log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Fault: lab.KVLeak, Engine: string(lab.VLLM), Headless: true, Seed: 4, Speed: 30}
+		Fault: lab.KVLeak, Engine: string(engine.VLLM), Headless: true, Seed: 4, Speed: 30}
 	if err := d.Run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, said.String())
 	}

@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/service"
-	"paramedic/lab"
+	"paramedic/lab/clock"
+	"paramedic/lab/drill"
 	"paramedic/state"
 	"paramedic/webhook/api"
 	"paramedic/webhook/report"
@@ -26,8 +27,8 @@ type driver struct {
 	*Demo
 	bot      *service.Service
 	base     string
-	clock    *lab.Clock
-	scenario lab.Scenario
+	clock    *clock.Clock
+	scenario drill.Scenario
 	told     map[state.ActionID]bool
 	slow     bool // time waits for a person
 }

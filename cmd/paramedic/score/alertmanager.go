@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/engine"
 )
 
 // alertmanagerCount counts the notifications of an Alertmanager without the bot.
@@ -27,23 +27,23 @@ type plainAlertmanager struct {
 // inhibitions returns the one inhibition that guides recommend: "if the critical KV cache alert is
 // firing, suppress the request queue backup alert". It uses the alert names of an engine. Labels
 // are equal if both alerts have them: Dynamo's frontend writes the model in another label and case.
-func inhibitions(k lab.Kind) []alerting.Inhibition {
+func inhibitions(k engine.Kind) []alerting.Inhibition {
 	model := []string{"namespace", "model_name"}
 	switch k {
-	case lab.SGLang:
+	case engine.SGLang:
 		return []alerting.Inhibition{{Source: "SGLangTokenUsageHigh", Target: "SGLangQueueBuildup", Equal: model}}
-	case lab.TRTLLM:
+	case engine.TRTLLM:
 		return []alerting.Inhibition{{Source: "TRTLLMKVCachePressure", Target: "TRTLLMQueueBuildup", Equal: model}}
 	}
 	vllm := alerting.Inhibition{Source: "VLLMKVCacheExhaustion", Target: "VLLMRequestQueueBackup", Equal: model}
-	if k == lab.Dynamo {
+	if k == engine.Dynamo {
 		return []alerting.Inhibition{vllm, {Source: "VLLMKVCacheExhaustion", Target: "DynamoQueueBuildup",
 			Equal: []string{"namespace"}}}
 	}
 	return []alerting.Inhibition{vllm}
 }
 
-func newPlainAlertmanager(k lab.Kind) *plainAlertmanager {
+func newPlainAlertmanager(k engine.Kind) *plainAlertmanager {
 	return &plainAlertmanager{open: map[string]bool{}, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{
 		GroupBy: []string{"alertname",
 			"namespace"}, GroupWait: 30 * time.Second, GroupInterval: 5 * time.Minute, RepeatInterval: 4 * time.Hour,

@@ -7,8 +7,8 @@ import (
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
-	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/engine"
 	"paramedic/rules/classify"
 	"paramedic/state"
 )
@@ -20,7 +20,7 @@ func TestBaselineInhibitsOnEveryEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range append(lab.Kinds(), "") {
+	for _, kind := range append(engine.Kinds(), "") {
 		rules := alerting.Rules(kind)
 		means := func(name, severity string, symptom state.Symptom) {
 			t.Helper()

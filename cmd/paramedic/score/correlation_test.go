@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 	"paramedic/state"
 )
 
@@ -17,7 +18,7 @@ func TestArrivalsMoveWithWhatUsersFeel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := lab.NewScenario(lab.TrafficSurge, 3)
+	s, err := drill.New(lab.TrafficSurge, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,17 +5,18 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // Causes are diagnosed on every engine, even if their evidence comes from other metrics there, or
 // is missing.
 func TestCoreCausesAreDiagnosedOnEveryEngine(t *testing.T) {
-	for kind, faults := range map[lab.Kind][]string{
-		lab.SGLang: {lab.KVExhaustion, lab.KVLeak, lab.ConcurrencyCap, lab.PrefillStarvation, lab.PrefixCacheCollapse, lab.EngineHang,
+	for kind, faults := range map[engine.Kind][]string{
+		engine.SGLang: {lab.KVExhaustion, lab.KVLeak, lab.ConcurrencyCap, lab.PrefillStarvation, lab.PrefixCacheCollapse, lab.EngineHang,
 			lab.RetryStorm, lab.GatewayFailure, lab.BadRollout},
-		lab.TRTLLM: {lab.KVExhaustion, lab.PrefillStarvation, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.ConcurrencyCap,
+		engine.TRTLLM: {lab.KVExhaustion, lab.PrefillStarvation, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.ConcurrencyCap,
 			lab.BadRollout},
-		lab.Dynamo: {lab.KVExhaustion, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.GatewayFailure, lab.BadRollout,
+		engine.Dynamo: {lab.KVExhaustion, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.GatewayFailure, lab.BadRollout,
 			lab.MonitoringGap},
 	} {
 		for _, fault := range faults {

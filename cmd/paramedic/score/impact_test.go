@@ -6,13 +6,14 @@ import (
 
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/engine"
 	"paramedic/state"
 )
 
 // A critical alert of a rule that nothing knows posts while the fleet serves its users, and pages
 // once that is not measured any more. The evidence is gathered from the engines' own pages.
 func TestUnknownAlertPagesOnceUnmeasured(t *testing.T) {
-	for _, kind := range []lab.Kind{lab.VLLM, lab.SGLang, lab.Dynamo} {
+	for _, kind := range []engine.Kind{engine.VLLM, engine.SGLang, engine.Dynamo} {
 		t.Run(string(kind), func(t *testing.T) {
 			run, err := newTrialOf(kindDecoy, lab.SlowClient, 3, Options{Kind: kind})
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 	"paramedic/rules/enrich"
 	"paramedic/rules/signals"
 )
@@ -13,7 +14,7 @@ import (
 // its pod only.
 func TestContainerExitsAreClassified(t *testing.T) {
 	for fault, want := range map[string]string{lab.CUDAOOM: "cuda_oom", lab.GPUFault: "gpu_error", lab.OOMKilled: ""} {
-		s, err := lab.NewScenario(fault, 8)
+		s, err := drill.New(fault, 8)
 		if err != nil {
 			t.Fatal(err)
 		}

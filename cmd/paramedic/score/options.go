@@ -11,12 +11,16 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/engine"
+	"paramedic/lab/metrics"
+	"paramedic/lab/traffic"
 )
 
 // Options change a scenario besides its fault. The zero value changes nothing.
 type Options struct {
 	Engine   string
-	Kind     lab.Kind
+	Kind     engine.Kind
 	severity float64
 	shape    string
 	ramp     time.Duration
@@ -27,14 +31,14 @@ type Options struct {
 	workers  int
 	Traffic  string
 	rate     float64
-	trace    lab.Trace
+	trace    traffic.Trace
 	given    func(flag string) bool // on the command line
 }
 
 // Flags defines the flags of the options.
 func (o *Options) Flags(f *pflag.FlagSet) {
 	o.given = f.Changed
-	f.StringVar(&o.Engine, "engine", string(lab.VLLM), EngineUsage)
+	f.StringVar(&o.Engine, "engine", string(engine.VLLM), EngineUsage)
 	f.Float64Var(&o.severity, "severity", 0, "`strength` of the fault; 1 is that of the scenario")
 	f.StringVar(&o.shape, "shape", "", "`shape` of the fault: step, ramp, pulse or sawtooth")
 	f.DurationVar(&o.ramp, "ramp", 0, "`time` until the fault has its full strength")
@@ -56,7 +60,7 @@ const EngineUsage = "`engine` of the workers: vllm, sglang, dynamo (vLLM behind 
 
 // Load validates the options, and reads the recorded traffic if one is given.
 func (o *Options) Load() error {
-	kind, err := lab.ParseKind(o.Engine)
+	kind, err := engine.ParseKind(o.Engine)
 	if err != nil {
 		return fmt.Errorf("--engine: %w", err)
 	}
@@ -89,7 +93,7 @@ func (o *Options) Load() error {
 		return fmt.Errorf("--traffic must be poisson, diurnal or a readable file: %w", err)
 	}
 	defer f.Close()
-	if o.trace, err = lab.ReadTrace(f); err != nil {
+	if o.trace, err = traffic.ReadTrace(f); err != nil {
 		return fmt.Errorf("%s: %w", o.Traffic, err)
 	}
 	return nil
@@ -99,7 +103,7 @@ func (o *Options) Load() error {
 func (o Options) varies() bool { return o.trace != nil || o.Traffic == "diurnal" }
 
 // Apply returns the scenario with the options applied.
-func (o Options) Apply(s lab.Scenario) lab.Scenario {
+func (o Options) Apply(s drill.Scenario) drill.Scenario {
 	for i := range s.Faults {
 		f := &s.Faults[i]
 		// a stronger decoy would overload the pool, and so be a fault
@@ -120,7 +124,7 @@ func (o Options) Apply(s lab.Scenario) lab.Scenario {
 		}
 	}
 	s.Config.Without = o.without
-	s.Config.Noise = lab.Noise{Missing: o.missing, Gauges: o.noise}
+	s.Config.Noise = metrics.Noise{Missing: o.missing, Gauges: o.noise}
 	if o.workers > 0 {
 		s = s.Resize(o.workers)
 	}

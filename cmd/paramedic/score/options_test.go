@@ -7,16 +7,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 )
 
 // A severity scales faults, and does not change decoys.
 func TestSeverityScalesFaultsOnly(t *testing.T) {
 	o := Options{severity: 1.5}
-	fault, err := lab.NewScenario(lab.KVLeak, 1)
+	fault, err := drill.New(lab.KVLeak, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoy, err := lab.NewDecoy(lab.LoadTest, 1)
+	decoy, err := drill.NewDecoy(lab.LoadTest, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

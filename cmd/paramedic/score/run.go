@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/lab"
+	"paramedic/lab/drill"
 	"paramedic/rules/enrich/engine"
 )
 
@@ -60,7 +61,7 @@ func (s Selection) Trials() []trialID {
 		names[kindDecoy] = append(names[kindDecoy], lab.Decoys()...)
 	}
 	if s.Doubles {
-		for _, d := range lab.Doubles() {
+		for _, d := range drill.Doubles() {
 			names[kindDouble] = append(names[kindDouble], d.Name())
 		}
 	}

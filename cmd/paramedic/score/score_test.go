@@ -12,6 +12,8 @@ import (
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
+	"paramedic/lab/drill"
+	"paramedic/lab/machine"
 	"paramedic/rules/treatment"
 	"paramedic/state"
 )
@@ -84,19 +86,19 @@ func TestEndedFaultKeepsItsName(t *testing.T) {
 // Xid. An exporter without counts or labels needs a scrape before the gauge changes; here that
 // takes 30 seconds.
 func TestGPUFaultIsDiagnosedOnEveryExporter(t *testing.T) {
-	for name, form := range map[string]lab.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true},
+	for name, form := range map[string]machine.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true},
 		"as a new one is by default": {Labels: true, Uncounted: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() && form.Labels != form.Uncounted {
 				t.Skip("SKIPPED with -short: played whole by make test")
 			}
-			s, err := lab.NewScenario(lab.GPUFault, 8)
+			s, err := drill.New(lab.GPUFault, 8)
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.Config.DCGM, s.Faults[0].Code, s.Faults[0].Then = form, 48, 45
-			run, err := trialOf(kindFault, lab.GPUFault, 8, []lab.Scenario{s}, Options{})
+			run, err := trialOf(kindFault, lab.GPUFault, 8, []drill.Scenario{s}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

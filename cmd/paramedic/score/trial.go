@@ -14,6 +14,8 @@ import (
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
+	"paramedic/lab/drill"
+	"paramedic/lab/scrape"
 	"paramedic/lab/story"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
@@ -89,7 +91,7 @@ func newTrialOf(kind, name string, seed uint64, o Options) (*trial, error) {
 }
 
 // trialOf creates a trial of scenarios, without options applied.
-func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options) (*trial, error) {
+func trialOf(kind, name string, seed uint64, scenarios []drill.Scenario, o Options) (*trial, error) {
 	known, err := signals.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("signals: %w", err)
@@ -127,27 +129,27 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options
 	return t, nil
 }
 
-func scenariosOf(kind, name string, seed uint64) ([]lab.Scenario, error) {
+func scenariosOf(kind, name string, seed uint64) ([]drill.Scenario, error) {
 	switch kind {
 	case kindDecoy:
-		s, err := lab.NewDecoy(name, seed)
-		return []lab.Scenario{s}, err
+		s, err := drill.NewDecoy(name, seed)
+		return []drill.Scenario{s}, err
 	case kindDouble:
-		d, err := lab.ParseDouble(name)
+		d, err := drill.ParseDouble(name)
 		if err != nil {
 			return nil, err
 		}
-		return lab.NewDouble(d, seed)
+		return drill.NewDouble(d, seed)
 	}
 	fault, _, _ := strings.Cut(name, "/")
 	if err := CheckFault("--faults", fault, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
 		return nil, err
 	}
 	s, err := story.New(name, seed)
-	return []lab.Scenario{s}, err
+	return []drill.Scenario{s}, err
 }
 
-func (t *trial) addPool(i int, s lab.Scenario) error {
+func (t *trial) addPool(i int, s drill.Scenario) error {
 	fleet, err := s.Build()
 	if err != nil {
 		return fmt.Errorf("building the fleet: %w", err)
@@ -172,7 +174,7 @@ func (t *trial) RoundTrip(r *http.Request) (*http.Response, error) {
 	for _, p := range t.pools {
 		if p.host == r.URL.Host {
 			rec := httptest.NewRecorder()
-			p.fleet.Handler(lab.HandlerConfig{TargetLabels: true}).ServeHTTP(rec, r)
+			scrape.Handler(p.fleet, scrape.Config{TargetLabels: true}).ServeHTTP(rec, r)
 			return rec.Result(), nil
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"paramedic/lab"
+	"paramedic/lab/engine"
 )
 
 // Models with the size of a token in the KV cache, computed by hand.
@@ -48,7 +48,7 @@ func TestTensorParallelismDividesWeightsAndHeads(t *testing.T) {
 	if got := h.kvBlocks(llama70B, 2, 16); got != 11711 {
 		t.Errorf("%d blocks, want 11,711", got)
 	}
-	cost := lab.Cost{KVBytesPerToken: 327680, MemoryBytes: 160e9, WeightBytes: 70.6e9, OverheadBytes: 12e9}
+	cost := engine.Cost{KVBytesPerToken: 327680, MemoryBytes: 160e9, WeightBytes: 70.6e9, OverheadBytes: 12e9}
 	if got, want := h.kvBlocks(llama70B, 2, 16), cost.Blocks(0.9); got != want {
 		t.Errorf("%d blocks, the lab's engine has %d", got, want)
 	}
