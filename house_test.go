@@ -86,6 +86,8 @@ var may = map[string][]string{
 	"notify/web":       {"state", "notify"},
 	"notify/wording":   {"state", "notify"},
 
+	"state/jetstream/inspect": {"state/jetstream", "state/jetstream/connect"}, // the store never imports it
+
 	"notify/notifytest":              {"notify"},
 	"notify/slack/slacktest":         {"notify/notifytest"},
 	"notify/pagerduty/pagerdutytest": {"notify/notifytest"},
@@ -290,9 +292,10 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 
 // mostLines is the limit of a package without tests, and larger the packages with their own limit
 // (docs/decisions, 0018).
-const mostLines = 4000
+const mostLines = 2500
 
-var larger = map[string]int{"state/jetstream": 4400}
+var larger = map[string]int{"state/jetstream": 4100, "state/fold": 3800, "state": 3100, "cmd/paramedic": 2700, "rules/lint": 2600,
+	"rules/enrich": 2550}
 
 func TestPackagesStaySmall(t *testing.T) {
 	lines := map[string]int{}

@@ -21,7 +21,7 @@ import (
 	"paramedic/rules/enrich/prometheus/query"
 	"paramedic/rules/signals"
 	"paramedic/state"
-	"paramedic/state/jetstream"
+	"paramedic/state/jetstream/inspect"
 )
 
 func (c *cli) checkCommand() *cobra.Command {
@@ -234,7 +234,7 @@ func (o *checkResult) ask(ctx context.Context, cfg config.Config, c *cli) {
 
 // askNATS asks the external NATS.
 func (o *checkResult) askNATS(ctx context.Context, cfg config.Config, c *cli) {
-	for _, a := range jetstream.Inspect(ctx, service.StoreConfig(cfg, c.quietLogger())) {
+	for _, a := range inspect.NATS(ctx, service.StoreConfig(cfg, c.quietLogger())) {
 		if o.Online[a.What] = okOr(a.Err); a.Err == nil && a.Unknown != "" {
 			o.Online[a.What] = notKnown + a.Unknown
 		}

@@ -32,6 +32,6 @@
 // Beyond [state.Store], nothing depends on consumer acknowledgements (they are not durable) or on
 // message IDs (the server forgets them). The embedded server syncs every write to disk before it
 // acknowledges. An external cluster must be configured to do so (jetstream.sync_interval: always),
-// which a client can see only with the help of the system account ([Inspect]). The server must be
-// 2.12 or newer. Open checks that atomic batches work, and fails otherwise.
+// which a client can see only with the help of the system account (package inspect). The server
+// must be 2.12 or newer. Open checks that atomic batches work, and fails otherwise.
 package jetstream

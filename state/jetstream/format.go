@@ -47,9 +47,9 @@ func (c *Config) metadata() map[string]string {
 	return out
 }
 
-// checkFormat returns an error if a stream's metadata names a format that this Paramedic does not
+// CheckFormat returns an error if a stream's metadata names a format that this Paramedic does not
 // read. A stream without a format is of format 1.
-func (c *Config) checkFormat(metadata map[string]string) error {
+func (c *Config) CheckFormat(metadata map[string]string) error {
 	text, ok := metadata[formatKey]
 	if n, err := strconv.Atoi(text); !ok || err == nil && n <= state.Format {
 		return nil
@@ -77,7 +77,7 @@ func (c *Config) checkFiles() error {
 			if err != nil || json.Unmarshal(raw, &info) != nil {
 				continue
 			}
-			if err := c.checkFormat(info.Metadata); err != nil {
+			if err := c.CheckFormat(info.Metadata); err != nil {
 				return err
 			}
 		}

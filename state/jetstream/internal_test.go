@@ -226,7 +226,7 @@ func TestStartLogsNoWarnings(t *testing.T) {
 func TestOpeningOutlivesLostConnection(t *testing.T) {
 	links := natstest.Links(t, natstest.Start(t))
 	cfg := Config{URL: natstest.URLs(links), Replicas: 1}
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: queue.New(maxBatch)}
@@ -282,7 +282,7 @@ func TestStreamsAreUpdatedOnlyIfNeeded(t *testing.T) {
 	if n := updated(); n != 0 {
 		t.Errorf("%d updates without a change", n)
 	}
-	_, limited := cfg.streams()
+	_, limited := cfg.Streams()
 	limited.MaxBytes = 1 << 20
 	if _, err := s.js.UpdateStream(t.Context(), limited); err != nil {
 		t.Fatal(err)

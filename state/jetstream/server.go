@@ -27,7 +27,7 @@ func (s *Store) connect(ctx context.Context, cfg Config) error {
 		}
 		err = s.embed(cfg.Dir, opts)
 	} else {
-		s.nc, err = connect.Dial(ctx, cfg.URL, cfg.login(), s.log, opts...)
+		s.nc, err = connect.Dial(ctx, cfg.URL, cfg.Login(), s.log, opts...)
 		s.appending = s.nc
 	}
 	if err != nil {
@@ -50,8 +50,8 @@ func (s *Store) mostPayload() int64 {
 	return s.nc.MaxPayload()
 }
 
-// login returns what authenticates the bot at an external server.
-func (c *Config) login() connect.Login {
+// Login returns what authenticates the bot at an external server.
+func (c *Config) Login() connect.Login {
 	return connect.Login{CredentialsFile: c.CredentialsFile, TLS: c.TLS}
 }
 

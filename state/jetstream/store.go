@@ -67,7 +67,9 @@ const (
 	Fill                // for an import: the streams must be empty, or left by an import that did not complete
 )
 
-func (c *Config) validate() error {
+// Validate sets the defaults of what is not set, and returns an error if the settings contradict
+// each other or are out of range.
+func (c *Config) Validate() error {
 	switch {
 	case c.Dir == "" && c.URL == "":
 		return errors.New("state needs a directory (state.dir) or a NATS URL (state.nats.url)")
@@ -139,7 +141,7 @@ var _ state.Store = (*Store)(nil)
 // external server until the context ends. It refuses a store of a newer format (state.Format), and
 // changes nothing of it.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Store{log: cfg.Logger, cfg: cfg, closed: make(chan struct{}), queue: queue.New(maxBatch), sums: ledger.NewBook(partitions),

@@ -140,7 +140,7 @@ func (s *Store) prepareOnce(ctx context.Context, cfg Config, most time.Duration)
 
 // create creates or updates both streams.
 func (s *Store) create(ctx context.Context, cfg *Config) error {
-	in, st := cfg.streams()
+	in, st := cfg.Streams()
 	var err error
 	if s.in, err = s.stream(ctx, in); err != nil {
 		return err
@@ -149,8 +149,9 @@ func (s *Store) create(ctx context.Context, cfg *Config) error {
 	return err
 }
 
-// streams returns the settings of the input stream and of the state stream.
-func (c *Config) streams() (in, st natsjs.StreamConfig) {
+// Streams returns the settings of the input stream and of the state stream, as a start of the bot
+// makes them. The configuration must be valid.
+func (c *Config) Streams() (in, st natsjs.StreamConfig) {
 	metadata := c.metadata()
 	return natsjs.StreamConfig{
 			Name:        inputStream,
@@ -219,7 +220,7 @@ func (s *Store) checkStreams(ctx context.Context, cfg *Config) error {
 			return fmt.Errorf("looking for stream %s: %w", name, err)
 		}
 		metadata := have.CachedInfo().Config.Metadata
-		if err := cfg.checkFormat(metadata); err != nil {
+		if err := cfg.CheckFormat(metadata); err != nil {
 			return err
 		}
 		if was, want := metadata[layoutKey], strconv.Itoa(partitions); was != want {

@@ -1,4 +1,4 @@
-// Package natstest runs real NATS servers for tests outside state/jetstream.
+// Package natstest runs real NATS servers for tests, and issues their certificates.
 package natstest
 
 import (
@@ -51,6 +51,13 @@ func Cluster(t testing.TB) (servers []*server.Server) {
 		servers = append(servers, Serve(t, opts))
 		routes = []*url.URL{{Scheme: "nats", Host: servers[0].ClusterAddr().String()}, nowhere, nowhere}
 	}
+	awaitLeader(t, servers)
+	return servers
+}
+
+// awaitLeader waits until one of the servers leads them all.
+func awaitLeader(t testing.TB, servers []*server.Server) {
+	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	late := time.After(time.Minute)
@@ -63,7 +70,6 @@ func Cluster(t testing.TB) (servers []*server.Server) {
 			t.Fatal("the NATS cluster has no leader")
 		}
 	}
-	return servers
 }
 
 // durable returns the options of a server as in deploy/nats.

@@ -1,4 +1,5 @@
-package jetstream
+// Package inspect finds out whether an external NATS is as Paramedic needs it.
+package inspect
 
 import (
 	"context"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"paramedic/state/jetstream"
 	"paramedic/state/jetstream/connect"
 )
 
@@ -23,20 +25,20 @@ type Answer struct {
 	Unknown string // if the bot's user cannot see it: where to look
 }
 
-// inspectTime bounds one question of Inspect.
-const inspectTime = 3 * time.Second
+// askTime bounds one question.
+const askTime = 3 * time.Second
 
-// Inspect asks an external NATS whether it is as Paramedic needs it: its servers, the streams, the
+// NATS asks an external NATS whether it is as Paramedic needs it: its servers, the streams, the
 // user's permissions, and whether writes reach the disk. It changes nothing.
-func Inspect(ctx context.Context, cfg Config) []Answer {
-	if err := cfg.validate(); err != nil {
+func NATS(ctx context.Context, cfg jetstream.Config) []Answer {
+	if err := cfg.Validate(); err != nil {
 		return []Answer{{What: "nats", Err: err}}
 	}
-	secure, err := cfg.login().Options()
+	secure, err := cfg.Login().Options()
 	if err != nil {
 		return []Answer{{What: "nats", Err: err}}
 	}
-	opts := append(secure, nats.Name("paramedic check"), nats.NoReconnect(), nats.IgnoreDiscoveredServers(), nats.Timeout(inspectTime),
+	opts := append(secure, nats.Name("paramedic check"), nats.NoReconnect(), nats.IgnoreDiscoveredServers(), nats.Timeout(askTime),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	var out []Answer
 	var asked *nats.Conn
@@ -54,12 +56,12 @@ func Inspect(ctx context.Context, cfg Config) []Answer {
 		return out
 	}
 	i := inspection{cfg: &cfg, nc: asked}
-	if i.js, err = natsjs.New(asked, natsjs.WithDefaultTimeout(inspectTime)); err != nil {
+	i.in, i.st = cfg.Streams()
+	if i.js, err = natsjs.New(asked, natsjs.WithDefaultTimeout(askTime)); err != nil {
 		return append(out, Answer{What: "nats", Err: err})
 	}
 	out = append(out, Answer{What: "nats permissions", Err: i.permissions(ctx)}, Answer{What: "nats replicas", Err: i.replicas()})
-	in, st := cfg.streams()
-	for _, stream := range []*natsjs.StreamConfig{&in, &st} {
+	for _, stream := range []*natsjs.StreamConfig{&i.in, &i.st} {
 		out = append(out, Answer{What: "nats stream " + stream.Name, Err: i.stream(ctx, stream)})
 	}
 	return append(out, i.sync(ctx))
@@ -76,7 +78,7 @@ func serverFits(nc *nats.Conn) error {
 		wrong = append(wrong, fmt.Errorf("NATS %s has no atomic batches, without which the bot does not start: "+
 			"upgrade every server to 2.12 or newer", nc.ConnectedServerVersion()))
 	}
-	if have := nc.MaxPayload(); have < MaxValue {
+	if have := nc.MaxPayload(); have < jetstream.MaxValue {
 		wrong = append(wrong, fmt.Errorf("max_payload is %d bytes, so a larger webhook payload is refused: set max_payload: 8MB", have))
 	}
 	return errors.Join(wrong...)
@@ -84,7 +86,8 @@ func serverFits(nc *nats.Conn) error {
 
 // An inspection asks one server of an external NATS.
 type inspection struct {
-	cfg     *Config
+	cfg     *jetstream.Config
+	in, st  natsjs.StreamConfig // as the bot wants them
 	nc      *nats.Conn
 	js      natsjs.JetStream
 	missing []string // permissions
@@ -126,7 +129,7 @@ func (i *inspection) stream(ctx context.Context, want *natsjs.StreamConfig) erro
 	info := str.CachedInfo()
 	have := &info.Config
 	var wrong []error
-	if err := i.cfg.checkFormat(have.Metadata); err != nil {
+	if err := i.cfg.CheckFormat(have.Metadata); err != nil {
 		wrong = append(wrong, err)
 	}
 	if have.Storage != want.Storage {
@@ -216,7 +219,7 @@ func (i *inspection) settingsOfServers(ctx context.Context) (map[string]server.J
 		return nil, err
 	}
 	out := map[string]server.JetStreamConfig{}
-	for patience := inspectTime; ; patience = inspectTime / 4 { // the number of servers is not known
+	for patience := askTime; ; patience = askTime / 4 { // the number of servers is not known
 		one, cancel := context.WithTimeout(ctx, patience)
 		msg, err := sub.NextMsgWithContext(one)
 		cancel()

@@ -1,6 +1,7 @@
-package jetstream_test
+package inspect_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -15,19 +16,30 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
-	"paramedic/state/jetstream/connect"
+	"paramedic/state/jetstream/inspect"
 	"paramedic/state/jetstream/natstest"
 	"paramedic/state/statetest"
 )
 
-// answers returns what Inspect says by part: ok, the error, or "unknown: …".
+const shippedConfig = "../../../deploy/nats/nats.conf"
+
+// A server that is stopped early may leave these two goroutines behind, as in the tests of
+// state/jetstream.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"),
+		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server/ats.Register.func1"))
+}
+
+// answers returns the answers by part: ok, the error, or "unknown: …".
 func answers(t *testing.T, cfg jetstream.Config) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, a := range jetstream.Inspect(t.Context(), cfg) {
+	for _, a := range inspect.NATS(t.Context(), cfg) {
 		switch {
 		case a.Err != nil:
 			out[a.What] = a.Err.Error()
@@ -46,8 +58,8 @@ func TestInspectPassesTheShippedCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three servers")
 	}
-	c := serveShipped(t)
-	cfg := jetstream.Config{URL: c.urls, CredentialsFile: c.seed, TLS: connect.TLSFiles{CA: c.ca}, Replicas: 3}
+	c := natstest.ServeShipped(t, shippedConfig)
+	cfg := jetstream.Config{URL: c.URLs, CredentialsFile: c.Login.CredentialsFile, TLS: c.Login.TLS, Replicas: 3}
 	passes := func(when string) {
 		t.Helper()
 		got := answers(t, cfg)
@@ -66,40 +78,58 @@ func TestInspectPassesTheShippedCluster(t *testing.T) {
 	}
 	passes("before the first start")
 	s := openStore(t, cfg)
-	defer closeStore(t, s)
 	if err := s.Append(t.Context(), state.Input{Cluster: "prod", ID: "an alert"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")}}); err != nil {
 		t.Fatal(err)
 	}
-	before := c.messages(t)
+	before := messages(t, c.Streams)
 	passes("while the bot runs")
-	if after := c.messages(t); !slices.Equal(before, after) {
+	if after := messages(t, c.Streams); !slices.Equal(before, after) {
 		t.Errorf("messages before %v, after %v", before, after)
 	}
 
-	lost := c.servers[2]
+	lost := c.Servers[2]
 	name := lost.Name()
 	lost.Shutdown()
 	lost.WaitForShutdown()
 	statetest.Until(t, "the loss of a server is found", func() bool {
 		got := answers(t, cfg)
-		return strings.Contains(got["nats server "+strings.TrimPrefix(c.urls[strings.LastIndex(c.urls, ",")+1:], "tls://")], "no connection") &&
+		return strings.Contains(got["nats server "+strings.TrimPrefix(c.URLs[strings.LastIndex(c.URLs, ",")+1:], "tls://")], "no connection") &&
 			strings.Contains(got["nats stream PARAMEDIC_STATE"], name+" is offline: start that server")
 	})
 }
 
+// openStore opens a store until the test ends.
+func openStore(t *testing.T, cfg jetstream.Config) *jetstream.Store {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := jetstream.Open(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 // messages returns how many inputs there are, and all records but the lease and the probes, which a
 // running bot writes.
-func (c *shipped) messages(t *testing.T) (counts []uint64) {
+func messages(t *testing.T, js natsjs.JetStream) (counts []uint64) {
 	t.Helper()
 	for _, subject := range []string{"paramedic.in.>", "paramedic.st.>", "paramedic.pos.>", "paramedic.draft.>", "paramedic.tl.>"} {
 		name := "PARAMEDIC_STATE"
 		if strings.Contains(subject, ".in.") {
 			name = "PARAMEDIC_INPUT"
 		}
-		stream, err := c.streams.Stream(t.Context(), name)
+		stream, err := js.Stream(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

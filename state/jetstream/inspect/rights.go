@@ -1,4 +1,4 @@
-package jetstream
+package inspect
 
 import (
 	"context"
@@ -18,21 +18,21 @@ type right struct{ subject, example, body string }
 const inboxRight = "subscribe to _INBOX.>"
 
 // rights returns what a bot publishes, as deploy/nats allows it.
-func rights() []right {
+func (i *inspection) rights() []right {
 	out := []right{{subject: "paramedic.in.*", example: "paramedic.in.0"}, {subject: "paramedic.st.>"}, {subject: "paramedic.tl.>"},
 		{subject: "paramedic.pos.*"}, {subject: "paramedic.draft.>"}, {subject: "paramedic.probe.*"}, {subject: "paramedic.lease.*"},
 		// A purge of one subject, which no message ever has.
-		{subject: "$JS.API.STREAM.PURGE." + stateStream, body: `{"filter":"paramedic.draft.check.never"}`}}
-	for _, stream := range []string{inputStream, stateStream} {
+		{subject: "$JS.API.STREAM.PURGE." + i.st.Name, body: `{"filter":"paramedic.draft.check.never"}`}}
+	for _, stream := range []string{i.in.Name, i.st.Name} {
 		for _, r := range []string{"STREAM.INFO.%s", "STREAM.CREATE.%s", "STREAM.UPDATE.%s", "STREAM.MSG.GET.%s", "CONSUMER.CREATE.%s.>",
 			"CONSUMER.MSG.NEXT.%s.*", "CONSUMER.INFO.%s.*", "CONSUMER.DELETE.%s.*"} {
 			// The server refuses an empty request to create or to update, and finds no consumer.
 			out = append(out, right{subject: "$JS.API." + fmt.Sprintf(r, stream), body: "{}"})
 		}
 	}
-	for i, r := range out {
+	for n, r := range out {
 		if r.example == "" {
-			out[i].example = strings.NewReplacer("*", "check", ">", "check").Replace(r.subject)
+			out[n].example = strings.NewReplacer("*", "check", ">", "check").Replace(r.subject)
 		}
 	}
 	return out
@@ -52,7 +52,7 @@ func (i *inspection) permissions(ctx context.Context) error {
 		i.missing = append(i.missing, inboxRight)
 	}
 	_ = sub.Unsubscribe() // the connection ends soon
-	for _, r := range rights() {
+	for _, r := range i.rights() {
 		msg := nats.NewMsg(r.example)
 		msg.Data = []byte(r.body)
 		if r.body == "" {
@@ -76,7 +76,7 @@ func (i *inspection) permissions(ctx context.Context) error {
 
 // refused reports whether the server has refused the last operation on a subject.
 func (i *inspection) refused(ctx context.Context, subject string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, inspectTime)
+	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	if err := i.nc.FlushWithContext(ctx); err != nil {
 		return false, fmt.Errorf("asking for the permissions: %w", err)
