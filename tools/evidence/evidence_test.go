@@ -24,9 +24,10 @@ import (
 	"paramedic/state"
 )
 
-// BenchmarkEvidence gathers one incident's evidence of a pool of 64 workers from a real Prometheus
-// with 100,000 series: the version of go.mod, or the binary at $PROMETHEUS. It reports the median,
-// the 95th percentile, the number of queries and Prometheus's CPU time of:
+// BenchmarkEvidence gathers one incident's evidence of a pool of 64 workers from a real
+// Prometheus with 100,000 series: the version of tools/prometheus, or the binary at $PROMETHEUS.
+// It reports the median, the 95th percentile, the number of queries and Prometheus's CPU time
+// of:
 //
 //   - ahead: prefetching the past when the incident opens
 //   - first: the first gathering, ten seconds later
@@ -185,7 +186,8 @@ func startPrometheus(b testing.TB, dir, configured string) string {
 	bin := os.Getenv("PROMETHEUS") // another version's
 	if bin == "" {
 		bin = filepath.Join(dir, "prometheus")
-		build := exec.Command("go", "build", "-tags", "remove_all_sd", "-o", bin, "github.com/prometheus/prometheus/cmd/prometheus")
+		build := exec.Command("go", "build", "-C", "../prometheus", "-tags", "remove_all_sd", "-o", bin,
+			"github.com/prometheus/prometheus/cmd/prometheus")
 		if out, err := build.CombinedOutput(); err != nil {
 			b.Fatalf("building Prometheus: %v\n%s", err, out)
 		}
