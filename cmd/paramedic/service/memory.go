@@ -20,11 +20,12 @@ const (
 	// looksAfter is the number of quiet looks after a storm that give memory back, even if it seems
 	// to be in use. The NATS server keeps the buffers of its last writes for ten seconds.
 	looksAfter = 2
-	// A heap is collected when it has twice its live bytes, but not below the floor: mostFloor, or
-	// the memory limit divided by floorDivisor if that is less. A process with few live objects
-	// would otherwise collect them many times a second in a storm.
-	mostFloor    = 256 << 20
-	floorDivisor = 8
+	// A heap is collected when it has twice its live bytes, but not before it has grown by the
+	// room: mostRoom, or the memory limit divided by roomDivisor if that is less. A process with
+	// few live objects would otherwise collect them many times a second in a storm. More room costs
+	// more than it saves, because the first use of each page is slow.
+	mostRoom    = 192 << 20
+	roomDivisor = 8
 )
 
 // limitMemory makes the garbage collector work harder near the container's memory limit (90 % of
@@ -44,13 +45,13 @@ func limitMemory(ctx context.Context, log *slog.Logger) {
 // and with few collections they would lie between garbage and keep its memory: 25 MB of an idle
 // bot.
 func keepMemory(ctx context.Context) {
-	keepFloor(ctx, uint64(min(mostFloor, debug.SetMemoryLimit(-1)/floorDivisor)))
+	keepRoom(ctx, uint64(min(mostRoom, debug.SetMemoryLimit(-1)/roomDivisor)))
 	go (&memoryKeeper{}).run(ctx)
 }
 
-// keepFloor raises GOGC after each collection so far that the next one comes at the floor, until
-// the context ends. With GOGC=off it does nothing.
-func keepFloor(ctx context.Context, floor uint64) {
+// keepRoom raises GOGC after each collection so far that the heap may grow by the room, until the
+// context ends. With GOGC=off it does nothing.
+func keepRoom(ctx context.Context, room uint64) {
 	usual := debug.SetGCPercent(-1)
 	debug.SetGCPercent(usual)
 	if usual < 0 {
@@ -63,23 +64,20 @@ func keepFloor(ctx context.Context, floor uint64) {
 				debug.SetGCPercent(usual)
 				return
 			}
-			debug.SetGCPercent(percentFor(usual, floor))
+			debug.SetGCPercent(percentFor(usual, room))
 			await()
 		}, struct{}{})
 	}
 	await()
 }
 
-// percentFor returns the GOGC at which the next collection comes at the floor, or the usual one if
-// that comes later.
-func percentFor(usual int, floor uint64) int {
+// percentFor returns the GOGC at which the next collection comes after the heap has grown by the
+// room, or the usual one if that comes later.
+func percentFor(usual int, room uint64) int {
 	live := []gometrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	gometrics.Read(live)
 	bytes := max(live[0].Value.Uint64(), 1<<20)
-	if bytes >= floor {
-		return usual
-	}
-	return max(usual, int((floor-bytes)*100/bytes)) //nolint:gosec // at most mostFloor * 100 / 1 MB
+	return max(usual, int(room*100/bytes)) //nolint:gosec // at most mostRoom * 100 / 1 MB
 }
 
 // A memoryKeeper gives memory back to the system after a storm. Go's runtime keeps as much as the
