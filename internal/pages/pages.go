@@ -4,7 +4,7 @@
 // A block of the language sh holds commands. If a block of the language output follows, it shows
 // all that the commands print. In it, "…" stands for any text: within a line for some words, alone
 // on a line for any number of lines. The word varies after the language means that the numbers are
-// those of one run.
+// those of one run, and so are the months and the widths of columns.
 package pages
 
 import (
@@ -32,7 +32,7 @@ type Block struct {
 // An Output is the text that a page shows for some commands.
 type Output struct {
 	Text   string
-	Varies bool // its numbers are those of one run
+	Varies bool // its numbers and dates are those of one run
 }
 
 // A Page is a Markdown file.
@@ -128,7 +128,11 @@ func (o Output) Matches(real string) bool {
 	return regexp.MustCompile(`^(?:` + o.pattern() + `)$`).MatchString(trimmed(real))
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
+var (
+	digits  = regexp.MustCompile(`[0-9]+`)
+	month   = regexp.MustCompile(`\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) `)
+	columns = regexp.MustCompile(` {2,}`)
+)
 
 // pattern returns the regular expression of an output.
 func (o Output) pattern() string {
@@ -141,6 +145,8 @@ func (o Output) pattern() string {
 		line = strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*")
 		if o.Varies {
 			line = digits.ReplaceAllLiteralString(line, `[0-9]+`)
+			line = month.ReplaceAllLiteralString(line, `[A-Z][a-z]+ `)
+			line = columns.ReplaceAllLiteralString(line, ` {2,}`)
 		}
 		b.WriteString(line + `\n`)
 	}

@@ -96,4 +96,11 @@ func TestVaryingOutputFixesTheWords(t *testing.T) {
 			t.Errorf("%q matches: %v", real, got)
 		}
 	}
+	dated := Output{Text: "OPENED               TITLE\nNov 26 05:24:44 UTC  GPU fault\n", Varies: true}
+	for real, want := range map[string]bool{"OPENED              TITLE\nDec 1 02:34:39 UTC  GPU fault": true,
+		"OPENED TITLE\nDec 1 02:34:39 UTC GPU fault": false, "OPENED              TITLE\nDec 1 02:34:39 UTC  KV cache full": false} {
+		if got := dated.Matches(real); got != want {
+			t.Errorf("%q matches: %v", real, got)
+		}
+	}
 }
