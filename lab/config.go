@@ -51,7 +51,8 @@ type Config struct {
 	DCGM machine.DCGM
 }
 
-// WithDefaults returns the config with the defaults in place of zeros.
+// WithDefaults returns the config with the defaults in place of zeros. Apply it once: a negative
+// MaxSurge becomes zero.
 func (c Config) WithDefaults() Config {
 	if c.Start.IsZero() {
 		c.Start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)

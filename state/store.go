@@ -83,8 +83,9 @@ type Store interface {
 	// with the records of the caller's Load as changed by Follow. Otherwise it returns ErrFenced,
 	// and the caller must Load.
 	Resume(ctx context.Context, partition int, fence Fence) (Fence, error)
-	// List reads the records whose key starts with the tokens of a prefix, in the order of their
-	// first write. One call for many prefixes reads less than a call for each.
+	// List reads the records whose key starts with the tokens of a prefix, each once, in the order
+	// of their first write. Without a prefix there are none. One call for many prefixes reads less
+	// than a call for each.
 	List(ctx context.Context, partition int, prefixes ...string) ([]Record, error)
 	// Received reports whether the readers have received every input that is in the log now.
 	Received(ctx context.Context) (bool, error)

@@ -104,7 +104,7 @@ func TestHangFreezesTRTLLMsPage(t *testing.T) {
 
 // The executor accepts as many requests as its largest batch holds. Its page counts those that wait
 // for KV blocks as running, but not as scheduled.
-func TestTRTLLMCountsRequestsWithoutBlocksAsRunning(t *testing.T) {
+func TestTRTLLMCountsBlocklessRequestsAsRunning(t *testing.T) {
 	e := newTRTLLM(Settings{NumGPUBlocks: 2048, MaxNumSeqs: 200})
 	add(e, 150, 1000, 1000)
 	play(e, 0, 20, func(float64) {})

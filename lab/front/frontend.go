@@ -7,8 +7,7 @@ import (
 	"paramedic/lab/metrics"
 )
 
-// A Frontend counts the requests that pass Dynamo's frontend. A nil *Frontend stands for another
-// gateway and counts nothing.
+// A Frontend counts the requests that pass Dynamo's frontend.
 type Frontend struct {
 	answered, failed, left               float64 // left: cancelled, which this frontend counts as an error
 	tokens                               float64
@@ -34,12 +33,9 @@ func (s *Frontend) Token(r *engine.Request, now float64) {
 
 // Ended observes an answer that is complete or, if not whole, cancelled.
 func (s *Frontend) Ended(r *engine.Request, now float64, whole bool) {
-	switch {
-	case s == nil:
-		return
-	case whole:
+	if whole {
 		s.answered++
-	default:
+	} else {
 		s.left++
 	}
 	s.duration.Observe(now - r.Arrived)

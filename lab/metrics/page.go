@@ -21,7 +21,8 @@ type Page struct {
 	hides    func(metric string) bool
 }
 
-// NewPage returns a page without samples. It leaves out the metrics for which hides returns true.
+// NewPage returns a page without samples. It leaves out the metrics for which hides returns true;
+// hides must not be nil.
 func NewPage(hides func(metric string) bool) *Page {
 	return &Page{families: []*dto.MetricFamily{}, byName: map[string]*dto.MetricFamily{}, hides: hides}
 }

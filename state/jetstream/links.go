@@ -186,8 +186,8 @@ func (s *Store) waitingRecords(ctx context.Context, partition int, w *waitlist) 
 	return newWaitlist(slices.Concat(append(parts, w.records)...)).records, nil
 }
 
-// waitingOf returns the same of the records whose key starts with the tokens of a prefix. It keeps
-// nothing of the links' data.
+// waitingOf returns the newest value of each waiting record whose key starts with the tokens of a
+// prefix, in the order of their first write. It keeps nothing of the links' data.
 func (s *Store) waitingOf(ctx context.Context, partition int, w *waitlist, prefixes []string) ([]state.Record, error) {
 	with := slices.DeleteFunc(slices.Clone(w.links), func(l link.Link) bool { return !slices.ContainsFunc(prefixes, l.Has) })
 	parts := make([][]state.Record, len(with)+1)

@@ -137,7 +137,9 @@ func (k *Keeper) applyGroup(ctx context.Context, p *partition, reader state.Inpu
 			if in.Trace != "" && k.cfg.Traced != nil && p.active {
 				g.traced = append(g.traced, Applied{Input: in, Incidents: p.board.About(&in), Began: began})
 			}
-			p.backlog.applied(&in, k.cfg.Clock.Now())
+			now := k.cfg.Clock.Now()
+			p.backlog.applied(&in, now)
+			k.triaged.add(&in, now)
 			g.last = in.Seq
 			g.inputs++
 		}

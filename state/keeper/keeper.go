@@ -46,7 +46,7 @@ type Keeper struct {
 	changed     chan struct{} // an effect may be due for the outbox
 	rebuilt     atomic.Uint64
 	aside       atomic.Uint64 // inputs that were set aside
-	arrivals    arrivals
+	triaged     rate
 	entriesLost atomic.Uint64                      // of timelines
 	skipped     atomic.Pointer[state.SkippedInput] // the newest of them
 
@@ -275,7 +275,6 @@ func (k *Keeper) Append(ctx context.Context, inputs ...state.Input) error {
 		}
 	}
 	now := k.cfg.Clock.Now()
-	k.arrivals.add(inputs, now)
 	for i := range inputs {
 		k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.add(&inputs[i], now)
 	}

@@ -130,3 +130,31 @@ func TestRefusedInputsDoNotCountAsLag(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// The keeper is busy while it triages many alerts in a second, and while a few wait.
+func TestAlertsMakeTheKeeperBusy(t *testing.T) {
+	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: t.TempDir(), Retain: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close(context.Background())
+	clock, gate := newHandClock(), make(chan struct{})
+	k, stop := startGated(t, store, clock, gate)
+	defer stop()
+	until(t, "ready", func() bool { return k.Ready(t.Context()) == nil })
+	if err := k.Append(t.Context(), pairOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "two alerts that wait", func() bool { clock.advance(time.Second); return k.Busy() })
+	close(gate)
+	until(t, "idle", func() bool { return !k.Busy() })
+
+	for n := range 400 {
+		if err := k.Append(t.Context(), pairOf(2+n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "800 alerts in a second", func() bool { return k.LagOf("prod").Alerts == 0 && k.Busy() })
+	clock.advance(2 * time.Second)
+	until(t, "idle two seconds later", func() bool { return !k.Busy() })
+}

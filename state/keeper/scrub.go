@@ -18,6 +18,8 @@ const (
 	// scrubTogether is the number of timelines that are checked together. After a storm their
 	// records wait in large links, and each link is read once for all of them.
 	scrubTogether = 64
+	// scrubEntries bounds the entries that one read returns, unless one timeline has more.
+	scrubEntries = 5000
 	// scrubLeast and scrubMost bound the time between two such checks.
 	scrubLeast, scrubMost = 2 * time.Second, 10 * time.Minute
 )
@@ -70,11 +72,11 @@ func (k *Keeper) incidentIDs() (ids []state.IncidentID) {
 	return ids
 }
 
-// A loss is the number of committed entries of one timeline that are not in the store.
+// A loss is a timeline with committed entries that the store has lost.
 type loss struct {
 	incident state.IncidentID
-	entries  int
-	err      error // why they cannot be read; nil if they are not there
+	entries  int   // that are missing; 1 if the timeline cannot be read
+	err      error // why it cannot be read; nil if entries are missing
 }
 
 // losses returns the losses of some timelines. It leaves out those of which it cannot know: the
@@ -86,23 +88,33 @@ func (k *Keeper) losses(ctx context.Context, ids []state.IncidentID) (out []loss
 	return out
 }
 
-// lossesOf returns the losses of the partition's timelines that had so many entries.
+// lossesOf returns the losses of some of the partition's timelines, given the committed entries of
+// each before the read. It reads many long ones, and those of which one cannot be read, one by one.
 func (k *Keeper) lossesOf(ctx context.Context, p *partition, had map[state.IncidentID]int) (out []loss) {
 	if len(had) == 0 {
 		return nil
 	}
-	ids := slices.Sorted(maps.Keys(had))
+	ids, sum := slices.Sorted(maps.Keys(had)), 0
+	for _, n := range had {
+		sum += n
+	}
+	oneByOne := func() (out []loss) {
+		for _, id := range ids {
+			out = append(out, k.lossesOf(ctx, p, map[state.IncidentID]int{id: had[id]})...)
+		}
+		return out
+	}
+	if len(ids) > 1 && sum > scrubEntries {
+		return oneByOne()
+	}
 	entries, err := k.storedEntries(ctx, p.n, ids...)
 	switch {
 	case ctx.Err() != nil || errors.Is(err, state.ErrUnavailable):
 		return nil
 	case err != nil && len(ids) == 1:
 		return []loss{{incident: ids[0], entries: 1, err: err}}
-	case err != nil: // one of them cannot be read
-		for _, id := range ids {
-			out = append(out, k.lossesOf(ctx, p, map[state.IncidentID]int{id: had[id]})...)
-		}
-		return out
+	case err != nil:
+		return oneByOne()
 	}
 	found := map[state.IncidentID]int{}
 	for _, e := range entries {

@@ -84,9 +84,9 @@ type Config struct {
 	// is handed out only if its channel can show it, so that a more urgent one that comes meanwhile
 	// goes before it. Nil: no channel has a limit.
 	Free func(ch state.Channel, now time.Time) (messages int, more time.Time)
-	// Busy reports whether alerts need the processors. While they do, evidence is gathered one
-	// incident at a time, with pauses: its verdicts wait for the log behind the alerts, and take
-	// the time that the alerts need. Nil: they never do.
+	// Busy reports whether alerts need the processors. While they do, at most one gathering of
+	// evidence begins every 50 ms: its verdicts wait for the log behind the alerts, and take the
+	// time that the alerts need. Nil: they never do.
 	Busy func() bool
 	// Observe is called after every delivery, before its outcome is in the log. Several goroutines
 	// call it at a time.

@@ -212,8 +212,13 @@ func listsTimelines(t *testing.T, b Backend) {
 	if list, err := s.List(within(t), 0, "incident.INC-1"); err != nil || len(list) != 1 {
 		t.Errorf("a whole key lists %v, %v", list, err)
 	}
-	if list, err := s.List(within(t), 0, "timeline.INC-12", "timeline.INC-9", "incident.INC-1"); err != nil || len(list) != 13 {
-		t.Errorf("three prefixes list %d records, %v; want 13", len(list), err)
+	list, err = s.List(within(t), 0, "timeline.INC-12", "timeline.INC-9", "timeline.INC-1", "timeline.INC-12.3")
+	if err != nil || len(list) != 24 || list[0].Key != "timeline.INC-1.0" || list[1].Key != "timeline.INC-12.0" ||
+		list[22].Key != "timeline.INC-1.11" || list[23].Key != "timeline.INC-12.11" {
+		t.Errorf("four prefixes list %d records, %v; want 24, each once in the order of its first write: %v", len(list), err, list)
+	}
+	if list, err := s.List(within(t), 0); err != nil || len(list) != 0 {
+		t.Errorf("no prefix lists %d records, %v", len(list), err)
 	}
 	if list, err := s.List(within(t), 0, "timeline.INC-9"); err != nil || len(list) != 0 {
 		t.Errorf("an incident that is not there lists %v, %v", list, err)

@@ -107,8 +107,9 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 // power of two.
 var payloads = sync.Pool{New: func() any { return new(payload) }}
 
-// mostKept bounds the alerts for which a payload keeps room.
-const mostKept = 1024
+// mostKept bounds the alerts for which a payload keeps room. All of it is cleared after each
+// payload, also after one of a single alert.
+const mostKept = 128
 
 // free gives the payload's room back. What Decode returned has no part of it.
 func (p *payload) free() {

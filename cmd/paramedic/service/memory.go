@@ -74,9 +74,12 @@ func keepRoom(ctx context.Context, room uint64) {
 // percentFor returns the GOGC at which the next collection comes after the heap has grown by the
 // room, or the usual one if that comes later.
 func percentFor(usual int, room uint64) int {
-	live := []gometrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	gometrics.Read(live)
-	bytes := max(live[0].Value.Uint64(), 1<<20)
+	counted := []gometrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	gometrics.Read(counted)
+	bytes := uint64(1 << 20)
+	for _, s := range counted { // GOGC is a percentage of their sum
+		bytes += s.Value.Uint64()
+	}
 	return max(usual, int(room*100/bytes)) //nolint:gosec // at most mostRoom * 100 / 1 MB
 }
 
