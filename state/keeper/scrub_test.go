@@ -74,6 +74,36 @@ func TestUnreadableTimelinesCountAsLost(t *testing.T) {
 	}
 }
 
+// A countingStore counts the listings.
+type countingStore struct {
+	state.Store
+	lists *int
+}
+
+func (s countingStore) List(context.Context, int, ...string) ([]state.Record, error) {
+	*s.lists++
+	return nil, nil
+}
+
+// Many long timelines must not be in memory at once.
+func TestLongTimelinesAreReadOneByOne(t *testing.T) {
+	for entries, want := range map[int]int{scrubEntries / 2: 1, scrubEntries/2 + 1: 2} {
+		one := func(id string) state.Record {
+			return state.Record{Key: "incident." + id, Value: fmt.Appendf(nil, `{"id": %q, "status": "open", "entries": %d}`, id, entries)}
+		}
+		board, err := fold.LoadBoard([]state.Record{one("INC-1"), one("INC-2")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, lists := partitionOf(0, board), 0
+		p.ready, p.active = true, true
+		k := &Keeper{cfg: Config{Store: countingStore{lists: &lists}}, parts: []*partition{p}}
+		if got := k.losses(t.Context(), []state.IncidentID{"INC-1", "INC-2"}); len(got) != 2 || lists != want {
+			t.Errorf("two timelines of %d entries: %v after %d reads, want both after %d", entries, got, lists, want)
+		}
+	}
+}
+
 func TestTimelinesAreCheckedInTwelveHours(t *testing.T) {
 	for timelines, want := range map[int]time.Duration{0: 10 * time.Minute, 64: 10 * time.Minute, 92_160: 30 * time.Second, 2_000_000: 2 * time.Second} {
 		if got := scrubPause(timelines); got != want {
